@@ -1,0 +1,52 @@
+# make demo: set everything up, train the digits example.   make test: the same set-up, then lint and tests.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+PYTHON := .venv/bin/python
+ROOMS := tracer ir passes backends shaders_glsl
+
+.PHONY: demo test test-long bench lint clean
+
+demo: .venv/package.stamp
+	@$(PYTHON) examples/digits.py
+
+# The second run has the Khronos validation layer report every wrong use of Vulkan as a failed test.
+test: .venv/package.stamp lint
+	@$(PYTHON) -m pytest
+	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest
+
+test-long: .venv/package.stamp
+	@$(PYTHON) -m pytest -m long
+
+bench: .venv/package.stamp
+	@$(PYTHON) -m benchmarks
+
+# setup.cfg maps the top-level folders into lavax.*, which a type checker cannot follow, so mypy sees the
+# package as a tree of links. Its messages are turned back into the names of the real files.
+lint: .venv/package.stamp
+	@$(PYTHON) -m ruff check .
+	@rm -rf build/typing && mkdir -p build/typing/lavax
+	@ln -s $(CURDIR)/lavax/* $(addprefix $(CURDIR)/,$(ROOMS)) build/typing/lavax/
+	@cd build/typing && $(CURDIR)/$(PYTHON) -m mypy --config-file $(CURDIR)/setup.cfg \
+		--cache-dir $(CURDIR)/.mypy_cache --package lavax | sed -E 's#^lavax/($(subst $() ,|,$(ROOMS)))/#\1/#'
+
+clean:
+	rm -rf .venv build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	find backends -name '*.so' -delete
+
+.venv/system.stamp: tools/install_system_packages tools/find_python
+	@tools/install_system_packages
+	@mkdir -p .venv
+	@touch $@
+
+.venv/package.stamp: .venv/system.stamp setup.cfg setup.py pyproject.toml \
+		$(wildcard backends/vulkan/glslang/*.py backends/vulkan/glslang/*.cpp)
+	@python=$$(tools/find_python) || { echo "lavax needs Python 3.11 or newer, with venv and headers." >&2; exit 1; }; \
+	$(PYTHON) -c 'import pip' 2>/dev/null || "$$python" -m venv .venv
+	@echo "Installing lavax and what it needs into .venv"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[test,examples]'
+	@touch $@

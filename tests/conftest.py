@@ -1,0 +1,26 @@
+"""What all tests share."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lavax import config
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every run starts with empty disk caches, so that no result hangs on what an earlier run left behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAVAX_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=config.validate())
+def silent_validation_layer() -> Iterator[None]:
+    """Under LAVAX_VALIDATE=1 a test fails on whatever the Khronos validation layer said while it ran."""
+    from lavax.backends.vulkan import validation  # late: it needs the Vulkan loader
+
+    before = len(validation.messages())
+    yield
+    assert validation.messages()[before:] == []
