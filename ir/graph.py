@@ -1,0 +1,126 @@
+"""The one intermediate representation: a graph of nodes in single static assignment form."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import DType, TensorType
+
+INPUT = "input"
+_NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One value and the operation that makes it; compared by identity.
+
+    A graph's inputs are nodes of the operation `input`, which only they have.
+    """
+
+    op: str
+    operands: tuple[Node, ...]
+    attrs: Mapping[str, Any]
+    type: TensorType
+    name: str = ""  # of an input
+    location: str | None = None  # the user's line, "file:line"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    def __repr__(self) -> str:
+        return f"<{self.name or self.op} {self.type}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Inputs, nodes in an order in which operands come first, and outputs."""
+
+    inputs: tuple[Node, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    _text: list[str] = field(default_factory=list, repr=False)
+
+    def __str__(self) -> str:
+        from lavax.ir.printer import print_graph
+
+        if not self._text:
+            self._text.append(print_graph(self))
+        return self._text[0]
+
+
+def input_node(name: str, type: TensorType) -> Node:
+    return Node(INPUT, (), _NO_ATTRIBUTES, type, name)
+
+
+def make_node(
+    op: str,
+    operands: Iterable[Node] = (),
+    attrs: Mapping[str, Any] = _NO_ATTRIBUTES,
+    type: TensorType | None = None,
+    location: str | None = None,
+) -> Node:
+    """A node whose type follows from the operation's rule.
+
+    `type` is given for operations whose result type is a choice (constant, iota, cast, reshape, broadcast).
+    Raises ShapeError or DtypeError where the operands do not fit.
+    """
+    operands = tuple(operands)
+    inferred = OPERATIONS[op].infer([operand.type for operand in operands], attrs, type)
+    return Node(op, operands, attrs, inferred, "", location)
+
+
+def with_operands(node: Node, operands: tuple[Node, ...]) -> Node:
+    """The same operation on other operands of the same types."""
+    if all(a is b for a, b in zip(node.operands, operands, strict=True)):
+        return node
+    return Node(node.op, operands, node.attrs, node.type, node.name, node.location)
+
+
+def topological(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
+    """All nodes that `outputs` depend on, operands first, without inputs and what lies behind `stop`."""
+    done: set[Node] = set(stop)
+    order: list[Node] = []
+    for output in outputs:
+        stack = [(output, False)]
+        while stack:
+            node, ready = stack.pop()
+            if node in done or node.op == INPUT:
+                continue
+            if ready:
+                done.add(node)
+                order.append(node)
+            else:
+                stack.append((node, True))
+                stack.extend((operand, False) for operand in reversed(node.operands) if operand not in done)
+    return order
+
+
+def graph_of(inputs: Iterable[Node], outputs: Iterable[Node]) -> Graph:
+    """The graph from `inputs` to `outputs` with just the nodes that are needed."""
+    inputs, outputs = tuple(inputs), tuple(outputs)
+    return Graph(inputs, tuple(topological(outputs, stop=inputs)), outputs)
+
+
+def substitute(graph: Graph, replacements: Mapping[Node, Node]) -> dict[Node, Node]:
+    """Rebuilds the graph's nodes over `replacements` of its inputs; returns old node -> new node."""
+    found = dict(replacements)
+    for node in graph.nodes:
+        found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
+    return found
+
+
+def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
+    """For each operand, the nodes that read it (once a node, in order)."""
+    users: dict[Node, list[Node]] = {}
+    for node in nodes:
+        for operand in dict.fromkeys(node.operands):
+            users.setdefault(operand, []).append(node)
+    return users

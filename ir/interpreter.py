@@ -1,0 +1,47 @@
+"""The reference: runs a graph in NumPy. It shares no code with the device's road and is the oracle of the tests."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lavax.errors import ShapeError
+from lavax.ir.graph import Graph, Node
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import DType
+
+
+def _held_as(dtype: DType, floating: np.dtype) -> np.dtype:
+    return floating if dtype.is_float else dtype.numpy
+
+
+def evaluate_node(node: Node, operands: list[np.ndarray], floating: np.dtype) -> np.ndarray:
+    """The value of one node; floating values are held as `floating`."""
+    evaluate = OPERATIONS[node.op].evaluate
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(operands, node.attrs, node.type, _held_as(node.dtype, floating)))
+
+
+def interpret(graph: Graph, *arrays: Any, dtype: Any = np.float64) -> list[np.ndarray]:
+    """Runs `graph` on `arrays`, one an input, with all floating values held as `dtype` (float64: the oracle).
+
+    Returns one array an output. Raises ShapeError where an array does not fit its input.
+    """
+    floating = np.dtype(dtype)
+    if len(arrays) != len(graph.inputs):
+        raise ShapeError(f"interpret: the graph has {len(graph.inputs)} inputs, got {len(arrays)} arrays")
+    values: dict[Node, np.ndarray] = {}
+    for node, array in zip(graph.inputs, arrays, strict=True):
+        value = np.asarray(array).astype(_held_as(node.dtype, floating))
+        if value.shape != node.shape:
+            raise ShapeError(f"interpret: input {node.name} is {node.type}, got an array of shape {value.shape}")
+        values[node] = value
+    return run_nodes(graph, values, floating)
+
+
+def run_nodes(graph: Graph, values: Mapping[Node, np.ndarray], floating: np.dtype) -> list[np.ndarray]:
+    found = dict(values)
+    for node in graph.nodes:
+        found[node] = evaluate_node(node, [found[operand] for operand in node.operands], floating)
+    return [found[output] for output in graph.outputs]

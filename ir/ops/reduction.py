@@ -1,0 +1,80 @@
+"""Operations that fold axes away."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lavax.errors import DtypeError, ShapeError
+from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
+from lavax.ir.types import TensorType, int32
+
+
+def _without(type: TensorType, axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(extent for axis, extent in enumerate(type.shape) if axis not in axes)
+
+
+def _check_axes(name: str, operand: TensorType, axes: Sequence[int]) -> None:
+    if list(axes) != sorted(set(axes)) or any(not 0 <= axis < operand.rank for axis in axes):
+        raise ShapeError(f"{name}: axes {list(axes)} must be distinct axes of {operand}, in rising order")
+
+
+def _reduction_rule(name: str, kinds: tuple[str, ...], has_identity: bool) -> TypeRule:
+    def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+        (operand,) = operands
+        _check_axes(name, operand, attrs["axes"])
+        if operand.dtype.kind not in kinds:
+            raise DtypeError(f"{name} is not defined for {operand}")
+        if not has_identity and any(operand.shape[axis] == 0 for axis in attrs["axes"]):
+            raise ShapeError(f"{name} of no elements has no value: {operand} over axes {list(attrs['axes'])}")
+        return operand.with_shape(_without(operand, attrs["axes"]))
+
+    return infer
+
+
+def _position_rule(name: str) -> TypeRule:
+    def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+        (operand,) = operands
+        _check_axes(name, operand, (attrs["axis"],))
+        if operand.shape[attrs["axis"]] == 0:
+            raise ShapeError(f"{name} of no elements has no value: {operand} along axis {attrs['axis']}")
+        return TensorType(_without(operand, (attrs["axis"],)), int32)
+
+    return infer
+
+
+def _reduction(function: Callable[..., Any]) -> Evaluation:
+    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+        return np.asarray(function(arrays[0], axis=tuple(attrs["axes"]), dtype=dtype))
+
+    return evaluate
+
+
+def _extremum(function: Callable[..., Any]) -> Evaluation:
+    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+        return np.asarray(function(arrays[0], axis=tuple(attrs["axes"])))
+
+    return evaluate
+
+
+def _position(function: Callable[..., Any]) -> Evaluation:
+    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+        return np.asarray(function(arrays[0], axis=attrs["axis"])).astype(dtype)
+
+    return evaluate
+
+
+_NUMBERS = ("float", "int", "uint")
+_REDUCTIONS: dict[str, tuple[tuple[str, ...], bool, Evaluation]] = {
+    "sum": (_NUMBERS, True, _reduction(np.sum)),
+    "prod": (_NUMBERS, True, _reduction(np.prod)),
+    "max": ((*_NUMBERS, "bool"), False, _extremum(np.max)),
+    "min": ((*_NUMBERS, "bool"), False, _extremum(np.min)),
+}
+
+for _name, (_kinds, _has_identity, _evaluate) in _REDUCTIONS.items():
+    define(Operation(_name, "reduction", _reduction_rule(_name, _kinds, _has_identity), _evaluate, ("axes",)))
+# The first position of the extremum; a NaN counts as the extremum, as in NumPy.
+define(Operation("argmax", "reduction", _position_rule("argmax"), _position(np.argmax), ("axis",)))
+define(Operation("argmin", "reduction", _position_rule("argmin"), _position(np.argmin), ("axis",)))

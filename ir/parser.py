@@ -1,0 +1,89 @@
+"""Text -> graph: the inverse of the printer."""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lavax.errors import DtypeError, ParseError, ShapeError
+from lavax.ir.graph import Graph, Node, input_node, make_node
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import DTYPES, TensorType
+
+_NAME = r"[A-Za-z_][\w.]*"
+_HEADER = re.compile(r"graph \((?P<inputs>.*)\) \{")
+_INPUT = re.compile(rf"(?P<name>{_NAME}): (?P<type>\w+\[[\d,]*\])")
+_NODE = re.compile(
+    rf"(?P<name>%\d+) = (?P<op>\w+)\((?P<operands>[^)]*)\)(?P<attributes>(?: \w+=\S+)*) : (?P<type>\w+\[[\d,]*\])"
+)
+_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
+
+
+def parse_type(text: str) -> TensorType:
+    """`f32[2,3]` -> TensorType."""
+    found = _TYPE.fullmatch(text)
+    if found is None or found["dtype"] not in DTYPES:
+        raise ParseError(f"{text!r} is not a type such as f32[2,3] (dtypes: {', '.join(DTYPES)})")
+    shape = tuple(int(extent) for extent in found["shape"].split(",") if extent)
+    return TensorType(shape, DTYPES[found["dtype"]])
+
+
+def parse_attribute(text: str) -> Any:
+    if "]x[" in text:
+        return tuple(parse_attribute(part) for part in text.split("x"))
+    if text.startswith("["):
+        return tuple(parse_attribute(part) for part in text[1:-1].split(",") if part)
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+
+
+def _parse_node(line: str, values: dict[str, Node]) -> tuple[str, Node]:
+    found = _NODE.fullmatch(line)
+    if found is None:
+        raise ParseError("not of the form '%0 = op(operands) attribute=value : type'")
+    if found["op"] not in OPERATIONS:
+        raise ParseError(f"unknown operation {found['op']!r}")
+    operation = OPERATIONS[found["op"]]
+    given = dict(part.split("=", 1) for part in found["attributes"].split())
+    if "batch" in operation.attributes:
+        given.setdefault("batch", "[]x[]")
+    if set(given) != set(operation.attributes):
+        raise ParseError(f"{operation.name} takes the attributes {list(operation.attributes)}, got {list(given)}")
+    attributes = {key: parse_attribute(given[key]) for key in operation.attributes}
+    names = [name for name in found["operands"].split(", ") if name]
+    declared = parse_type(found["type"])
+    node = make_node(operation.name, [_lookup(name, values) for name in names], attributes, declared)
+    if node.type != declared:
+        raise ParseError(f"{operation.name} gives {node.type}, the text says {declared}")
+    return found["name"], node
+
+
+def _lookup(name: str, values: dict[str, Node]) -> Node:
+    if name not in values:
+        raise ParseError(f"{name} is not defined before its use")
+    return values[name]
+
+
+def parse(text: str) -> Graph:
+    """Reads the text of a graph. Raises ParseError, with the line, where it is not one."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    values: dict[str, Node] = {}
+    number, line = lines[0] if lines else (1, "")
+    try:
+        header = _HEADER.fullmatch(line)
+        if header is None or len(lines) < 3 or lines[-1][1] != "}":
+            raise ParseError("a graph begins with 'graph (name: type, …) {' and ends with '}'")
+        inputs = [input_node(found["name"], parse_type(found["type"])) for found in _INPUT.finditer(header["inputs"])]
+        values.update((node.name, node) for node in inputs)
+        nodes = []
+        for number, line in lines[1:-2]:
+            name, node = _parse_node(line, values)
+            values[name] = node
+            nodes.append(node)
+        number, line = lines[-2]
+        if not line.startswith("return"):
+            raise ParseError("the last line but one is 'return …'")
+        outputs = [_lookup(name, values) for name in line.removeprefix("return").strip().split(", ") if name]
+    except (ParseError, ShapeError, DtypeError, ValueError) as error:
+        raise ParseError(f"line {number}: {error}\n  {line}") from None
+    return Graph(tuple(inputs), tuple(nodes), tuple(outputs))

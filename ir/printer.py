@@ -1,0 +1,53 @@
+"""Graph -> text, one node a line, the same on every run and machine."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.ir.graph import Graph, Node
+from lavax.ir.operation import OPERATIONS
+
+
+def value_names(graph: Graph) -> dict[Node, str]:
+    """What each value is called in the text."""
+    names = {node: node.name for node in graph.inputs}
+    names.update((node, f"%{number}") for number, node in enumerate(graph.nodes))
+    return names
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, tuple) for part in value)
+
+
+def format_attribute(value: Any) -> str:
+    """An attribute's text: `3`, `2.5`, `true`, `[0,1]`, or `[1]x[0]` for the axes of two operands."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if _is_pair(value):
+        return "x".join(map(format_attribute, value))
+    if isinstance(value, tuple):
+        return f"[{','.join(map(format_attribute, value))}]"
+    raise TypeError(f"an attribute cannot be {value!r}")
+
+
+def format_node(node: Node, names: dict[Node, str]) -> str:
+    """One line: `%1 = tanh(%0) : f32[2]`."""
+    operands = ", ".join(names[operand] for operand in node.operands)
+    attributes = "".join(f" {key}={format_attribute(node.attrs[key])}" for key in _shown_attributes(node))
+    return f"{names[node]} = {node.op}({operands}){attributes} : {node.type}"
+
+
+def _shown_attributes(node: Node) -> list[str]:
+    """A dot without batch axes does not mention them."""
+    return [key for key in OPERATIONS[node.op].attributes if not (key == "batch" and node.attrs[key] == ((), ()))]
+
+
+def print_graph(graph: Graph, indent: str = "") -> str:
+    """The text of a graph; `parse` reads it back."""
+    names = value_names(graph)
+    inputs = ", ".join(f"{node.name}: {node.type}" for node in graph.inputs)
+    lines = [f"graph ({inputs}) {{"]
+    lines += [f"  {format_node(node, names)}" for node in graph.nodes]
+    lines += [f"  return {', '.join(names[output] for output in graph.outputs)}".rstrip(), "}"]
+    return "\n".join(indent + line for line in lines)

@@ -1,0 +1,72 @@
+"""Element types and tensor types."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type: its name in the text form, its family, and how NumPy and a device buffer hold it."""
+
+    name: str
+    kind: str  # "float", "int", "uint" or "bool"
+    numpy: np.dtype
+    storage: np.dtype  # what an element is in a device buffer
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+
+def _dtype(name: str, kind: str, numpy: type, storage: type) -> DType:
+    return DType(name, kind, np.dtype(numpy), np.dtype(storage))
+
+
+float32 = _dtype("f32", "float", np.float32, np.float32)
+int32 = _dtype("i32", "int", np.int32, np.int32)
+uint32 = _dtype("u32", "uint", np.uint32, np.uint32)
+# A device word of its own for each truth value: neighbouring invocations must not write to one word.
+bool_ = _dtype("bool", "bool", np.bool_, np.uint32)
+
+DTYPES: dict[str, DType] = {dtype.name: dtype for dtype in (float32, int32, uint32, bool_)}
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """The shape and element type of a value, `f32[2,3]` in text."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes a device buffer of this type holds."""
+        return self.size * self.dtype.storage.itemsize
+
+    def with_shape(self, shape: tuple[int, ...]) -> TensorType:
+        return TensorType(shape, self.dtype)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(self.shape, dtype)
