@@ -1,0 +1,255 @@
+"""Functions that build nodes, one for each operation the passes write, and a few short compositions."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from lavax.ir.graph import Node, make_node
+from lavax.ir.ops.contraction import free_axes
+from lavax.ir.types import DType, TensorType, bool_, int32
+
+# The user's line that nodes built now are made for: a pass sets it once for each node that it works on.
+_location: ContextVar[str | None] = ContextVar("location", default=None)
+
+set_location = _location.set
+
+
+@contextmanager
+def located() -> Iterator[None]:
+    """Within it a pass may call `set_location`; afterwards nodes are built without a location again."""
+    token = _location.set(None)
+    try:
+        yield
+    finally:
+        _location.reset(token)
+
+
+def build(op: str, *operands: Node, type: TensorType | None = None, **attrs: Any) -> Node:
+    """A node of the operation `op`; its type is checked and inferred by the operation's rule."""
+    return make_node(op, operands, attrs, type, _location.get())
+
+
+# Sources
+
+
+def splat(value: float | bool, type: TensorType) -> Node:
+    """A constant of `type` whose every element is `value`."""
+    kinds: dict[str, Any] = {"float": float, "bool": bool}
+    return build("constant", type=type, value=kinds.get(type.dtype.kind, int)(value))
+
+
+def zeros(type: TensorType) -> Node:
+    return splat(0, type)
+
+
+def iota(type: TensorType, axis: int) -> Node:
+    """The position along `axis` of each element."""
+    return build("iota", type=type, axis=axis)
+
+
+# Elementwise
+
+
+def negate(x: Node) -> Node:
+    return build("negate", x)
+
+
+def absolute(x: Node) -> Node:
+    return build("abs", x)
+
+
+def sign(x: Node) -> Node:
+    return build("sign", x)
+
+
+def floor(x: Node) -> Node:
+    return build("floor", x)
+
+
+def exp(x: Node) -> Node:
+    return build("exp", x)
+
+
+def log(x: Node) -> Node:
+    return build("log", x)
+
+
+def sin(x: Node) -> Node:
+    return build("sin", x)
+
+
+def cos(x: Node) -> Node:
+    return build("cos", x)
+
+
+def logical_not(x: Node) -> Node:
+    return build("not", x)
+
+
+def add(x: Node, y: Node) -> Node:
+    return build("add", x, y)
+
+
+def subtract(x: Node, y: Node) -> Node:
+    return build("subtract", x, y)
+
+
+def multiply(x: Node, y: Node) -> Node:
+    return build("multiply", x, y)
+
+
+def divide(x: Node, y: Node) -> Node:
+    return build("divide", x, y)
+
+
+def power(x: Node, y: Node) -> Node:
+    return build("power", x, y)
+
+
+def maximum(x: Node, y: Node) -> Node:
+    return build("maximum", x, y)
+
+
+def minimum(x: Node, y: Node) -> Node:
+    return build("minimum", x, y)
+
+
+def logical_and(x: Node, y: Node) -> Node:
+    return build("and", x, y)
+
+
+def equal(x: Node, y: Node) -> Node:
+    return build("equal", x, y)
+
+
+def less(x: Node, y: Node) -> Node:
+    return build("less", x, y)
+
+
+def greater(x: Node, y: Node) -> Node:
+    return build("greater", x, y)
+
+
+def greater_equal(x: Node, y: Node) -> Node:
+    return build("greater_equal", x, y)
+
+
+def where(condition: Node, chosen: Node, other: Node) -> Node:
+    return build("where", condition, chosen, other)
+
+
+def cast(x: Node, dtype: DType) -> Node:
+    return build("cast", x, type=x.type.with_dtype(dtype))
+
+
+def scale(x: Node, factor: float) -> Node:
+    """`x * factor`."""
+    return multiply(x, splat(factor, x.type))
+
+
+def clamp(x: Node, low: int, high: int) -> Node:
+    """`x` held within [low, high]."""
+    return minimum(maximum(x, splat(low, x.type)), splat(high, x.type))
+
+
+# Reductions
+
+
+def reduce(op: str, x: Node, axes: Sequence[int]) -> Node:
+    """`op` is sum, prod, max or min."""
+    return build(op, x, axes=tuple(sorted(axes)))
+
+
+def sum_over(x: Node, axes: Sequence[int]) -> Node:
+    return reduce("sum", x, axes)
+
+
+# Movement
+
+
+def reshape(x: Node, shape: Sequence[int]) -> Node:
+    return build("reshape", x, type=x.type.with_shape(tuple(shape)))
+
+
+def transpose(x: Node, axes: Sequence[int]) -> Node:
+    return build("transpose", x, axes=tuple(axes))
+
+
+def broadcast(x: Node, shape: Sequence[int], axes: Sequence[int]) -> Node:
+    """`axes[d]` is the axis of the result that the axis d of `x` becomes."""
+    return build("broadcast", x, type=x.type.with_shape(tuple(shape)), axes=tuple(axes))
+
+
+def broadcast_back(reduced: Node, shape: Sequence[int], axes: Sequence[int]) -> Node:
+    """Undoes a reduction over `axes` of a value of `shape`, by repetition."""
+    return broadcast(reduced, shape, [axis for axis in range(len(shape)) if axis not in axes])
+
+
+def slice_(x: Node, start: Sequence[int], limit: Sequence[int], stride: Sequence[int]) -> Node:
+    return build("slice", x, start=tuple(start), limit=tuple(limit), stride=tuple(stride))
+
+
+def slice_along(x: Node, axis: int, start: int, limit: int, stride: int = 1) -> Node:
+    """A slice of one axis; the others stay whole."""
+    lows, highs, steps = [0] * x.type.rank, list(x.shape), [1] * x.type.rank
+    lows[axis], highs[axis], steps[axis] = start, limit, stride
+    return slice_(x, lows, highs, steps)
+
+
+def pad(x: Node, low: Sequence[int], high: Sequence[int], interior: Sequence[int], value: float | bool) -> Node:
+    """`value` is a Python number of the kind of the dtype of `x`."""
+    return build("pad", x, low=tuple(low), high=tuple(high), interior=tuple(interior), value=value)
+
+
+def concatenate(parts: Sequence[Node], axis: int) -> Node:
+    return build("concatenate", *parts, axis=axis)
+
+
+def flip(x: Node, axes: Sequence[int]) -> Node:
+    return build("flip", x, axes=tuple(sorted(axes)))
+
+
+# Indexing
+
+
+def gather(x: Node, indices: Sequence[Node], axes: Sequence[int]) -> Node:
+    return build("gather", x, *indices, axes=tuple(axes))
+
+
+def scatter_add(x: Node, updates: Node, indices: Sequence[Node], axes: Sequence[int]) -> Node:
+    return build("scatter_add", x, updates, *indices, axes=tuple(axes))
+
+
+# Contraction
+
+AxisPairs = tuple[Sequence[int], Sequence[int]]  # axes of the left operand, and those of the right they meet
+
+
+def dot(left: Node, right: Node, contract: AxisPairs, batch: AxisPairs = ((), ())) -> Node:
+    """The result's axes: batch, the free ones of `left`, the free ones of `right`."""
+    return build(
+        "dot",
+        left,
+        right,
+        contract=(tuple(contract[0]), tuple(contract[1])),
+        batch=(tuple(batch[0]), tuple(batch[1])),
+    )
+
+
+def free_axes_of(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The free axes of both operands of a dot."""
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    left, right = node.operands
+    return free_axes(left.type, left_batch, left_sum), free_axes(right.type, right_batch, right_sum)
+
+
+def truth(shape: Sequence[int]) -> TensorType:
+    """The type of a truth value of `shape`."""
+    return TensorType(tuple(shape), bool_)
+
+
+def index_type(shape: Sequence[int]) -> TensorType:
+    """The type of positions of `shape`."""
+    return TensorType(tuple(shape), int32)

@@ -1,0 +1,30 @@
+"""Gradients of sums of products."""
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.passes.builder import dot, free_axes_of, transpose
+from lavax.passes.differentiate.rule import Rule
+
+
+def _dot(node: Node, g: Node, position: int) -> Node:
+    """The cotangent and the other operand, contracted over the other's free axes, in the order that fits best."""
+    own, other = position, 1 - position
+    batch, contract = node.attrs["batch"], node.attrs["contract"]
+    free = free_axes_of(node)
+    batches, first = len(batch[0]), len(batch[0]) + len(free[0])
+    free_in_g = (range(batches, first), range(first, node.type.rank))
+    contracted, batched = (free_in_g[other], free[other]), (range(batches), batch[other])
+    # What is free in the product: own free axes from the cotangent, and from the other operand the contracted ones,
+    # which come in its order.
+    meets = dict(zip(contract[other], contract[own], strict=True))
+    from_other = [meets[axis] for axis in sorted(meets)]
+    other_first = [*batch[own], *from_other, *free[own]]
+    if other_first == sorted(other_first):
+        return dot(node.operands[other], g, contracted[::-1], batched[::-1])
+    places = [*batch[own], *free[own], *from_other]
+    return transpose(
+        dot(g, node.operands[other], contracted, batched), sorted(range(len(places)), key=places.__getitem__)
+    )
+
+
+RULES: dict[str, Rule] = {"dot": _dot}

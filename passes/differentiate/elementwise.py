@@ -1,0 +1,175 @@
+"""Gradients of the operations on single elements. In each rule `g` is the cotangent of the node's value."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Node
+from lavax.passes.builder import (
+    add,
+    cast,
+    cos,
+    divide,
+    equal,
+    exp,
+    floor,
+    greater,
+    less,
+    log,
+    logical_and,
+    multiply,
+    negate,
+    power,
+    scale,
+    sign,
+    sin,
+    splat,
+    subtract,
+    where,
+    zeros,
+)
+from lavax.passes.differentiate.rule import OperandRule, Rule, by_operand
+
+
+def _one_plus(x: Node) -> Node:
+    return add(x, splat(1, x.type))
+
+
+def _one_minus(x: Node) -> Node:
+    return subtract(splat(1, x.type), x)
+
+
+def _pass_on(node: Node, g: Node) -> Node:
+    return g
+
+
+def _pass_on_negated(node: Node, g: Node) -> Node:
+    return negate(g)
+
+
+def _abs(node: Node, g: Node) -> Node:
+    return multiply(g, sign(node.operands[0]))
+
+
+def _exp(node: Node, g: Node) -> Node:
+    return multiply(g, node)
+
+
+def _log(node: Node, g: Node) -> Node:
+    return divide(g, node.operands[0])
+
+
+def _expm1(node: Node, g: Node) -> Node:
+    """exp(x), not the value + 1, which has no correct digit left where exp(x) is small."""
+    return multiply(g, exp(node.operands[0]))
+
+
+def _log1p(node: Node, g: Node) -> Node:
+    return divide(g, _one_plus(node.operands[0]))
+
+
+def _sqrt(node: Node, g: Node) -> Node:
+    return divide(scale(g, 0.5), node)
+
+
+def _rsqrt(node: Node, g: Node) -> Node:
+    return multiply(scale(g, -0.5), divide(node, node.operands[0]))
+
+
+def _sin(node: Node, g: Node) -> Node:
+    return multiply(g, cos(node.operands[0]))
+
+
+def _cos(node: Node, g: Node) -> Node:
+    return negate(multiply(g, sin(node.operands[0])))
+
+
+def _tanh(node: Node, g: Node) -> Node:
+    return multiply(g, _one_minus(multiply(node, node)))
+
+
+def _logistic(node: Node, g: Node) -> Node:
+    return multiply(g, multiply(node, _one_minus(node)))
+
+
+def _multiply_by(position: int) -> OperandRule:
+    def rule(node: Node, g: Node) -> Node:
+        return multiply(g, node.operands[position])
+
+    return rule
+
+
+def _dividend(node: Node, g: Node) -> Node:
+    return divide(g, node.operands[1])
+
+
+def _divisor(node: Node, g: Node) -> Node:
+    return negate(multiply(divide(g, node.operands[1]), node))
+
+
+def _remainder_divisor(node: Node, g: Node) -> Node:
+    """remainder(x, y) = x − n·y with a whole n, which is found from the value and so is the one it was made with."""
+    x, y = node.operands
+    quotient = divide(subtract(x, node), y)
+    return negate(multiply(g, floor(add(quotient, splat(0.5, x.type)))))
+
+
+def _base(node: Node, g: Node) -> Node:
+    """y·x^(y − 1), which is 0 where y is 0: there 0^(−1) would make 0·∞."""
+    x, y = node.operands
+    undefined = logical_and(equal(x, zeros(x.type)), equal(y, zeros(y.type)))
+    exponent = where(undefined, splat(1, y.type), subtract(y, splat(1, y.type)))
+    return multiply(g, multiply(y, power(x, exponent)))
+
+
+def _exponent(node: Node, g: Node) -> Node:
+    """log(x)·x^y, which is 0 where x is 0 (for positive y); not defined for negative x."""
+    x, _ = node.operands
+    positive = where(equal(x, zeros(x.type)), splat(1, x.type), x)
+    return multiply(g, multiply(log(positive), node))
+
+
+def _extremum(compare: Callable[[Node, Node], Node], position: int) -> OperandRule:
+    """The operand that wins gets all, two equal ones get half each."""
+
+    def rule(node: Node, g: Node) -> Node:
+        own, other = node.operands[position], node.operands[1 - position]
+        shared = where(equal(own, other), scale(g, 0.5), zeros(g.type))
+        return where(compare(own, other), g, shared)
+
+    return rule
+
+
+def _where(node: Node, g: Node, position: int) -> Node:
+    """Selected, not multiplied by a mask, so that no NaN of one branch reaches the other."""
+    condition, zero = node.operands[0], zeros(g.type)
+    return where(condition, g, zero) if position == 1 else where(condition, zero, g)
+
+
+def _cast(node: Node, g: Node) -> Node:
+    return cast(g, node.operands[0].dtype)
+
+
+RULES: dict[str, Rule] = {
+    "negate": by_operand(_pass_on_negated),
+    "abs": by_operand(_abs),
+    "exp": by_operand(_exp),
+    "log": by_operand(_log),
+    "expm1": by_operand(_expm1),
+    "log1p": by_operand(_log1p),
+    "sqrt": by_operand(_sqrt),
+    "rsqrt": by_operand(_rsqrt),
+    "sin": by_operand(_sin),
+    "cos": by_operand(_cos),
+    "tanh": by_operand(_tanh),
+    "logistic": by_operand(_logistic),
+    "add": by_operand(_pass_on, _pass_on),
+    "subtract": by_operand(_pass_on, _pass_on_negated),
+    "multiply": by_operand(_multiply_by(1), _multiply_by(0)),
+    "divide": by_operand(_dividend, _divisor),
+    "remainder": by_operand(_pass_on, _remainder_divisor),
+    "power": by_operand(_base, _exponent),
+    "maximum": by_operand(_extremum(greater, 0), _extremum(greater, 1)),
+    "minimum": by_operand(_extremum(less, 0), _extremum(less, 1)),
+    "where": _where,
+    "cast": by_operand(_cast),
+}

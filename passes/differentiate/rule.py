@@ -1,0 +1,20 @@
+"""What a gradient rule is, and how rules of single operands make the rule of an operation."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Node
+
+# rule(node, cotangent, position): the cotangent of the operand at `position`, of that operand's type.
+# It is called only for operands whose gradient somebody needs.
+Rule = Callable[[Node, Node, int], Node]
+OperandRule = Callable[[Node, Node], Node]
+
+
+def by_operand(*rules: OperandRule) -> Rule:
+    """The rule of an operation with one rule(node, cotangent) for each operand."""
+
+    def rule(node: Node, cotangent: Node, position: int) -> Node:
+        return rules[position](node, cotangent)
+
+    return rule

@@ -1,0 +1,20 @@
+"""Rewriting of a graph to a smaller one that computes the same."""
+from lavax.ir.graph import Graph
+from lavax.passes.simplify.rewriting import rewrite
+from lavax.passes.simplify.rules import MERGING, RULES, RULES_WITHOUT_GRADIENTS
+
+__all__ = ["MERGING", "RULES", "remove_stop_gradient", "simplify"]
+
+
+def simplify(graph: Graph) -> Graph:
+    """Folds constants, applies the algebraic identities, composes movements, merges equal nodes, drops dead ones.
+
+    The inputs and the number, order and types of the outputs stay. `simplify(simplify(graph))` prints as
+    `simplify(graph)` does. Takes time linear in the number of nodes.
+    """
+    return rewrite(graph, RULES, MERGING)
+
+
+def remove_stop_gradient(graph: Graph) -> Graph:
+    """Simplifies a graph that will not be differentiated any more: `stop_gradient` is the identity there."""
+    return rewrite(graph, RULES_WITHOUT_GRADIENTS, MERGING)

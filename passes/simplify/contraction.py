@@ -1,0 +1,143 @@
+"""Dots: no axes of extent 1, operands as they lie in memory, and none that are no dots at all."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Node
+from lavax.passes.builder import broadcast, dot, free_axes_of, multiply, reshape, sum_over, transpose
+from lavax.passes.simplify.arithmetic import negation_outward
+from lavax.passes.simplify.matching import without_units
+from lavax.passes.simplify.rewriting import Rule
+
+Axes = tuple[int, ...]
+
+
+def _pairs(node: Node, name: str) -> list[tuple[int, int]]:
+    """The axes that meet, one pair a meeting."""
+    left, right = node.attrs[name]
+    return list(zip(left, right, strict=True))
+
+
+def _sides(pairs: Sequence[tuple[int, int]]) -> tuple[Axes, Axes]:
+    return tuple(left for left, _ in pairs), tuple(right for _, right in pairs)
+
+
+def _without_units(node: Node) -> Node | None:
+    """Axes of extent 1 are put in by a reshape of the result."""
+    left, right = node.operands
+    if 1 not in left.shape and 1 not in right.shape:
+        return None
+    kept = [[axis for axis, extent in enumerate(operand.shape) if extent != 1] for operand in (left, right)]
+
+    def renumbered(name: str) -> tuple[Axes, Axes]:
+        pairs = [(kept[0].index(a), kept[1].index(b)) for a, b in _pairs(node, name) if left.shape[a] != 1]
+        return _sides(pairs)
+
+    squeezed = [reshape(operand, without_units(operand.shape)) for operand in (left, right)]
+    return reshape(dot(squeezed[0], squeezed[1], renumbered("contract"), renumbered("batch")), node.shape)
+
+
+def _contract_in_order(node: Node) -> Node | None:
+    """The pairs of contracted axes stand in the order of the left operand's."""
+    if len(node.attrs["contract"][0]) < 2:
+        return None
+    pairs = _sides(sorted(_pairs(node, "contract")))
+    return None if pairs == node.attrs["contract"] else dot(*node.operands, pairs, node.attrs["batch"])
+
+
+def _of_transpose(node: Node) -> Node | None:
+    """dot(transpose(x), y) -> dot(x, y) over other axes, where the free axes of x keep their order."""
+    for side, operand in enumerate(node.operands):
+        if operand.op != "transpose":
+            continue
+        places, free = operand.attrs["axes"], free_axes_of(node)[side]
+        if [places[axis] for axis in free] == sorted(places[axis] for axis in free):
+            operands, attrs = list(node.operands), {}
+            operands[side] = operand.operands[0]
+            for name in ("contract", "batch"):
+                axes = list(node.attrs[name])
+                axes[side] = tuple(places[axis] for axis in axes[side])
+                attrs[name] = (axes[0], axes[1])
+            return dot(operands[0], operands[1], attrs["contract"], attrs["batch"])
+    return None
+
+
+def _of_repeated_batch(node: Node) -> Node | None:
+    """A right operand that is repeated over batch axes in front of the left one's free axes is used as it is."""
+    left, right = node.operands
+    if right.op != "broadcast":
+        return None
+    (x,) = right.operands
+    batch, (free, _) = _pairs(node, "batch"), free_axes_of(node)
+    repeated = [pair for pair in batch if pair[1] not in right.attrs["axes"]]
+    stays = [pair for pair in batch if pair not in repeated]
+    order = [a for a, _ in stays] + sorted((*free, *(a for a, _ in repeated)))
+    if not repeated or order != [a for a, _ in batch] + list(free):
+        return None
+    gone = {axis for _, axis in repeated}
+    kept = [axis for axis in range(right.type.rank) if axis not in gone]
+    less = broadcast(x, [right.shape[axis] for axis in kept], [kept.index(axis) for axis in right.attrs["axes"]])
+    renumbered = [(a, kept.index(b)) for a, b in stays]
+    contract = [(a, kept.index(b)) for a, b in _pairs(node, "contract")]
+    return dot(left, less, _sides(contract), _sides(renumbered))
+
+
+def _product(node: Node) -> Node | None:
+    """A dot that sums over nothing is a product of broadcasts."""
+    if node.attrs["contract"] != ((), ()):
+        return None
+    free, batch = free_axes_of(node), node.attrs["batch"]
+    count = len(batch[0])
+    places = [
+        [*range(count), *range(count, count + len(free[0]))],
+        [*range(count), *range(count + len(free[0]), node.type.rank)],
+    ]
+    factors = [
+        broadcast(transpose(operand, [*batch[side], *free[side]]), node.shape, places[side])
+        for side, operand in enumerate(node.operands)
+    ]
+    return multiply(factors[0], factors[1])
+
+
+def _sum_of_products(node: Node) -> Node | None:
+    """A dot without free axes is a reduction of an elementwise product."""
+    left, right = node.operands
+    met = len(node.attrs["batch"][0]) + len(node.attrs["contract"][0])
+    if left.type.rank != met or right.type.rank != met:
+        return None
+    meets = dict(_pairs(node, "batch") + _pairs(node, "contract"))
+    products = multiply(left, transpose(right, [meets[axis] for axis in range(left.type.rank)]))
+    batch = node.attrs["batch"][0]
+    return transpose(sum_over(products, node.attrs["contract"][0]), [sorted(batch).index(axis) for axis in batch])
+
+
+def transpose_of_dot(node: Node) -> Node | None:
+    """transpose(dot(x, y)) -> dot(y, x), or batch axes in another order, where this expresses it."""
+    (product,) = node.operands
+    if product.op != "dot":
+        return None
+    left, right = product.operands
+    axes, batch, (free, _) = node.attrs["axes"], _pairs(product, "batch"), free_axes_of(product)
+    count, middle = len(batch), len(batch) + len(free)
+    of_left, of_right = tuple(range(count, middle)), tuple(range(middle, node.type.rank))
+    if sorted(axes[:count]) != list(range(count)):
+        return None
+    pairs, contract = [batch[axis] for axis in axes[:count]], product.attrs["contract"]
+    if axes[count:] == of_left + of_right:
+        return dot(left, right, contract, _sides(pairs))
+    if axes[count:] == of_right + of_left:
+        return dot(right, left, contract[::-1], _sides(pairs)[::-1])
+    return None
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "dot": (
+        _without_units,
+        _product,
+        _sum_of_products,
+        _contract_in_order,
+        _of_transpose,
+        _of_repeated_batch,
+        negation_outward,
+    ),
+}

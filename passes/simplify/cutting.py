@@ -1,0 +1,233 @@
+"""Slices, padding, concatenation and reversal."""
+from __future__ import annotations
+
+from itertools import accumulate
+
+from lavax.ir.graph import Node
+from lavax.passes.builder import broadcast, concatenate, flip, pad, slice_, splat, transpose, zeros
+from lavax.passes.simplify import folding
+from lavax.passes.simplify.matching import is_splat, splat_value
+from lavax.passes.simplify.rewriting import Rule
+
+
+def iota_of_one(node: Node) -> Node | None:
+    """iota along an axis of extent 1 -> 0."""
+    return zeros(node.type) if node.shape[node.attrs["axis"]] == 1 else None
+
+
+def _slice_of_all(node: Node) -> Node | None:
+    (x,) = node.operands
+    return x if x.shape == node.shape else None
+
+
+def _slice_in_form(node: Node) -> Node | None:
+    """The limit lies just behind the last element taken; an axis of which one is taken has the stride 1."""
+    start, limit, stride = (node.attrs[name] for name in ("start", "limit", "stride"))
+    steps = tuple(step if taken > 1 else 1 for step, taken in zip(stride, node.shape, strict=True))
+    ends = tuple(first + (taken - 1) * step + 1 for first, taken, step in zip(start, node.shape, steps, strict=True))
+    return None if (ends, steps) == (limit, stride) else slice_(node.operands[0], start, ends, steps)
+
+
+def _slice_twice(node: Node) -> Node | None:
+    (x,) = node.operands
+    if x.op != "slice":
+        return None
+    steps = x.attrs["stride"]
+    start, limit, stride = (node.attrs[name] for name in ("start", "limit", "stride"))
+    lows = [base + first * step for base, first, step in zip(x.attrs["start"], start, steps, strict=True)]
+    highs = [base + (end - 1) * step + 1 for base, end, step in zip(x.attrs["start"], limit, steps, strict=True)]
+    return slice_(x.operands[0], lows, highs, [a * b for a, b in zip(stride, steps, strict=True)])
+
+
+def _slice_of_broadcast(node: Node) -> Node | None:
+    """slice(broadcast(x)) -> broadcast(slice(x))."""
+    (x,) = node.operands
+    if x.op != "broadcast":
+        return None
+    axes = x.attrs["axes"]
+    start, limit, stride = ([node.attrs[name][axis] for axis in axes] for name in ("start", "limit", "stride"))
+    return broadcast(slice_(x.operands[0], start, limit, stride), node.shape, axes)
+
+
+def _before_transpose(node: Node) -> Node | None:
+    """slice(transpose(x)) -> transpose(slice(x)); the same for pad and flip."""
+    (x,) = node.operands
+    if x.op != "transpose":
+        return None
+    axes, source = x.attrs["axes"], x.operands[0]
+    if node.op == "flip":
+        moved = flip(source, [axes[axis] for axis in node.attrs["axes"]])
+        return transpose(moved, axes)
+    back = sorted(range(len(axes)), key=axes.__getitem__)
+
+    def placed(name: str) -> list[int]:
+        return [node.attrs[name][axis] for axis in back]
+
+    if node.op == "slice":
+        return transpose(slice_(source, placed("start"), placed("limit"), placed("stride")), axes)
+    return transpose(pad(source, placed("low"), placed("high"), placed("interior"), node.attrs["value"]), axes)
+
+
+def _slice_of_concatenate(node: Node) -> Node | None:
+    """A slice that lies inside one part is a slice of that part."""
+    (x,) = node.operands
+    if x.op != "concatenate":
+        return None
+    axis = x.attrs["axis"]
+    start, limit = node.attrs["start"], node.attrs["limit"]
+    for part, end in zip(x.operands, accumulate(part.shape[axis] for part in x.operands), strict=True):
+        begin = end - part.shape[axis]
+        if begin <= start[axis] and limit[axis] <= end:
+            lows, highs = list(start), list(limit)
+            lows[axis], highs[axis] = start[axis] - begin, limit[axis] - begin
+            return slice_(part, lows, highs, node.attrs["stride"])
+    return None
+
+
+def _slice_of_pad(node: Node) -> Node | None:
+    """slice(pad(x)) -> pad(slice(x)), less what is cut away, where the slice's strides are those of the padding.
+
+    On each axis the element k of x stands at low + k·step of the padded value and at (low − start)/step + k of the
+    result. Where that is no whole number, the slice meets padding only.
+    """
+    (x,) = node.operands
+    if x.op != "pad":
+        return None
+    source, value = x.operands[0], x.attrs["value"]
+    first, last, low, high = [], [], [], []
+    for axis, (taken, step) in enumerate(zip(node.shape, node.attrs["stride"], strict=True)):
+        between, extent = x.attrs["interior"][axis] + 1, source.shape[axis]
+        if step != between and taken > 1 and extent > 1:
+            return None
+        step = between if taken == 1 else step
+        shift, rest = divmod(x.attrs["low"][axis] - node.attrs["start"][axis], step)
+        first.append(max(0, -shift))
+        last.append(min(extent, taken - shift))
+        if rest or first[-1] >= last[-1]:
+            return splat(value, node.type)
+        low.append(max(0, shift))
+        high.append(taken - low[-1] - (last[-1] - first[-1]))
+    units = [1] * len(first)
+    return pad(slice_(source, first, last, units), low, high, [0] * len(first), value)
+
+
+def _pad_of_nothing(node: Node) -> Node | None:
+    """pad by nothing -> x; a splat padded with its own value, and no elements padded -> a splat."""
+    (x,) = node.operands
+    if x.shape == node.shape:
+        return x
+    padded_alike = is_splat(x) and repr(splat_value(x)) == repr(node.attrs["value"])
+    return splat(node.attrs["value"], node.type) if padded_alike or x.type.size == 0 else None
+
+
+def _pad_in_form(node: Node) -> Node | None:
+    """An axis of one element has no neighbours to put anything between."""
+    (x,) = node.operands
+    interior = node.attrs["interior"]
+    between = tuple(width if extent > 1 else 0 for width, extent in zip(interior, x.shape, strict=True))
+    if between == interior:
+        return None
+    return pad(x, node.attrs["low"], node.attrs["high"], between, node.attrs["value"])
+
+
+def _pad_twice(node: Node) -> Node | None:
+    """pad(pad(x)) -> pad(x), of one value."""
+    (inner,) = node.operands
+    if inner.op != "pad" or repr(inner.attrs["value"]) != repr(node.attrs["value"]):
+        return None
+    (x,) = inner.operands
+    low, high, interior = [], [], []
+    for axis, extent in enumerate(x.shape):
+        step = node.attrs["interior"][axis] + 1
+        low.append(node.attrs["low"][axis] + inner.attrs["low"][axis] * step)
+        interior.append((inner.attrs["interior"][axis] + 1) * step - 1)
+        high.append(node.shape[axis] - low[-1] - ((extent - 1) * (interior[-1] + 1) + 1))
+    return pad(x, low, high, interior, node.attrs["value"])
+
+
+def _concatenate_parts(node: Node) -> Node | None:
+    """One part is the whole; parts without elements go; parts that are concatenations of the same axis open up."""
+    axis, parts = node.attrs["axis"], []
+    for part in node.operands:
+        nested = part.op == "concatenate" and part.attrs["axis"] == axis
+        parts += part.operands if nested else [part] if part.shape[axis] else []
+    if len(parts) == 1:
+        return parts[0]
+    return None if tuple(parts) == node.operands else concatenate(parts, axis)
+
+
+def _concatenate_neighbours(node: Node) -> Node | None:
+    """Equal splats side by side are one splat; slices of one value that follow each other are one slice."""
+    axis, parts = node.attrs["axis"], list(node.operands[:1])
+    for part in node.operands[1:]:
+        joined = _joined(parts[-1], part, axis)
+        parts[-1:] = [joined] if joined is not None else [parts[-1], part]
+    if len(parts) == 1:
+        return parts[0]
+    return None if len(parts) == len(node.operands) else concatenate(parts, axis)
+
+
+def _joined(left: Node, right: Node, axis: int) -> Node | None:
+    if left.op != right.op:
+        return None
+    if is_splat(left) and repr(splat_value(left)) == repr(splat_value(right)):
+        shape = list(left.shape)
+        shape[axis] += right.shape[axis]
+        return splat(splat_value(left), left.type.with_shape(tuple(shape)))
+    if left.op == "slice" and left.operands == right.operands:
+        return _joined_slices(left, right, axis)
+    return None
+
+
+def _joined_slices(left: Node, right: Node, axis: int) -> Node | None:
+    lows, highs, steps = (dict(enumerate(left.attrs[name])) for name in ("start", "limit", "stride"))
+    other = [dict(enumerate(right.attrs[name])) for name in ("start", "limit", "stride")]
+    follows = highs[axis] == other[0][axis] and steps[axis] == other[2][axis] == 1
+    highs[axis] = other[1][axis]
+    other[0][axis] = lows[axis]
+    if not follows or [lows, highs, steps] != other:
+        return None
+    return slice_(left.operands[0], list(lows.values()), list(highs.values()), list(steps.values()))
+
+
+def _flip_in_form(node: Node) -> Node | None:
+    """Nothing is reversed on an axis of one element; a value reversed nowhere is itself."""
+    (x,) = node.operands
+    axes = tuple(axis for axis in node.attrs["axes"] if node.shape[axis] > 1)
+    if not axes:
+        return x
+    return None if axes == node.attrs["axes"] else flip(x, axes)
+
+
+def _flip_twice(node: Node) -> Node | None:
+    (x,) = node.operands
+    if x.op != "flip":
+        return None
+    return flip(x.operands[0], sorted(set(x.attrs["axes"]) ^ set(node.attrs["axes"])))
+
+
+def _flip_of_broadcast(node: Node) -> Node | None:
+    """flip(broadcast(x)) -> broadcast(flip(x))."""
+    (x,) = node.operands
+    if x.op != "broadcast":
+        return None
+    axes = x.attrs["axes"]
+    own = [axes.index(axis) for axis in node.attrs["axes"] if axis in axes]
+    return broadcast(flip(x.operands[0], own), x.shape, axes)
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "slice": (
+        _slice_of_all,
+        folding.movement,
+        _slice_in_form,
+        _slice_twice,
+        _slice_of_broadcast,
+        _slice_of_concatenate,
+        _slice_of_pad,
+        _before_transpose,
+    ),
+    "pad": (_pad_of_nothing, _pad_in_form, _pad_twice, _before_transpose),
+    "concatenate": (_concatenate_parts, _concatenate_neighbours),
+    "flip": (_flip_in_form, folding.movement, _flip_twice, _flip_of_broadcast, _before_transpose),
+}

@@ -1,0 +1,109 @@
+"""The engine of simplification: one walk forward in which nodes are built so that no rule applies to them."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.operation import OPERATIONS
+from lavax.passes.builder import located, set_location
+
+# rule(node): an equal value built otherwise, or None where the rule does not apply. It looks at the node and a
+# few operands behind it, never at users.
+Rule = Callable[[Node], Node | None]
+Rules = Mapping[str, tuple[Rule, ...]]
+
+COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
+
+
+def _key(node: Node) -> tuple[Any, ...]:
+    """Equal for nodes that compute the same from the same operands."""
+    operation, operands = OPERATIONS[node.op], node.operands
+    if node.op in COMMUTATIVE and id(operands[0]) > id(operands[1]):
+        operands = operands[::-1]
+    key: tuple[Any, ...] = (node.op, *operands)
+    if operation.attributes:
+        # repr tells 0.0 from -0.0 and finds NaN equal to NaN.
+        attrs = node.attrs
+        key += tuple(repr(attrs[name]) if name == "value" else attrs[name] for name in operation.attributes)
+    return key + (node.shape, node.dtype.name) if operation.typed else key
+
+
+class _Rewriter:
+    """Settled nodes: those that no rule applies to, one for each key."""
+
+    def __init__(self, rules: Rules, inputs: Iterable[Node]) -> None:
+        self._rules = rules
+        self._settled = set(inputs)
+        self._found: dict[tuple[Any, ...], Node] = {}
+
+    def settle(self, node: Node) -> Node:
+        """The settled node of the same value. Goes as deep as rules nest what they build, not as the graph is."""
+        met = []
+        while node not in self._settled:
+            node = with_operands(node, tuple(map(self._operand, node.operands)))
+            key = _key(node)
+            known = self._found.get(key)
+            if known is not None:
+                node = known
+                break
+            met.append(key)
+            simpler = self._apply(node)
+            if simpler is None:
+                self._settled.add(node)
+            else:
+                node = simpler
+        for key in met:
+            self._found[key] = node
+        return node
+
+    def _operand(self, node: Node) -> Node:
+        return node if node in self._settled else self.settle(node)
+
+    def _apply(self, node: Node) -> Node | None:
+        for rule in self._rules[node.op]:
+            simpler = rule(node)
+            if simpler is not None:
+                return simpler
+        return None
+
+
+def _settled(graph: Graph, rules: Rules) -> Graph:
+    rewriter = _Rewriter(rules, graph.inputs)
+    settled = {node: node for node in graph.inputs}
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            settled[node] = rewriter.settle(with_operands(node, tuple(settled[operand] for operand in node.operands)))
+    return graph_of(graph.inputs, [settled[output] for output in graph.outputs])
+
+
+def _merged(graph: Graph, merging: Rules) -> Graph | None:
+    """`graph` with nodes merged into an operand that has no other use; None where there is none."""
+    uses = Counter(chain.from_iterable(node.operands for node in graph.nodes))
+    uses.update(graph.outputs)
+    built = {node: node for node in graph.inputs}
+    changed = False
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            rebuilt = with_operands(node, tuple(built[operand] for operand in node.operands))
+            for rule in merging.get(node.op, ()):
+                simpler = rule(rebuilt) if uses[node.operands[0]] == 1 else None
+                changed, rebuilt = changed or simpler is not None, simpler or rebuilt
+            built[node] = rebuilt
+    return graph_of(graph.inputs, [built[output] for output in graph.outputs]) if changed else None
+
+
+def rewrite(graph: Graph, rules: Rules, merging: Rules) -> Graph:
+    """`graph` with the rules applied until none applies, and without dead nodes.
+
+    `rules` has an entry for each operation. Those of `merging` would compute twice what somebody else needs too, so
+    they are for nodes that are the only use of their first operand, which is known when all else is done.
+    """
+    graph = _settled(graph, rules)
+    while (merged := _merged(graph, merging)) is not None:
+        graph = _settled(merged, rules)
+    return graph

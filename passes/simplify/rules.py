@@ -1,0 +1,43 @@
+"""The table of rewrite rules: for each operation those to try, in order."""
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.ir.operation import OPERATIONS
+from lavax.passes.simplify import arithmetic, contraction, folding, indexing, logic, movement, reduction, sinking
+from lavax.passes.simplify.rewriting import Rule, Rules
+
+# Rules of every operation of a family, tried after `folding.empty` and before the operation's own.
+_OF_FAMILY: dict[str, tuple[Rule, ...]] = {
+    "source": (),
+    "elementwise": (folding.elementwise,),
+    "movement": (),
+    "reduction": (),
+    "indexing": (),
+    "contraction": (),
+}
+# Rules of every operation of a family that are tried last.
+_LAST_OF_FAMILY: dict[str, tuple[Rule, ...]] = {"elementwise": sinking.RULES}
+
+_OWN: dict[str, tuple[Rule, ...]] = {
+    **arithmetic.RULES,
+    **logic.RULES,
+    **movement.RULES,
+    **reduction.RULES,
+    **indexing.RULES,
+    **contraction.RULES,
+}
+
+
+def _rules_of(name: str) -> tuple[Rule, ...]:
+    family = OPERATIONS[name].family
+    return (folding.empty, *_OF_FAMILY[family], *_OWN.get(name, ()), *_LAST_OF_FAMILY.get(family, ()))
+
+
+def _pass_through(node: Node) -> Node:
+    return node.operands[0]
+
+
+RULES: Rules = {name: _rules_of(name) for name in OPERATIONS}
+MERGING: Rules = {"transpose": (contraction.transpose_of_dot,), **reduction.MERGING}
+# For graphs that will not be differentiated any more.
+RULES_WITHOUT_GRADIENTS: Rules = {**RULES, "stop_gradient": (_pass_through,)}
