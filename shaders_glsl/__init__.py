@@ -1,0 +1,96 @@
+"""Hand-written GLSL, and the loader that hands it to the code generator.
+
+Every `.glsl` file here compiles on its own. Its functions stand between marker lines,
+
+    //! function NAME needs OTHER, OTHER
+    ...
+    //! end
+
+so that a shader includes the functions it calls and no others. Names are unique over all files. The functions
+are plain GLSL 4.50 core: they need no extension.
+"""
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+ELEMENTARY_FILES = (
+    "elementary_comparison.glsl",
+    "elementary_exponential.glsl",
+    "elementary_inverse.glsl",
+    "elementary_power.glsl",
+    "elementary_remainder.glsl",
+    "elementary_trigonometric.glsl",
+    "integer_arithmetic.glsl",
+)
+
+_FUNCTION = "//! function "
+_END = "//! end"
+
+
+@dataclass(frozen=True)
+class ShaderFunction:
+    """One GLSL function: its name, the functions it calls, and its text."""
+
+    name: str
+    needs: tuple[str, ...]
+    text: str
+
+
+def source(name: str) -> str:
+    """The text of the file `name` of this folder."""
+    return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def parse_functions(text: str) -> list[ShaderFunction]:
+    """The functions between the markers of one file, in the file's order."""
+    functions = []
+    for part in text.split(_END)[0].split(_FUNCTION)[1:]:
+        header, body = part.split("\n", 1)
+        name, _, needs = header.partition(" needs ")
+        required = tuple(word.strip() for word in needs.split(",") if word.strip())
+        functions.append(ShaderFunction(name.strip(), required, body.strip() + "\n"))
+    return functions
+
+
+@functools.cache
+def elementary_functions() -> dict[str, ShaderFunction]:
+    """Every elementary function by name.
+
+    Raises:
+        ValueError: two functions have the same name.
+    """
+    table: dict[str, ShaderFunction] = {}
+    for file in ELEMENTARY_FILES:
+        for function in parse_functions(source(file)):
+            if function.name in table:
+                raise ValueError(f"the GLSL function {function.name} is defined twice; rename the one in {file}")
+            table[function.name] = function
+    return table
+
+
+def function_source(names: Iterable[str]) -> str:
+    """The GLSL text of the functions `names` and of all they need, each once, needed ones first.
+
+    The same set of names gives the same text, in whatever order they come.
+
+    Raises:
+        KeyError: no function of that name exists.
+    """
+    table = elementary_functions()
+    chosen: dict[str, ShaderFunction] = {}
+
+    def choose(name: str) -> None:
+        if name in chosen:
+            return
+        if name not in table:
+            raise KeyError(f"no GLSL function {name!r}; there are {', '.join(sorted(table))}")
+        for needed in table[name].needs:
+            choose(needed)
+        chosen[name] = table[name]
+
+    for name in sorted(set(names)):
+        choose(name)
+    return "\n".join(function.text for function in chosen.values())

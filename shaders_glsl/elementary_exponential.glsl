@@ -1,0 +1,186 @@
+#version 460
+// Exponential family in float32: exp, exp2, expm1, logistic, the hyperbolic and the error functions.
+// Method: Cody and Waite, "Software Manual for the Elementary Functions" (1980): x = n ln 2 + r, |r| <= ln(2)/2,
+// with ln 2 in two parts of which n times the first is exact; then a minimax polynomial (our own Remez-like fits,
+// coefficients rounded to float32 one after the other) and a scaling by powers of two built from bits.
+// Nothing hangs on whether fma is fused. Selections are mix(otherwise, chosen, condition), which never branches: a
+// vector processor computes both sides anyway.
+
+//! function lx_power_of_two
+// 2^n for -126 <= n <= 127.
+float lx_power_of_two(int n) { return intBitsToFloat((n + 127) << 23); }
+
+//! function lx_scale needs lx_power_of_two
+// x 2^n for -252 <= n <= 254, in two steps so that neither factor over- or underflows.
+float lx_scale(float x, int n) {
+    int half_n = n >> 1;
+    precise float scaled = (x * lx_power_of_two(half_n)) * lx_power_of_two(n - half_n);
+    return scaled;
+}
+
+//! function lx_exp_polynomial
+// e^r - 1 for |r| <= 0.4; near 0 good to 2^-26 of e^r.
+float lx_exp_polynomial(float r) {
+    float q = fma(0.0013820136, r, 0.008368686);
+    q = fma(q, r, 0.041668274);
+    q = fma(q, r, 0.16666521);
+    q = fma(q, r, 0.49999994);
+    precise float p = fma(r * r, q, r);
+    return p;
+}
+
+//! function lx_exp_scaled needs lx_scale, lx_exp_polynomial
+// 2^k e^x for small k; overflow and underflow happen only where the result's own do. NaN in, anything out.
+float lx_exp_scaled(float x, int k) {
+    precise float y = mix(x, 90.0, x > 90.0);
+    y = mix(y, -110.0, y < -110.0);
+    precise float n = roundEven(y * 1.442695);
+    precise float r = (y - n * 0.69314575) - n * 1.4286068e-06;
+    precise float p = 1.0 + lx_exp_polynomial(r);
+    return lx_scale(p, int(n) + k);
+}
+
+//! function lx_exp needs lx_exp_scaled
+// e^x.
+float lx_exp(float x) {
+    float result = lx_exp_scaled(x, 0);
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+}
+
+//! function lx_exp2 needs lx_scale
+// 2^x; exact for whole x.
+float lx_exp2(float x) {
+    precise float y = mix(x, 130.0, x > 130.0);
+    y = mix(y, -155.0, y < -155.0);
+    float n = roundEven(y);
+    precise float r = y - n;
+    float q = fma(0.00015329264, r, 0.0013390969);
+    q = fma(q, r, 0.009618499);
+    q = fma(q, r, 0.055503596);
+    q = fma(q, r, 0.24022648);
+    q = fma(q, r, 0.6931472);
+    precise float p = fma(q, r, 1.0);
+    float result = lx_scale(p, int(n));
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+}
+
+//! function lx_expm1 needs lx_power_of_two
+// e^x - 1 = 2^n (e^r - 1) + (2^n - 1).
+float lx_expm1(float x) {
+    precise float y = mix(x, 89.0, x > 89.0);
+    y = mix(y, -18.0, y < -18.0);
+    precise float n = roundEven(y * 1.442695);
+    precise float r = (y - n * 0.69314575) - n * 1.4286068e-06;
+    float q = fma(0.0013870696, r, 0.008366272);
+    q = fma(q, r, 0.041667435);
+    q = fma(q, r, 0.16666546);
+    q = fma(q, r, 0.49999997);
+    precise float p = fma(r * r, q, r);
+    float power = lx_power_of_two(mix(int(n), 127, n > 127.0));
+    precise float result = fma(power, p, power - 1.0) * mix(1.0, 2.0, n > 127.0);
+    uint magnitude = floatBitsToUint(x) & 0x7fffffffu;
+    // Below 2^-25 the result is x; this keeps the sign of zero, too.
+    return mix(result, x, magnitude > 0x7f800000u || magnitude < 0x33000000u);
+}
+
+//! function lx_logistic needs lx_exp
+// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
+float lx_logistic(float x) {
+    float e = lx_exp(-abs(x));
+    precise float result = mix(1.0, e, x < 0.0) / (1.0 + e);
+    return result;
+}
+
+//! function lx_tanh needs lx_expm1
+// t / (t + 2) with t = e^2|x| - 1.
+float lx_tanh(float x) {
+    float magnitude = abs(x);
+    float t = lx_expm1(mix(magnitude + magnitude, 20.0, magnitude > 10.0));
+    precise float result = t / (t + 2.0);
+    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
+}
+
+//! function lx_cosh needs lx_exp_scaled
+// h + 1 / 4h with h = e^|x| / 2.
+float lx_cosh(float x) {
+    float magnitude = abs(x);
+    float h = lx_exp_scaled(magnitude, -1);
+    precise float result = h + 0.25 / h;
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+}
+
+//! function lx_sinh needs lx_exp_scaled
+// h - 1 / 4h with h = e^|x| / 2; an odd polynomial below 1, where that difference would cancel.
+float lx_sinh(float x) {
+    float magnitude = abs(x);
+    float h = lx_exp_scaled(magnitude, -1);
+    precise float large = h - 0.25 / h;
+    float z = x * x;
+    float q = fma(2.7822132e-06, z, 0.00019842896);
+    q = fma(q, z, 0.0083333105);
+    q = fma(q, z, 0.16666667);
+    precise float small = fma(magnitude * z, q, magnitude);
+    float result = mix(large, small, magnitude < 1.0);
+    result = uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+}
+
+//! function lx_erf_small
+// erf(x) for |x| <= 1.
+float lx_erf_small(float x) {
+    float z = x * x;
+    float q = fma(7.806903e-05, z, -0.0007997853);
+    q = fma(q, z, 0.005187162);
+    q = fma(q, z, -0.026853347);
+    q = fma(q, z, 0.11283579);
+    q = fma(q, z, -0.37612626);
+    q = fma(q, z, 0.12837917);
+    precise float result = fma(x, q, x);
+    return result;
+}
+
+//! function lx_erfc_large needs lx_scale, lx_exp_polynomial
+// erfc(a) for a >= 1/2: e^(-a^2) / (1 + 2 a) times a polynomial in (a - 2) / (a + 2). a^2 is taken as the exact
+// square of a's 12-bit head and a small rest.
+float lx_erfc_large(float a) {
+    precise float v = mix(a, 10.5, a > 10.5);
+    precise float head = uintBitsToFloat(floatBitsToUint(v) & 0xfffff000u);
+    precise float rest = (v - head) * (v + head);
+    precise float n = roundEven(v * v * -1.442695);
+    precise float r = ((-(head * head) - n * 0.69314575) - n * 1.4286068e-06) - rest;
+    precise float u = (v - 2.0) / (v + 2.0);
+    float q = fma(-0.00023075707, u, -0.00128502);
+    q = fma(q, u, 0.0011583815);
+    q = fma(q, u, 0.008675477);
+    q = fma(q, u, -0.008011861);
+    q = fma(q, u, -0.054215815);
+    q = fma(q, u, 0.16404983);
+    q = fma(q, u, -0.16603036);
+    q = fma(q, u, -0.09276382);
+    q = fma(q, u, 1.2769784);
+    precise float factor = q / (v + v + 1.0);
+    precise float result = fma(factor, lx_exp_polynomial(r), factor);
+    return lx_scale(result, int(n));
+}
+
+//! function lx_erf needs lx_erf_small, lx_erfc_large
+// The error function.
+float lx_erf(float x) {
+    float magnitude = abs(x);
+    precise float result = mix(1.0 - lx_erfc_large(magnitude), lx_erf_small(magnitude), magnitude < 1.0);
+    result = uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+}
+
+//! function lx_erfc needs lx_erf_small, lx_erfc_large
+// 1 - erf(x).
+float lx_erfc(float x) {
+    float magnitude = abs(x);
+    precise float large = lx_erfc_large(magnitude);
+    large = mix(large, 2.0 - large, x < 0.0);
+    precise float result = mix(large, 1.0 - lx_erf_small(x), magnitude < 0.7);
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+}
+//! end
+
+void main() {}
