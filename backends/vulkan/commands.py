@@ -1,0 +1,113 @@
+"""Recording command buffers: pools, and a recorder with the few commands lavax uses, each a raw call."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.backends.vulkan.api import check, created, ffi, lib, structure, vk
+from lavax.backends.vulkan.memory import Buffer
+
+# Stages and accesses of the barriers below. Only what shaders, copies and the host do is ever waited for.
+SHADER = vk.VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
+COPY = vk.VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT
+HOST = vk.VK_PIPELINE_STAGE_2_HOST_BIT
+SHADER_READ = vk.VK_ACCESS_2_SHADER_STORAGE_READ_BIT
+SHADER_WRITE = vk.VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT
+COPY_READ = vk.VK_ACCESS_2_TRANSFER_READ_BIT
+COPY_WRITE = vk.VK_ACCESS_2_TRANSFER_WRITE_BIT
+HOST_READ = vk.VK_ACCESS_2_HOST_READ_BIT
+
+
+def barrier(stages: int, writes: int, next_stages: int, next_accesses: int) -> Any:
+    """A global memory barrier: what `next_stages` access comes after, and sees, what `stages` wrote."""
+    memory = structure(
+        "VkMemoryBarrier2",
+        srcStageMask=stages,
+        srcAccessMask=writes,
+        dstStageMask=next_stages,
+        dstAccessMask=next_accesses,
+    )
+    return structure("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=memory)
+
+
+# Between dispatches that depend on each other.
+BETWEEN_DISPATCHES = barrier(SHADER, SHADER_WRITE, SHADER, SHADER_READ | SHADER_WRITE)
+
+# At the start of every command buffer: all work before it, so that memory may be reused without a thought.
+AFTER_EARLIER_WORK = barrier(
+    SHADER | COPY, SHADER_WRITE | COPY_WRITE, SHADER | COPY, SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE
+)
+
+# At the end of what the host reads by its mapped pointer: programs, and copies to staging memory.
+BEFORE_HOST_READS = barrier(SHADER, SHADER_WRITE, HOST, HOST_READ)
+COPIES_BEFORE_HOST_READS = barrier(COPY, COPY_WRITE, HOST, HOST_READ)
+
+
+class CommandPool:
+    """Command buffers that live and die together."""
+
+    def __init__(self, device: Any, family: int) -> None:
+        self._device = device
+        info = structure(
+            "VkCommandPoolCreateInfo",
+            queueFamilyIndex=family,
+            flags=vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+        )
+        self._handle = created(lib.vkCreateCommandPool, device, info, "VkCommandPool")
+
+    def allocate(self) -> Any:
+        """A new command buffer."""
+        info = structure(
+            "VkCommandBufferAllocateInfo",
+            commandPool=self._handle,
+            level=vk.VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+            commandBufferCount=1,
+        )
+        commands = ffi.new("VkCommandBuffer *")
+        check(lib.vkAllocateCommandBuffers(self._device, info, commands), "Allocating a command buffer")
+        return commands[0]
+
+    def close(self) -> None:
+        """Frees the command buffers; the device must be done with them."""
+        lib.vkDestroyCommandPool(self._device, self._handle, ffi.NULL)
+
+
+class Recorder:
+    """Records into `commands` between `with` and its end. What was in it before is forgotten."""
+
+    def __init__(self, commands: Any) -> None:
+        self.commands = commands
+
+    def __enter__(self) -> Recorder:
+        check(lib.vkBeginCommandBuffer(self.commands, _BEGIN), "Beginning a command buffer")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        check(lib.vkEndCommandBuffer(self.commands), "Ending a command buffer")
+
+    def wait(self, dependency: Any) -> None:
+        """A barrier, one of those above."""
+        lib.vkCmdPipelineBarrier2(self.commands, dependency)
+
+    def bind(self, pipeline: Any) -> None:
+        """The compute pipeline of the dispatches that follow."""
+        lib.vkCmdBindPipeline(self.commands, vk.VK_PIPELINE_BIND_POINT_COMPUTE, pipeline)
+
+    def push(self, layout: Any, constants: bytes) -> None:
+        """The push constants of the dispatches that follow, from their first byte."""
+        stage = vk.VK_SHADER_STAGE_COMPUTE_BIT
+        lib.vkCmdPushConstants(self.commands, layout, stage, 0, len(constants), constants)
+
+    def dispatch(self, groups: tuple[int, int, int]) -> None:
+        """Runs the bound pipeline."""
+        lib.vkCmdDispatch(self.commands, *groups)
+
+    def copy(self, source: Buffer, target: Buffer, nbytes: int, source_offset: int = 0, target_offset: int = 0) -> None:
+        """Copies `nbytes` from one buffer to another; offsets are in bytes from their beginnings."""
+        region = ffi.new("VkBufferCopy *")
+        region.srcOffset = source.piece.offset + source_offset
+        region.dstOffset = target.piece.offset + target_offset
+        region.size = nbytes
+        lib.vkCmdCopyBuffer(self.commands, source.piece.block.buffer, target.piece.block.buffer, 1, region)
+
+
+_BEGIN = structure("VkCommandBufferBeginInfo")

@@ -1,0 +1,97 @@
+"""A folder of cached results, safe with several processes.
+
+An entry is one file: a mark, the SHA-256 of the payload, the payload. A file that is missing, cut short,
+altered or unreadable is a miss, and a folder that cannot be written is only a cache that never hits.
+"""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = b"lavax cache 1\n"
+HEADER_BYTES = len(MARK) + hashlib.sha256().digest_size
+
+# After how many stored entries the size of the folder is looked at again.
+ENTRIES_BETWEEN_TRIMS = 64
+
+
+class DiskCache:
+    """Entries under `folder`; when they exceed `limit_bytes` the oldest are dropped."""
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        self._stored = 0
+
+    def load(self, key: str) -> bytes | None:
+        """The payload stored under `key`, or None."""
+        try:
+            entry = self._path(key).read_bytes()
+        except OSError:
+            return None
+        payload = entry[HEADER_BYTES:]
+        return payload if entry[:HEADER_BYTES] == _header(payload) else None
+
+    def store(self, key: str, payload: bytes) -> None:
+        """Stores `payload` in one step: a reader sees the old entry or the new one, never half of it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix="writing-")
+        except OSError:
+            return
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_header(payload) + payload)
+            os.replace(temporary, self._path(key))
+        except OSError:
+            _remove(Path(temporary))
+            return
+        if self._stored % ENTRIES_BETWEEN_TRIMS == 0:
+            with contextlib.suppress(OSError):
+                self._trim()
+        self._stored += 1
+
+    def _path(self, key: str) -> Path:
+        return self.folder / hashlib.sha256(key.encode()).hexdigest()
+
+    def _trim(self) -> None:
+        """Drops the oldest files until the rest take three quarters of the limit."""
+        entries = sorted(_entries(self.folder), key=lambda entry: entry.modified)
+        total = sum(entry.nbytes for entry in entries)
+        if total <= self.limit_bytes:
+            return
+        for entry in entries:
+            if total <= self.limit_bytes * 3 // 4:
+                return
+            _remove(entry.path)
+            total -= entry.nbytes
+
+
+@dataclass(frozen=True)
+class _Entry:
+    path: Path
+    nbytes: int
+    modified: float
+
+
+def _entries(folder: Path) -> list[_Entry]:
+    """The files of the folder; those that another process removes meanwhile are left out."""
+    entries = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            entries.append(_Entry(path, status.st_size, status.st_mtime))
+    return entries
+
+
+def _header(payload: bytes) -> bytes:
+    return MARK + hashlib.sha256(payload).digest()
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

@@ -1,0 +1,104 @@
+"""Device features: what lavax needs, what it switches on where it exists, and the profile read from a device."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.backends.vulkan.api import ffi, lib, structure, text, version, vk
+from lavax.backends.vulkan.profile import DeviceProfile
+
+# Members of the structures of VkPhysicalDevice…Features, by structure. Vulkan 1.3 does not run without these.
+REQUIRED = {
+    "VkPhysicalDeviceFeatures2": ("shaderInt64",),
+    "VkPhysicalDeviceVulkan12Features": ("bufferDeviceAddress", "timelineSemaphore", "scalarBlockLayout"),
+    "VkPhysicalDeviceVulkan13Features": (
+        "synchronization2", "subgroupSizeControl", "computeFullSubgroups", "maintenance4",
+    ),
+}
+
+# Switched on where the device has them: the profile's name of the feature, and where it is found.
+OPTIONAL = {
+    "float64": ("VkPhysicalDeviceFeatures2", "shaderFloat64"),
+    "int16": ("VkPhysicalDeviceFeatures2", "shaderInt16"),
+    "storage_16bit": ("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),
+    "float16": ("VkPhysicalDeviceVulkan12Features", "shaderFloat16"),
+    "int8": ("VkPhysicalDeviceVulkan12Features", "shaderInt8"),
+    "storage_8bit": ("VkPhysicalDeviceVulkan12Features", "storageBuffer8BitAccess"),
+}
+
+# The chain in which features are asked for and switched on.
+STRUCTURES = (
+    "VkPhysicalDeviceVulkan13Features",
+    "VkPhysicalDeviceVulkan12Features",
+    "VkPhysicalDeviceVulkan11Features",
+    "VkPhysicalDeviceFeatures2",
+)
+
+
+def missing(physical: Any, api_version: int) -> tuple[str, ...]:
+    """What a physical device lacks of what lavax needs."""
+    if api_version < version(1, 3):
+        return (f"Vulkan 1.3 (it has {api_version >> 22}.{api_version >> 12 & 0x3FF})",)
+    available = _available(physical)
+    return tuple(
+        name for kind, names in REQUIRED.items() for name in names if not getattr(_members(available[kind]), name)
+    )
+
+
+def enabled(physical: Any) -> Any:
+    """The chain of structures to create a device with: all required features, and the optional ones it has."""
+    available, chain = _available(physical), _chain()
+    wanted = [(kind, name) for kind, names in REQUIRED.items() for name in names]
+    wanted += [place for place in OPTIONAL.values() if getattr(_members(available[place[0]]), place[1])]
+    for kind, name in wanted:
+        setattr(_members(chain[kind]), name, 1)
+    return chain["VkPhysicalDeviceFeatures2"]
+
+
+def read_profile(physical: Any) -> DeviceProfile:
+    """The limits and features of a physical device."""
+    version_13 = structure("VkPhysicalDeviceVulkan13Properties")
+    version_11 = structure("VkPhysicalDeviceVulkan11Properties", pNext=version_13)
+    properties = structure("VkPhysicalDeviceProperties2", pNext=version_11)
+    lib.vkGetPhysicalDeviceProperties2(physical, properties)
+    limits = properties.properties.limits
+    available = _available(physical)
+    operations = version_11.subgroupSupportedOperations
+    return DeviceProfile(
+        name=text(properties.properties.deviceName),
+        kind="cpu" if properties.properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else "gpu",
+        subgroup_size=version_11.subgroupSize,
+        min_subgroup_size=version_13.minSubgroupSize,
+        max_subgroup_size=version_13.maxSubgroupSize,
+        shared_memory_bytes=limits.maxComputeSharedMemorySize,
+        max_workgroup_invocations=limits.maxComputeWorkGroupInvocations,
+        max_workgroup_size=_triple(limits.maxComputeWorkGroupSize),
+        max_workgroup_count=_triple(limits.maxComputeWorkGroupCount),
+        subgroup_arithmetic=bool(operations & vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT),
+        subgroup_shuffle=bool(operations & vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
+        **{name: bool(getattr(_members(available[kind]), member)) for name, (kind, member) in OPTIONAL.items()},
+    )
+
+
+def _triple(values: Any) -> tuple[int, int, int]:
+    return values[0], values[1], values[2]
+
+
+def _available(physical: Any) -> dict[str, Any]:
+    chain = _chain()
+    lib.vkGetPhysicalDeviceFeatures2(physical, chain["VkPhysicalDeviceFeatures2"])
+    return chain
+
+
+def _chain() -> dict[str, Any]:
+    """Empty feature structures by name, each the pNext of the one after it in STRUCTURES."""
+    chain: dict[str, Any] = {}
+    following = ffi.NULL
+    for kind in STRUCTURES:
+        following = structure(kind, pNext=following)
+        chain[kind] = following
+    return chain
+
+
+def _members(features: Any) -> Any:
+    """Where a features structure has its members: those of Vulkan 1.0 are one level down."""
+    return features.features if hasattr(features, "features") else features

@@ -1,0 +1,72 @@
+"""The free ranges of a set of memory blocks: best fit, and neighbours joined when a range comes back."""
+from __future__ import annotations
+
+import bisect
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """`size` bytes at `offset` of block `block`. `last_use`: the submission after which nothing uses them."""
+
+    block: int
+    offset: int
+    size: int
+    last_use: int
+
+
+class FreeRanges:
+    """Ranges that may be taken. Blocks are told apart by number; ranges of different blocks are never joined."""
+
+    def __init__(self) -> None:
+        self._by_size: list[tuple[int, int, int]] = []  # size, block, offset: sorted
+        self._by_start: dict[tuple[int, int], Range] = {}
+        self._by_end: dict[tuple[int, int], Range] = {}
+
+    def take(self, size: int) -> Range | None:
+        """The first `size` bytes of the smallest range that holds them, or None."""
+        place = bisect.bisect_left(self._by_size, (size, 0, 0))
+        if place == len(self._by_size):
+            return None
+        _, block, offset = self._by_size[place]
+        found = self._by_start[block, offset]
+        self._remove(found)
+        if found.size > size:
+            self._add(Range(block, offset + size, found.size - size, found.last_use))
+        return found._replace(size=size)
+
+    def give(self, returned: Range) -> None:
+        """Puts a range back and joins it with its free neighbours."""
+        before = self._by_end.get((returned.block, returned.offset))
+        after = self._by_start.get((returned.block, returned.offset + returned.size))
+        for neighbour in (before, after):
+            if neighbour is not None:
+                self._remove(neighbour)
+                returned = Range(
+                    returned.block,
+                    min(returned.offset, neighbour.offset),
+                    returned.size + neighbour.size,
+                    max(returned.last_use, neighbour.last_use),
+                )
+        self._add(returned)
+
+    def take_whole(self, block: int, size: int) -> Range | None:
+        """Takes all of a block of `size` bytes if all of it is free, else None."""
+        found = self._by_start.get((block, 0))
+        if found is None or found.size != size:
+            return None
+        self._remove(found)
+        return found
+
+    def total(self) -> int:
+        """All free bytes."""
+        return sum(size for size, _, _ in self._by_size)
+
+    def _add(self, added: Range) -> None:
+        bisect.insort(self._by_size, (added.size, added.block, added.offset))
+        self._by_start[added.block, added.offset] = added
+        self._by_end[added.block, added.offset + added.size] = added
+
+    def _remove(self, removed: Range) -> None:
+        del self._by_size[bisect.bisect_left(self._by_size, (removed.size, removed.block, removed.offset))]
+        del self._by_start[removed.block, removed.offset]
+        del self._by_end[removed.block, removed.offset + removed.size]

@@ -1,0 +1,125 @@
+"""Compute pipelines of a device: made in parallel, kept by shader, and the driver's own cache kept on disk."""
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from lavax import config, counters
+from lavax.backends.vulkan.api import check, created, ffi, lib, structure, vk
+from lavax.backends.vulkan.disk_cache import DiskCache
+from lavax.backends.vulkan.plan import Shader
+from lavax.backends.vulkan.shader_compiler import compile_glsl
+
+PUSH_CONSTANT_BYTES = 128
+CACHE_LIMIT_BYTES = 256 << 20
+
+
+class Pipelines:
+    """The pipelines of one device. They share `layout`: push constants, and nothing else. Safe in several threads."""
+
+    def __init__(self, physical: Any, device: Any) -> None:
+        self._device = device
+        self._made: dict[Shader, Any] = {}
+        self._lock = threading.Lock()
+        self._disk = DiskCache(config.cache_folder() / "pipelines", CACHE_LIMIT_BYTES)
+        self._key = _cache_key(physical)
+        self._saved = self._disk.load(self._key) or b""
+        info = structure(
+            "VkPipelineCacheCreateInfo",
+            initialDataSize=len(self._saved),
+            pInitialData=ffi.from_buffer(self._saved),
+        )
+        self._cache = created(lib.vkCreatePipelineCache, device, info, "VkPipelineCache")
+        self.layout = self._create_layout()
+
+    def get(self, shaders: Iterable[Shader]) -> dict[Shader, Any]:
+        """The pipelines of all `shaders`; those not made yet are compiled and made now, in several threads."""
+        wanted = list(dict.fromkeys(shaders))
+        with self._lock:
+            lacking = [shader for shader in wanted if shader not in self._made]
+            if len(lacking) > 1:
+                with ThreadPoolExecutor(min(len(lacking), os.cpu_count() or 1)) as threads:
+                    made = list(threads.map(self._create, lacking))
+            else:
+                made = [self._create(shader) for shader in lacking]
+            self._made.update(zip(lacking, made, strict=True))
+            counters.count("pipelines", len(lacking))
+            return {shader: self._made[shader] for shader in wanted}
+
+    def save(self) -> None:
+        """Writes the driver's cache to disk if it has grown."""
+        size = ffi.new("size_t *")
+        check(lib.vkGetPipelineCacheData(self._device, self._cache, size, ffi.NULL), "Reading the pipeline cache")
+        content = ffi.new("char[]", size[0])
+        if lib.vkGetPipelineCacheData(self._device, self._cache, size, content) != vk.VK_SUCCESS:
+            return
+        saved = bytes(ffi.buffer(content, size[0]))
+        if len(saved) > len(self._saved):
+            self._disk.store(self._key, saved)
+            self._saved = saved
+
+    def close(self) -> None:
+        """Destroys everything; the device must be done with it."""
+        for pipeline in self._made.values():
+            lib.vkDestroyPipeline(self._device, pipeline, ffi.NULL)
+        lib.vkDestroyPipelineLayout(self._device, self.layout, ffi.NULL)
+        lib.vkDestroyPipelineCache(self._device, self._cache, ffi.NULL)
+
+    def _create_layout(self) -> Any:
+        constants = structure(
+            "VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=PUSH_CONSTANT_BYTES
+        )
+        info = structure("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=constants)
+        return created(lib.vkCreatePipelineLayout, self._device, info, "VkPipelineLayout")
+
+    def _create(self, shader: Shader) -> Any:
+        spirv = compile_glsl(shader.source)
+        words = ffi.new("uint32_t[]", len(spirv) // 4)
+        ffi.memmove(words, spirv, len(spirv))
+        code = structure("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=words)
+        module = created(lib.vkCreateShaderModule, self._device, code, "VkShaderModule")
+        stage = _stage(module, shader)
+        info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=self.layout)
+        pipeline = ffi.new("VkPipeline *")
+        result = lib.vkCreateComputePipelines(self._device, self._cache, 1, info, ffi.NULL, pipeline)
+        lib.vkDestroyShaderModule(self._device, module, ffi.NULL)
+        check(result, "Creating a compute pipeline")
+        return pipeline[0]
+
+
+def _stage(module: Any, shader: Shader) -> Any:
+    """The shader stage of a pipeline: entry point main, the shader's constants and subgroup size."""
+    subgroup: dict[str, Any] = {}
+    if shader.subgroup_size is not None:
+        kind = "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo"
+        subgroup["pNext"] = structure(kind, requiredSubgroupSize=shader.subgroup_size)
+        subgroup["flags"] = lib.VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
+    return structure(
+        "VkPipelineShaderStageCreateInfo",
+        stage=vk.VK_SHADER_STAGE_COMPUTE_BIT,
+        module=module,
+        pName=ffi.new("char[]", b"main"),
+        pSpecializationInfo=_specialization(shader.specialization),
+        **subgroup,
+    )
+
+
+def _specialization(values: tuple[int, ...]) -> Any:
+    """Constant i is the 32-bit word values[i]; negative values in two's complement."""
+    entries = ffi.new("VkSpecializationMapEntry[]", [(index, 4 * index, 4) for index in range(len(values))])
+    words = ffi.new("uint32_t[]", [value & 0xFFFFFFFF for value in values])
+    return structure(
+        "VkSpecializationInfo", mapEntryCount=len(values), pMapEntries=entries, dataSize=4 * len(values), pData=words
+    )
+
+
+def _cache_key(physical: Any) -> str:
+    """Names device and driver by their UUIDs: another driver version is another key."""
+    identity = structure("VkPhysicalDeviceIDProperties")
+    properties = structure("VkPhysicalDeviceProperties2", pNext=identity)
+    lib.vkGetPhysicalDeviceProperties2(physical, properties)
+    parts = (identity.deviceUUID, identity.driverUUID, properties.properties.pipelineCacheUUID)
+    return " ".join(bytes(ffi.buffer(part)).hex() for part in parts)

@@ -1,0 +1,73 @@
+"""What a kernel schedule may know of a device: limits and features, never its name or vendor.
+
+Imports no Vulkan, so kernels can be lowered on a machine without a driver.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DeviceProfile:
+    """Limits and features of a device. Sizes are in bytes, workgroup sizes in invocations."""
+
+    name: str
+    kind: str  # "cpu" for a driver that runs shaders on the processor, else "gpu"
+    subgroup_size: int
+    min_subgroup_size: int
+    max_subgroup_size: int
+    shared_memory_bytes: int
+    max_workgroup_invocations: int
+    max_workgroup_size: tuple[int, int, int]
+    max_workgroup_count: tuple[int, int, int]
+    subgroup_arithmetic: bool
+    subgroup_shuffle: bool
+    float16: bool
+    float64: bool
+    int8: bool
+    int16: bool
+    storage_8bit: bool
+    storage_16bit: bool
+
+
+# What every desktop GPU of the last years offers; for lowering where there is no device.
+GENERIC_GPU = DeviceProfile(
+    name="generic GPU",
+    kind="gpu",
+    subgroup_size=32,
+    min_subgroup_size=32,
+    max_subgroup_size=32,
+    shared_memory_bytes=32768,
+    max_workgroup_invocations=1024,
+    max_workgroup_size=(1024, 1024, 64),
+    max_workgroup_count=(65535, 65535, 65535),
+    subgroup_arithmetic=True,
+    subgroup_shuffle=True,
+    float16=False,
+    float64=False,
+    int8=False,
+    int16=False,
+    storage_8bit=False,
+    storage_16bit=False,
+)
+
+# What Mesa's lavapipe reports with 256-bit vectors.
+CPU_DRIVER = DeviceProfile(
+    name="CPU driver",
+    kind="cpu",
+    subgroup_size=8,
+    min_subgroup_size=8,
+    max_subgroup_size=8,
+    shared_memory_bytes=32768,
+    max_workgroup_invocations=1024,
+    max_workgroup_size=(1024, 1024, 1024),
+    max_workgroup_count=(65535, 65535, 65535),
+    subgroup_arithmetic=True,
+    subgroup_shuffle=True,
+    float16=True,
+    float64=True,
+    int8=True,
+    int16=True,
+    storage_8bit=True,
+    storage_16bit=True,
+)

@@ -1,0 +1,204 @@
+"""A program: a plan with its pipelines, memory and recorded command buffers. Called, it is submitted once.
+
+A call writes the addresses of its arguments and results into a table that the shaders read, and submits what was
+recorded when the program was made. It is recorded RING times, each with a table of its own, so that so many calls
+may be in flight.
+"""
+from __future__ import annotations
+
+import operator
+import struct
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax import counters
+from lavax.backends.vulkan.api import ffi
+from lavax.backends.vulkan.commands import (
+    AFTER_EARLIER_WORK,
+    BEFORE_HOST_READS,
+    BETWEEN_DISPATCHES,
+    CommandPool,
+    Recorder,
+)
+from lavax.backends.vulkan.device import Device
+from lavax.backends.vulkan.memory import Buffer
+from lavax.backends.vulkan.plan import MAX_WORDS, Dispatch, Plan
+from lavax.backends.vulkan.queue import Submission
+
+RING = 4
+
+ADDRESS_BYTES = 8
+TABLE_ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class Step:
+    """A dispatch with its pipeline, and the words that follow the table's address in its push constants."""
+
+    pipeline: Any
+    words: bytes
+    groups: tuple[int, int, int]
+    barrier: bool
+    name: str
+
+
+class Recording:
+    """One of the ring: a submission, its table, the addresses in the table, and the number of its last use."""
+
+    __slots__ = ("submission", "table", "addresses", "number")
+
+    def __init__(self, submission: Submission, table: Any) -> None:
+        self.submission = submission
+        self.table = table
+        self.addresses: list[int] = []
+        self.number = 0
+
+
+class Resources:
+    """What a program owns on the device; given back when the program is dropped and its last call is done."""
+
+    def __init__(self, device: Device, plan: Plan) -> None:
+        self.device = device
+        self.pool = CommandPool(device.handle, device.queue.family)
+        self.constants = [device.transfer.upload(np.frombuffer(content, np.uint8)) for content in plan.constants]
+        self.arena = device.arrays.allocate(plan.arena_bytes)
+        self.static_addresses = [constant.address for constant in self.constants]
+        self.static_addresses += [self.arena.address + offset for offset in plan.temporaries]
+        slots = len(plan.arguments) + len(plan.results) + len(self.static_addresses)
+        self.table_stride = max(1, -(-slots * ADDRESS_BYTES // TABLE_ALIGNMENT)) * TABLE_ALIGNMENT
+        self.tables = device.tables.allocate_for_host(RING * self.table_stride)
+        self.recordings: list[Recording] = []
+
+    def retire(self) -> None:
+        """Gives the buffers back, which later work may reuse at once, and the command buffers when they are done."""
+        number = max((recording.number for recording in self.recordings), default=0)
+        for buffer in (*self.constants, self.arena, self.tables):
+            buffer.last_use = max(buffer.last_use, number)
+        self.device.retire(number, self.pool.close)
+
+
+class Program:
+    """A plan ready to run on a device. Safe in several threads. Raises DeviceError if it does not fit the device."""
+
+    def __init__(self, device: Device, plan: Plan) -> None:
+        device.destroy_retired()
+        self.device = device
+        self.plan = plan
+        self.steps = make_steps(device, plan)
+        self._queue = device.queue
+        self._transfer = device.transfer
+        self._allocate = device.arrays.allocate
+        self._results = [(result.nbytes, result.donor) for result in plan.results]
+        self._argument_bytes = list(plan.arguments)
+        self._addresses = struct.Struct(f"={len(plan.arguments) + len(plan.results)}Q")
+        self._resources = Resources(device, plan)
+        self._ring = self._resources.recordings
+        self._ring.extend(self._record(index) for index in range(RING))
+        self._turn = 0
+        weakref.finalize(self, self._resources.retire).atexit = False
+        counters.count("recordings")
+
+    def __call__(self, *buffers: Buffer) -> list[Buffer]:
+        """Submits one run and returns its results at once; their contents are there when they are `ready()`.
+
+        `buffers` are the arguments. A result with a donor is the donor's buffer itself, with new contents. Raises
+        DeviceError when the device has no memory left or fails.
+        """
+        if len(buffers) != len(self._argument_bytes) or any(
+            map(operator.lt, [buffer.nbytes for buffer in buffers], self._argument_bytes)
+        ):
+            raise ValueError(self._misfit(buffers))
+        allocate = self._allocate
+        results = [allocate(nbytes) if donor is None else buffers[donor] for nbytes, donor in self._results]
+        touched = [*buffers, *results]
+        addresses = [buffer.address for buffer in touched]
+        queue = self._queue
+        with queue.lock:
+            turn = self._turn
+            self._turn = (turn + 1) % RING
+            recording = self._ring[turn]
+            if recording.number > queue.completed:
+                queue.wait(recording.number)
+            if recording.addresses != addresses:
+                self._addresses.pack_into(recording.table, 0, *addresses)
+                recording.addresses = addresses
+            if self._transfer.pending:
+                number = queue.submit(recording.submission, self._transfer.record_pending())
+                self._transfer.sent(number)
+            else:
+                number = queue.submit(recording.submission)
+            recording.number = number
+            for buffer in touched:
+                buffer.last_use = number
+            for buffer in results:
+                buffer.produced = number
+        return results
+
+    def static_addresses(self) -> list[int]:
+        """The addresses of the constants and temporaries: the end of every table."""
+        return self._resources.static_addresses
+
+    def profile(self, *buffers: Buffer) -> list[tuple[str, float]]:
+        """Name and seconds of every dispatch, from one run by itself; `buffers` keep their contents."""
+        from lavax.backends.vulkan.profiling import profile_program
+
+        return profile_program(self, buffers)
+
+    def _record(self, index: int) -> Recording:
+        """Records the program once, for table `index`, and fills in the part of the table that never changes."""
+        tables, stride = self._resources.tables, self._resources.table_stride
+        offset = index * stride
+        table = ffi.buffer(tables.host_pointer() + offset, stride)
+        static = self.static_addresses()
+        struct.pack_into(f"={len(static)}Q", table, self._addresses.size, *static)
+        commands = self._resources.pool.allocate()
+        with Recorder(commands) as recorder:
+            recorder.wait(AFTER_EARLIER_WORK)
+            for step in self.steps:
+                if step.barrier:
+                    recorder.wait(BETWEEN_DISPATCHES)
+                record_step(recorder, self.device, step, tables.address + offset)
+            if self.device.arrays.type.host_visible:
+                recorder.wait(BEFORE_HOST_READS)
+        return Recording(Submission(self._queue, commands), table)
+
+    def _misfit(self, buffers: tuple[Buffer, ...]) -> str:
+        given = ", ".join(str(buffer.nbytes) for buffer in buffers)
+        wanted = ", ".join(map(str, self._argument_bytes))
+        return f"The program takes buffers of ({wanted}) bytes, and got ({given})."
+
+
+def make_steps(device: Device, plan: Plan) -> list[Step]:
+    """The dispatches of a plan with their pipelines; those with nothing to do are left out, their barriers kept."""
+    active = [dispatch for dispatch in plan.dispatches if 0 not in dispatch.groups]
+    for dispatch in active:
+        _check_limits(device, dispatch)
+    pipelines = device.pipelines.get(dispatch.shader for dispatch in active)
+    steps = []
+    barrier = False
+    for dispatch in plan.dispatches:
+        barrier = barrier or dispatch.barrier
+        if 0 not in dispatch.groups:
+            words = struct.pack(f"={len(dispatch.slots + dispatch.words)}I", *dispatch.slots, *dispatch.words)
+            steps.append(Step(pipelines[dispatch.shader], words, dispatch.groups, barrier, dispatch.name))
+            barrier = False
+    return steps
+
+
+def record_step(recorder: Recorder, device: Device, step: Step, table: int) -> None:
+    """Records a step with the table at the device address `table`."""
+    recorder.bind(step.pipeline)
+    recorder.push(device.pipelines.layout, table.to_bytes(ADDRESS_BYTES, "little") + step.words)
+    recorder.dispatch(step.groups)
+
+
+def _check_limits(device: Device, dispatch: Dispatch) -> None:
+    words = len(dispatch.slots) + len(dispatch.words)
+    if words > MAX_WORDS:
+        raise ValueError(f"Dispatch {dispatch.name} has {words} slots and words; push constants hold {MAX_WORDS}.")
+    limits = device.profile.max_workgroup_count
+    if any(map(operator.gt, dispatch.groups, limits)):
+        raise ValueError(f"Dispatch {dispatch.name} has {dispatch.groups} workgroups; the device allows {limits}.")

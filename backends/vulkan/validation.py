@@ -1,0 +1,60 @@
+"""The Khronos validation layer: switched on with the instance, its messages collected here."""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from lavax.backends.vulkan.api import array, check, enumerated, ffi, lib, structure, text, vk
+from lavax.errors import DeviceError
+
+LAYER = "VK_LAYER_KHRONOS_validation"
+EXTENSIONS = ("VK_EXT_debug_utils", "VK_EXT_validation_features")
+
+_messages: list[str] = []
+
+
+def messages() -> list[str]:
+    """What the validation layer has said so far in this process; empty when all is well."""
+    return list(_messages)
+
+
+def require_layer() -> None:
+    """Raises DeviceError where the layer is not installed."""
+    layers = enumerated(lib.vkEnumerateInstanceLayerProperties, "VkLayerProperties")
+    if LAYER not in [text(layer.layerName) for layer in layers]:
+        raise DeviceError(
+            "LAVAX_VALIDATE is set, but the Khronos validation layer is not installed. Install it (Debian and Ubuntu: "
+            "apt install vulkan-validationlayers) or unset LAVAX_VALIDATE."
+        )
+
+
+def layer_settings() -> Any:
+    """The structure that adds synchronization validation; it goes into the instance's pNext."""
+    enabled = array("VkValidationFeatureEnableEXT", [vk.VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT])
+    return structure("VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enabled)
+
+
+def collect_messages(instance: Any) -> None:
+    """Has warnings and errors of the layer printed to standard error and kept for `messages()`."""
+    info = structure(
+        "VkDebugUtilsMessengerCreateInfoEXT",
+        messageSeverity=vk.VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
+        | vk.VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+        messageType=vk.VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT
+        | vk.VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+        pfnUserCallback=_callback,
+    )
+    address = lib.vkGetInstanceProcAddr(instance, b"vkCreateDebugUtilsMessengerEXT")
+    create = ffi.cast("PFN_vkCreateDebugUtilsMessengerEXT", address)
+    messenger = ffi.new("VkDebugUtilsMessengerEXT *")
+    check(create(instance, info, ffi.NULL, messenger), "Listening to the validation layer")
+
+
+def _receive(_severity: int, _kinds: int, data: Any, _user: Any) -> int:
+    message = text(data.pMessage)
+    _messages.append(message)
+    sys.stderr.write(message + "\n")
+    return 0
+
+
+_callback = ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", _receive)
