@@ -1,0 +1,318 @@
+"""Cuts a graph into kernels, in one walk from the inputs to the outputs.
+
+A node is either *floating* (computed again by whoever reads it: elementwise chains over arrays in memory, movement)
+or has a *home*, the kernel it is computed in. Reductions, contractions and routines open kernels. What
+is computed from a kernel's values joins it where `placement` allows; else the values it reads become results of
+their kernel and it floats on over them. Floating outputs get map kernels of their own in the end, shared where
+they have the same shape and read the same arrays.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lavax.ir.graph import INPUT, Graph, Node
+from lavax.ir.operation import OPERATIONS
+from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
+from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home
+from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
+from lavax.passes.kernels.reads import READS, Coordinates
+
+# A row kernel goes over whole rows again only where there are enough rows to keep a device busy, or short ones.
+_ROWS_TO_KEEP_BUSY, _SHORT = 32, 1 << 14
+# What a contraction's epilogue and prologue may cost: they are repeated in every tile's code or load.
+_EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
+# Recomputing a small expensive value for every element of a large one: how often, and how much work in all.
+_REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
+# Kernels that take more members once they are open.
+_OPEN = ("row", "contract")
+
+
+class Fusion:
+    """The state of one walk."""
+
+    def __init__(self) -> None:
+        self.homes: dict[Node, Home] = {}
+        self.all_homes: list[Home] = []
+        self.bases: dict[Node, tuple[Node, ...]] = {}  # members of kernels that a moved node is made of
+        self.settled: dict[Node, Order] = {}  # the last kernel whose results a floating node reads
+        self.weight: dict[Node, int] = {}  # how many nodes it takes to compute a floating node, at most
+        self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
+        self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
+        self.maps: dict[tuple[int, ...], list[Home]] = {}
+
+    # -- what a node rests on -----------------------------------------------------------------------------------
+
+    def bases_of(self, node: Node) -> tuple[Node, ...]:
+        """The members of kernels, open to more members, that a node is or is made of by movement."""
+        home = self.homes.get(node)
+        if home is not None:
+            return (node,) if home.kind in _OPEN else ()
+        return self.bases.get(node, ())
+
+    def _bases_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple(dict.fromkeys(base for node in nodes for base in self.bases_of(node)))
+
+    def _last_needed(self, nodes: Iterable[Node], besides: Home | None = None) -> Order:
+        """The last kernel that must have run before the nodes can be computed, in `besides` or anywhere."""
+        last = FIRST
+        for node in nodes:
+            home = self.homes.get(node)
+            if home is None:
+                last = max(last, self.settled.get(node, FIRST))
+            elif home is not besides:
+                last = max(last, home.order)
+            for base in self.bases.get(node, ()):
+                if self.homes[base] is not besides:
+                    last = max(last, self.homes[base].order)
+        return last
+
+    def _arrays_of(self, nodes: Iterable[Node], besides: Home | None = None) -> frozenset[Node]:
+        """The arrays that are read to compute the nodes, without what `besides` computes itself."""
+        arrays: set[Node] = set()
+        for node in nodes:
+            if node.op == INPUT or node in self.homes:
+                arrays.add(node)
+            else:
+                arrays |= self.reading[node]
+        return frozenset(array for array in arrays if besides is None or self.homes.get(array) is not besides)
+
+    def is_stored(self, node: Node) -> bool:
+        return node.op == INPUT or (node in self.homes and node in self.homes[node].results)
+
+    def cone(self, outputs: Iterable[Node], home: Home | None = None) -> tuple[list[Node], dict[Node, None]]:
+        """The nodes computed for `outputs`, and the arrays read from memory; members of `home` are computed."""
+        computed: dict[Node, None] = {}
+        arrays: dict[Node, None] = {}
+        stack = list(outputs)
+        while stack:
+            node = stack.pop()
+            if node in computed or node in arrays:
+                continue
+            owner = self.homes.get(node)
+            if node.op == INPUT or (owner is not None and owner is not home):
+                arrays[node] = None
+            else:
+                computed[node] = None
+                stack.extend(node.operands)
+        return list(computed), arrays
+
+    # -- making results -------------------------------------------------------------------------------------------
+
+    def settle(self, node: Node) -> None:
+        """Has what the node rests on written to memory."""
+        for base in self.bases_of(node):
+            self.homes[base].results[base] = None
+
+    def store(self, node: Node) -> None:
+        """Has the node itself written to memory."""
+        if node.op == INPUT:
+            return
+        if node in self.homes:
+            self.homes[node].results[node] = None
+        elif not self._store_in_base(node):
+            self.settle(node)
+            self._store_by_map(node)
+
+    def _store_in_base(self, node: Node) -> bool:
+        """A moved value of a kernel can be written by that kernel."""
+        bases = self.bases_of(node)
+        if not bases:
+            return False
+        home = self._last_home(bases)
+        if self._last_needed(node.operands, home) >= home.order or not self._place(node, home):
+            return False
+        self._settle_others(bases, home)
+        home.results[node] = None
+        return True
+
+    def _store_by_map(self, node: Node) -> None:
+        for home in reversed(self.maps.get(node.shape, [])[-4:]):
+            computed, arrays = self.cone([node], home)
+            together = home.arrays.union(arrays)
+            fits = len(together) + len(home.results) < MOST_ARRAYS and home.cost + len(computed) <= 2 * MOST_NODES
+            if fits and not home.arrays.isdisjoint(arrays) and self._last_needed(arrays, home) < home.order:
+                break
+        else:
+            home = flat_home("map", self._next_order([node]), node.shape)
+            self.all_homes.append(home)
+            self.maps.setdefault(node.shape, []).append(home)
+            computed, arrays = self.cone([node], home)
+        home.members[node] = home.full
+        home.results[node] = None
+        home.arrays.update(arrays)
+        home.cost += len(computed)
+        self.homes[node] = home
+
+    def _settle_others(self, bases: Iterable[Node], home: Home) -> None:
+        for base in bases:
+            if self.homes[base] is not home:
+                self.homes[base].results[base] = None
+
+    def _last_home(self, bases: Iterable[Node]) -> Home:
+        return max((self.homes[base] for base in bases), key=lambda home: home.order)
+
+    def _next_order(self, operands: Iterable[Node]) -> Order:
+        return (self._last_needed(operands)[0] + 1, len(self.all_homes))
+
+    # -- the walk -----------------------------------------------------------------------------------------------------
+
+    def visit(self, node: Node) -> None:
+        family = OPERATIONS[node.op].family
+        if family == "elementwise":
+            self._visit_elementwise(node)
+        elif node.op in READS:
+            self._visit_moved(node)
+        elif family == "reduction":
+            self._visit_reduction(node)
+        elif family == "contraction":
+            self._visit_contraction(node)
+        else:
+            self._visit_routine(node)
+
+    def _float(self, node: Node) -> None:
+        """Leaves the node to be computed by whoever reads it, unless that would take too much."""
+        weight = 1 + sum(self.weight.get(operand, 0) for operand in node.operands)
+        reading = self._arrays_of(node.operands)
+        if weight > MOST_NODES:
+            weight = len(self.cone([node])[0])
+        for operand in sorted(node.operands, key=self._load_of, reverse=True):
+            if weight <= MOST_NODES and len(reading) <= MOST_FLOATING_ARRAYS:
+                break
+            self.store(operand)
+            weight = 1 + sum(self.weight.get(other, 0) for other in node.operands if other not in self.homes)
+            reading = self._arrays_of(node.operands)
+        self.settled[node] = self._last_needed(node.operands)
+        self.weight[node] = weight
+        self.reading[node] = reading
+
+    def _load_of(self, node: Node) -> int:
+        return 0 if node in self.homes else self.weight.get(node, 0) + len(self.reading.get(node, ()))
+
+    def _visit_moved(self, node: Node) -> None:
+        if node.op == "broadcast" and not self.bases_of(node.operands[0]) and self._repeats_much(node):
+            self.store(node.operands[0])
+        self._float(node)
+        bases = self._bases_of(node.operands)
+        if bases:
+            self.bases[node] = bases
+            self.settled[node] = max(
+                (self.settled.get(operand, FIRST) for operand in node.operands if operand not in self.homes), default=FIRST
+            )
+
+    def _repeats_much(self, node: Node) -> bool:
+        """Whether a broadcast would have a small expensive value computed very many times."""
+        operand = node.operands[0]
+        if self.is_stored(operand) or node.type.size < _REPEATS * max(operand.type.size, 1):
+            return False
+        cost = sum(cost_of(part) for part in self.cone([operand])[0])
+        return cost >= _REPEATED_COST and cost * node.type.size >= _REPEATED_WORK
+
+    def _visit_elementwise(self, node: Node) -> None:
+        bases = self._bases_of(node.operands)
+        if bases:
+            if self._join(node, self._last_home(bases)):
+                self._settle_others(bases, self.homes[node])
+                return
+            for operand in node.operands:
+                self.settle(operand)
+        self._float(node)
+
+    def _join(self, node: Node, home: Home) -> bool:
+        """Computes an elementwise node in a kernel it reads from, if that is allowed and pays."""
+        if self._last_needed(node.operands, home) >= home.order or len(home.members) >= MOST_NODES:
+            return False
+        arrays = home.arrays | self._arrays_of(node.operands, home)
+        if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
+            return False
+        cost = home.cost + cost_of(node)
+        if home.kind == "contract" and (cost > _EPILOGUE_COST or len(arrays) > _EPILOGUE_ARRAYS):
+            return False
+        if not self._place(node, home):
+            return False
+        home.cost, home.arrays = cost, arrays
+        return True
+
+    def _place(self, node: Node, home: Home) -> bool:
+        for at in candidates(node, home):
+            if self._may_go_over_rows(at, home) and is_legal(node, at, home, self.bases_of, self.homes):
+                home.members[node] = at
+                self.homes[node] = home
+                return True
+        return False
+
+    def _may_go_over_rows(self, at: Coordinates, home: Home) -> bool:
+        if home.domain.length <= _SHORT or home.domain.rows >= _ROWS_TO_KEEP_BUSY:
+            return True
+        return all(index.variables.isdisjoint(home.reduced_names) for index in at)
+
+    # -- what opens kernels ---------------------------------------------------------------------------------------------
+
+    def _open(self, home: Home, node: Node, at: Coordinates) -> None:
+        home.arrays.update(self._arrays_of(node.operands))
+        home.members[node] = at
+        home.heavy.add(node)
+        self.all_homes.append(home)
+        self.homes[node] = home
+
+    def _visit_reduction(self, node: Node) -> None:
+        (operand,) = node.operands
+        axes = node.attrs["axes"] if "axes" in node.attrs else (node.attrs["axis"],)
+        bases = self.bases_of(operand)
+        for home in self._rows_to_join(operand, axes, bases):
+            if self._last_needed([operand], home) < home.order and self._join_reduction(node, home, axes):
+                self._settle_others(bases, home)
+                return
+        self.settle(operand)
+        home = row_home(self._next_order([operand]), operand.shape, axes)
+        self._open(home, node, home.domain.outer_variables)
+        self.rows.setdefault((operand.shape, axes), []).append(home)
+
+    def _rows_to_join(self, operand: Node, axes: tuple[int, ...], bases: tuple[Node, ...]) -> list[Home]:
+        if bases:
+            last = self._last_home(bases)
+            return [last] if last.kind == "row" else []
+        arrays = self._arrays_of([operand])
+        recent = self.rows.get((operand.shape, axes), [])[-4:]
+        return [home for home in reversed(recent) if not home.arrays.isdisjoint(arrays)]
+
+    def _join_reduction(self, node: Node, home: Home, axes: tuple[int, ...]) -> bool:
+        (operand,) = node.operands
+        arrays = home.arrays | self._arrays_of([operand], home)
+        if len(home.members) >= MOST_NODES or len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
+            return False
+        for at in [home.members[operand]] if operand in home.members else candidates(operand, home):
+            outer = tuple(index for axis, index in enumerate(at) if axis not in axes)
+            if not is_whole_row([at[axis] for axis in axes], outer, home) or not covers(node, outer, home):
+                continue
+            if operand in home.members or is_legal(operand, at, home, self.bases_of, self.homes):
+                home.members[node] = outer
+                home.heavy.add(node)
+                home.arrays = arrays
+                self.homes[node] = home
+                return True
+        return False
+
+    def _visit_contraction(self, node: Node) -> None:
+        for operand in node.operands:
+            self.settle(operand)
+            computed, arrays = self.cone([operand])
+            if sum(map(cost_of, computed)) > _PROLOGUE_COST or len(arrays) > _PROLOGUE_ARRAYS:
+                self.store(operand)
+        home = flat_home("contract", self._next_order(node.operands), node.shape)
+        self._open(home, node, home.full)
+
+    def _visit_routine(self, node: Node) -> None:
+        for operand in node.operands:
+            self.settle(operand)
+        home = flat_home("routine", self._next_order(node.operands), node.shape)
+        self._open(home, node, home.full)
+
+
+def fuse(graph: Graph) -> Fusion:
+    """Walks the graph; the kernels stand in the result's `all_homes`, and all outputs are stored."""
+    fusion = Fusion()
+    for node in graph.nodes:
+        fusion.visit(node)
+    for output in dict.fromkeys(graph.outputs):
+        fusion.store(output)
+    return fusion

@@ -1,0 +1,122 @@
+"""Where, in a kernel's loops, a node could be computed, and whether that is allowed."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from lavax.ir.graph import Node
+from lavax.passes.fuse.home import Home
+from lavax.passes.kernels.index import ZERO, Index, flatten, linear, unflatten
+from lavax.passes.kernels.reads import READS, Coordinates
+
+
+def _after_reshape(node: Node, at: Coordinates) -> Coordinates:
+    return unflatten(flatten(at, node.operands[0].shape), node.shape)
+
+
+def _after_transpose(node: Node, at: Coordinates) -> Coordinates:
+    return tuple(at[axis] for axis in node.attrs["axes"])
+
+
+def _after_flip(node: Node, at: Coordinates) -> Coordinates:
+    axes = node.attrs["axes"]
+    return tuple(
+        linear([(index, -1)], extent - 1) if axis in axes else index
+        for axis, (index, extent) in enumerate(zip(at, node.shape, strict=True))
+    )
+
+
+def _after_broadcast(node: Node, at: Coordinates) -> Coordinates | None:
+    """Only where nothing is repeated."""
+    if node.type.size != node.operands[0].type.size:
+        return None
+    placed = dict(zip(node.attrs["axes"], at, strict=True))
+    return tuple(placed.get(axis, ZERO) for axis in range(len(node.shape)))
+
+
+# Where a moved array's element stands once the one it is made of stands at some coordinates.
+_AFTER: dict[str, Callable[[Node, Coordinates], Coordinates | None]] = {
+    "reshape": _after_reshape,
+    "transpose": _after_transpose,
+    "flip": _after_flip,
+    "broadcast": _after_broadcast,
+}
+
+
+def _moved(node: Node, home: Home) -> Coordinates | None:
+    """Coordinates of a node that is a member, or a member moved one to one."""
+    chain: list[Node] = []
+    while node not in home.members:
+        if node.op not in _AFTER:
+            return None
+        chain.append(node)
+        node = node.operands[0]
+    at: Coordinates | None = home.members[node]
+    for moved in reversed(chain):
+        if at is None:
+            return None
+        at = _AFTER[moved.op](moved, at)
+    return at
+
+
+def _by_shape(node: Node, home: Home) -> Iterator[Coordinates]:
+    if home.kind == "row" and node.shape == tuple(_extent(index) for index in home.full):
+        yield home.full
+    outer = [(extent, index) for extent, index in zip(home.domain.outer, home.domain.outer_variables, strict=True)]
+    if [extent for extent in node.shape if extent != 1] == [extent for extent, _ in outer if extent != 1]:
+        proper = iter([index for extent, index in outer if extent != 1])
+        yield tuple(ZERO if extent == 1 else next(proper) for extent in node.shape)
+
+
+def _extent(index: Index) -> int:
+    return index.high + 1
+
+
+def candidates(node: Node, home: Home) -> Iterator[Coordinates]:
+    """Coordinates at which the node might be computed in this kernel, each element exactly once."""
+    for source in (node, *node.operands):
+        if source is node and node.op not in _AFTER:
+            continue
+        at = _moved(source, home)
+        if at is not None and source.shape == node.shape and covers(node, at, home):
+            yield at
+    for at in _by_shape(node, home):
+        if covers(node, at, home):
+            yield at
+
+
+def covers(node: Node, at: Coordinates, home: Home) -> bool:
+    """Whether coordinates that stand one to one for loop variables reach all of the node."""
+    used: frozenset[str] = frozenset().union(*(index.variables for index in at))
+    full = not used.isdisjoint(home.reduced_names)
+    return node.type.size == home.domain.rows * (home.domain.length if full else 1)
+
+
+def is_legal(
+    node: Node, at: Coordinates, home: Home, bases: Callable[[Node], Collection[Node]], homes: dict[Node, Home]
+) -> bool:
+    """Whether computing the node there needs the kernel's reductions only where they are computed."""
+    stack = list(READS[node.op](node, at)) if node.op in READS else [(node, at)]
+    while stack:
+        read, place = stack.pop()
+        if (read, place) in home.legal:
+            continue
+        if homes.get(read) is home:
+            if place != home.members[read]:
+                if read in home.heavy:
+                    return False
+                stack.extend(READS[read.op](read, place))
+        elif read not in homes and home_in(bases(read), home, homes):
+            stack.extend(READS[read.op](read, place))
+        home.legal.add((read, place))
+    return True
+
+
+def home_in(bases: Collection[Node], home: Home, homes: dict[Node, Home]) -> bool:
+    return any(homes[base] is home for base in bases)
+
+
+def is_whole_row(inner: Sequence[Index], outer: Coordinates, home: Home) -> bool:
+    """Whether `inner` runs over just the kernel's reduced elements while `outer` stands still."""
+    proper = [index for index in home.domain.reduced_variables if not index.is_constant]
+    stands_still = all(index.variables.isdisjoint(home.reduced_names) for index in outer)
+    return stands_still and [index for index in inner if not index.is_constant] == proper

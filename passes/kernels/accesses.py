@@ -1,0 +1,74 @@
+"""Which elements of its inputs a kernel reads, as index expressions in its loop variables."""
+from __future__ import annotations
+
+from lavax.ir.graph import INPUT, Node
+from lavax.passes.kernels.index import Index, flatten
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import READS, Coordinates
+
+
+def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node, set[Index]]:
+    """For each input reached from `roots`, the row-major positions read. Stops at reductions and contractions."""
+    found: dict[Node, set[Index]] = {}
+    seen: set[tuple[Node, Coordinates]] = set()
+    stack = list(roots)
+    while stack:
+        node, at = stack.pop()
+        if (node, at) in seen:
+            continue
+        seen.add((node, at))
+        if node.op == INPUT:
+            found.setdefault(node, set()).add(flatten(at, node.shape))
+        elif node.op in READS:
+            stack.extend(READS[node.op](node, at))
+    return found
+
+
+def roots_of(kernel: Kernel) -> list[tuple[Node, Coordinates]]:
+    """Everything that is computed: the outputs, and the operands of reductions, at their coordinates."""
+    roots: list[tuple[Node, Coordinates]] = []
+    for node, at in kernel.places.items():
+        if node.op in READS:
+            roots.append((node, at))
+        elif kernel.kind == "row":
+            roots.append((node.operands[0], operand_coordinates(node, at, kernel)))
+    return roots
+
+
+def operand_coordinates(reduction: Node, at: Coordinates, kernel: Kernel) -> Coordinates:
+    """Where a reduction's operand is read, once for each element of the row."""
+    attrs = reduction.attrs
+    axes = attrs["axes"] if "axes" in attrs else (attrs["axis"],)
+    outside = iter(at)
+    operand = reduction.operands[0]
+    proper = iter([index for index in kernel.domain.reduced_variables if not index.is_constant])
+    zero = Index((), 0)
+    return tuple(
+        (zero if operand.shape[axis] == 1 else next(proper)) if axis in axes else next(outside)
+        for axis in range(len(operand.shape))
+    )
+
+
+def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
+    """Whether each element of the input is read only by the invocation that writes the output's same element."""
+    if kernel.kind == "routine" or (kernel.kind == "row" and kernel.is_row_level(written)):
+        return False
+    if kernel.kind == "contract" and any(read in _cone(operand) for node in kernel.places for operand in _dots(node)):
+        return False
+    positions = accesses(kernel, roots_of(kernel)).get(read, set())
+    return positions <= {flatten(kernel.places[written], written.shape)}
+
+
+def _dots(node: Node) -> tuple[Node, ...]:
+    return node.operands if node.op not in READS else ()
+
+
+def _cone(node: Node) -> set[Node]:
+    found: set[Node] = set()
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(node.operands)
+    return found

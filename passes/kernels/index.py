@@ -1,0 +1,341 @@
+"""Integer index expressions with known bounds, kept in one normal form so that equal indices look equal.
+
+An `Index` is a sum of integer multiples of atoms and a constant. An atom is a loop variable, a quotient or a
+remainder of an Index, an Index held within bounds, or a number read from an array. Quotients and remainders
+divide non-negative numbers only; bounds decide which of them vanish, so that an index that is taken apart and
+put together again (a reshape and its inverse, say) comes out as it went in.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd, inf
+
+from lavax.ir.graph import Node
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """constant + Σ coefficient · atom; `terms` are sorted by the atoms' keys."""
+
+    terms: tuple[tuple[Atom, int], ...]
+    constant: int
+
+    @cached_property
+    def key(self) -> str:
+        parts = [f"{coefficient}*{atom.key}" if coefficient != 1 else atom.key for atom, coefficient in self.terms]
+        return "+".join(parts + ([str(self.constant)] if self.constant or not parts else []))
+
+    @cached_property
+    def low(self) -> int:
+        return self.constant + sum(c * (a.low if c > 0 else a.high) for a, c in self.terms)
+
+    @cached_property
+    def high(self) -> int:
+        return self.constant + sum(c * (a.high if c > 0 else a.low) for a, c in self.terms)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names of all loop variables it depends on."""
+        return frozenset().union(*(atom.variables for atom, _ in self.terms))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Index) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return self.key
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """What an Index is a sum of. Atoms with equal keys are the same number."""
+
+    @cached_property
+    def key(self) -> str:
+        raise NotImplementedError
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        raise NotImplementedError
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, eq=False)
+class Variable(Atom):
+    """A loop variable that runs from `low` to `high`."""
+
+    name: str
+
+    @cached_property
+    def key(self) -> str:
+        return self.name
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient(Atom):
+    """dividend // divisor, of a dividend that is never negative."""
+
+    dividend: Index
+    divisor: int
+
+    @cached_property
+    def key(self) -> str:
+        return f"({self.dividend.key})/{self.divisor}"
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return self.dividend.variables
+
+
+@dataclass(frozen=True, eq=False)
+class Remainder(Atom):
+    """dividend % divisor, of a dividend that is never negative."""
+
+    dividend: Index
+    divisor: int
+
+    @cached_property
+    def key(self) -> str:
+        return f"({self.dividend.key})%{self.divisor}"
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return self.dividend.variables
+
+
+@dataclass(frozen=True, eq=False)
+class Clamped(Atom):
+    """An Index moved to the nearest number from `low` to `high`."""
+
+    index: Index
+
+    @cached_property
+    def key(self) -> str:
+        return f"clamp({self.index.key},{self.low},{self.high})"
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return self.index.variables
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup(Atom):
+    """The element of an integer array at some coordinates, clamped to the range from `low` to `high`."""
+
+    array: Node
+    coordinates: tuple[Index, ...]
+
+    @cached_property
+    def key(self) -> str:
+        return f"@{id(self.array)}[{','.join(index.key for index in self.coordinates)}]<{self.high}"
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return frozenset().union(*(index.variables for index in self.coordinates))
+
+
+def constant(value: int) -> Index:
+    return Index((), value)
+
+
+ZERO = constant(0)
+
+
+def of_atom(atom: Atom) -> Index:
+    return constant(atom.low) if atom.low == atom.high else Index(((atom, 1),), 0)
+
+
+def variable(name: str, extent: int) -> Index:
+    """A loop variable from 0 to extent - 1; one of a single value is that value."""
+    return of_atom(Variable(0, max(extent - 1, 0), name))
+
+
+def linear(parts: Iterable[tuple[Index, int]], offset: int = 0) -> Index:
+    """offset + Σ factor · index."""
+    total = offset
+    atoms: dict[str, Atom] = {}
+    coefficients: dict[str, int] = {}
+    for index, factor in parts:
+        total += factor * index.constant
+        for atom, coefficient in index.terms:
+            atoms[atom.key] = atom
+            coefficients[atom.key] = coefficients.get(atom.key, 0) + factor * coefficient
+    if any(isinstance(atom, Remainder) for atom in atoms.values()):
+        total += _join_quotients_and_remainders(atoms, coefficients)
+    terms = tuple((atoms[key], coefficients[key]) for key in sorted(atoms) if coefficients[key])
+    return Index(terms, total)
+
+
+def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[str, int]) -> int:
+    """(x / n) · n · c + (x % n) · c = x · c, until no such pair is left; returns what the constants of x add."""
+    offset, changed = 0, True
+    while changed:
+        changed = False
+        for key, atom in list(atoms.items()):
+            if not isinstance(atom, Remainder) or not coefficients[key]:
+                continue
+            whole, multiple = quotient(atom.dividend, atom.divisor), coefficients[key]
+            if len(whole.terms) != 1 or whole.constant or whole.terms[0][1] != 1:
+                continue
+            partner = whole.terms[0][0].key
+            if coefficients.get(partner) != multiple * atom.divisor:
+                continue
+            offset += multiple * atom.dividend.constant
+            coefficients[key] = coefficients[partner] = 0
+            for part, coefficient in atom.dividend.terms:
+                atoms.setdefault(part.key, part)
+                coefficients[part.key] = coefficients.get(part.key, 0) + multiple * coefficient
+            changed = True
+    return offset
+
+
+def add(index: Index, offset: int) -> Index:
+    return Index(index.terms, index.constant + offset) if offset else index
+
+
+def _split(index: Index, divisor: int) -> tuple[Index, Index]:
+    """index = divisor · first + second, with as much as possible in the first and the second not negative."""
+    whole = [(atom, c // divisor) for atom, c in index.terms if c % divisor == 0]
+    rest = [(atom, c) for atom, c in index.terms if c % divisor]
+    first = Index(tuple(whole), index.constant // divisor)
+    second = Index(tuple(rest), index.constant % divisor)
+    if second.low < 0:  # take back as many divisors as make it whole
+        borrowed = -(second.low // divisor)
+        first, second = add(first, -borrowed), add(second, borrowed * divisor)
+    return first, second
+
+
+def _coarser(index: Index, divisor: int) -> tuple[int, Index, Index] | None:
+    """(g, coarse, fine) with index = g · coarse + fine, g a divisor of `divisor` and 0 <= fine < g."""
+    for step in sorted({gcd(divisor, c) for _, c in index.terms}, reverse=True):
+        if step == 1:
+            break
+        fine = Index(tuple((a, c) for a, c in index.terms if c % step), index.constant % step)
+        if 0 <= fine.low and fine.high < step:
+            coarse = tuple((a, c // step) for a, c in index.terms if c % step == 0)
+            return step, Index(coarse, index.constant // step), fine
+    return None
+
+
+def quotient(index: Index, divisor: int) -> Index:
+    """index // divisor. `index` is never negative."""
+    if divisor == 1 or index.high < divisor:
+        return index if divisor == 1 else ZERO
+    whole, rest = _split(index, divisor)
+    if rest.high < divisor:
+        return whole
+    coarser = _coarser(rest, divisor)
+    if coarser is not None:
+        step, coarse, _ = coarser
+        return linear([(whole, 1), (quotient(coarse, divisor // step), 1)])
+    if len(rest.terms) == 1 and rest.constant == 0 and rest.terms[0][1] == 1:
+        atom = rest.terms[0][0]
+        if isinstance(atom, Quotient):
+            return linear([(whole, 1), (quotient(atom.dividend, atom.divisor * divisor), 1)])
+    atom = Quotient(rest.low // divisor, rest.high // divisor, rest, divisor)
+    return linear([(whole, 1), (of_atom(atom), 1)])
+
+
+def remainder(index: Index, divisor: int) -> Index:
+    """index % divisor. `index` is never negative."""
+    if divisor == 1:
+        return ZERO
+    _, rest = _split(index, divisor)
+    if rest.high < divisor:
+        return rest
+    coarser = _coarser(rest, divisor)
+    if coarser is not None:
+        step, coarse, fine = coarser
+        return linear([(remainder(coarse, divisor // step), step), (fine, 1)])
+    if rest.low // divisor == rest.high // divisor:
+        return add(rest, -(rest.low // divisor) * divisor)
+    return of_atom(Remainder(0, divisor - 1, rest, divisor))
+
+
+def clamp(index: Index, low: int, high: int) -> Index:
+    """The nearest number from low to high."""
+    if low <= index.low and index.high <= high:
+        return index
+    return of_atom(Clamped(low, high, index))
+
+
+def lookup(array: Node, coordinates: tuple[Index, ...], extent: int) -> Index:
+    """The array's element at the coordinates, as a coordinate along an axis of that extent."""
+    return of_atom(Lookup(0, max(extent - 1, 0), array, coordinates))
+
+
+def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+def flatten(coordinates: tuple[Index, ...], shape: tuple[int, ...]) -> Index:
+    """The row-major position of an element."""
+    return linear(zip(coordinates, strides_of(shape), strict=True))
+
+
+def unflatten(position: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
+    """The coordinates of the element at a row-major position below the product of `shape`."""
+    coordinates = []
+    for axis, (extent, stride) in enumerate(zip(shape, strides_of(shape), strict=True)):
+        outer = quotient(position, stride) if stride else ZERO
+        coordinates.append(outer if axis == 0 else remainder(outer, extent) if extent else ZERO)
+    return tuple(coordinates)
+
+
+def substitute(index: Index, values: Mapping[str, Index]) -> Index:
+    """Puts other indices in place of loop variables."""
+    if index.variables.isdisjoint(values):
+        return index
+    return linear([(_substitute_atom(atom, values), c) for atom, c in index.terms], index.constant)
+
+
+def _substitute_atom(atom: Atom, values: Mapping[str, Index]) -> Index:
+    match atom:
+        case Variable(name=name):
+            return values.get(name, of_atom(atom))
+        case Quotient(dividend=dividend, divisor=divisor):
+            return quotient(substitute(dividend, values), divisor)
+        case Remainder(dividend=dividend, divisor=divisor):
+            return remainder(substitute(dividend, values), divisor)
+        case Clamped(index=index, low=low, high=high):
+            return clamp(substitute(index, values), low, high)
+        case Lookup(array=array, coordinates=coordinates, high=high):
+            return lookup(array, tuple(substitute(c, values) for c in coordinates), high + 1)
+    raise TypeError(f"unknown atom {atom!r}")
+
+
+def evaluate(index: Index, values: Mapping[str, int]) -> int | float:
+    """The number an Index without lookups stands for; NaN-free, for tests."""
+    total: int | float = index.constant
+    for atom, coefficient in index.terms:
+        match atom:
+            case Variable(name=name):
+                part: int | float = values[name]
+            case Quotient(dividend=dividend, divisor=divisor):
+                part = evaluate(dividend, values) // divisor
+            case Remainder(dividend=dividend, divisor=divisor):
+                part = evaluate(dividend, values) % divisor
+            case Clamped(index=inner, low=low, high=high):
+                part = min(max(evaluate(inner, values), low), high)
+            case _:
+                part = inf
+        total += coefficient * part
+    return total

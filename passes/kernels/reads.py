@@ -1,0 +1,160 @@
+"""What an element of a node is computed from: the coordinates at which each operand is read.
+
+One entry an operation. This is what makes movement free: a transposed, sliced, padded or gathered operand is the
+same array read at other coordinates. Reductions and contractions read many elements and are not in this table.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lavax.ir.graph import Node
+from lavax.ir.operation import names_of_family
+from lavax.passes.kernels.index import (
+    ZERO,
+    Index,
+    add,
+    clamp,
+    constant,
+    flatten,
+    linear,
+    lookup,
+    quotient,
+    unflatten,
+)
+
+Coordinates = tuple[Index, ...]
+Read = tuple[Node, Coordinates]
+
+
+@dataclass(frozen=True)
+class Within:
+    """A condition: low <= index <= high, and index - low a multiple of `step`."""
+
+    index: Index
+    low: int
+    high: int
+    step: int = 1
+
+    @property
+    def always(self) -> bool:
+        return self.low <= self.index.low and self.index.high <= self.high and self.step == 1
+
+
+def _elementwise(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    return tuple((operand, at) for operand in node.operands)
+
+
+def _nothing(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    return ()
+
+
+def _reshape(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    (operand,) = node.operands
+    return ((operand, unflatten(flatten(at, node.shape), operand.shape)),)
+
+
+def _transpose(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    source = [ZERO] * len(at)
+    for index, axis in zip(at, node.attrs["axes"], strict=True):
+        source[axis] = index
+    return ((node.operands[0], tuple(source)),)
+
+
+def _broadcast(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    (operand,) = node.operands
+    places = zip(operand.shape, node.attrs["axes"], strict=True)
+    return ((operand, tuple(ZERO if extent == 1 else at[axis] for extent, axis in places)),)
+
+
+def _slice(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    steps = zip(at, node.attrs["start"], node.attrs["stride"], strict=True)
+    return ((node.operands[0], tuple(linear([(index, stride)], start) for index, start, stride in steps)),)
+
+
+def _flip(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    axes = node.attrs["axes"]
+    flipped = (
+        linear([(index, -1)], extent - 1) if axis in axes else index
+        for axis, (index, extent) in enumerate(zip(at, node.shape, strict=True))
+    )
+    return ((node.operands[0], tuple(flipped)),)
+
+
+def _pad(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    """Outside the operand the nearest element is read, and not used."""
+    (operand,) = node.operands
+    source = []
+    for index, low, between, extent in zip(at, node.attrs["low"], node.attrs["interior"], operand.shape, strict=True):
+        step = between + 1
+        source.append(quotient(clamp(add(index, -low), 0, (extent - 1) * step), step))
+    return ((operand, tuple(source)),)
+
+
+def inside_pad(node: Node, at: Coordinates) -> list[Within]:
+    """When an element of a pad is the operand's; conditions that always hold are left out."""
+    (operand,) = node.operands
+    conditions = []
+    for index, low, between, extent in zip(at, node.attrs["low"], node.attrs["interior"], operand.shape, strict=True):
+        step = between + 1 if extent > 1 else 1
+        conditions.append(Within(index, low, low + (extent - 1) * step, step))
+    return [condition for condition in conditions if not condition.always]
+
+
+def concatenate_starts(node: Node) -> list[int]:
+    """Where each operand of a concatenate begins along its axis."""
+    starts, axis = [0], node.attrs["axis"]
+    for operand in node.operands[:-1]:
+        starts.append(starts[-1] + operand.shape[axis])
+    return starts
+
+
+def _concatenate(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    axis = node.attrs["axis"]
+    reads = []
+    for operand, start in zip(node.operands, concatenate_starts(node), strict=True):
+        along = clamp(add(at[axis], -start), 0, operand.shape[axis] - 1)
+        reads.append((operand, (*at[:axis], along, *at[axis + 1 :])))
+    return tuple(reads)
+
+
+def counted(index: Node, at: Coordinates) -> Index | None:
+    """The value of an index operand that counts or is constant, however it was moved; None: it must be read."""
+    while index.op in ("reshape", "transpose", "broadcast", "slice", "flip"):
+        ((index, at),) = READS[index.op](index, at)
+    if index.op == "iota":
+        return at[index.attrs["axis"]]
+    return constant(index.attrs["value"]) if index.op == "constant" else None
+
+
+def _gather(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    """Indices first: the array's coordinates are made of them."""
+    array, *indices = node.operands
+    rank = len(indices[0].shape)
+    places, window = at[:rank], iter(at[rank:])
+    reads: list[Read] = []
+    position: dict[int, Index] = {}
+    for index, axis in zip(indices, node.attrs["axes"], strict=True):
+        known = counted(index, places)
+        if known is None:
+            reads.append((index, places))
+            position[axis] = lookup(index, places, array.shape[axis])
+        else:
+            position[axis] = clamp(known, 0, array.shape[axis] - 1)
+    source = tuple(position[axis] if axis in position else next(window) for axis in range(len(array.shape)))
+    return (*reads, (array, source))
+
+
+READS: dict[str, Callable[[Node, Coordinates], tuple[Read, ...]]] = {
+    **{name: _elementwise for name in names_of_family("elementwise")},
+    "constant": _nothing,
+    "iota": _nothing,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "flip": _flip,
+    "pad": _pad,
+    "concatenate": _concatenate,
+    "gather": _gather,
+}

@@ -1,0 +1,82 @@
+"""Merges small maps of one form into one dispatch: an optimizer's update of a hundred parameters, say.
+
+Only flat maps are merged: each element of the results comes from the same element of the arrays read, or from
+arrays of one element. The merged kernel's code does not depend on the extents of its parts.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Graph, Node, input_node, make_node
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.printer import format_attribute, value_names
+from lavax.passes.fuse.extract import Piece
+from lavax.ir.types import TensorType
+from lavax.passes.kernels.index import variable
+from lavax.passes.kernels.kernel import Domain, Kernel
+
+# Larger maps keep a device busy alone. A power of four, as code for merged maps is written for maps of this size.
+LONGEST = 1 << 22
+
+
+def form_of(kernel: Kernel) -> str | None:
+    """What two kernels have in common when they can be merged; None: not a flat map."""
+    size = kernel.domain.rows
+    if kernel.kind != "map" or not 0 < size <= LONGEST:
+        return None
+    names = value_names(kernel.graph)
+    lines = []
+    for node in kernel.graph.inputs:
+        if node.type.size not in (1, size):
+            return None
+        lines.append(f"{node.dtype}{'' if node.type.size == size else '!'}")
+    for node in kernel.graph.nodes:
+        if not _is_flat(node, size):
+            return None
+        shown = [f"{key}={format_attribute(value)}" for key, value in node.attrs.items() if node.op != "broadcast"]
+        operands = ",".join(names[operand] for operand in node.operands)
+        lines.append(f"{node.op}({operands}){shown}{node.dtype}{'' if node.type.size == size else '!'}")
+    return ";".join([*lines, *(names[output] for output in kernel.graph.outputs)])
+
+
+def _is_flat(node: Node, size: int) -> bool:
+    if node.type.size not in (1, size):
+        return False
+    if node.op == "broadcast":
+        return node.operands[0].type.size == 1
+    return OPERATIONS[node.op].family == "elementwise" or node.op == "constant"
+
+
+def merge(pieces: Sequence[Piece], levels: dict[Piece, int]) -> list[tuple[Piece, ...]]:
+    """Groups pieces of one level that can run as one dispatch; all others stay alone."""
+    groups: dict[tuple[int, str], list[Piece]] = {}
+    for piece in pieces:
+        form = form_of(piece.kernel)
+        groups.setdefault((levels[piece], f"alone {len(groups)}" if form is None else form), []).append(piece)
+    return [tuple(group) for group in groups.values()]
+
+
+def flattened(kernel: Kernel) -> Kernel:
+    """A flat map as a map over one axis of the largest extent: the same for all kernels of one form."""
+    size = kernel.domain.rows
+
+    def flat(type: TensorType) -> TensorType:
+        return type.with_shape((LONGEST,) if type.size == size else ())
+
+    renamed: dict[Node, Node] = {node: input_node(node.name, flat(node.type)) for node in kernel.graph.inputs}
+    for node in kernel.graph.nodes:
+        operands = [renamed[operand] for operand in node.operands]
+        if node.op == "broadcast" and node.type.size == size:
+            renamed[node] = make_node("broadcast", operands, {"axes": ()}, flat(node.type))
+        elif node.op == "broadcast":
+            renamed[node] = operands[0]
+        else:
+            renamed[node] = make_node(node.op, operands, node.attrs, flat(node.type))
+    outputs = tuple(renamed[output] for output in kernel.graph.outputs)
+    graph = Graph(
+        tuple(renamed[node] for node in kernel.graph.inputs),
+        tuple(dict.fromkeys(renamed[node] for node in kernel.graph.nodes if renamed[node] not in renamed.keys())),
+        outputs,
+    )
+    at = (variable("o0", LONGEST),)
+    return Kernel("map", graph, Domain((LONGEST,), (), at, ()), dict.fromkeys(outputs, at))

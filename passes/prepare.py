@@ -1,0 +1,172 @@
+"""The last rewrites before fusion: what kernels have no form for becomes something they have.
+
+One table entry an operation, node -> node. Gradients are taken by now, so stop_gradient goes.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from lavax.ir.graph import Graph, Node, graph_of, make_node
+from lavax.ir.ops.contraction import free_axes
+from lavax.ir.types import TensorType
+from lavax.passes.kernels.index import variable
+from lavax.passes.kernels.reads import counted
+
+# A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
+_LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
+# A concatenation reads as many arrays as it has operands.
+_JOINED_AT_ONCE = 8
+
+_IDENTITIES: dict[str, dict[str, float | int | bool]] = {
+    "sum": {"float": 0.0, "int": 0, "uint": 0},
+    "prod": {"float": 1.0, "int": 1, "uint": 1},
+    "max": {"float": float("-inf"), "int": -(1 << 31), "uint": 0, "bool": False},
+    "min": {"float": float("inf"), "int": (1 << 31) - 1, "uint": (1 << 32) - 1, "bool": True},
+}
+_ZEROS: dict[str, float | int | bool] = {"float": 0.0, "int": 0, "uint": 0, "bool": False}
+
+
+def _zeros(type: TensorType) -> Node:
+    return make_node("constant", (), {"value": _ZEROS[type.dtype.kind]}, type)
+
+
+def _reshape(node: Node, shape: tuple[int, ...]) -> Node:
+    return node if node.shape == shape else make_node("reshape", (node,), {}, node.type.with_shape(shape))
+
+
+def _transpose(node: Node, axes: tuple[int, ...]) -> Node:
+    return node if axes == tuple(range(len(axes))) else make_node("transpose", (node,), {"axes": axes})
+
+
+def _broadcast(node: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
+    return make_node("broadcast", (node,), {"axes": axes}, node.type.with_shape(shape))
+
+
+def _prepare_stop_gradient(node: Node) -> Node:
+    return node.operands[0]
+
+
+def _prepare_concatenate(node: Node) -> Node:
+    operands = node.operands
+    while len(operands) > _JOINED_AT_ONCE:
+        groups = [operands[start : start + _JOINED_AT_ONCE] for start in range(0, len(operands), _JOINED_AT_ONCE)]
+        operands = tuple(make_node("concatenate", group, node.attrs) for group in groups)
+    return node if operands is node.operands else make_node("concatenate", operands, node.attrs)
+
+
+def _prepare_reduction(node: Node) -> Node:
+    """Splits a long row: parts first, then the sum of the parts. Every run adds in the same order."""
+    (operand,) = node.operands
+    axes = node.attrs["axes"]
+    length = prod(operand.shape[axis] for axis in axes)
+    rows = node.type.size
+    if length == 0:
+        value = _IDENTITIES[node.op][node.dtype.kind]
+        return make_node("constant", (), {"value": value}, node.type)
+    if length < _LONG_ROW or rows > _FEW_ROWS or rows == 0:
+        return node
+    outer = tuple(axis for axis in range(len(operand.shape)) if axis not in axes)
+    inner_first = bool(outer) and axes[0] < outer[0]
+    order = (*axes, *outer) if inner_first else (*outer, *axes)
+    moved = _transpose(operand, order)
+    parts = -(-length // _PART)
+    shape, padding = ((length, rows), ((parts * _PART - length, 0))) if inner_first else ((rows, length), (0, parts * _PART - length))
+    padded = make_node(
+        "pad",
+        (_reshape(moved, shape),),
+        {"low": (0, 0), "high": padding, "interior": (0, 0), "value": _IDENTITIES[node.op][node.dtype.kind]},
+    )
+    split = (parts, _PART, rows) if inner_first else (rows, parts, _PART)
+    partial = make_node(node.op, (_reshape(padded if max(padding) else padded.operands[0], split),), {"axes": (1,) if inner_first else (2,)})
+    whole = make_node(node.op, (partial,), {"axes": (0,) if inner_first else (1,)})
+    return _reshape(whole, node.shape)
+
+
+def _prepare_dot(node: Node) -> Node:
+    """A product with a vector is a sum over rows, for which row kernels are better than tiles."""
+    left, right = node.operands
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    if 0 in (*left.shape, *right.shape):
+        return _zeros(node.type)
+    left_free, right_free = free_axes(left.type, left_batch, left_sum), free_axes(right.type, right_batch, right_sum)
+    rows, columns = prod(left.shape[a] for a in left_free), prod(right.shape[a] for a in right_free)
+    if rows > 1 and columns > 1:
+        return node
+    # All axes in the order batch, free of the left, free of the right, summed; a vector's free axes are ones.
+    batch = tuple(left.shape[a] for a in left_batch)
+    summed = tuple(left.shape[a] for a in left_sum)
+    vector_left = rows == 1
+    order = (*right_batch, *right_sum, *right_free) if vector_left else (*left_batch, *left_free, *left_sum)
+    matrix = _transpose(right if vector_left else left, order)
+    other = (*left_batch, *left_sum, *left_free) if vector_left else (*right_batch, *right_sum, *right_free)
+    vector = _reshape(_transpose(left if vector_left else right, other), (*batch, *summed))
+    first = len(batch)
+    summed_axes = tuple(range(first, first + len(summed))) if vector_left else tuple(range(len(matrix.shape) - len(summed), len(matrix.shape)))
+    repeated = _broadcast(vector, (*range(first), *summed_axes), matrix.shape)
+    product = make_node("multiply", (matrix, repeated))
+    return _reshape(_prepare_reduction(make_node("sum", (product,), {"axes": summed_axes})), node.shape)
+
+
+def _prepare_scatter_add(node: Node) -> Node:
+    """Where each line gets at most one update, adding it is a choice by position, which fuses as a map."""
+    array, updates, *indices = node.operands
+    axes, shape = node.attrs["axes"], indices[0].shape
+    if 0 in (*updates.shape, *array.shape):
+        return array
+    names = tuple(variable(f"s{axis}", extent) for axis, extent in enumerate(shape))
+    place_of: dict[int, int] = {}
+    free: list[tuple[Node, int]] = []
+    for index, axis in zip(indices, axes, strict=True):
+        known = counted(index, names)
+        place = next((p for p, name in enumerate(names) if known == name and shape[p] == array.shape[axis] > 1), None)
+        if place is None or place in place_of.values():
+            free.append((index, axis))
+        else:
+            place_of[axis] = place
+    rest = [extent for place, extent in enumerate(shape) if place not in place_of.values()]
+    if len(free) != 1 or any(extent != 1 for extent in rest):
+        return node
+    index, axis = free[0]
+    window = [a for a in range(len(array.shape)) if a not in axes]
+    kept = sorted(place_of, key=lambda a: place_of[a])
+    squeezed = tuple(shape[place_of[a]] for a in kept)
+    spread_index = _spread(_reshape(index, squeezed), kept, array.type.shape)
+    spread_update = _spread(
+        _reshape(updates, squeezed + tuple(array.shape[a] for a in window)), [*kept, *window], array.type.shape
+    )
+    position = make_node("iota", (), {"axis": axis}, array.type.with_dtype(index.dtype))
+    hit = make_node("equal", (position, spread_index))
+    added = make_node("where", (hit, spread_update, _zeros(array.type)))
+    if array.op == "constant" and array.attrs["value"] == 0:
+        return added
+    return make_node("add", (array, added))
+
+
+def _spread(node: Node, axes: list[int], shape: tuple[int, ...]) -> Node:
+    """Puts a node's axes at `axes` of a shape and repeats it along the others."""
+    order = tuple(sorted(range(len(axes)), key=lambda position: axes[position]))
+    return _broadcast(_transpose(node, order), tuple(sorted(axes)), shape)
+
+
+_PREPARE: dict[str, Callable[[Node], Node]] = {
+    "stop_gradient": _prepare_stop_gradient,
+    "concatenate": _prepare_concatenate,
+    "dot": _prepare_dot,
+    "scatter_add": _prepare_scatter_add,
+    **dict.fromkeys(_IDENTITIES, _prepare_reduction),
+}
+
+
+def prepare(graph: Graph) -> Graph:
+    """The graph as fusion takes it: no stop_gradient, no long concatenations, no products with vectors, no values
+    without elements but as constants, long sums in parts."""
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        operands = tuple(found[operand] for operand in node.operands)
+        if node.type.size == 0:
+            found[node] = _zeros(node.type)
+            continue
+        rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
+        found[node] = _PREPARE[node.op](rebuilt) if node.op in _PREPARE else rebuilt
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
