@@ -1,0 +1,123 @@
+"""The Vulkan backend as the tracer sees it: lowers graphs, moves arrays, opens the device when first needed."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.plan import Plan
+from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
+from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
+from lavax.errors import DeviceError
+from lavax.ir import Graph, TensorType
+from lavax.passes.kernels.kernel import KernelProgram, print_program
+from lavax.passes.prepare import prepare
+from lavax.passes.schedule import schedule
+
+if TYPE_CHECKING:
+    from lavax.backends.vulkan.device import Device
+    from lavax.backends.vulkan.memory import Buffer
+
+
+class VulkanBackend:
+    """One device, opened when something first runs on it. Lowering needs none."""
+
+    @cached_property
+    def device(self) -> Device:
+        """The chosen device. Raises DeviceError."""
+        from lavax.backends.vulkan.device import get_device
+
+        return get_device()
+
+    @cached_property
+    def profile(self) -> DeviceProfile:
+        """What the chosen device can do; without one, what Mesa's CPU driver can."""
+        try:
+            return self.device.profile
+        except DeviceError:
+            return CPU_DRIVER
+
+    def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredGraph:
+        """Cuts a simplified graph into kernels.
+
+        `donated` are the positions of inputs whose memory results may take over. An `eager` program's shaders take
+        sizes as push constants, so that other shapes share them.
+        """
+        return LoweredGraph(self, schedule(prepare(graph), donated), eager)
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        """A buffer with a copy of the array, which is contiguous and of a storage dtype."""
+        return self.device.transfer.upload(array)
+
+    def download(self, buffer: Buffer, type: TensorType) -> np.ndarray:
+        """The buffer's contents as an array of the type's storage dtype, once they are there."""
+        contents = self.device.transfer.download(buffer, type.nbytes)
+        return contents.view(type.dtype.storage).reshape(type.shape)
+
+    def wait(self, buffer: Buffer) -> None:
+        """Returns when the work that fills the buffer is done."""
+        buffer.wait()
+
+    def devices(self) -> list[Any]:
+        """Descriptions of all usable devices."""
+        from lavax.backends.vulkan.instance import list_devices
+
+        return list(list_devices())
+
+
+class LoweredGraph:
+    """A graph as kernels, on its way to shaders and a program."""
+
+    def __init__(self, backend: VulkanBackend, kernels: KernelProgram, eager: bool) -> None:
+        self.backend = backend
+        self.kernels = kernels
+        self._eager = eager
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Shaders, dispatches and memory."""
+        return emit_program(self.kernels, self.backend.profile, self._eager)
+
+    def as_text(self, stage: str) -> str:
+        """The text of the stage "kernels", "glsl" or "spirv". Raises ValueError for any other."""
+        if stage == "kernels":
+            return print_program(self.kernels)
+        if stage == "glsl":
+            return self._shaders(lambda source: source)
+        if stage == "spirv":
+            return self._shaders(lambda source: disassemble(compile_glsl(source)))
+        raise ValueError(f"no stage {stage!r}; there are 'kernels', 'glsl' and 'spirv'")
+
+    def _shaders(self, text_of: Any) -> str:
+        return "\n".join(f"// {dispatch.name}\n{text_of(dispatch.shader.source)}" for dispatch in self.plan.dispatches)
+
+    def compile(self) -> CompiledGraph:
+        """The program on the device. Raises DeviceError, ShaderCompilerError."""
+        return CompiledGraph(self)
+
+
+class CompiledGraph:
+    """A program whose outputs are the graph's: an output that is an input comes back as the same buffer."""
+
+    def __init__(self, lowered: LoweredGraph) -> None:
+        from lavax.backends.vulkan.program import Program
+
+        self.lowered = lowered
+        self.program = Program(lowered.backend.device, lowered.plan)
+        kernels = lowered.kernels
+        arguments = [node.name for node in kernels.graph.inputs]
+        computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]
+        self._outputs = [
+            (True, computed.index(name)) if name in computed else (False, arguments.index(name)) for name in kernels.results
+        ]
+        self._direct = self._outputs == [(True, position) for position in range(len(computed))]
+
+    def __call__(self, *buffers: Buffer) -> Sequence[Buffer]:
+        """Submits one run; returns one buffer an output at once."""
+        results = self.program(*buffers)
+        if self._direct:
+            return results
+        return [results[position] if is_computed else buffers[position] for is_computed, position in self._outputs]

@@ -1,0 +1,343 @@
+"""Writes the statements that compute values of a kernel's graph at coordinates.
+
+A value is asked for at coordinates (`Body.value`); what it is computed from is asked for in turn at the coordinates
+that `reads` gives, down to loads from memory and the registers in which reductions stand ready. Each value
+is written once, in the outermost loop in which its coordinates are known.
+
+Coordinates may contain the variable "lane", which stands for 0, 1, 2 and 3 at once: the value is then a vector of
+four, and four neighbours in memory are one load.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
+from lavax.backends.vulkan.emit.shader import Parameters, reference
+from lavax.ir.graph import INPUT, Node
+from lavax.ir.types import DType
+from lavax.passes.kernels.index import (
+    Atom,
+    Clamped,
+    Index,
+    Lookup,
+    Quotient,
+    Remainder,
+    Variable,
+    constant,
+    flatten,
+    substitute,
+    variable,
+)
+from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_starts, inside_pad
+
+LANE = variable("lane", VECTOR)
+_LANE = "lane"
+
+
+@dataclass(frozen=True)
+class Value:
+    """A GLSL expression without side effects, usually a name, and its width."""
+
+    text: str
+    width: int
+
+
+@dataclass
+class Scope:
+    """A block of statements, the loop variables it brings, and what has a name in it."""
+
+    variables: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+    values: dict[tuple[Node, Coordinates], Value] = field(default_factory=dict)
+    atoms: dict[str, str] = field(default_factory=dict)
+
+
+class Body:
+    """A shader's main while it is being written."""
+
+    def __init__(self, addresses: dict[Node, str], parameters: Parameters) -> None:
+        self.addresses = addresses
+        self.parameters = parameters
+        self.scopes = [Scope(frozenset())]
+        self._names = 0
+
+    # -- statements -------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """A statement in the innermost block."""
+        self.scopes[-1].lines.append(text)
+
+    def name(self) -> str:
+        """A name not used before."""
+        self._names += 1
+        return f"v{self._names}"
+
+    @contextmanager
+    def block(self, head: str, variables: frozenset[str] = frozenset()) -> Iterator[None]:
+        """A nested block after `head`, such as a loop that brings `variables`."""
+        self.scopes.append(Scope(variables))
+        yield
+        inner = self.scopes.pop()
+        self.scopes[-1].lines += [f"{head} {{", *(f"    {line}" for line in inner.lines), "}"]
+
+    def _scope_for(self, variables: frozenset[str]) -> Scope:
+        """The outermost block in which the loop variables are known."""
+        missing = variables - {_LANE}
+        for scope in self.scopes:
+            missing = missing - scope.variables
+            if not missing:
+                return scope
+        raise KeyError(f"no loop brings {', '.join(sorted(missing))}")
+
+    def declare(self, scope: Scope, kind: str, text: str) -> str:
+        name = self.name()
+        scope.lines.append(f"{kind} {name} = {text};")
+        return name
+
+    # -- indices ------------------------------------------------------------------------------------------------------
+
+    def index(self, index: Index) -> str:
+        """An index without lanes as a GLSL int."""
+        parts = []
+        for atom, coefficient in index.terms:
+            text = self._atom(atom)
+            parts.append(text if coefficient == 1 else f"{text} * {self.parameters.integer(coefficient)}")
+        if index.constant or not parts:
+            parts.append(self.parameters.integer(index.constant))
+        return parts[0] if len(parts) == 1 and "*" not in parts[0] else f"({' + '.join(parts)})"
+
+    def _atom(self, atom: Atom) -> str:
+        if isinstance(atom, Variable):
+            return atom.name
+        for scope in self.scopes:
+            if atom.key in scope.atoms:
+                return scope.atoms[atom.key]
+        scope = self._scope_for(atom.variables)
+        scope.atoms[atom.key] = self.declare(scope, "int", self._atom_text(atom))
+        return scope.atoms[atom.key]
+
+    def _atom_text(self, atom: Atom) -> str:
+        integer = self.parameters.integer
+        match atom:
+            case Quotient(dividend=dividend, divisor=divisor):
+                return f"int(uint({self.index(dividend)}) / uint({integer(divisor)}))"
+            case Remainder(dividend=dividend, divisor=divisor):
+                return f"int(uint({self.index(dividend)}) % uint({integer(divisor)}))"
+            case Clamped(index=index, low=low, high=high):
+                return f"clamp({self.index(index)}, {integer(low)}, {integer(high)})"
+            case Lookup(array=array, coordinates=coordinates, high=high):
+                return f"clamp({self._lookup(array, coordinates)}, 0, {integer(high)})"
+        raise TypeError(f"unknown atom {atom!r}")
+
+    def _lookup(self, array: Node, at: Coordinates) -> str:
+        found = self._find(array, at)
+        if found is None:
+            raise KeyError(f"the index {array!r} was not computed before its use")
+        return found.text
+
+    def _components(self, index: Index) -> list[str]:
+        """An index with lanes, as four ints."""
+        return [self.index(substitute(index, {_LANE: constant(c)})) for c in range(VECTOR)]
+
+    def index_value(self, index: Index) -> Value:
+        """An index as a value: an int, or four."""
+        if _LANE not in index.variables:
+            return Value(self.index(index), 1)
+        step = _lane_step(index)
+        if step is None:
+            return Value(f"ivec4({', '.join(self._components(index))})", VECTOR)
+        base = self.index(substitute(index, {_LANE: constant(0)}))
+        return Value(f"(ivec4({base}) + ivec4({', '.join(str(step * c) for c in range(VECTOR))}))", VECTOR)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def define(self, node: Node, at: Coordinates, value: Value) -> None:
+        """Says that the node's element at these coordinates stands in a register of the current block."""
+        self.scopes[-1].values[node, at] = value
+
+    def _find(self, node: Node, at: Coordinates) -> Value | None:
+        for scope in self.scopes:
+            found = scope.values.get((node, at))
+            if found is not None:
+                return found
+        return None
+
+    def value(self, node: Node, at: Coordinates) -> Value:
+        """The node's element at the coordinates; what it needs is written first, operands before what uses them."""
+        stack = [(node, at, False)]
+        while stack:
+            wanted, place, ready = stack.pop()
+            if self._find(wanted, place) is not None:
+                continue
+            if wanted.op == INPUT:
+                self._write(wanted, place, self._load(wanted, place))
+            elif ready:
+                self._write(wanted, place, self._expression(wanted, place))
+            else:
+                stack.append((wanted, place, True))
+                stack.extend((read, where, False) for read, where in reversed(READS[wanted.op](wanted, place)))
+        found = self._find(node, at)
+        assert found is not None
+        return found
+
+    def _write(self, node: Node, at: Coordinates, value: Value) -> None:
+        scope = self._scope_for(frozenset().union(*(index.variables for index in at)))
+        if not value.text.isidentifier() and node.op != "constant":
+            value = Value(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
+        scope.values[node, at] = value
+        if node.dtype.name == "i32" and value.width == VECTOR:  # so that each lane can be an index
+            for number, component in enumerate(COMPONENTS):
+                lane = tuple(substitute(index, {_LANE: constant(number)}) for index in at)
+                scope.values.setdefault((node, lane), Value(f"{value.text}.{component}", 1))
+
+    def _expression(self, node: Node, at: Coordinates) -> Value:
+        reads = READS[node.op](node, at)
+        operands = [self._found(read, place) for read, place in reads]
+        match node.op:
+            case "constant":
+                return Value(literal(node.attrs["value"], node.dtype), 1)
+            case "iota":
+                counted = self.index_value(at[node.attrs["axis"]])
+                return Value(f"{type_name(node.dtype, counted.width)}({counted.text})", counted.width)
+            case "pad":
+                return self._pad(node, at, operands[0])
+            case "concatenate":
+                return self._concatenate(node, at, operands)
+            case "reshape" | "transpose" | "broadcast" | "slice" | "flip" | "gather":
+                return operands[-1]
+        width = max((operand.width for operand in operands), default=1)
+        arguments = [
+            widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)
+        ]
+        return Value(EXPRESSIONS[node.op](Call(node, arguments, width)), width)
+
+    def _found(self, node: Node, at: Coordinates) -> Value:
+        found = self._find(node, at)
+        assert found is not None, f"{node!r} was not computed at {at}"
+        return found
+
+    def _pad(self, node: Node, at: Coordinates, inside: Value) -> Value:
+        outside = Value(literal(node.attrs["value"], node.dtype), 1)
+        conditions = [self._within(condition) for condition in inside_pad(node, at)]
+        return self._select(conditions, inside, outside, node.dtype)
+
+    def _concatenate(self, node: Node, at: Coordinates, operands: list[Value]) -> Value:
+        along = at[node.attrs["axis"]]
+        result = operands[-1]
+        starts = concatenate_starts(node)
+        for operand, end in reversed(list(zip(operands[:-1], starts[1:], strict=True))):
+            condition = Within(along, -(1 << 31), end - 1)
+            result = operand if condition.always else self._select([self._within(condition)], operand, result, node.dtype)
+        return result
+
+    def _within(self, condition: Within) -> Value:
+        """A condition on an index, as a bool or four."""
+        if _LANE not in condition.index.variables:
+            return Value(self._within_text(condition, self.index(condition.index)), 1)
+        texts = [self._within_text(condition, text) for text in self._components(condition.index)]
+        return Value(f"bvec4({', '.join(texts)})", VECTOR)
+
+    def _within_text(self, condition: Within, index: str) -> str:
+        integer = self.parameters.integer
+        tests = []
+        if condition.index.low < condition.low:
+            tests.append(f"{index} >= {integer(condition.low)}")
+        if condition.index.high > condition.high:
+            tests.append(f"{index} <= {integer(condition.high)}")
+        if condition.step > 1:
+            tests.append(f"({index} - {integer(condition.low)}) % {integer(condition.step)} == 0")
+        return f"({' && '.join(tests) or 'true'})"
+
+    def _select(self, conditions: list[Value], chosen: Value, other: Value, dtype: DType) -> Value:
+        """`chosen` where all conditions hold, else `other`."""
+        result = chosen
+        for condition in conditions:
+            width = max(condition.width, result.width, other.width)
+            yes, no = widened(result, width, dtype), widened(other, width, dtype)
+            result = Value(f"mix({no}, {yes}, {widen(condition.text, condition.width, width, 'bvec4')})", width)
+        return result
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _load(self, node: Node, at: Coordinates) -> Value:
+        position = flatten(at, node.shape)
+        address, kind = self.addresses[node], node.dtype.name
+        if _LANE not in position.variables:
+            return self._as_read(f"{reference(kind)}({address}).data[{self.index(position)}]", 1, node.dtype)
+        base = substitute(position, {_LANE: constant(0)})
+        if _lane_step(position) == 1:
+            if is_multiple(base, VECTOR):
+                aligned = self.index(quotient_exact(base, VECTOR))
+                return self._as_read(f"{reference(kind, 'x4')}({address}).data[{aligned}]", VECTOR, node.dtype)
+            unaligned = f"{reference(kind, 'x4u')}({address} + 4ul * uint64_t({self.index(base)})).data[0]"
+            return self._as_read(unaligned, VECTOR, node.dtype)
+        vector = "uvec4" if kind == "bool" else type_name(node.dtype, VECTOR)
+        loads = (f"{reference(kind)}({address}).data[{text}]" for text in self._components(position))
+        return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
+
+    def _as_read(self, text: str, width: int, dtype: DType) -> Value:
+        if dtype.kind != "bool":
+            return Value(text, width)
+        return Value(f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))", width)
+
+    def store(self, node: Node, at: Coordinates, value: Value, address: str) -> None:
+        """Writes a value to the node's array in memory."""
+        position = flatten(at, node.shape)
+        kind = node.dtype.name
+        if _LANE not in position.variables:
+            self._store_one(kind, address, self.index(position), _as_stored(value.text, 1, node.dtype))
+            return
+        base = substitute(position, {_LANE: constant(0)})
+        wide = _as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
+        if _lane_step(position) == 1 and is_multiple(base, VECTOR):
+            target = f"{reference(kind, 'x4')}({address}).data[{self.index(quotient_exact(base, VECTOR))}]"
+            self.line(f"{target} = {wide};")
+            return
+        name = self.name()
+        self.line(f"{'uvec4' if kind == 'bool' else type_name(node.dtype, VECTOR)} {name} = {wide};")
+        for component, text in zip(COMPONENTS, self._components(position), strict=True):
+            self._store_one(kind, address, text, f"{name}.{component}")
+
+    def _store_one(self, kind: str, address: str, position: str, text: str) -> None:
+        self.line(f"{reference(kind)}({address}).data[{position}] = {text};")
+
+
+def _as_stored(text: str, width: int, dtype: DType) -> str:
+    if dtype.kind != "bool":
+        return text
+    return f"uint({text})" if width == 1 else f"uvec4({text})"
+
+
+def widen(text: str, width: int, wanted: int, vector: str) -> str:
+    return text if width == wanted else f"{vector}({text})"
+
+
+def widened(value: Value, width: int, dtype: DType) -> str:
+    """The value's text at a width: a scalar stands for four equal components."""
+    return widen(value.text, value.width, width, type_name(dtype, VECTOR))
+
+
+def _lane_step(index: Index) -> int | None:
+    """By how much the index grows from lane to lane, if always by the same."""
+    step = 0
+    for atom, coefficient in index.terms:
+        if isinstance(atom, Variable) and atom.name == _LANE:
+            step = coefficient
+        elif _LANE in atom.variables:
+            return None
+    return step
+
+
+def is_multiple(index: Index, divisor: int) -> bool:
+    """Whether the index is certainly a multiple."""
+    return index.constant % divisor == 0 and all(coefficient % divisor == 0 for _, coefficient in index.terms)
+
+
+def quotient_exact(index: Index, divisor: int) -> Index:
+    """index / divisor, of a multiple."""
+    return Index(tuple((atom, coefficient // divisor) for atom, coefficient in index.terms), index.constant // divisor)
+
+
+__all__ = ["LANE", "Body", "Value", "is_multiple", "widened"]

@@ -1,0 +1,81 @@
+"""How a kernel's work is spread over invocations and workgroups."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.body import Body
+from lavax.backends.vulkan.emit.shader import Parameters
+from lavax.backends.vulkan.plan import Shader
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.passes.kernels.index import Index, substitute, unflatten
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+# Grids beyond this are not portable in one dimension.
+_MOST_GROUPS = 65535
+_GPU_INVOCATIONS = 128
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel's shader, the push constants behind its slots, and how many workgroups run it."""
+
+    shader: Shader
+    words: tuple[int, ...]
+    groups: tuple[int, int, int]
+    constants: tuple[bytes, ...] = ()  # arrays of the kernel's own, in slots behind those of its buffers
+
+
+def grid(groups: int) -> tuple[int, int, int]:
+    """A number of workgroups as a grid of at least as many."""
+    x = max(min(groups, _MOST_GROUPS), 1)
+    return (x, -(-groups // x), 1)
+
+
+def local_invocations(profile: DeviceProfile) -> int:
+    """The workgroup of independent invocations: one subgroup on a CPU driver, a few on a GPU."""
+    if profile.kind == "cpu":
+        return profile.subgroup_size
+    return min(_GPU_INVOCATIONS, profile.max_workgroup_invocations)
+
+
+def open_body(kernel: Kernel, lifted: bool, extra_slots: int = 0) -> tuple[Body, dict[Node, str]]:
+    """A body with the addresses of the kernel's arrays at hand; also the addresses of its outputs."""
+    slots = len(kernel.graph.inputs) + len(kernel.graph.outputs) + extra_slots
+    parameters = Parameters(slots, lifted)
+    inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
+    outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
+    body = Body(inputs, parameters)
+    for number in range(len(inputs) + len(outputs)):
+        body.line(f"uint64_t p{number} = table.address[words[{number}]];")
+    return body, outputs
+
+
+def open_invocations(body: Body, count: int, local: int, name: str) -> None:
+    """Numbers the invocations, `name` being the number, and ends those beyond `count`."""
+    workgroup = "gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x"
+    body.line(f"int {name} = int(({workgroup}) * {local}u + gl_LocalInvocationID.x);")
+    body.line(f"if ({name} >= {body.parameters.integer(count)}) return;")
+    body.scopes[0].variables |= {name}
+
+
+def at_row(row: Index, kernel: Kernel) -> dict[str, Index]:
+    """The outer variables' values in the row of that number."""
+    return _values(kernel.domain.outer_variables, unflatten(row, kernel.domain.outer))
+
+
+def at_element(element: Index, kernel: Kernel) -> dict[str, Index]:
+    """The reduced variables' values at that element of a row."""
+    return _values(kernel.domain.reduced_variables, unflatten(element, kernel.domain.reduced))
+
+
+def _values(variables: Coordinates, indices: Coordinates) -> dict[str, Index]:
+    pairs = zip(variables, indices, strict=True)
+    return {variable.key: index for variable, index in pairs if not variable.is_constant}
+
+
+def placed(at: Coordinates, values: Mapping[str, Index]) -> Coordinates:
+    """Coordinates with loop variables replaced."""
+    return tuple(substitute(index, values) for index in at)

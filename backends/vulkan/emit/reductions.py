@@ -1,0 +1,60 @@
+"""How each reduction starts, takes in an element, and joins two partial results: one entry an operation."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.expressions import type_name
+from lavax.ir.graph import Node
+from lavax.ir.types import DType
+
+_LOWEST = {"float": "uintBitsToFloat(0xff800000u)", "int": "int(0x80000000u)", "uint": "0u", "bool": "false"}
+_HIGHEST = {"float": "uintBitsToFloat(0x7f800000u)", "int": "0x7fffffff", "uint": "0xffffffffu", "bool": "true"}
+_VECTOR_OR = "bvec4(uvec4({0}) | uvec4({1}))"
+_VECTOR_AND = "bvec4(uvec4({0}) & uvec4({1}))"
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """`identity` by dtype; `join` gives the expression that joins two values of a dtype and width."""
+
+    identity: Callable[[DType], str]
+    join: Callable[[str, str, DType, int], str]
+
+
+def _extremum(float_function: str, function: str, bool_symbol: str, bool_vector: str) -> Callable[[str, str, DType, int], str]:
+    def join(left: str, right: str, dtype: DType, width: int) -> str:
+        if dtype.kind == "bool":
+            return f"({left} {bool_symbol} {right})" if width == 1 else bool_vector.format(left, right)
+        return f"{float_function if dtype.is_float else function}({left}, {right})"
+
+    return join
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": Reduction(lambda dtype: f"{type_name(dtype, 1)}(0)", lambda a, b, dtype, width: f"({a} + {b})"),
+    "prod": Reduction(lambda dtype: f"{type_name(dtype, 1)}(1)", lambda a, b, dtype, width: f"({a} * {b})"),
+    "max": Reduction(lambda dtype: _LOWEST[dtype.kind], _extremum("lx_maximum", "max", "||", _VECTOR_OR)),
+    "min": Reduction(lambda dtype: _HIGHEST[dtype.kind], _extremum("lx_minimum", "min", "&&", _VECTOR_AND)),
+}
+
+# Positions of extrema: a value beats the best so far if it lies on this side of it, or is the first NaN.
+POSITIONS: dict[str, str] = {"argmax": ">", "argmin": "<"}
+
+
+def beats(node: Node, value: str, best: str) -> str:
+    """Whether a value is strictly better than the best so far."""
+    dtype = node.operands[0].dtype
+    symbol = POSITIONS[node.op]
+    if dtype.kind == "bool":
+        return f"(uint({value}) {symbol} uint({best}))"
+    if not dtype.is_float:
+        return f"({value} {symbol} {best})"
+    return f"({value} {symbol} {best} || (lx_isnan({value}) && !lx_isnan({best})))"
+
+
+def ties(node: Node, value: str, best: str) -> str:
+    """Whether two values are equally good."""
+    dtype = node.operands[0].dtype
+    nan = f" || (lx_isnan({value}) && lx_isnan({best}))" if dtype.is_float else ""
+    return f"({value} == {best}{nan})"

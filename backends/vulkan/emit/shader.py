@@ -1,0 +1,94 @@
+"""What every shader has around its body: header, arguments, the functions it calls, and its main."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.plan import MAX_WORDS
+from lavax.shaders_glsl import elementary_functions, function_source
+
+_HEADER = """#version 460
+#extension GL_EXT_buffer_reference2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+"""
+_SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
+_ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uint64_t address[]; };
+layout(push_constant, scalar) uniform Arguments { Table table; uint words[30]; };
+"""
+# name, element, alignment: one element at a time, four aligned, four wherever they lie
+_REFERENCES = {
+    f"{prefix}{suffix}": (scalar if not suffix else vector, align)
+    for prefix, scalar, vector in (("F32", "float", "vec4"), ("I32", "int", "ivec4"), ("U32", "uint", "uvec4"))
+    for suffix, align in (("", 4), ("x4", 16), ("x4u", 4))
+}
+_PREFIX = {"f32": "F32", "i32": "I32", "u32": "U32", "bool": "U32"}
+_CALL = re.compile(r"\b(lx_\w+)\(")
+_SIGNATURE = re.compile(r"^(float|int|uint|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
+_WIDE = {"float": "vec4", "int": "ivec4", "uint": "uvec4", "bool": "bvec4"}
+
+
+def reference(dtype_name: str, suffix: str = "") -> str:
+    """The GLSL reference type of a buffer of this dtype: "" one element, "x4" four aligned, "x4u" four unaligned."""
+    return _PREFIX[dtype_name] + suffix
+
+
+@dataclass
+class Parameters:
+    """The sizes a shader gets as push constants, if it is to serve every shape, after `slots` slots."""
+
+    slots: int
+    lifted: bool
+    words: list[int] = field(default_factory=list)
+
+    def integer(self, value: int) -> str:
+        """An integer of the shape at hand: a literal, or a push constant where the shader serves every shape."""
+        if not self.lifted or -1 <= value <= 1 or self.slots + len(self.words) >= MAX_WORDS:
+            return str(value)
+        self.words.append(value & 0xFFFFFFFF)
+        return f"int(words[{self.slots + len(self.words) - 1}])"
+
+
+@dataclass(frozen=True)
+class ShaderText:
+    """The parts of a shader that differ from kernel to kernel."""
+
+    main: list[str]
+    local_size: tuple[int, int] = (1, 1)
+    declarations: list[str] = field(default_factory=list)
+    subgroup: bool = False
+
+
+def assemble(text: ShaderText) -> str:
+    """The whole shader."""
+    body = "\n".join([*text.declarations, "void main() {", *(f"    {line}" for line in text.main), "}"]) + "\n"
+    x, y = text.local_size
+    parts = [_HEADER + (_SUBGROUP if text.subgroup else "")]
+    parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
+    parts.append(_ARGUMENTS + _references(body))
+    called = {name for name in _CALL.findall(body) if name in elementary_functions()}
+    functions = function_source(called)
+    return "".join([*parts, functions, _vector_forms(called, functions), body])
+
+
+def _references(body: str) -> str:
+    used = [name for name in _REFERENCES if re.search(rf"\b{name}\(", body)]
+    return "".join(
+        f"layout(buffer_reference, scalar, buffer_reference_align = {_REFERENCES[name][1]}) "
+        f"buffer {name} {{ {_REFERENCES[name][0]} data[]; }};\n"
+        for name in used
+    )
+
+
+def _vector_forms(called: set[str], functions: str) -> str:
+    """The called functions once more for vectors, component by component."""
+    forms = []
+    for result, name, parameters in _SIGNATURE.findall(functions):
+        if name not in called:
+            continue
+        types = [parameter.split()[0] for parameter in parameters.split(",")]
+        wide = ", ".join(f"{_WIDE[kind]} a{n}" for n, kind in enumerate(types))
+        calls = (f"{name}({', '.join(f'a{n}.{c}' for n in range(len(types)))})" for c in COMPONENTS[:VECTOR])
+        forms.append(f"{_WIDE[result]} {name}({wide}) {{ return {_WIDE[result]}({', '.join(calls)}); }}\n")
+    return "".join(forms)
