@@ -1,0 +1,105 @@
+"""Functions that neural networks are made of: activations, and what turns scores into probabilities."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lavax.ir.types import TensorType, float32
+from lavax.numpy.application import apply, as_floating
+from lavax.numpy.axes import Axis, normal_axis, rising_axes
+from lavax.numpy.broadcasting import broadcast_arrays, spread_back
+from lavax.numpy.comparison import isfinite, less_equal, where
+from lavax.numpy.creation import iota
+from lavax.numpy.dtypes import canonical_dtype
+from lavax.numpy.elementwise import add, divide, exp, log, multiply, subtract, tanh
+from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.exponential import logaddexp
+from lavax.numpy.manipulation import reshaped
+from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.reductions import fold
+from lavax.tracer import bind, constant
+from lavax.tracer.value import Value
+
+__all__ = ["log_softmax", "logsumexp", "one_hot", "relu", "sigmoid", "softmax", "softplus", "tanh"]
+
+
+def relu(x: ArrayLike) -> Value:
+    """max(x, 0), elementwise, in the dtype of `x`; its derivative at 0 is 0."""
+    value = as_value(x)
+    return where(less_equal(value, 0), 0, value)
+
+
+def sigmoid(x: ArrayLike) -> Value:
+    """1 / (1 + exp(-x)), elementwise, without overflow."""
+    return apply("logistic", x, name="sigmoid", real=True)
+
+
+def softplus(x: ArrayLike) -> Value:
+    """log(1 + exp(x)), elementwise, without overflow."""
+    return logaddexp(x, 0.0)
+
+
+def _peak(value: Value, axes: tuple[int, ...]) -> Value:
+    """The greatest elements over `axes`; no gradient flows through a shift that cancels."""
+    return bind("stop_gradient", fold("max", value, axes, keepdims=False))
+
+
+def softmax(x: ArrayLike, axis: Axis = -1) -> Value:
+    """exp(x) over its sum along `axis` (None: all axes): positive, of sum 1. NaN where all of a row is -inf."""
+    value = as_floating(x)
+    axes = rising_axes("softmax", axis, value.type)
+    if not value.size:
+        return value
+    grown = exp(subtract(value, spread_back(_peak(value, axes), axes, value.shape)))
+    return divide(grown, spread_back(fold("sum", grown, axes, keepdims=False), axes, value.shape))
+
+
+def log_softmax(x: ArrayLike, axis: Axis = -1) -> Value:
+    """The logarithm of `softmax(x, axis)`, exact for small probabilities too."""
+    value = as_floating(x)
+    axes = rising_axes("log_softmax", axis, value.type)
+    if not value.size:
+        return value
+    shifted = subtract(value, spread_back(_peak(value, axes), axes, value.shape))
+    total = log(fold("sum", exp(shifted), axes, keepdims=False))
+    return subtract(shifted, spread_back(total, axes, value.shape))
+
+
+def logsumexp(x: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False) -> Value:
+    """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
+
+    The result is -inf where all elements are -inf or there are none.
+    """
+    value, factor = as_floating(x), None if b is None else as_floating(b)
+    if factor is not None:
+        value, factor = broadcast_arrays(value, factor)
+    axes = rising_axes("logsumexp", axis, value.type)
+    kept = tuple(1 if d in axes else extent for d, extent in enumerate(value.shape))
+    folded = tuple(extent for d, extent in enumerate(value.shape) if d not in axes)
+    if math.prod(value.shape[d] for d in axes) == 0:
+        return constant(-math.inf, value.type.with_shape(kept if keepdims else folded))
+    peak = _peak(value, axes)
+    peak = where(isfinite(peak), peak, 0.0)
+    grown = exp(subtract(value, spread_back(peak, axes, value.shape)))
+    if factor is not None:
+        grown = multiply(grown, factor)
+    result = add(log(fold("sum", grown, axes, keepdims=False)), peak)
+    return reshaped(result, kept) if keepdims else result
+
+
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Value:
+    """1 at the position that each integer of `x` names along the new axis `axis`, else 0; float32 by default.
+
+    An integer outside 0 … num_classes - 1 gives zeros. Raises DtypeError for floats.
+    """
+    value = as_value(x)
+    if not value.type.dtype.is_integer:
+        raise dtype_error(f"one_hot: the classes must be integers, got {value.type}")
+    if num_classes < 0:
+        raise shape_error(f"one_hot: {num_classes} is not a number of classes")
+    rank = value.ndim + 1
+    place = normal_axis("one_hot", axis, value.type, rank)
+    kind = TensorType((*value.shape[:place], num_classes, *value.shape[place:]), value.type.dtype)
+    others = tuple(d for d in range(rank) if d != place)
+    chosen = apply("equal", bind("broadcast", value, type=kind, axes=others), iota(kind, place))
+    return cast(chosen, float32 if dtype is None else canonical_dtype(dtype))

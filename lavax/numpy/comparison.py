@@ -1,0 +1,85 @@
+"""Comparisons, logic, and choices by a condition."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.types import TensorType, bool_
+from lavax.numpy.application import apply, as_truth
+from lavax.numpy.broadcasting import common_shape, fit
+from lavax.numpy.elementwise import abs
+from lavax.numpy.operands import ArrayLike, as_operand, as_value
+from lavax.numpy.promotion import promote
+from lavax.tracer import bind, constant, with_weak
+from lavax.tracer.value import Value
+
+
+def _comparison(op: str, sign: str) -> Callable[[ArrayLike, ArrayLike], Value]:
+    def function(x: ArrayLike, y: ArrayLike) -> Value:
+        return apply(op, x, y)
+
+    function.__name__ = function.__qualname__ = op
+    function.__doc__ = f"x {sign} y, elementwise, as bool; compared in the common dtype of `x` and `y`."
+    return function
+
+
+equal = _comparison("equal", "==")
+not_equal = _comparison("not_equal", "!=")
+less = _comparison("less", "<")
+less_equal = _comparison("less_equal", "<=")
+greater = _comparison("greater", ">")
+greater_equal = _comparison("greater_equal", ">=")
+
+
+def logical_and(x: ArrayLike, y: ArrayLike) -> Value:
+    """Whether both are true (not zero), elementwise."""
+    return apply("and", as_truth(x), as_truth(y), name="logical_and")
+
+
+def logical_or(x: ArrayLike, y: ArrayLike) -> Value:
+    """Whether either is true (not zero), elementwise."""
+    return apply("or", as_truth(x), as_truth(y), name="logical_or")
+
+
+def logical_xor(x: ArrayLike, y: ArrayLike) -> Value:
+    """Whether just one is true (not zero), elementwise."""
+    return apply("xor", as_truth(x), as_truth(y), name="logical_xor")
+
+
+def logical_not(x: ArrayLike) -> Value:
+    """Whether each element is false (zero)."""
+    return apply("not", as_truth(x), name="logical_not")
+
+
+def isnan(x: ArrayLike) -> Value:
+    """Whether each element is NaN."""
+    value = as_value(x)
+    return apply("not_equal", value, value) if value.type.dtype.is_float else _everywhere(value, False)
+
+
+def isinf(x: ArrayLike) -> Value:
+    """Whether each element is infinite."""
+    value = as_value(x)
+    return equal(abs(value), float("inf")) if value.type.dtype.is_float else _everywhere(value, False)
+
+
+def isfinite(x: ArrayLike) -> Value:
+    """Whether each element is neither NaN nor infinite."""
+    value = as_value(x)
+    return less(abs(value), float("inf")) if value.type.dtype.is_float else _everywhere(value, True)
+
+
+def _everywhere(value: Value, truth: bool) -> Value:
+    return constant(truth, value.type.with_dtype(bool_))
+
+
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Value:
+    """`x` where `condition` is true (not zero), else `y`, elementwise.
+
+    The gradient of the choice not taken is zero, but 0 times an infinity is NaN: keep both choices finite.
+    """
+    chooser, chosen, other = as_truth(condition), as_operand(x), as_operand(y)
+    dtype, weak = promote([chosen, other])
+    shape = common_shape("where", [chooser, chosen, other])
+    type = TensorType(shape, dtype)
+    result = bind("where", fit(chooser, type.with_dtype(bool_)), fit(chosen, type), fit(other, type))
+    return with_weak(result, True) if weak else result

@@ -1,0 +1,193 @@
+"""Arrays made from data, from nothing, or by counting."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lavax.ir.types import DType, TensorType, bool_, float32, int32
+from lavax.numpy.application import apply
+from lavax.numpy.axes import normal_axis
+from lavax.numpy.broadcasting import broadcast_to, fit
+from lavax.numpy.comparison import equal, where
+from lavax.numpy.dtypes import canonical_dtype
+from lavax.numpy.elementwise import add, divide, multiply, subtract
+from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.manipulation import as_shape, moveaxis, reshaped
+from lavax.numpy.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast
+from lavax.numpy.promotion import floating, promote
+from lavax.numpy.rounding import floor
+from lavax.tracer import bind, with_weak
+from lavax.tracer.value import Value
+
+Extents = int | Sequence[int]
+
+
+def asarray(x: ArrayLike, dtype: Any = None) -> Value:
+    """`x` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
+
+    `dtype` None keeps the dtype of the data: 64-bit numbers become 32-bit ones, and a Python scalar stays weak.
+    """
+    if dtype is None:
+        return as_value(x)
+    operand = as_operand(x)
+    return with_weak(fit(operand, operand.type.with_dtype(canonical_dtype(dtype))), False)
+
+
+def array(x: ArrayLike, dtype: Any = None) -> Value:
+    """As `asarray`; a Python scalar becomes an array of a dtype that does not yield."""
+    return with_weak(asarray(x, dtype), False)
+
+
+def astype(x: ArrayLike, dtype: Any) -> Value:
+    """`x` with elements of `dtype`.
+
+    Floats become integers by truncation, held to the ends of the range, NaN 0; anything not zero is true.
+    """
+    return with_weak(cast(as_value(x), canonical_dtype(dtype)), False)
+
+
+def _filled(shape: Extents, value: Scalar, dtype: Any) -> Value:
+    return full(shape, value, float32 if dtype is None else dtype)
+
+
+def zeros(shape: Extents, dtype: Any = None) -> Value:
+    """An array of `shape` full of 0; float32 if no `dtype` is given."""
+    return _filled(shape, 0, dtype)
+
+
+def ones(shape: Extents, dtype: Any = None) -> Value:
+    """An array of `shape` full of 1; float32 if no `dtype` is given."""
+    return _filled(shape, 1, dtype)
+
+
+def empty(shape: Extents, dtype: Any = None) -> Value:
+    """An array of `shape` of no particular elements (zeros); float32 if no `dtype` is given."""
+    return zeros(shape, dtype)
+
+
+def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None) -> Value:
+    """`fill_value` repeated to `shape`, in `dtype`: its own if None."""
+    operand = as_operand(fill_value)
+    held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
+    target = as_shape(shape)
+    if min(target, default=0) < 0:
+        raise shape_error(f"full: a shape has no negative extents, got {target}")
+    if isinstance(operand, Splat):
+        return with_weak(fit(operand, TensorType(target, held)), False)
+    return with_weak(broadcast_to(cast(operand, held), target), False)
+
+
+def _like(x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents | None) -> Value:
+    kind = as_operand(x).type
+    return full(kind.shape if shape is None else shape, value, kind.dtype if dtype is None else dtype)
+
+
+def zeros_like(x: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+    """Zeros in the shape and dtype of `x`, where these are not given."""
+    return _like(x, 0, dtype, shape)
+
+
+def ones_like(x: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+    """Ones in the shape and dtype of `x`, where these are not given."""
+    return _like(x, 1, dtype, shape)
+
+
+def empty_like(x: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+    """No particular elements (zeros) in the shape and dtype of `x`, where these are not given."""
+    return _like(x, 0, dtype, shape)
+
+
+def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+    """`fill_value` in the shape and dtype of `x`, where these are not given."""
+    return _like(x, fill_value, dtype, shape)
+
+
+def iota(type: TensorType, axis: int) -> Value:
+    """0, 1, 2, … along `axis`, the same along the others."""
+    return bind("iota", type=type, axis=axis)
+
+
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Value:
+    """start, start + step, … below `stop`; with one argument, from 0 below it.
+
+    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python
+    numbers: they make the shape.
+    """
+    first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
+    if not by:
+        raise shape_error("arange: the step must not be 0")
+    held = int32 if all(isinstance(number, int) for number in (first, end, by)) else float32
+    if dtype is not None:
+        held = canonical_dtype(dtype)
+    if held == bool_:
+        raise dtype_error("arange counts in numbers, not in bool")
+    return _counted(max(math.ceil((end - first) / by), 0), first, by, held)
+
+
+def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
+    """The Python number behind `x`, which makes a shape. Raises ConcretizationError where there is none."""
+    if isinstance(x, (Value, np.generic, np.ndarray)):
+        number: Scalar = x.item()
+        return number
+    return operator.index(x) if isinstance(x, int) else float(x)
+
+
+def _counted(count: int, first: float, step: float, dtype: DType) -> Value:
+    """first + i * step; in floats if one of the two is none of the integers that `dtype` holds."""
+    exact = not dtype.is_integer or (first == int(first) and step == int(step))
+    line = iota(TensorType((count,), dtype if exact else float32), 0)
+    if step != 1:
+        line = multiply(line, int(step) if dtype.is_integer and exact else float(step))
+    if first != 0:
+        line = add(line, int(first) if dtype.is_integer and exact else float(first))
+    return cast(line, dtype)
+
+
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Value:
+    """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
+
+    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no
+    `dtype` is given; an integer dtype takes their floor.
+    """
+    if num < 0:
+        raise shape_error(f"linspace: {num} is not a number of elements")
+    low, high = as_operand(start), as_operand(stop)
+    held = floating(promote([low, high])[0])
+    first, last, distance = _span(low, high, held)
+    rank = distance.ndim if isinstance(distance, Value) else 0
+    places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
+    between = add(first, multiply(divide(places, float(max(num - endpoint, 1))), distance))
+    if endpoint and num > 1:
+        between = where(equal(places, num - 1), last, between)
+    result = moveaxis(between, 0, normal_axis("linspace", axis, between.type))
+    if dtype is None:
+        return with_weak(result, False)
+    wanted = canonical_dtype(dtype)
+    return with_weak(cast(floor(result) if wanted.is_integer else result, wanted), False)
+
+
+def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
+    """`low` and `high` as floats, and the distance between them; Python scalars stay Python scalars."""
+    if isinstance(low, Splat) and isinstance(high, Splat):
+        return float(low.value), float(high.value), float(high.value) - float(low.value)
+    first, last = (fit(operand, operand.type.with_dtype(dtype)) for operand in (low, high))
+    return first, last, subtract(last, first)
+
+
+def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Value:
+    """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given."""
+    held = float32 if dtype is None else canonical_dtype(dtype)
+    kind = TensorType((n_rows, n_rows if n_cols is None else n_cols), int32)
+    row, column = iota(kind, 0), iota(kind, 1)
+    return cast(apply("equal", add(row, k) if k else row, column), held)
+
+
+def identity(n: int, dtype: Any = None) -> Value:
+    """The identity matrix of `n` rows; float32 if no `dtype` is given."""
+    return eye(n, dtype=dtype)

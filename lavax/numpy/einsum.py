@@ -1,0 +1,194 @@
+"""Einstein's summation convention: any contraction, by its labels."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+from lavax.ir.types import TensorType, bool_, int32
+from lavax.numpy.advanced_indexing import Index, gathered
+from lavax.numpy.application import as_truth
+from lavax.numpy.broadcasting import common_dtype
+from lavax.numpy.creation import iota
+from lavax.numpy.elementwise import multiply
+from lavax.numpy.errors import shape_error
+from lavax.numpy.linear_algebra import contracted
+from lavax.numpy.manipulation import reshaped, transposed
+from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy.reductions import fold
+from lavax.tracer.value import Value
+
+# An ellipsis becomes labels of its own, counted from the last axis: no letter is a number.
+Label = str | int
+Labels = tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A value whose axes have labels, each once."""
+
+    value: Value
+    labels: Labels
+
+    def extent(self, label: Label) -> int:
+        return self.value.shape[self.labels.index(label)]
+
+
+def einsum(subscripts: str, *operands: ArrayLike) -> Value:
+    """The sum of products that `subscripts` describes: `"ij,jk->ik"` is the matrix product.
+
+    Labels are letters. One that is not in the result is summed over; one twice in a term takes the diagonal; `...`
+    stands for further axes, which broadcast. Without `->` the result has, in alphabetical order, the labels that
+    stand once. Several operands are combined two at a time, the cheapest pair first.
+    Raises ShapeError where the labels do not fit the operands.
+    """
+    values = common_dtype(operands) if operands else []
+    inputs, output = _parse(subscripts, values)
+    extents = _extents(subscripts, inputs, values)
+    missing = [label for label in output if label not in extents]
+    if missing:
+        raise _subscript_error(subscripts, f"{missing[0]!r} is in no term")
+    if len(set(output)) != len(output):
+        raise _subscript_error(subscripts, "the result has a label twice")
+    of_truth = values[0].type.dtype == bool_
+    if of_truth:
+        values = [cast(value, int32) for value in values]
+    terms = [_simple_term(value, labels, extents) for value, labels in zip(values, inputs, strict=True)]
+    result = _contract_all(terms, output)
+    return as_truth(result) if of_truth else result
+
+
+def _subscript_error(subscripts: str, reason: str) -> Exception:
+    return shape_error(f"einsum {subscripts!r}: {reason}")
+
+
+def _parse(subscripts: str, values: Sequence[Value]) -> tuple[list[Labels], Labels]:
+    """The labels of each term and of the result."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if not values or len(terms) != len(values):
+        raise _subscript_error(subscripts, f"{len(terms)} terms for {len(values)} operands")
+    inputs = [_labels(subscripts, term, value.ndim) for term, value in zip(terms, values, strict=True)]
+    broadcast = sorted({label for labels in inputs for label in labels if isinstance(label, int)})
+    if arrow:
+        return inputs, _labels(subscripts, right, len(right.replace("...", "")) + len(broadcast))
+    letters = left.replace(",", "").replace(".", "")
+    return inputs, (*broadcast, *sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+
+
+def _labels(subscripts: str, term: str, rank: int) -> Labels:
+    """One label an axis; the axes of an ellipsis are -1, -2, … from the last."""
+    before, ellipsis, after = term.partition("...")
+    letters = before + after
+    if not all(letter.isalpha() for letter in letters):
+        raise _subscript_error(subscripts, f"{term!r} may have letters and one '...'")
+    rest = rank - len(letters)
+    if rest < 0 or (rest and not ellipsis):
+        raise _subscript_error(subscripts, f"{term!r} does not label {rank} axes")
+    return (*before, *range(-rest, 0), *after)
+
+
+def _extents(subscripts: str, inputs: Sequence[Labels], values: Sequence[Value]) -> dict[Label, int]:
+    """Each label's extent; an extent of 1 fits any other."""
+    extents: dict[Label, int] = {}
+    for labels, value in zip(inputs, values, strict=True):
+        for label, extent in zip(labels, value.shape, strict=True):
+            known = extents.get(label, 1)
+            if 1 not in (known, extent) and known != extent:
+                types = ", ".join(str(value.type) for value in values)
+                raise _subscript_error(subscripts, f"{label!r} is both {known} and {extent} in the operands {types}")
+            extents[label] = extent if known == 1 else known
+    return extents
+
+
+def _simple_term(value: Value, labels: Labels, extents: dict[Label, int]) -> _Term:
+    """Each label once, with its full extent: diagonals are taken, axes of 1 against more are dropped."""
+    kept = [axis for axis, label in enumerate(labels) if value.shape[axis] == extents[label]]
+    value = reshaped(value, tuple(value.shape[axis] for axis in kept))
+    term = _Term(value, tuple(labels[axis] for axis in kept))
+    for label in dict.fromkeys(term.labels):
+        if term.labels.count(label) > 1:
+            term = _diagonal(term, label)
+    return term
+
+
+def _diagonal(term: _Term, label: Label) -> _Term:
+    axes = [axis for axis, other in enumerate(term.labels) if other == label]
+    places = Index(iota(TensorType((term.value.shape[axes[0]],), int32), 0))
+    found = gathered(term.value, [places] * len(axes), axes)
+    return _Term(found, (label, *(other for other in term.labels if other != label)))
+
+
+def _contract_all(terms: list[_Term], output: Labels) -> Value:
+    """Combines the terms two at a time until one is left, with the axes of the result."""
+    while len(terms) > 1:
+        first, second = _cheapest_pair(terms, output)
+        others = [term for place, term in enumerate(terms) if place not in (first, second)]
+        wanted = set(output).union(*(term.labels for term in others))
+        left = _summed(terms[first], wanted.union(terms[second].labels))
+        right = _summed(terms[second], wanted.union(terms[first].labels))
+        terms = [_combined(left, right, wanted, output), *others]
+    last = _summed(terms[0], set(output))
+    return transposed(last.value, [last.labels.index(label) for label in output])
+
+
+def _cheapest_pair(terms: Sequence[_Term], output: Labels) -> tuple[int, int]:
+    """The pair whose product adds the fewest elements to those that are there; the first of several."""
+
+    def growth(pair: tuple[int, int]) -> int:
+        others = [set(term.labels) for place, term in enumerate(terms) if place not in pair]
+        wanted = set(output).union(*others)
+        extents = {label: terms[place].extent(label) for place in pair for label in terms[place].labels}
+        return prod(extents[label] for label in extents if label in wanted) - sum(terms[p].value.size for p in pair)
+
+    return min(combinations(range(len(terms)), 2), key=growth)
+
+
+def _summed(term: _Term, wanted: set[Label]) -> _Term:
+    """The term with the labels that nobody wants summed away."""
+    axes = tuple(axis for axis, label in enumerate(term.labels) if label not in wanted)
+    if not axes:
+        return term
+    return _Term(fold("sum", term.value, axes, keepdims=False), tuple(x for x in term.labels if x in wanted))
+
+
+def _combined(left: _Term, right: _Term, wanted: set[Label], output: Labels) -> _Term:
+    """The product of two terms, summed over the labels that they share and nobody else wants."""
+    shared = [label for label in left.labels if label in right.labels]
+    contract = [label for label in shared if label not in wanted]
+    if not contract:
+        return _multiplied(left, right, output)
+    batch = sorted((label for label in shared if label in wanted), key=_order_in(output))
+    if _result_labels(left, right, batch, contract) != output == _result_labels(right, left, batch, contract):
+        left, right = right, left
+    value = contracted(left.value, right.value, _axes(left, right, contract), _axes(left, right, batch))
+    return _Term(value, _result_labels(left, right, batch, contract))
+
+
+def _order_in(output: Labels) -> Callable[[Label], int]:
+    return lambda label: output.index(label) if label in output else len(output)
+
+
+def _axes(left: _Term, right: _Term, labels: Sequence[Label]) -> tuple[list[int], list[int]]:
+    return [left.labels.index(label) for label in labels], [right.labels.index(label) for label in labels]
+
+
+def _result_labels(left: _Term, right: _Term, batch: Sequence[Label], contract: Sequence[Label]) -> Labels:
+    used = {*batch, *contract}
+    free = [label for label in (*left.labels, *right.labels) if label not in used]
+    return (*batch, *free)
+
+
+def _multiplied(left: _Term, right: _Term, output: Labels) -> _Term:
+    """The product without a sum: an elementwise operation, with the axes in the order of the result."""
+    labels = tuple(sorted(dict.fromkeys((*left.labels, *right.labels)), key=_order_in(output)))
+    return _Term(multiply(_aligned(left, labels), _aligned(right, labels)), labels)
+
+
+def _aligned(term: _Term, labels: Labels) -> Value:
+    """The term's value with an axis for each of `labels`, of extent 1 where the term has none."""
+    own = [label for label in labels if label in term.labels]
+    ordered = transposed(term.value, [term.labels.index(label) for label in own])
+    return reshaped(ordered, tuple(term.extent(label) if label in own else 1 for label in labels))

@@ -1,0 +1,147 @@
+"""Functions that give elements another place or shape and compute nothing."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+
+from lavax.ir.types import TensorType
+from lavax.numpy.axes import Axis, normal_axes, normal_axis
+from lavax.numpy.errors import shape_error
+from lavax.numpy.operands import ArrayLike, as_value
+from lavax.tracer import bind, with_weak
+from lavax.tracer.value import Value
+
+Shape = tuple[int, ...]
+
+
+def as_shape(shape: int | Iterable[int]) -> Shape:
+    """A shape from an int or a sequence of them."""
+    extents = shape if isinstance(shape, Iterable) else (shape,)
+    return tuple(operator.index(extent) for extent in extents)
+
+
+def reshaped(value: Value, shape: Shape) -> Value:
+    """`value` in a shape of as many elements: itself where it has that shape."""
+    if value.shape == shape:
+        return value
+    return with_weak(bind("reshape", value, type=value.type.with_shape(shape)), value.weak)
+
+
+def transposed(value: Value, axes: Sequence[int]) -> Value:
+    """`value` with its axes in the order `axes`: itself where that is theirs."""
+    if tuple(axes) == tuple(range(value.ndim)):
+        return value
+    return with_weak(bind("transpose", value, axes=tuple(axes)), value.weak)
+
+
+def _filled_in(shape: Shape, type: TensorType) -> Shape:
+    """`shape` with the one extent -1 replaced by what is left of the elements."""
+    unknown = [axis for axis, extent in enumerate(shape) if extent == -1]
+    known = math.prod(extent for extent in shape if extent != -1)
+    if len(unknown) > 1 or min(shape, default=0) < -1:
+        raise shape_error(f"reshape: {shape} may have one extent of -1 and no other negative one")
+    if unknown and known:
+        shape = tuple(type.size // known if extent == -1 else extent for extent in shape)
+    if min(shape, default=0) < 0 or math.prod(shape) != type.size:
+        raise shape_error(f"reshape: {type} with {type.size} elements does not become {shape}")
+    return shape
+
+
+def reshape(x: ArrayLike, shape: int | Sequence[int]) -> Value:
+    """`x` in another shape of as many elements, in row-major order; one extent may be -1: what is left.
+
+    Raises ShapeError where the numbers of elements differ.
+    """
+    value = as_value(x)
+    return reshaped(value, _filled_in(as_shape(shape), value.type))
+
+
+def ravel(x: ArrayLike) -> Value:
+    """`x` as one axis, in row-major order."""
+    value = as_value(x)
+    return reshaped(value, (value.size,))
+
+
+def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Value:
+    """`x` with its axes in the order `axes`; None reverses them.
+
+    Raises ShapeError where `axes` is not a permutation of the axes.
+    """
+    value = as_value(x)
+    if axes is None:
+        return transposed(value, range(value.ndim)[::-1])
+    order = normal_axes("transpose", tuple(axes), value.type)
+    if len(order) != value.ndim:
+        raise shape_error(f"transpose: axes {tuple(axes)} are not all axes of {value.type}")
+    return transposed(value, order)
+
+
+def matrix_transpose(x: ArrayLike) -> Value:
+    """`x` with its last two axes exchanged. Raises ShapeError below rank 2."""
+    value = as_value(x)
+    if value.ndim < 2:
+        raise shape_error(f"matrix_transpose: {value.type} needs at least two axes")
+    return swapaxes(value, -1, -2)
+
+
+def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Value:
+    """`x` with two of its axes exchanged."""
+    value = as_value(x)
+    first, second = (normal_axis("swapaxes", axis, value.type) for axis in (axis1, axis2))
+    order = list(range(value.ndim))
+    order[first], order[second] = second, first
+    return transposed(value, order)
+
+
+def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
+    """`x` with the axes `source` moved to the positions `destination`; the others keep their order."""
+    value = as_value(x)
+    origins = normal_axes("moveaxis", source, value.type)
+    targets = normal_axes("moveaxis", destination, value.type)
+    if len(origins) != len(targets):
+        raise shape_error(f"moveaxis: source names {len(origins)} axes, destination {len(targets)}")
+    order = [axis for axis in range(value.ndim) if axis not in origins]
+    for target, origin in sorted(zip(targets, origins, strict=True)):
+        order.insert(target, origin)
+    return transposed(value, order)
+
+
+def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Value:
+    """`x` with new axes of extent 1 at the positions `axis` of the result."""
+    value = as_value(x)
+    rank = value.ndim + (len(axis) if isinstance(axis, Sequence) else 1)
+    added = normal_axes("expand_dims", axis, value.type, rank)
+    extents = iter(value.shape)
+    return reshaped(value, tuple(1 if d in added else next(extents) for d in range(rank)))
+
+
+def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
+    """`x` without the axes `axis`, which must have extent 1; None: without all that have."""
+    value = as_value(x)
+    if axis is None:
+        return reshaped(value, tuple(extent for extent in value.shape if extent != 1))
+    gone = normal_axes("squeeze", axis, value.type)
+    wrong = [d for d in gone if value.shape[d] != 1]
+    if wrong:
+        raise shape_error(f"squeeze: axis {wrong[0]} of {value.type} has extent {value.shape[wrong[0]]}, not 1")
+    return reshaped(value, tuple(extent for d, extent in enumerate(value.shape) if d not in gone))
+
+
+def flip(x: ArrayLike, axis: Axis = None) -> Value:
+    """`x` with the order of elements along `axis` (None: all axes) reversed."""
+    value = as_value(x)
+    axes = tuple(sorted(normal_axes("flip", axis, value.type)))
+    return with_weak(bind("flip", value, axes=axes), value.weak) if axes else value
+
+
+def atleast_1d(x: ArrayLike) -> Value:
+    """`x`, with one axis if it has none."""
+    value = as_value(x)
+    return value if value.ndim else reshaped(value, (1,))
+
+
+def atleast_2d(x: ArrayLike) -> Value:
+    """`x`, with new axes in front to make two if it has fewer."""
+    value = as_value(x)
+    return reshaped(value, (1,) * (2 - value.ndim) + value.shape) if value.ndim < 2 else value

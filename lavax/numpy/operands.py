@@ -1,0 +1,114 @@
+"""From what users pass to array functions (arrays, NumPy arrays, nested lists, scalars) to values."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lavax.ir.types import DType, TensorType, bool_, float32, int32
+from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.promotion import promote
+from lavax.tracer import bind, constant, dtype_of, lift
+from lavax.tracer.value import Value
+
+Scalar: TypeAlias = bool | int | float
+ArrayLike: TypeAlias = "Value | np.ndarray | np.generic | Scalar | Sequence[Any]"
+
+
+@dataclass(frozen=True)
+class Splat:
+    """A scalar that becomes a constant of the shape and dtype that its operation works in."""
+
+    value: Scalar
+    dtype: DType
+    weak: bool
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType((), self.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+
+Operand: TypeAlias = Value | Splat
+
+
+def as_operand(x: ArrayLike | Splat) -> Operand:
+    """`x` as an operand: scalars stay open in shape and, if Python's, in dtype; all else becomes a value."""
+    if isinstance(x, (Value, Splat)):
+        return x
+    if isinstance(x, np.generic):
+        return Splat(x.item(), dtype_of(x.dtype), weak=False)
+    if isinstance(x, bool):
+        return Splat(x, bool_, weak=False)
+    if isinstance(x, int):
+        return Splat(x, int32, weak=True)
+    if isinstance(x, float):
+        return Splat(x, float32, weak=True)
+    if isinstance(x, (list, tuple)) and holds_values(x):
+        return join_along_new_axis("array", x, 0)
+    return lift(x)
+
+
+def as_value(x: ArrayLike) -> Value:
+    """`x` as a value; a Python scalar becomes a weak one of rank 0."""
+    operand = as_operand(x)
+    return constant_of(operand, operand.type) if isinstance(operand, Splat) else operand
+
+
+def constant_of(splat: Splat, type: TensorType) -> Value:
+    """A constant of `type` with the splat's value everywhere; weak if the splat is and keeps its dtype."""
+    return constant(scalar_as(splat.value, type.dtype), type, weak=splat.weak and splat.dtype == type.dtype)
+
+
+def scalar_as(value: Scalar, dtype: DType) -> Scalar:
+    """`value` as an attribute of `dtype`; a float becomes an integer as `cast` does it.
+
+    Raises DtypeError for an integer that an integer dtype does not hold.
+    """
+    if dtype.kind == "float":
+        return float(value)
+    if dtype.kind == "bool":
+        return bool(value)
+    bounds = np.iinfo(dtype.numpy)
+    low, high = int(bounds.min), int(bounds.max)
+    if isinstance(value, float):
+        return 0 if math.isnan(value) else int(min(max(value, low), high))
+    if not low <= value <= high:
+        raise dtype_error(f"the Python integer {value} is outside {dtype.numpy} ({low} to {high})")
+    return int(value)
+
+
+def cast(value: Value, dtype: DType) -> Value:
+    """`value` with elements of `dtype`: itself where they are."""
+    if value.type.dtype == dtype:
+        return value
+    return bind("cast", value, type=value.type.with_dtype(dtype))
+
+
+def holds_values(x: Any) -> bool:
+    """Whether `x` is a value or nested lists with one in them: not known from the program alone."""
+    return isinstance(x, Value) or (isinstance(x, (list, tuple)) and any(map(holds_values, x)))
+
+
+def join_along_new_axis(name: str, parts: Sequence[ArrayLike], axis: int) -> Value:
+    """Values of one shape, side by side along a new axis (0 <= axis <= rank)."""
+    operands = [as_operand(part) for part in parts]
+    shape = operands[0].shape
+    if any(operand.shape != shape for operand in operands):
+        types = ", ".join(str(operand.type) for operand in operands)
+        raise shape_error(f"{name}: the parts must have one shape, got {types}")
+    dtype, _ = promote(operands)
+    row = TensorType((*shape[:axis], 1, *shape[axis:]), dtype)
+    rows = [
+        constant_of(operand, row)
+        if isinstance(operand, Splat)
+        else bind("reshape", cast(operand, dtype), type=row)
+        for operand in operands
+    ]
+    return rows[0] if len(rows) == 1 else bind("concatenate", *rows, axis=axis)

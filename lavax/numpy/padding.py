@@ -1,0 +1,70 @@
+"""Padding at the ends of axes."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from lavax.numpy.errors import shape_error
+from lavax.numpy.operands import ArrayLike, Scalar, as_value, scalar_as
+from lavax.tracer import bind
+from lavax.tracer.value import Value
+
+PadWidth: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]]
+PadValues: TypeAlias = Scalar | Sequence[Scalar] | Sequence[Sequence[Scalar]]
+
+
+def _by_side(name: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
+    """(before, after) of each axis from one number, a pair for all axes, or one entry an axis."""
+    try:
+        pairs = np.broadcast_to(np.asarray(given), (rank, 2)).tolist()
+    except ValueError:
+        raise shape_error(
+            f"pad: {name} must be a number, a pair, or a pair for each of {rank} axes, got {given!r}"
+        ) from None
+    return [(before, after) for before, after in pairs]
+
+
+def pad(
+    x: ArrayLike, pad_width: PadWidth, mode: Literal["constant"] = "constant", constant_values: PadValues = 0
+) -> Value:
+    """`x` with `pad_width` more elements at the ends of its axes, of the values `constant_values`.
+
+    Both are a number, a pair (before, after), or a pair for each axis. Where the edges of two axes meet, the
+    later axis's value stands. Raises ShapeError for negative widths, ValueError for another mode.
+    """
+    if mode != "constant":
+        raise ValueError(f"pad: mode {mode!r} is not known; the mode is 'constant'")
+    value = as_value(x)
+    widths = [(operator.index(b), operator.index(a)) for b, a in _by_side("pad_width", pad_width, value.ndim)]
+    if any(width < 0 for pair in widths for width in pair):
+        raise shape_error(f"pad: widths must not be negative, got {pad_width}")
+    sides = [
+        (scalar_as(before, value.type.dtype), scalar_as(after, value.type.dtype))
+        for before, after in _by_side("constant_values", constant_values, value.ndim)
+    ]
+    for low, high, fill in _steps(widths, sides):
+        value = bind("pad", value, low=low, high=high, interior=(0,) * value.ndim, value=fill)
+    return value
+
+
+def _steps(
+    widths: Sequence[tuple[int, int]], sides: Sequence[tuple[Scalar, Scalar]]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Scalar]]:
+    """The pads to be done one after the other, as (low, high, value): one if there is one value, else one a side."""
+    wanted = [
+        (axis, side, width, fill)
+        for axis, (pair, fills) in enumerate(zip(widths, sides, strict=True))
+        for side, (width, fill) in enumerate(zip(pair, fills, strict=True))
+        if width
+    ]
+    if len({fill for *_, fill in wanted}) == 1:
+        low, high = zip(*widths, strict=True)
+        yield low, high, wanted[0][3]
+        return
+    for axis, side, width, fill in wanted:
+        one_side = tuple(width if d == axis else 0 for d in range(len(widths)))
+        none = (0,) * len(widths)
+        yield (none, one_side, fill) if side else (one_side, none, fill)

@@ -1,0 +1,116 @@
+"""Rounding, and division with a whole quotient."""
+from __future__ import annotations
+
+from lavax.ir.types import bool_, int32
+from lavax.numpy.application import apply, together
+from lavax.numpy.comparison import equal, greater, less, logical_and, logical_or, not_equal, where
+from lavax.numpy.elementwise import abs, add, divide, multiply, negative, subtract
+from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.tracer import with_weak
+from lavax.tracer.value import Value
+
+
+def floor(x: ArrayLike) -> Value:
+    """The greatest whole number that is not above `x`, elementwise; integers stay as they are."""
+    value = as_value(x)
+    return apply("floor", value) if value.type.dtype.is_float else value
+
+
+def ceil(x: ArrayLike) -> Value:
+    """The smallest whole number that is not below `x`, elementwise; integers stay as they are."""
+    value = as_value(x)
+    return negative(floor(negative(value))) if value.type.dtype.is_float else value
+
+
+def trunc(x: ArrayLike) -> Value:
+    """`x` without its fraction, elementwise; integers stay as they are."""
+    value = as_value(x)
+    return where(less(value, 0), ceil(value), floor(value)) if value.type.dtype.is_float else value
+
+
+def round(x: ArrayLike, decimals: int = 0) -> Value:
+    """The nearest whole number, halves to the even one, elementwise; `decimals` places are kept.
+
+    Integers stay as they are.
+    """
+    value = as_value(x)
+    if not value.type.dtype.is_float:
+        return value
+    if decimals:
+        return divide(_round_half_even(multiply(value, 10.0**decimals)), 10.0**decimals)
+    return _round_half_even(value)
+
+
+def _round_half_even(value: Value) -> Value:
+    size = abs(value)
+    below = floor(size)
+    fraction = subtract(size, below)
+    is_odd = equal(apply("remainder", below, 2.0), 1.0)
+    goes_up = logical_or(greater(fraction, 0.5), logical_and(equal(fraction, 0.5), is_odd))
+    rounded = where(goes_up, add(below, 1.0), below)
+    return where(less(value, 0), negative(rounded), rounded)
+
+
+def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Value, Value]:
+    """`x` and `y` in their common shape and dtype, truth values as integers."""
+    (first, second), weak = together(name, x, y)
+    if first.type.dtype == bool_:
+        return cast(first, int32), cast(second, int32)
+    return with_weak(first, weak), with_weak(second, weak)
+
+
+def _opposite(remainder: Value, divisor: Value) -> Value:
+    """Whether the truncated remainder is not zero and has the other sign than the divisor."""
+    return logical_or(
+        logical_and(less(divisor, 0), greater(remainder, 0)), logical_and(greater(divisor, 0), less(remainder, 0))
+    )
+
+
+def fmod(x: ArrayLike, y: ArrayLike) -> Value:
+    """The remainder of the division rounded toward zero, with the sign of `x`, elementwise.
+
+    An integer divided by zero leaves itself.
+    """
+    return apply("remainder", *_numbers("fmod", x, y))
+
+
+def remainder(x: ArrayLike, y: ArrayLike) -> Value:
+    """x - floor_divide(x, y) * y, elementwise: Python's `%`, with the sign of `y`.
+
+    An integer divided by zero leaves itself.
+    """
+    dividend, divisor = _numbers("remainder", x, y)
+    truncated = apply("remainder", dividend, divisor)
+    if truncated.type.dtype.kind == "uint":
+        return truncated
+    return where(_opposite(truncated, divisor), add(truncated, divisor), truncated)
+
+
+def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
+    """The greatest whole number that is not above x / y, elementwise, in the common dtype: Python's `//`.
+
+    An integer divided by zero gives -1 (all bits set); a float gives what x / y gives.
+    """
+    dividend, divisor = _numbers("floor_divide", x, y)
+    if dividend.type.dtype.is_float:
+        return _floor_divide_floats(dividend, divisor)
+    quotient = apply("divide", dividend, divisor)
+    if quotient.type.dtype.kind == "uint":
+        return quotient
+    truncated = apply("remainder", dividend, divisor)
+    return where(_opposite(truncated, divisor), subtract(quotient, 1), quotient)
+
+
+def _floor_divide_floats(dividend: Value, divisor: Value) -> Value:
+    """By way of the exact remainder, since the floor of a rounded quotient can be one too high."""
+    truncated = apply("remainder", dividend, divisor)
+    quotient = divide(subtract(dividend, truncated), divisor)
+    nearly_whole = where(_opposite(truncated, divisor), subtract(quotient, 1.0), quotient)
+    below = floor(nearly_whole)
+    whole = where(greater(subtract(nearly_whole, below), 0.5), add(below, 1.0), below)
+    return where(not_equal(divisor, 0), whole, divide(dividend, divisor))
+
+
+def divmod(x: ArrayLike, y: ArrayLike) -> tuple[Value, Value]:
+    """floor_divide(x, y) and remainder(x, y)."""
+    return floor_divide(x, y), remainder(x, y)

@@ -1,0 +1,4 @@
+"""What lavax has done so far in this process."""
+from lavax.counters import snapshot as counters
+
+__all__ = ["counters"]

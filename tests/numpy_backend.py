@@ -1,0 +1,82 @@
+"""A backend that runs graphs with the reference interpreter: what the tracer's tests stand on."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lavax.counters import count
+from lavax.errors import DeviceError
+from lavax.ir import Graph, TensorType, interpret
+
+
+@dataclass(eq=False)
+class NumpyBuffer:
+    numbers: np.ndarray | None  # None once it has been given away
+
+    @property
+    def nbytes(self) -> int:
+        return self.read().nbytes
+
+    def read(self) -> np.ndarray:
+        if self.numbers is None:
+            raise DeviceError("a buffer that was donated is read again")
+        return self.numbers
+
+
+@dataclass(eq=False)
+class NumpyProgram:
+    graph: Graph
+    donated: tuple[int, ...]
+
+    def __call__(self, *buffers: NumpyBuffer) -> list[NumpyBuffer]:
+        arrays = [buffer.read() for buffer in buffers]
+        for node, array in zip(self.graph.inputs, arrays, strict=True):
+            assert array.shape == node.shape and array.dtype == node.dtype.storage, (node, array.shape, array.dtype)
+        results = interpret(self.graph, *arrays, dtype=np.float32)
+        for position in self.donated:
+            buffers[position].numbers = None
+        count("submits")
+        types = [output.type for output in self.graph.outputs]
+        return [
+            NumpyBuffer(np.array(result, type.dtype.storage, order="C", copy=True))
+            for result, type in zip(results, types, strict=True)
+        ]
+
+
+@dataclass
+class NumpyLowered:
+    graph: Graph
+    donated: tuple[int, ...]
+    backend: NumpyBackend
+
+    def as_text(self, stage: str) -> str:
+        return f"{stage} of\n{self.graph}"
+
+    def compile(self) -> NumpyProgram:
+        self.backend.compiled.append(self.graph)
+        return NumpyProgram(self.graph, self.donated)
+
+
+@dataclass
+class NumpyBackend:
+    compiled: list[Graph] = field(default_factory=list)
+    uploads: int = 0
+
+    def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> NumpyLowered:
+        return NumpyLowered(graph, donated, self)
+
+    def upload(self, array: np.ndarray) -> NumpyBuffer:
+        self.uploads += 1
+        assert array.flags.c_contiguous
+        return NumpyBuffer(array.copy())
+
+    def download(self, buffer: NumpyBuffer, type: TensorType) -> np.ndarray:
+        return buffer.read().reshape(type.shape).copy()
+
+    def wait(self, buffer: NumpyBuffer) -> None:
+        buffer.read()
+
+    def devices(self) -> Sequence[str]:
+        return ["numpy"]

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.counters import snapshot
+from lavax.errors import ConcretizationError
+from tests.numpy_backend import NumpyBackend
+
+
+def grow(x: Any) -> Any:
+    total = x
+    while float(total) < 100:
+        total = total * x if total > 10 else total + x
+    return total
+
+
+def test_python_control_flow_on_data() -> None:
+    assert float(lx.grad(grow)(3.0)) == 108  # 3 -> 6 -> 9 -> 12 -> 36 -> 108 = 4 x³
+    assert float(lx.grad(lx.grad(grow))(3.0)) == 72
+    assert float(lx.vjp(grow, 3.0)[1](1.0)[0]) == 108
+
+
+def test_every_way_to_ask() -> None:
+    def f(x: Any, n: Any) -> Any:
+        assert int(n) == 3 and n == 3 and bool(n)
+        assert [10, 20, 30, 40][n] == 40
+        assert list(range(n)) == [0, 1, 2]
+        assert np.asarray(x).tolist() == x.tolist() == [1, 2]
+        assert f"{x[0]:.1f}" == "1.0"
+        assert x[1].item() == 2
+        return lnp.sum(x) * sum(1 for _ in range(n))
+
+    assert lx.grad(f)(np.array([1.0, 2.0]), 3).tolist() == [3, 3]
+
+
+def test_through_outer_traces() -> None:
+    def inner(y: Any) -> Any:
+        return y * y if float(y) > 1 else y
+
+    def f(x):
+        return lx.grad(inner)(x * 2)
+    assert float(lx.grad(f)(1.0)) == 4
+    assert float(lx.grad(f)(0.1)) == 0
+    assert float(lx.grad(lambda x: lx.grad(lambda y: y * x if x > 0 else y)(x))(2.0)) == 1
+
+
+def test_iteration_keeps_gradients() -> None:
+    def f(x: Any) -> Any:
+        a, b = x
+        return a * b
+
+    assert lx.grad(f)(np.array([2.0, 3.0])).tolist() == [3, 2]
+    assert lx.compile(f)(np.array([2.0, 3.0])).item() == 6
+
+
+def test_what_has_run_is_not_run_again() -> None:
+    def f(x: Any, steps: Any) -> Any:
+        for _ in range(steps):
+            x = x + 1
+            assert float(x) > 0
+        return x
+
+    def spent(steps: int) -> int:
+        before = snapshot()["submits"]
+        lx.grad(f)(1.0, steps)
+        return snapshot()["submits"] - before
+
+    assert [spent(steps) for steps in (10, 20, 40)] == [10, 20, 40]  # the gradient is a constant
+
+
+@pytest.mark.parametrize("transform", [lx.compile, lx.trace, lambda f: lx.compile(lx.grad(f))])
+@pytest.mark.parametrize(
+    "ask", [float, int, bool, np.asarray, lambda x: range(x.astype(int)), lambda x: x.tolist(), lambda x: f"{x:.2f}"]
+)
+def test_under_compile_it_is_an_error_with_line_and_fixes(transform: Any, ask: Any) -> None:
+    def f(first: Any, x: Any) -> Any:
+        ask(lnp.sin(x))  # this line is named
+        return first
+
+    with pytest.raises(ConcretizationError, match=rf"^{re.escape(__file__)}:\d+: ") as caught:
+        transform(f)(1.0, 2.0)
+    message = str(caught.value)
+    line = int(re.findall(r":(\d+): ", message)[0])
+    assert line == f.__code__.co_firstlineno + 1 or "lambda" in repr(ask)
+    assert all(word in message for word in ("argument x", "where", "cond", "static_argnames", "made by "))
+    assert len(message) > 80
+
+
+def test_lower_does_not_concretize_either() -> None:
+    with pytest.raises(ConcretizationError):
+        lx.compile(grow).lower(3.0)
+    with pytest.raises(ConcretizationError):
+        lx.eval_shape(grow, 3.0)
+
+
+def test_what_depends_on_no_argument_is_known_under_compile() -> None:
+    table = lx.device_put(np.arange(4))
+    assert lx.compile(lambda x: x * int(lnp.max(table)))(2.0).item() == 6
+
+
+def test_the_graph_outside_compile_holds_only_what_the_result_needs(backend: NumpyBackend) -> None:
+    lx.grad(lambda x: x * 2 if lnp.exp(x) > 1 else x)(1.0)
+    assert "exp" not in str(backend.compiled[-1])

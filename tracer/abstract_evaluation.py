@@ -1,0 +1,52 @@
+"""Tracing for its own sake: graphs to look at, and shapes without numbers."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax.ir import Graph
+from lavax.tracer.call import call_of, named_conversion
+from lavax.tracer.convert import abstract_of
+from lavax.tracer.pytree import unflatten
+from lavax.tracer.signature import signature_of
+from lavax.tracer.tracing import Traced, trace_call
+
+
+@dataclass(frozen=True)
+class ShapeDtype:
+    """The shape and NumPy dtype of an array that need not exist."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
+    """A function of the same arguments that gives the graph of `function`, not its result.
+
+    Arguments are pytrees of arrays, numbers or anything with `shape` and `dtype`; the graph's inputs are their leaves,
+    named after the parameters, and its outputs the leaves of the result.
+    """
+
+    @functools.wraps(function)
+    def traced(*args: Any, **kwargs: Any) -> Graph:
+        return _traced(function, args, kwargs, "trace").graph
+
+    return traced
+
+
+def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """The result of `function` with a ShapeDtype for each array; computes nothing and needs no device."""
+    result = _traced(function, args, kwargs, "eval_shape")
+    outputs = result.graph.outputs
+    return unflatten(result.structure, [ShapeDtype(node.shape, node.dtype.numpy) for node in outputs])
+
+
+def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:
+    signature = signature_of(function)
+    call, leaves = call_of(args, kwargs)
+    kinds = named_conversion(abstract_of, leaves, call, signature)
+    return trace_call(function, signature, call, kinds, purpose)

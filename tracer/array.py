@@ -1,0 +1,145 @@
+"""Arrays: values whose numbers exist, or are about to, in device memory."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lavax.errors import DonatedArrayError
+from lavax.ir import DType, TensorType
+from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.types import DTYPES
+from lavax.tracer.abstract import Abstract, abstract
+from lavax.tracer.backend import Buffer, active
+from lavax.tracer.programs import program_for
+from lavax.tracer.value import PythonScalar, Value
+
+
+class _Donated:
+    """Stands where the memory of a donated array was."""
+
+
+_DONATED = _Donated()
+
+
+class Array(Value):
+    """An immutable n-dimensional array of `float32`, `int32`, `uint32` or `bool` in device memory.
+
+    It may still be under way: reading it (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
+    """
+
+    # `_source` says where the memory comes from while there is none: a Python scalar (every element is that
+    # one), a NumPy array in storage form, the array that this one is another view of, or the mark of donation.
+    # So making an array needs no device until it is used. A scalar stays on after there is memory.
+    __slots__ = ("__weakref__", "_buffer", "_source")
+
+    def __init__(self, abstract: Abstract, buffer: Buffer | None, source: Any = None) -> None:
+        self.abstract = abstract
+        self._buffer = buffer
+        self._source = source
+
+    @property
+    def splat(self) -> PythonScalar | None:
+        """The one number that every element is, where that is known without asking the device."""
+        source = self._source
+        if source is None:
+            return None
+        if isinstance(source, Array):
+            return source.splat
+        return source if isinstance(source, (float, int)) else None
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory on the device. Raises DonatedArrayError if it has been given away."""
+        if self._buffer is not None:
+            return self._buffer
+        source = self._source
+        if isinstance(source, Array):
+            return source.buffer
+        if isinstance(source, _Donated):
+            raise DonatedArrayError(
+                f"this array ({self.type}) was donated to a compiled function (donate_argnums), which may have "
+                "overwritten it: use the function's result instead, or do not donate this argument"
+            )
+        if isinstance(source, np.ndarray):
+            self._buffer, self._source = active().upload(source), None
+        else:
+            self._buffer = _filled(source, self.type)
+        return self._buffer
+
+    def donate(self) -> None:
+        """Gives the memory away: every later use raises DonatedArrayError."""
+        if isinstance(self._source, Array):
+            self._source.donate()
+        self._buffer, self._source = None, _DONATED
+
+    @property
+    def is_donated(self) -> bool:
+        source = self._source
+        return source.is_donated if isinstance(source, Array) else source is _DONATED
+
+    def to_host(self, wanted: str) -> np.ndarray:
+        splat = self.splat
+        if splat is not None:
+            return np.full(self.shape, splat, self.dtype)
+        if isinstance(self._source, np.ndarray):
+            return self._source.astype(self.dtype)
+        return active().download(self.buffer, self.type).astype(self.dtype, copy=False)
+
+    def block_until_ready(self) -> Array:
+        """Waits until the numbers are there; gives the array itself."""
+        if self._buffer is not None or self._source is None or isinstance(self._source, (_Donated, Array)):
+            active().wait(self.buffer)
+        return self
+
+    def __repr__(self) -> str:
+        if self.is_donated:
+            return f"Array({self.type}, donated)"
+        numbers = np.array2string(self.to_host("repr()"), separator=", ", prefix="Array(")
+        return f"Array({numbers}, dtype={self.dtype.name})"
+
+    def __copy__(self) -> Array:
+        return from_storage(self.to_host("copy()").astype(self.type.dtype.storage), self.type.dtype, self.weak)
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Callable[..., Array], tuple[np.ndarray, str, bool]]:
+        return _unpickled, (self.to_host("pickle"), self.type.dtype.name, self.weak)
+
+
+def from_storage(numbers: np.ndarray, dtype: DType, weak: bool = False) -> Array:
+    """An array of `numbers`, which are in storage form and nobody else's; they go to the device when needed."""
+    return Array(abstract(TensorType(numbers.shape, dtype), weak), None, numbers)
+
+
+def splat_array(value: PythonScalar, kind: Abstract) -> Array:
+    """An array whose every element is `value`, a Python scalar that fits the dtype."""
+    return Array(kind, None, value)
+
+
+def with_weakness(array: Array, weak: bool) -> Array:
+    """The same array, weak or not: a view, which is donated when either is."""
+    if array.weak == weak:
+        return array
+    return Array(abstract(array.type, weak), None, array if array.splat is None else array.splat)
+
+
+def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
+    """One element on the device."""
+    return active().upload(np.array(value, dtype.storage))
+
+
+def _filled(value: PythonScalar, type: TensorType) -> Buffer:
+    """Memory of its own with `value` everywhere."""
+    scalar = scalar_buffer(value, type.dtype)
+    if not type.shape:
+        return scalar
+    single = input_node("value", TensorType((), type.dtype))
+    graph = graph_of((single,), (make_node("broadcast", (single,), {"axes": ()}, type),))
+    return program_for(graph, eager=True)(scalar)[0]
+
+
+def _unpickled(numbers: np.ndarray, dtype: str, weak: bool) -> Array:
+    return from_storage(numbers.astype(DTYPES[dtype].storage), DTYPES[dtype], weak)

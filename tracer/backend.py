@@ -1,0 +1,87 @@
+"""The small interface through which the tracer reaches a backend, and the one that is in use."""
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from lavax.errors import DeviceError
+from lavax.ir import Graph, TensorType
+
+
+Buffer: TypeAlias = Any  # memory on the device, filled or about to be: an object of the backend's own class
+
+
+class Program(Protocol):
+    """Runs a graph: one buffer an input, in order; gives one buffer an output, each of its own.
+
+    Asynchronous. Only the buffer of a donated input may come back as an output's. Equal outputs have a buffer each,
+    too, since either may be donated later.
+    """
+
+    def __call__(self, *buffers: Buffer) -> Sequence[Buffer]: ...
+
+
+class LoweredProgram(Protocol):
+    """A graph on its way to the device."""
+
+    def as_text(self, stage: str) -> str: ...
+
+    def compile(self) -> Program: ...
+
+
+class Backend(Protocol):
+    """What a device can do. `lower` works where there is none."""
+
+    def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredProgram: ...
+
+    def upload(self, array: np.ndarray) -> Buffer: ...
+
+    def download(self, buffer: Buffer, type: TensorType) -> np.ndarray: ...
+
+    def wait(self, buffer: Buffer) -> None: ...
+
+    def devices(self) -> list[Any]: ...
+
+
+@dataclass(eq=False)
+class Runtime:
+    """A backend and everything that was compiled for it."""
+
+    backend: Backend
+    programs: dict[Hashable, Program] = field(default_factory=dict)
+    operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.eager
+    scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # Python scalars met by eager operations
+
+
+_lock = Lock()
+_factory: Callable[[], Backend] | None = None
+_runtime: Runtime | None = None
+
+
+def register(factory: Callable[[], Backend] | None) -> Callable[[], Backend] | None:
+    """Makes `factory` the one that gives the backend, called when one is first needed; returns the one before it."""
+    global _factory, _runtime
+    with _lock:
+        before, _factory, _runtime = _factory, factory, None
+    return before
+
+
+def runtime() -> Runtime:
+    """The backend in use with its caches."""
+    global _runtime
+    if _runtime is None:
+        with _lock:
+            if _factory is None:
+                raise DeviceError("no backend is registered: lavax.tracer.backend.register(factory) gives one")
+            if _runtime is None:
+                _runtime = Runtime(_factory())
+    return _runtime
+
+
+def active() -> Backend:
+    """The backend in use."""
+    return runtime().backend

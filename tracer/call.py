@@ -1,0 +1,129 @@
+"""The arguments of one call, parted into what is traced and what is not."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.errors import DtypeError, StaticArgumentError
+from lavax.tracer.pytree import TreeDef, flatten, unflatten
+from lavax.tracer.signature import Signature, leaf_names
+
+# Where an argument stands (its position, or its name if it was passed by keyword), its class, and its value:
+# 1, 1.0 and True are equal, and programs for them are not.
+Static = tuple[int | str, type, Any]
+
+
+@dataclass(frozen=True)
+class StaticArguments:
+    """Which arguments are part of the program and not data."""
+
+    positions: frozenset[int]
+    names: frozenset[str]
+
+    def part(
+        self, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
+        """The other positional arguments, the other keyword arguments, and the static ones.
+
+        Raises StaticArgumentError for a static argument that cannot be hashed.
+        """
+        statics: list[Static] = [(p, type(arg), arg) for p, arg in enumerate(args) if p in self.positions]
+        statics += [(name, type(kwargs[name]), kwargs[name]) for name in sorted(self.names.intersection(kwargs))]
+        for place, cls, value in statics:
+            try:
+                hash(value)
+            except TypeError:
+                name = signature.name_at(place) if isinstance(place, int) else place
+                raise StaticArgumentError(
+                    f"the static argument {name} of {signature.function} is a {cls.__name__}, which cannot be hashed: "
+                    "pass something hashable (a tuple for a list, a frozen dataclass), or do not make it static"
+                ) from None
+        rest = tuple(arg for p, arg in enumerate(args) if p not in self.positions)
+        return rest, {name: arg for name, arg in kwargs.items() if name not in self.names}, tuple(statics)
+
+
+def static_arguments(
+    signature: Signature, numbers: int | Sequence[int], names: str | Sequence[str]
+) -> StaticArguments:
+    """Static arguments by number and by name; an argument named in one way is static however it is passed."""
+    positions = set(signature.positions(numbers, "static_argnums"))
+    named = {names} if isinstance(names, str) else set(names)
+    signature.check_names(named, "static_argnames")
+    named |= {signature.positional[p] for p in positions if p < len(signature.positional)}
+    positions |= {p for p, name in enumerate(signature.positional) if name in named}
+    return StaticArguments(frozenset(positions), frozenset(named))
+
+
+@dataclass(frozen=True)
+class CallStructure:
+    """How the leaves of a call's traced arguments are put back into arguments."""
+
+    positional: TreeDef  # of the tuple of the arguments that are not static
+    keywords: TreeDef | None  # of the dict of them, if there are any
+    statics: tuple[Static, ...]
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of the user's function."""
+        count = self.positional.leaf_count
+        args = list(unflatten(self.positional, leaves[:count]))
+        kwargs = {} if self.keywords is None else unflatten(self.keywords, leaves[count:])
+        for place, _, value in self.statics:  # rising positions first
+            if isinstance(place, int):
+                args.insert(place, value)
+            else:
+                kwargs[place] = value
+        return args, kwargs
+
+    def positions(self) -> list[int]:
+        """Where the positional arguments that are traced stand in the call."""
+        fixed = {place for place, _, _ in self.statics}
+        total = len(self.positional.children) + sum(isinstance(place, int) for place in fixed)
+        return [position for position in range(total) if position not in fixed]
+
+    def names(self, signature: Signature) -> list[str]:
+        """A name for each leaf, for the graph's inputs and for messages."""
+        named = [
+            (signature.name_at(position), child)
+            for position, child in zip(self.positions(), self.positional.children, strict=True)
+        ]
+        if self.keywords is not None:
+            named += list(zip(self.keywords.data, self.keywords.children, strict=True))
+        return leaf_names(named)
+
+    def leaves_of(self, positions: Sequence[int], keywords: Sequence[str]) -> list[int]:
+        """Which leaves belong to the arguments at `positions` or passed as one of `keywords`."""
+        chosen = [position in positions for position in self.positions()]
+        children = list(self.positional.children)
+        if self.keywords is not None:
+            chosen += [name in keywords for name in self.keywords.data]
+            children += self.keywords.children
+        owners = [mine for mine, child in zip(chosen, children, strict=True) for _ in range(child.leaf_count)]
+        return [leaf for leaf, mine in enumerate(owners) if mine]
+
+
+def call_of(
+    args: Sequence[Any], kwargs: Mapping[str, Any], statics: tuple[Static, ...] = ()
+) -> tuple[CallStructure, list[Any]]:
+    """The structure of a call's traced arguments, and their leaves."""
+    leaves, positional = flatten(tuple(args))
+    if not kwargs:
+        return CallStructure(positional, None, statics), leaves
+    more, keywords = flatten(dict(kwargs))
+    return CallStructure(positional, keywords, statics), leaves + more
+
+
+def named_conversion(
+    convert: Callable[[Any], Any], leaves: Sequence[Any], call: CallStructure, signature: Signature
+) -> list[Any]:
+    """`convert` of each leaf; where it refuses one, the DtypeError names the argument."""
+    converted = []
+    for position, leaf in enumerate(leaves):
+        try:
+            converted.append(convert(leaf))
+        except DtypeError as error:
+            raise DtypeError(
+                f"argument {call.names(signature)[position]} of {signature.function}: {error}. If it is a setting "
+                "and not data, name its argument in static_argnames"
+            ) from None
+    return converted

@@ -1,0 +1,174 @@
+"""`compile`: functions that run as one program for each kind of arguments."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from lavax.counters import count
+from lavax.passes.simplify import remove_stop_gradient
+from lavax.tracer.abstract import Abstract
+from lavax.tracer.array import Array
+from lavax.tracer.backend import runtime
+from lavax.tracer.call import CallStructure, StaticArguments, call_of, named_conversion, static_arguments
+from lavax.tracer.convert import abstract_of, argument, lift
+from lavax.tracer.executable import Executable, refuse_tracers
+from lavax.tracer.lowered import Lowered
+from lavax.tracer.programs import remember
+from lavax.tracer.pytree import LEAF, TreeDef, flatten, unflatten
+from lavax.tracer.signature import Signature, signature_of
+from lavax.tracer.trace import active_trace
+from lavax.tracer.tracing import Traced, trace_call
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Entry:
+    """What a compiled function keeps for one kind of arguments."""
+
+    run: Executable
+    structure: TreeDef  # of the result
+    is_leaf: bool
+
+
+class CompiledFunction:
+    """A function that is traced and compiled at its first call with each kind of arguments, and then replayed."""
+
+    def __init__(
+        self, function: Callable[..., Any], signature: Signature, static: StaticArguments, donated: tuple[int, ...]
+    ) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._signature = signature
+        self._static = static
+        self._has_static = bool(static.positions or static.names)
+        self._donated = donated
+        self._entries: dict[Hashable, _Entry] = {}
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program for these arguments. Inside a trace the function is traced as part of it."""
+        if active_trace() is not None:
+            return self._inlined(args, kwargs)
+        statics: tuple[Any, ...] = ()
+        if self._has_static:
+            args, kwargs, statics = self._static.part(self._signature, args, kwargs)
+        leaves, positional = flatten(args)
+        keywords = None
+        if kwargs:
+            more, keywords = flatten(kwargs)
+            leaves += more
+        try:
+            key = (runtime(), positional, keywords, statics, *[leaf.abstract for leaf in leaves])
+            entry = self._entries[key]
+        except (AttributeError, KeyError):
+            entry, leaves = self._prepared(leaves, CallStructure(positional, keywords, statics))
+        results = entry.run(leaves)
+        return results[0] if entry.is_leaf else unflatten(entry.structure, results)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: the instance is the first argument (a registered class, or static)."""
+        return self if instance is None else BoundMethod(self, instance)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
+        """Traces for these arguments, arrays or anything with `shape` and `dtype`; needs no device."""
+        call, leaves = self._parted(args, kwargs)
+        kinds = named_conversion(abstract_of, leaves, call, self._signature)
+        traced = self._traced(call, kinds)
+        optimized = remove_stop_gradient(traced.graph)
+        return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call))
+
+    def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
+        args, kwargs, statics = self._static.part(self._signature, args, kwargs)
+        return call_of(args, kwargs, statics)
+
+    def _traced(self, call: CallStructure, kinds: Sequence[Abstract]) -> Traced:
+        count("traces")
+        return trace_call(self._function, self._signature, call, kinds, "compile")
+
+    def _prepared(self, leaves: list[Any], call: CallStructure) -> tuple[_Entry, list[Array]]:
+        """The entry for these arguments, made if there is none yet, and the arguments as arrays."""
+        refuse_tracers(leaves)
+        arrays = named_conversion(argument, leaves, call, self._signature)
+        key = (runtime(), call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
+        entry = self._entries.get(key)
+        if entry is None:
+            traced = self._traced(call, [array.abstract for array in arrays])
+            optimized = remove_stop_gradient(traced.graph)
+            run = Executable(optimized, traced.weak, traced.captured, self._donated_leaves(call))
+            entry = remember(self._entries, key, _Entry(run, traced.structure, traced.structure is LEAF))
+        return entry, arrays
+
+    def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        call, leaves = self._parted(args, kwargs)
+        args, kwargs = call.arguments(named_conversion(lift, leaves, call, self._signature))
+        return self._function(*args, **kwargs)
+
+    def _donated_leaves(self, call: CallStructure) -> list[int]:
+        if not self._donated:
+            return []
+        positional = self._signature.positional
+        return call.leaves_of(self._donated, [positional[p] for p in self._donated if p < len(positional)])
+
+
+class BoundMethod:
+    """A compiled method of one instance."""
+
+    def __init__(self, function: CompiledFunction, instance: Any) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._bound_function = function
+        self.__self__ = instance
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._bound_function(self.__self__, *args, **kwargs)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
+        """As CompiledFunction.lower, with the instance as first argument."""
+        return self._bound_function.lower(self.__self__, *args, **kwargs)
+
+
+@overload
+def compile(
+    function: Callable[..., Any],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> CompiledFunction: ...
+@overload
+def compile(
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
+def compile(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
+    """Makes `function` run as one program on the device; bare or with options, as decorator or call.
+
+    Arguments are pytrees of arrays, NumPy arrays and numbers. The function is traced once for each structure,
+    shapes, dtypes and static values of its arguments, and replayed for all further calls.
+    `static_argnums`, `static_argnames`: arguments that are settings: hashable Python values, traced as they are.
+    `donate_argnums`: arguments whose memory the results may take over; their arrays cannot be used afterwards.
+    Raises ValueError for a number or name that no parameter has.
+    """
+    if function is None:
+        return functools.partial(
+            compile,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+        )
+    if not callable(function):
+        raise TypeError(f"compile takes a function, got {function!r:.80}")
+    signature = signature_of(function)
+    static = static_arguments(signature, static_argnums, static_argnames)
+    donated = signature.positions(donate_argnums, "donate_argnums")
+    both = sorted(static.positions.intersection(donated))
+    if both:
+        raise ValueError(f"{signature.name_at(both[0])} of {signature.function} cannot be both static and donated")
+    return CompiledFunction(function, signature, static, donated)

@@ -1,0 +1,153 @@
+"""Python and NumPy data as values."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.errors import DtypeError
+from lavax.ir import DType, TensorType, bool_, float32, int32, uint32
+from lavax.ir.graph import make_node
+from lavax.tracer.abstract import Abstract, abstract
+from lavax.tracer.array import Array, from_storage, splat_array
+from lavax.tracer.trace import active_trace
+from lavax.tracer.tracer import Tracer
+from lavax.tracer.value import PythonScalar, Value
+
+# What NumPy's families of dtypes become: there is one width of each.
+_OF_KIND: dict[str, DType] = {"f": float32, "i": int32, "u": uint32, "b": bool_}
+_OF_PYTHON: dict[type, DType] = {bool: bool_, int: int32, float: float32}
+_PYTHON_TYPE: dict[str, type] = {"float": float, "int": int, "uint": int, "bool": bool}
+
+
+def dtype_of(dtype: Any) -> DType:
+    """The element type for a NumPy dtype, or for anything that `numpy.dtype` takes.
+
+    Raises DtypeError for complex numbers, strings, dates and objects.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    numpy = np.dtype(dtype)
+    if numpy.kind not in _OF_KIND:
+        raise DtypeError(f"dtype {numpy} has no counterpart here: use float32, int32, uint32 or bool")
+    return _OF_KIND[numpy.kind]
+
+
+def constant(value: PythonScalar, type: TensorType, weak: bool = False) -> Value:
+    """A value whose every element is `value`."""
+    number = _fitting(value, type.dtype)
+    trace = active_trace()
+    if trace is None:
+        return splat_array(number, abstract(type, weak))
+    return Tracer(trace, make_node("constant", (), {"value": number}, type), weak)
+
+
+def lift(x: Any, dtype: DType | None = None) -> Value:
+    """Anything that can be a value, as one.
+
+    Values come back unchanged. A Python float or int becomes a weak scalar (a bool, and a NumPy scalar, a strong
+    one); NumPy arrays, buffers and nested lists of numbers become Arrays. With `dtype` the data become that
+    dtype, and strong; it does not apply to values. Raises TypeError (DtypeError) for anything else.
+    """
+    if isinstance(x, Value):
+        return x
+    kind = _scalar_kind(x)
+    if kind is None:
+        return array_of(x, dtype)
+    if dtype is not None:
+        kind = abstract(TensorType((), dtype))
+    return constant(x, kind.type, kind.weak)
+
+
+def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:
+    """A NumPy array, a buffer or nested lists of numbers as a strong Array.
+
+    With `borrow` the Array may share memory with `x` until it goes to the device: for use before control returns
+    to the user. Raises DtypeError for what is not numbers, and for integers out of range.
+    """
+    numbers = x if isinstance(x, np.ndarray) else _host_array(x)
+    held = dtype or dtype_of(numbers.dtype)
+    _check_range(numbers, held)
+    storage = np.ascontiguousarray(numbers, held.storage).reshape(numbers.shape)
+    if not borrow and np.may_share_memory(storage, numbers):
+        storage = storage.copy()
+    return from_storage(storage, held)
+
+
+def argument(x: Any) -> Array:
+    """A leaf of a compiled function's arguments, as an Array that is used before the call returns."""
+    if isinstance(x, Array):
+        return x
+    kind = _scalar_kind(x)
+    return array_of(x, borrow=True) if kind is None else splat_array(_fitting(x, kind.type.dtype), kind)
+
+
+def abstract_of(x: Any) -> Abstract:
+    """What is known of `x` beforehand: a value, number, array, or anything with `shape` and `dtype`."""
+    if isinstance(x, Value):
+        return x.abstract
+    kind = _scalar_kind(x)
+    if kind is not None:
+        return kind
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if shape is None or dtype is None:
+        return array_of(x, borrow=True).abstract
+    return abstract(TensorType(tuple(int(extent) for extent in shape), dtype_of(dtype)))
+
+
+def is_numeric(x: Any) -> bool:
+    """Whether `x` can be traced: a value, a number or a NumPy array of numbers."""
+    if isinstance(x, (Value, float, int)):
+        return True
+    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in _OF_KIND
+
+
+def _scalar_kind(x: Any) -> Abstract | None:
+    """What a Python or NumPy scalar becomes; None if `x` is neither. Python's numbers are weak, bools are not."""
+    if isinstance(x, np.generic):
+        return abstract(TensorType((), dtype_of(x.dtype)))
+    for cls, dtype in _OF_PYTHON.items():  # a bool is an int too, so it comes first
+        if isinstance(x, cls):
+            return abstract(TensorType((), dtype), cls is not bool)
+    return None
+
+
+def _host_array(x: Any) -> np.ndarray:
+    if isinstance(x, (list, tuple)):
+        _refuse_values_inside(x)
+    elif not (hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray, bytes)) or hasattr(x, "__buffer__")):
+        raise DtypeError(f"{x!r:.80} of type {type(x).__name__} is not an array, a number or nested lists of numbers")
+    elif isinstance(x, (bytearray, bytes)):
+        x = memoryview(x)
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise DtypeError(f"not an array: {error}") from None
+
+
+def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:
+    """NumPy would turn values inside a list into plain numbers, and gradients would be lost without a word."""
+    for part in x:
+        if isinstance(part, Value):
+            raise DtypeError(f"a list that holds {part.type} values is not an array: put them together with lnp.stack")
+        if isinstance(part, (list, tuple)):
+            _refuse_values_inside(part)
+
+
+def _fitting(value: Any, dtype: DType) -> PythonScalar:
+    """`value` as the Python type that constants of `dtype` hold."""
+    number: PythonScalar = _PYTHON_TYPE[dtype.kind](value)
+    if dtype.is_integer:
+        bounds = np.iinfo(dtype.numpy)
+        if not bounds.min <= number <= bounds.max:
+            raise DtypeError(f"{value} is out of the range of {dtype} ({bounds.min} to {bounds.max})")
+    return number
+
+
+def _check_range(numbers: np.ndarray, dtype: DType) -> None:
+    """A 64-bit integer that does not fit must not wrap around in silence."""
+    if not (numbers.dtype.kind in "iu" and dtype.is_integer and numbers.dtype.itemsize == 8 and numbers.size):
+        return
+    bounds = np.iinfo(dtype.numpy)
+    if numbers.min() < bounds.min or numbers.max() > bounds.max:
+        raise DtypeError(f"{numbers.dtype} data out of the range of {dtype} ({bounds.min} to {bounds.max})")

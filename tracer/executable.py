@@ -1,0 +1,123 @@
+"""A graph that can be called on arrays."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lavax.errors import DonatedArrayError
+from lavax.ir import Graph
+from lavax.ir.graph import INPUT, Node, substitute
+from lavax.tracer.abstract import Abstract, abstract
+from lavax.tracer.array import Array, splat_array, with_weakness
+from lavax.tracer.backend import Program
+from lavax.tracer.programs import program_for
+from lavax.tracer.trace import active_trace
+from lavax.tracer.tracer import Tracer, node_in, require_alive
+from lavax.tracer.value import PythonScalar, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What of a graph the device has to compute.
+
+    An output that is an input comes back as the very array that was passed in, one that is a constant needs no
+    memory: the program is for the others, in order.
+    """
+
+    graph: Graph
+    passed: dict[int, int]  # output -> input
+    splats: dict[int, PythonScalar]  # output -> its value
+    donated: tuple[int, ...]  # inputs whose memory the program may overwrite
+
+
+def plan(graph: Graph, donated: Iterable[int] = ()) -> Plan:
+    """Parts the outputs of `graph`; an input that is passed through is not given away."""
+    position_of = {node: position for position, node in enumerate(graph.inputs)}
+    passed = {k: position_of[output] for k, output in enumerate(graph.outputs) if output.op == INPUT}
+    splats = {k: output.attrs["value"] for k, output in enumerate(graph.outputs) if output.op == "constant"}
+    outputs = tuple(output for k, output in enumerate(graph.outputs) if k not in passed and k not in splats)
+    nodes = graph.nodes if outputs else ()
+    kept = tuple(position for position in donated if position not in passed.values())
+    return Plan(Graph(graph.inputs, nodes, outputs), passed, splats, kept)
+
+
+class Executable:
+    """A compiled graph with the arrays it closes over; called with the arrays for its other inputs."""
+
+    def __init__(
+        self, graph: Graph, weak: Sequence[bool], captured: Sequence[Value] = (), donated: Sequence[int] = ()
+    ) -> None:
+        self._plan = plan(graph, donated)
+        self._kinds = [abstract(node.type, w) for node, w in zip(graph.outputs, weak, strict=True)]
+        fixed = {*self._plan.passed, *self._plan.splats}
+        self._computed: list[Abstract] = [kind for k, kind in enumerate(self._kinds) if k not in fixed]
+        self._is_plain = not fixed
+        self._donated = self._plan.donated
+        self._captured = tuple(captured)
+        self._program: Program | None = None
+        if self._plan.graph.outputs:
+            self._program = program_for(self._plan.graph, self._donated)
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """The outputs. Raises DonatedArrayError, before anything runs, where an array has been given away or would
+        be given away and read at once."""
+        if self._captured:
+            arrays = [*arrays, *self._captured]  # type: ignore[list-item]  # tracers are refused below
+        try:
+            buffers = [array._buffer for array in arrays]
+        except AttributeError:
+            refuse_tracers(arrays)
+            raise
+        if None in buffers:
+            buffers = [array.buffer for array in arrays]
+        if self._donated and len(set(map(id, buffers))) != len(buffers):
+            self._check_donation(arrays)
+        made = self._program(*buffers) if self._program is not None else ()  # type: ignore[arg-type]
+        results = [Array(kind, buffer) for kind, buffer in zip(self._computed, made, strict=True)]
+        for position in self._donated:
+            arrays[position].donate()
+        return results if self._is_plain else self._assembled(results, arrays)
+
+    def _assembled(self, computed: list[Array], arrays: Sequence[Array]) -> list[Array]:
+        remaining = iter(computed)
+        results = []
+        for k, kind in enumerate(self._kinds):
+            if k in self._plan.passed:
+                results.append(with_weakness(arrays[self._plan.passed[k]], kind.weak))
+            elif k in self._plan.splats:
+                results.append(splat_array(self._plan.splats[k], kind))
+            else:
+                results.append(next(remaining))
+        return results
+
+    def _check_donation(self, arrays: Sequence[Array]) -> None:
+        """Raises DonatedArrayError where memory that is given away is also that of another input."""
+        names = [node.name for node in self._plan.graph.inputs]
+        first: dict[int, int] = {}
+        for position, array in enumerate(arrays):
+            other = first.setdefault(id(array.buffer), position)
+            if other != position and (other in self._donated or position in self._donated):
+                raise DonatedArrayError(
+                    f"the same array ({array.type}) is passed as {names[other]} and as {names[position]}, and at least "
+                    "one of them is donated: its memory cannot be overwritten and read at once. Pass copies "
+                    "(copy.copy(array)), or do not donate it"
+                )
+
+
+def refuse_tracers(arrays: Iterable[Value]) -> None:
+    """Raises TracerLeakError for a tracer outside its trace."""
+    for array in arrays:
+        if isinstance(array, Tracer):
+            require_alive(array)
+
+
+def apply_graph(graph: Graph, values: Sequence[Value], weak: Sequence[bool]) -> list[Value]:
+    """The outputs of `graph` for `values`, one an input: inlined into the active trace, or run at once."""
+    trace = active_trace()
+    if trace is None:
+        return list(Executable(graph, weak)(values))  # type: ignore[arg-type]  # outside a trace all are arrays
+    replacements: dict[Node, Node] = {
+        node: node_in(trace, value) for node, value in zip(graph.inputs, values, strict=True)
+    }
+    found = substitute(graph, replacements)
+    return [Tracer(trace, found[output], w) for output, w in zip(graph.outputs, weak, strict=True)]

@@ -1,0 +1,143 @@
+"""Gradients of functions."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lavax.errors import DtypeError, NonScalarGradError
+from lavax.ir.location import user_location
+from lavax.passes.differentiate import differentiate
+from lavax.passes.simplify import remove_stop_gradient, simplify
+from lavax.tracer.arguments import Arguments, Auxiliary, arguments_of, auxiliary_parts
+from lavax.tracer.bind import bind
+from lavax.tracer.call import CallStructure
+from lavax.tracer.convert import is_numeric, lift
+from lavax.tracer.executable import apply_graph
+from lavax.tracer.pytree import map, unflatten
+from lavax.tracer.signature import Signature, signature_of
+from lavax.tracer.trace import active_trace
+from lavax.tracer.tracing import trace_function
+from lavax.tracer.value import Value
+
+Argnums = int | Sequence[int]
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
+    """A function of the same arguments that gives `(function(...), gradient)`.
+
+    The gradient is one by the argument `argnums`, of the same structure, shapes and dtypes; for a sequence a tuple of
+    them. With `has_aux`, `function` gives `(value, aux)`, where aux is anything that is not differentiated; the first
+    part of the result then is that pair. Raises NonScalarGradError where the value is not a float scalar, DtypeError
+    where an argument to differentiate by holds something else than floats.
+    """
+    signature = signature_of(function)
+
+    @functools.wraps(function)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        arguments = arguments_of(signature, args, kwargs)
+        chosen = _chosen(argnums, len(args), signature)
+        by = _float_inputs(arguments, chosen)
+        values = arguments.values
+        rest = Auxiliary()
+
+        def run(tracers: list[Value]) -> list[Value]:
+            positional, keywords = arguments.with_values(tracers)
+            result = function(*positional, **keywords)
+            value, auxiliary = auxiliary_parts(result, signature, "grad") if has_aux else (result, None)
+            return [_scalar(value, signature), *rest.hold(auxiliary)]
+
+        traced = trace_function(run, arguments.as_inputs(), f"grad of {signature.function}")
+        graph = differentiate(simplify(traced.graph), by)
+        if active_trace() is None:
+            graph = remove_stop_gradient(graph)
+        weak = [*traced.weak, *(values[position].weak for position in by)]
+        outputs = apply_graph(graph, [*values, *traced.captured], weak)
+        first_gradient = len(outputs) - len(by)
+        value = (outputs[0], rest.rebuilt(outputs[1:first_gradient])) if has_aux else outputs[0]
+        return value, _gradients(outputs[first_gradient:], arguments.call, chosen, isinstance(argnums, int))
+
+    return value_and_gradient
+
+
+def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function of the same arguments that gives the gradient of `function`; with `has_aux`, `(gradient, aux)`.
+
+    Arguments and errors as in `value_and_grad`.
+    """
+    both = value_and_grad(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def stop_gradient(tree: Any) -> Any:
+    """The same values, which all derivatives take for constants."""
+    return map(lambda leaf: bind("stop_gradient", lift(leaf)), tree)
+
+
+def _chosen(argnums: Argnums, count: int, signature: Signature) -> list[int]:
+    """The positional arguments to differentiate by, as numbers from the front."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    for number in numbers:
+        if not -count <= number < count:
+            raise TypeError(
+                f"grad of {signature.function}: argnums={number}, but the call has {count} positional arguments; "
+                "arguments to differentiate by are passed by position"
+            )
+    chosen = [number % count for number in numbers]
+    if len(set(chosen)) != len(chosen) or not chosen:
+        raise TypeError(f"grad of {signature.function}: argnums={argnums!r} must be different arguments, at least one")
+    return chosen
+
+
+def _float_inputs(arguments: Arguments, chosen: Sequence[int]) -> list[int]:
+    """Which inputs of the graph are differentiated by: the leaves of the chosen arguments, in their order."""
+    input_of = {leaf: number for number, leaf in enumerate(arguments.inputs)}
+    by = []
+    for position in chosen:
+        for leaf in arguments.call.leaves_of([position], ()):
+            held = arguments.leaves[leaf]
+            if leaf not in input_of or not held.type.dtype.is_float:
+                name = arguments.call.names(arguments.signature)[leaf]
+                found = held.type if leaf in input_of else f"{held!r:.40} of type {type(held).__name__}"
+                raise DtypeError(
+                    f"grad of {arguments.signature.function} by {name}, which is {found}: gradients exist for float "
+                    "arguments only. Pass floats (3.0, not 3), or choose other arguments with argnums"
+                )
+            by.append(input_of[leaf])
+    return by
+
+
+def _gradients(found: list[Value], call: CallStructure, chosen: Sequence[int], single: bool) -> Any:
+    trees = []
+    for position in chosen:
+        structure = call.positional.children[position]
+        trees.append(unflatten(structure, found[: structure.leaf_count]))
+        found = found[structure.leaf_count :]
+    return trees[0] if single else tuple(trees)
+
+
+def _scalar(result: Any, signature: Signature) -> Value:
+    """The function's value. Raises NonScalarGradError if it is not a float scalar."""
+    if is_numeric(result):
+        value = lift(result)
+        if not value.shape and value.type.dtype.is_float:
+            return value
+        found, advice = str(value.type), "take lavax.numpy.sum or mean of it, or use lavax.jacrev or lavax.vmap"
+        if not value.shape:
+            advice = "integers and bools have no derivative; cast to float32 if it is meant as a number"
+    else:
+        found = f"a {type(result).__name__}"
+        advice = "return the loss alone, or (loss, aux) with has_aux=True"
+    location = user_location()
+    raise NonScalarGradError(
+        f"grad of {signature.function} needs a function whose result is a float scalar, f32[], but it gave {found}: "
+        f"{advice}" + (f"\n  at {location}" if location else "")
+    )

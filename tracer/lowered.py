@@ -1,0 +1,88 @@
+"""What a compiled function is before it runs, as text and as a program."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lavax.errors import DtypeError, ShapeError, TreeMismatchError
+from lavax.ir import Graph
+from lavax.tracer.abstract import Abstract
+from lavax.tracer.array import Array
+from lavax.tracer.backend import LoweredProgram, active
+from lavax.tracer.call import CallStructure, call_of, named_conversion
+from lavax.tracer.convert import argument
+from lavax.tracer.executable import Executable, plan, refuse_tracers
+from lavax.tracer.pytree import unflatten
+from lavax.tracer.signature import Signature
+from lavax.tracer.tracing import Traced
+
+BACKEND_STAGES = ("kernels", "glsl", "spirv")
+STAGES = ("ir", "optimized", *BACKEND_STAGES)
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A function traced for arguments of certain kinds."""
+
+    signature: Signature
+    call: CallStructure
+    kinds: tuple[Abstract, ...]
+    traced: Traced
+    optimized: Graph
+    donated: Sequence[int]
+
+    @cached_property
+    def _program(self) -> LoweredProgram:
+        parts = plan(self.optimized, self.donated)
+        return active().lower(parts.graph, parts.donated)
+
+    def as_text(self, stage: str = "optimized") -> str:
+        """The function at a stage of its way: "ir", "optimized", "kernels", "glsl" or "spirv".
+
+        Raises ValueError for another stage.
+        """
+        if stage not in STAGES:
+            raise ValueError(f"stage {stage!r} is none of {', '.join(STAGES)}")
+        if stage in BACKEND_STAGES:
+            return self._program.as_text(stage)
+        return str(self.traced.graph if stage == "ir" else self.optimized)
+
+    def compile(self) -> Compiled:
+        """The program, for arguments of just these kinds. Needs a device."""
+        run = Executable(self.optimized, self.traced.weak, self.traced.captured, self.donated)
+        return Compiled(self, run)
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A program for arguments of certain kinds; it is never traced again."""
+
+    lowered: Lowered
+    run: Executable
+
+    def as_text(self, stage: str = "optimized") -> str:
+        """As Lowered.as_text."""
+        return self.lowered.as_text(stage)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs it; static arguments are left out.
+
+        Raises TreeMismatchError, ShapeError or DtypeError where the arguments are of another kind.
+        """
+        signature, call = self.lowered.signature, self.lowered.call
+        given, leaves = call_of(args, kwargs)
+        if given.positional is not call.positional or given.keywords is not call.keywords:
+            raise TreeMismatchError(
+                f"{signature.function} was compiled for the arguments {call.positional!r} {call.keywords or ''}, "
+                f"got {given.positional!r} {given.keywords or ''}"
+            )
+        refuse_tracers(leaves)
+        arrays: list[Array] = named_conversion(argument, leaves, call, signature)
+        for position, (array, kind) in enumerate(zip(arrays, self.lowered.kinds, strict=True)):
+            if array.type != kind.type:
+                mistake = ShapeError if array.shape != kind.type.shape else DtypeError
+                name = call.names(signature)[position]
+                raise mistake(f"{signature.function} was compiled for {name}: {kind.type}, got {array.type}")
+        return unflatten(self.lowered.traced.structure, self.run(arrays))

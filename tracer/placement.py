@@ -1,0 +1,26 @@
+"""Arrays and the devices they lie on."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.tracer.array import Array
+from lavax.tracer.backend import active
+from lavax.tracer.convert import lift
+from lavax.tracer.pytree import map
+
+
+def devices() -> list[Any]:
+    """The devices there are, best first. Raises DeviceError where there is none."""
+    return active().devices()
+
+
+def device_put(tree: Any) -> Any:
+    """The same tree with its numbers and NumPy arrays on the device. Does not wait."""
+    return map(_on_device, tree)
+
+
+def _on_device(leaf: Any) -> Any:
+    value = lift(leaf)
+    if isinstance(value, Array):
+        _ = value.buffer
+    return value

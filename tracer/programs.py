@@ -1,0 +1,40 @@
+"""Compiled programs, found again by what they compute."""
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, TypeVar
+
+from lavax.ir import Graph
+from lavax.ir.printer import format_node, value_names
+from lavax.tracer.backend import Program, runtime
+
+_LIMIT = 4096  # how many entries a cache keeps: programs hold device memory
+_Kept = TypeVar("_Kept")
+
+
+def structural_key(graph: Graph) -> str:
+    """A text that two graphs share just when they compute the same; what the inputs are called does not matter."""
+    names = value_names(graph)
+    names.update((node, f"i{number}") for number, node in enumerate(graph.inputs))
+    lines = [f"{names[node]}:{node.type}" for node in graph.inputs]
+    lines += [format_node(node, names) for node in graph.nodes]
+    lines += [names[output] for output in graph.outputs]
+    return "\n".join(lines)
+
+
+def remember(cache: dict[Hashable, Any], key: Hashable, entry: _Kept) -> _Kept:
+    """Enters `entry` into a cache of bounded size, for the oldest one if it is full."""
+    if len(cache) >= _LIMIT:
+        cache.pop(next(iter(cache)), None)
+    cache[key] = entry
+    return entry
+
+
+def program_for(graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> Program:
+    """The compiled program of a graph; compiled at most once."""
+    home = runtime()
+    key = (structural_key(graph), donated, eager)
+    found = home.programs.get(key)
+    if found is None:
+        found = remember(home.programs, key, home.backend.lower(graph, donated, eager).compile())
+    return found

@@ -1,0 +1,133 @@
+"""Tracers: the values that stand for a graph's nodes while a function is traced."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.errors import ConcretizationError, TracerLeakError
+from lavax.ir.graph import INPUT, Node, make_node
+from lavax.ir.location import user_location
+from lavax.tracer.abstract import abstract
+from lavax.tracer.array import Array
+from lavax.tracer.eager import run_operation
+from lavax.tracer.trace import Trace, active_trace
+from lavax.tracer.value import Value
+
+
+class Tracer(Value):
+    """A node of the graph that `trace` builds, seen as a value."""
+
+    __slots__ = ("node", "trace")
+
+    def __init__(self, trace: Trace, node: Node, weak: bool = False) -> None:
+        self.abstract = abstract(node.type, weak)
+        self.trace = trace
+        self.node = node
+
+    def to_host(self, wanted: str) -> np.ndarray:
+        return concretize(self, wanted).to_host(wanted)
+
+    def __repr__(self) -> str:
+        return f"Tracer({self.type}, {self.trace.purpose})"
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a traced value ({describe(self)}) cannot be pickled: it has no numbers yet")
+
+
+def describe(tracer: Tracer) -> str:
+    """Its type and where it came from."""
+    node = tracer.node
+    if node.op == INPUT:
+        return f"{node.type}, the input {node.name}"
+    return f"{node.type}, made by {node.op}" + (f" at {node.location}" if node.location else "")
+
+
+def require_alive(tracer: Tracer) -> None:
+    """Raises TracerLeakError if the tracer's trace has ended, or is not one of those around this point."""
+    trace = tracer.trace
+    if not trace.ended and trace.encloses(active_trace()):
+        return
+    where = "after that had ended" if trace.ended else "in another thread"
+    location = user_location()
+    raise TracerLeakError(
+        f"a traced value ({describe(tracer)}) of the {trace.purpose} was used {where}"
+        + (f", at {location}" if location else "")
+        + ". It stood for a number only while the function was traced. Return it from the function, and pass it in "
+        "as an argument where it is needed, instead of keeping it in a list, an attribute or a global."
+    )
+
+
+def node_in(trace: Trace, value: Value) -> Node:
+    """The node that `value` is in `trace`; what comes from outside becomes an input or a constant of it."""
+    if isinstance(value, Tracer):
+        if value.trace is trace:
+            return value.node
+        require_alive(value)
+        return trace.capture(value.node, value)
+    assert isinstance(value, Array)
+    splat = value.splat
+    if splat is not None:
+        return make_node("constant", (), {"value": splat}, value.type)
+    return trace.capture(id(value), value)
+
+
+def concretize(tracer: Tracer, wanted: str) -> Array:
+    """The numbers of a traced value, where all that it depends on is known.
+
+    Runs, one operation at a time, what has not been run before. Raises ConcretizationError where the value
+    depends on an abstract input, TracerLeakError where the tracer's trace has ended.
+    """
+    require_alive(tracer)
+    try:
+        return _evaluate(tracer.trace, tracer.node)
+    except _AbstractInputError as error:
+        raise _concretization_error(tracer, wanted, error) from None
+
+
+class _AbstractInputError(Exception):
+    """An input without numbers stands in the way."""
+
+    def __init__(self, trace: Trace, node: Node) -> None:
+        super().__init__(node.name)
+        self.trace = trace
+        self.node = node
+
+
+def _evaluate(trace: Trace, target: Node) -> Array:
+    known = trace.known
+    stack = [target]
+    while stack:
+        node = stack[-1]
+        value = known.get(node)
+        if isinstance(value, Array):
+            stack.pop()
+        elif isinstance(value, Tracer):
+            known[node] = _evaluate(value.trace, value.node)
+        elif node.op == INPUT:
+            raise _AbstractInputError(trace, node)
+        else:
+            missing = [operand for operand in node.operands if not isinstance(known.get(operand), Array)]
+            stack.extend(missing)
+            if not missing:
+                operands = [known[operand] for operand in node.operands]
+                known[node] = run_operation(node.op, operands, node.attrs, node.type)  # type: ignore[arg-type]
+    result = known[target]
+    assert isinstance(result, Array)
+    return result
+
+
+def _concretization_error(tracer: Tracer, wanted: str, cause: _AbstractInputError) -> ConcretizationError:
+    location = user_location()
+    return ConcretizationError(
+        f"{location or 'unknown line'}: {wanted} asks for the number behind a traced value ({describe(tracer)}), which "
+        f"depends on the argument {cause.node.name} ({cause.node.type}) of the {cause.trace.purpose} and is known only "
+        "when the program runs. For a choice between values use lavax.numpy.where; for control flow on data "
+        "lavax.cond or lavax.while_loop; if the argument is a setting and not data, name it in static_argnames."
+    )

@@ -1,0 +1,78 @@
+"""Runs a function once on tracers and keeps what it did as a graph."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.errors import DtypeError
+from lavax.ir import Graph
+from lavax.ir.graph import graph_of
+from lavax.tracer.abstract import Abstract
+from lavax.tracer.call import CallStructure
+from lavax.tracer.convert import is_numeric, lift
+from lavax.tracer.pytree import TreeDef, flatten, paths
+from lavax.tracer.signature import Signature
+from lavax.tracer.trace import Trace
+from lavax.tracer.tracer import Tracer, node_in
+from lavax.tracer.value import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A traced function: the inputs of `graph` are its own and then those for the values it met outside."""
+
+    graph: Graph
+    captured: tuple[Value, ...]
+    structure: TreeDef  # of the result, whose leaves are the graph's outputs
+    weak: tuple[bool, ...]  # one an output
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """An input to be: with `value` it stands for something known, which the user's code may ask for."""
+
+    name: str
+    abstract: Abstract
+    value: Value | None = None
+
+
+def trace_function(call: Callable[[list[Value]], Any], inputs: Sequence[Input], purpose: str) -> Traced:
+    """Traces `call`, which takes one tracer an input and gives a pytree of values and numbers.
+
+    `purpose` names the trace in messages ("compile of step"). Raises DtypeError where a leaf of the result cannot
+    be a value.
+    """
+    with Trace(purpose) as trace:
+        tracers: list[Value] = [
+            Tracer(trace, trace.add_input(i.name, i.abstract.type, i.value), i.abstract.weak) for i in inputs
+        ]
+        leaves, structure = flatten(call(tracers))
+        values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]
+        outputs = [node_in(trace, value) for value in values]
+        captured = list(trace.captures.values())
+    graph = graph_of([*trace.inputs, *(node for node, _ in captured)], outputs)
+    return Traced(graph, tuple(value for _, value in captured), structure, tuple(value.weak for value in values))
+
+
+def _result(leaf: Any, position: int, structure: TreeDef, purpose: str) -> Value:
+    if not is_numeric(leaf):
+        place = paths(structure)[position]
+        raise DtypeError(
+            f"{purpose}: the result{f' at {place}' if place else ''} is {leaf!r:.80} of type {type(leaf).__name__}, "
+            "but results are arrays, numbers, and tuples, lists, dicts or registered classes of them"
+        )
+    return lift(leaf)
+
+
+def trace_call(
+    function: Callable[..., Any], signature: Signature, call: CallStructure, kinds: Sequence[Abstract], purpose: str
+) -> Traced:
+    """Traces `function` for arguments of which only the kinds are known, one a leaf."""
+
+    def run(leaves: list[Value]) -> Any:
+        args, kwargs = call.arguments(leaves)
+        return function(*args, **kwargs)
+
+    inputs = [Input(name, kind) for name, kind in zip(call.names(signature), kinds, strict=True)]
+    return trace_function(run, inputs, f"{purpose} of {signature.function}")
