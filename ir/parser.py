@@ -13,7 +13,7 @@ _NAME = r"[A-Za-z_][\w.]*"
 _HEADER = re.compile(r"graph \((?P<inputs>.*)\) \{")
 _INPUT = re.compile(rf"(?P<name>{_NAME}): (?P<type>\w+\[[\d,]*\])")
 _NODE = re.compile(
-    rf"(?P<name>%\d+) = (?P<op>\w+)\((?P<operands>[^)]*)\)(?P<attributes>(?: \w+=\S+)*) : (?P<type>\w+\[[\d,]*\])"
+    r"(?P<name>%\d+) = (?P<op>\w+)\((?P<operands>[^)]*)\)(?P<attributes>(?: \w+=\S+)*) : (?P<type>\w+\[[\d,]*\])"
 )
 _TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 
@@ -76,7 +76,7 @@ def parse(text: str) -> Graph:
         inputs = [input_node(found["name"], parse_type(found["type"])) for found in _INPUT.finditer(header["inputs"])]
         values.update((node.name, node) for node in inputs)
         nodes = []
-        for number, line in lines[1:-2]:
+        for number, line in lines[1:-2]:  # noqa: B007  # the error tells the number
             name, node = _parse_node(line, values)
             values[name] = node
             nodes.append(node)

@@ -6,6 +6,8 @@ from math import prod
 
 import numpy as np
 
+_RANGES = {"int": (-(2**31), 2**31 - 1), "uint": (0, 2**32 - 1)}
+
 
 @dataclass(frozen=True)
 class DType:
@@ -26,6 +28,13 @@ class DType:
     @property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
+
+    def holds(self, value: object) -> bool:
+        """Whether `value` is a Python number of this dtype's kind, within its range: what an attribute must be."""
+        if self.kind in _RANGES:
+            low, high = _RANGES[self.kind]
+            return type(value) is int and low <= value <= high
+        return type(value) is (float if self.kind == "float" else bool)
 
 
 def _dtype(name: str, kind: str, numpy: type, storage: type) -> DType:

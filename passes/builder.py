@@ -1,4 +1,5 @@
 """Functions that build nodes, one for each operation the passes write, and a few short compositions."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -8,7 +9,7 @@ from typing import Any
 
 from lavax.ir.graph import Node, make_node
 from lavax.ir.ops.contraction import free_axes
-from lavax.ir.types import DType, TensorType, bool_, int32
+from lavax.ir.types import DType, TensorType, int32
 
 # The user's line that nodes built now are made for: a pass sets it once for each node that it works on.
 _location: ContextVar[str | None] = ContextVar("location", default=None)
@@ -243,11 +244,6 @@ def free_axes_of(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     left, right = node.operands
     return free_axes(left.type, left_batch, left_sum), free_axes(right.type, right_batch, right_sum)
-
-
-def truth(shape: Sequence[int]) -> TensorType:
-    """The type of a truth value of `shape`."""
-    return TensorType(tuple(shape), bool_)
 
 
 def index_type(shape: Sequence[int]) -> TensorType:

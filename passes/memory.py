@@ -1,4 +1,5 @@
 """Where temporaries lie in the arena, and which results take over a donated input's memory."""
+
 from __future__ import annotations
 
 from bisect import insort

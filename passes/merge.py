@@ -3,6 +3,7 @@
 Only flat maps are merged: each element of the results comes from the same element of the arrays read, or from
 arrays of one element. The merged kernel's code does not depend on the extents of its parts.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,8 +11,8 @@ from collections.abc import Sequence
 from lavax.ir.graph import Graph, Node, input_node, make_node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.printer import format_attribute, value_names
-from lavax.passes.fuse.extract import Piece
 from lavax.ir.types import TensorType
+from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.index import variable
 from lavax.passes.kernels.kernel import Domain, Kernel
 
@@ -75,7 +76,7 @@ def flattened(kernel: Kernel) -> Kernel:
     outputs = tuple(renamed[output] for output in kernel.graph.outputs)
     graph = Graph(
         tuple(renamed[node] for node in kernel.graph.inputs),
-        tuple(dict.fromkeys(renamed[node] for node in kernel.graph.nodes if renamed[node] not in renamed.keys())),
+        tuple(dict.fromkeys(renamed[node] for node in kernel.graph.nodes if renamed[node] not in renamed)),
         outputs,
     )
     at = (variable("o0", LONGEST),)

@@ -2,6 +2,7 @@
 
 One table entry an operation, node -> node. Gradients are taken by now, so stop_gradient goes.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,8 +11,6 @@ from math import prod
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import TensorType
-from lavax.passes.kernels.index import variable
-from lavax.passes.kernels.reads import counted
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
@@ -71,14 +70,22 @@ def _prepare_reduction(node: Node) -> Node:
     order = (*axes, *outer) if inner_first else (*outer, *axes)
     moved = _transpose(operand, order)
     parts = -(-length // _PART)
-    shape, padding = ((length, rows), ((parts * _PART - length, 0))) if inner_first else ((rows, length), (0, parts * _PART - length))
+    shape, padding = (
+        ((length, rows), ((parts * _PART - length, 0)))
+        if inner_first
+        else ((rows, length), (0, parts * _PART - length))
+    )
     padded = make_node(
         "pad",
         (_reshape(moved, shape),),
         {"low": (0, 0), "high": padding, "interior": (0, 0), "value": _IDENTITIES[node.op][node.dtype.kind]},
     )
     split = (parts, _PART, rows) if inner_first else (rows, parts, _PART)
-    partial = make_node(node.op, (_reshape(padded if max(padding) else padded.operands[0], split),), {"axes": (1,) if inner_first else (2,)})
+    partial = make_node(
+        node.op,
+        (_reshape(padded if max(padding) else padded.operands[0], split),),
+        {"axes": (1,) if inner_first else (2,)},
+    )
     whole = make_node(node.op, (partial,), {"axes": (0,) if inner_first else (1,)})
     return _reshape(whole, node.shape)
 
@@ -102,58 +109,20 @@ def _prepare_dot(node: Node) -> Node:
     other = (*left_batch, *left_sum, *left_free) if vector_left else (*right_batch, *right_sum, *right_free)
     vector = _reshape(_transpose(left if vector_left else right, other), (*batch, *summed))
     first = len(batch)
-    summed_axes = tuple(range(first, first + len(summed))) if vector_left else tuple(range(len(matrix.shape) - len(summed), len(matrix.shape)))
+    summed_axes = (
+        tuple(range(first, first + len(summed)))
+        if vector_left
+        else tuple(range(len(matrix.shape) - len(summed), len(matrix.shape)))
+    )
     repeated = _broadcast(vector, (*range(first), *summed_axes), matrix.shape)
     product = make_node("multiply", (matrix, repeated))
     return _reshape(_prepare_reduction(make_node("sum", (product,), {"axes": summed_axes})), node.shape)
-
-
-def _prepare_scatter_add(node: Node) -> Node:
-    """Where each line gets at most one update, adding it is a choice by position, which fuses as a map."""
-    array, updates, *indices = node.operands
-    axes, shape = node.attrs["axes"], indices[0].shape
-    if 0 in (*updates.shape, *array.shape):
-        return array
-    names = tuple(variable(f"s{axis}", extent) for axis, extent in enumerate(shape))
-    place_of: dict[int, int] = {}
-    free: list[tuple[Node, int]] = []
-    for index, axis in zip(indices, axes, strict=True):
-        known = counted(index, names)
-        place = next((p for p, name in enumerate(names) if known == name and shape[p] == array.shape[axis] > 1), None)
-        if place is None or place in place_of.values():
-            free.append((index, axis))
-        else:
-            place_of[axis] = place
-    rest = [extent for place, extent in enumerate(shape) if place not in place_of.values()]
-    if len(free) != 1 or any(extent != 1 for extent in rest):
-        return node
-    index, axis = free[0]
-    window = [a for a in range(len(array.shape)) if a not in axes]
-    kept = sorted(place_of, key=lambda a: place_of[a])
-    squeezed = tuple(shape[place_of[a]] for a in kept)
-    spread_index = _spread(_reshape(index, squeezed), kept, array.type.shape)
-    spread_update = _spread(
-        _reshape(updates, squeezed + tuple(array.shape[a] for a in window)), [*kept, *window], array.type.shape
-    )
-    position = make_node("iota", (), {"axis": axis}, array.type.with_dtype(index.dtype))
-    hit = make_node("equal", (position, spread_index))
-    added = make_node("where", (hit, spread_update, _zeros(array.type)))
-    if array.op == "constant" and array.attrs["value"] == 0:
-        return added
-    return make_node("add", (array, added))
-
-
-def _spread(node: Node, axes: list[int], shape: tuple[int, ...]) -> Node:
-    """Puts a node's axes at `axes` of a shape and repeats it along the others."""
-    order = tuple(sorted(range(len(axes)), key=lambda position: axes[position]))
-    return _broadcast(_transpose(node, order), tuple(sorted(axes)), shape)
 
 
 _PREPARE: dict[str, Callable[[Node], Node]] = {
     "stop_gradient": _prepare_stop_gradient,
     "concatenate": _prepare_concatenate,
     "dot": _prepare_dot,
-    "scatter_add": _prepare_scatter_add,
     **dict.fromkeys(_IDENTITIES, _prepare_reduction),
 }
 

@@ -1,4 +1,5 @@
 """Puts kernels in order and says where each reads and writes: the whole program but for its code."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -64,7 +65,9 @@ def _donors(
                 last_read[node] = max(last_read.get(node, -1), phases[piece])
             results += [(node, piece, phases[piece]) for node in piece.writes if node in outputs]
     free = [graph.inputs[position] for position in donated if graph.inputs[position] not in outputs]
-    readers = {node: sum(node in piece.reads for piece in phases if phases[piece] == last_read[node]) for node in last_read}
+    readers = {
+        node: sum(node in piece.reads for piece in phases if phases[piece] == last_read[node]) for node in last_read
+    }
     return choose_donors([node for node in free if readers.get(node, 0) <= 1], results, last_read)
 
 

@@ -87,6 +87,10 @@ class Array(Value):
             return self._source.astype(self.dtype)
         return active().download(self.buffer, self.type).astype(self.dtype, copy=False)
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """The numbers, copied from the device, for `memoryview` and whatever takes buffers (from Python 3.12 on)."""
+        return self.to_host("memoryview()").data
+
     def block_until_ready(self) -> Array:
         """Waits until the numbers are there; gives the array itself."""
         if self._buffer is not None or self._source is None or isinstance(self._source, (_Donated, Array)):

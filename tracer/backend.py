@@ -11,15 +11,13 @@ import numpy as np
 from lavax.errors import DeviceError
 from lavax.ir import Graph, TensorType
 
-
 Buffer: TypeAlias = Any  # memory on the device, filled or about to be: an object of the backend's own class
 
 
 class Program(Protocol):
     """Runs a graph: one buffer an input, in order; gives one buffer an output, each of its own.
 
-    Asynchronous. Only the buffer of a donated input may come back as an output's. Equal outputs have a buffer each,
-    too, since either may be donated later.
+    Asynchronous. Only the buffer of a donated input may come back as an output's.
     """
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]: ...

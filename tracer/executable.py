@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lavax.errors import DonatedArrayError
 from lavax.ir import Graph
-from lavax.ir.graph import INPUT, Node, substitute
+from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, splat_array, with_weakness
 from lavax.tracer.backend import Program
@@ -35,10 +35,19 @@ def plan(graph: Graph, donated: Iterable[int] = ()) -> Plan:
     position_of = {node: position for position, node in enumerate(graph.inputs)}
     passed = {k: position_of[output] for k, output in enumerate(graph.outputs) if output.op == INPUT}
     splats = {k: output.attrs["value"] for k, output in enumerate(graph.outputs) if output.op == "constant"}
-    outputs = tuple(output for k, output in enumerate(graph.outputs) if k not in passed and k not in splats)
-    nodes = graph.nodes if outputs else ()
+    computed = [output for k, output in enumerate(graph.outputs) if k not in passed and k not in splats]
     kept = tuple(position for position in donated if position not in passed.values())
-    return Plan(Graph(graph.inputs, nodes, outputs), passed, splats, kept)
+    return Plan(graph_of(graph.inputs, _apart(computed)), passed, splats, kept)
+
+
+def _apart(outputs: Sequence[Node]) -> list[Node]:
+    """The same outputs, no two of them one node: each gets memory of its own, since any may be donated later."""
+    seen: set[Node] = set()
+    apart = []
+    for output in outputs:
+        apart.append(make_node("reshape", (output,), {}, output.type) if output in seen else output)
+        seen.add(output)
+    return apart
 
 
 class Executable:
@@ -72,7 +81,7 @@ class Executable:
             buffers = [array.buffer for array in arrays]
         if self._donated and len(set(map(id, buffers))) != len(buffers):
             self._check_donation(arrays)
-        made = self._program(*buffers) if self._program is not None else ()  # type: ignore[arg-type]
+        made = self._program(*buffers) if self._program is not None else ()
         results = [Array(kind, buffer) for kind, buffer in zip(self._computed, made, strict=True)]
         for position in self._donated:
             arrays[position].donate()

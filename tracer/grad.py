@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavax.errors import DtypeError, NonScalarGradError
+from lavax.ir.graph import graph_of
 from lavax.ir.location import user_location
 from lavax.passes.differentiate import differentiate
 from lavax.passes.simplify import remove_stop_gradient, simplify
@@ -33,10 +34,38 @@ def value_and_grad(
     part of the result then is that pair. Raises NonScalarGradError where the value is not a float scalar, DtypeError
     where an argument to differentiate by holds something else than floats.
     """
-    signature = signature_of(function)
+    run = _transformed(function, argnums, has_aux, with_value=True)
 
     @functools.wraps(function)
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        value, auxiliary, found = run(args, kwargs)
+        return ((value, auxiliary) if has_aux else value), found
+
+    return value_and_gradient
+
+
+def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function of the same arguments that gives the gradient of `function`; with `has_aux`, `(gradient, aux)`.
+
+    Arguments and errors as in `value_and_grad`.
+    """
+    run = _transformed(function, argnums, has_aux, with_value=False)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        _, auxiliary, found = run(args, kwargs)
+        return (found, auxiliary) if has_aux else found
+
+    return gradient
+
+
+def _transformed(
+    function: Callable[..., Any], argnums: Argnums, has_aux: bool, with_value: bool
+) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, Any, Any]]:
+    """From arguments to the value (None without `with_value`: it is not computed then), auxiliary result, gradient."""
+    signature = signature_of(function)
+
+    def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         arguments = arguments_of(signature, args, kwargs)
         chosen = _chosen(argnums, len(args), signature)
         by = _float_inputs(arguments, chosen)
@@ -50,31 +79,18 @@ def value_and_grad(
             return [_scalar(value, signature), *rest.hold(auxiliary)]
 
         traced = trace_function(run, arguments.as_inputs(), f"grad of {signature.function}")
+        first = 0 if with_value else 1
         graph = differentiate(simplify(traced.graph), by)
+        graph = graph_of(graph.inputs, graph.outputs[first:])
         if active_trace() is None:
             graph = remove_stop_gradient(graph)
-        weak = [*traced.weak, *(values[position].weak for position in by)]
+        weak = [*traced.weak, *(values[position].weak for position in by)][first:]
         outputs = apply_graph(graph, [*values, *traced.captured], weak)
         first_gradient = len(outputs) - len(by)
-        value = (outputs[0], rest.rebuilt(outputs[1:first_gradient])) if has_aux else outputs[0]
-        return value, _gradients(outputs[first_gradient:], arguments.call, chosen, isinstance(argnums, int))
+        found = _gradients(outputs[first_gradient:], arguments.call, chosen, isinstance(argnums, int))
+        return outputs[0] if with_value else None, rest.rebuilt(outputs[1 - first : first_gradient]), found
 
-    return value_and_gradient
-
-
-def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function of the same arguments that gives the gradient of `function`; with `has_aux`, `(gradient, aux)`.
-
-    Arguments and errors as in `value_and_grad`.
-    """
-    both = value_and_grad(function, argnums, has_aux)
-
-    @functools.wraps(function)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
-
-    return gradient
+    return transformed
 
 
 def stop_gradient(tree: Any) -> Any:

@@ -59,9 +59,6 @@ class Value:
         numbers = self.to_host("numpy.asarray()")
         return numbers if dtype is None else numbers.astype(dtype, copy=False)
 
-    def __buffer__(self, flags: int) -> memoryview:
-        return self.to_host("memoryview()").data
-
     def tolist(self) -> Any:
         """The numbers as nested Python lists, or as one Python scalar."""
         return self.to_host("tolist()").tolist()

@@ -1,4 +1,5 @@
 """The Vulkan backend as the tracer sees it: lowers graphs, moves arrays, opens the device when first needed."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -111,7 +112,8 @@ class CompiledGraph:
         arguments = [node.name for node in kernels.graph.inputs]
         computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]
         self._outputs = [
-            (True, computed.index(name)) if name in computed else (False, arguments.index(name)) for name in kernels.results
+            (True, computed.index(name)) if name in computed else (False, arguments.index(name))
+            for name in kernels.results
         ]
         self._direct = self._outputs == [(True, position) for position in range(len(computed))]
 

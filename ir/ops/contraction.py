@@ -26,7 +26,8 @@ def _infer_dot(operands: Sequence[TensorType], attrs: Attributes, declared: Tens
     for operand, batch, contract in ((left, left_batch, left_sum), (right, right_batch, right_sum)):
         axes = (*batch, *contract)
         if len(set(axes)) != len(axes) or any(not 0 <= axis < operand.rank for axis in axes):
-            raise ShapeError(f"dot: batch {list(batch)} and contract {list(contract)} must be distinct axes of {operand}")
+            given = f"batch {list(batch)} and contract {list(contract)}"
+            raise ShapeError(f"dot: {given} must be distinct axes of {operand}")
     pairs = [("batch", left_batch, right_batch), ("contract", left_sum, right_sum)]
     for what, of_left, of_right in pairs:
         if [left.shape[a] for a in of_left] != [right.shape[a] for a in of_right]:
@@ -52,7 +53,7 @@ def _evaluate_dot(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorT
         + [label for axis, label in enumerate(left_label) if axis not in (*left_batch, *left_sum)]
         + [label for axis, label in enumerate(right_label) if axis not in (*right_batch, *right_sum)]
     )
-    return np.einsum(left, left_label, right, right_label, result, optimize=True).astype(dtype, copy=False)
+    return np.asarray(np.einsum(left, left_label, right, right_label, result, optimize=True)).astype(dtype, copy=False)
 
 
 define(Operation("dot", "contraction", _infer_dot, _evaluate_dot, ("contract", "batch")))

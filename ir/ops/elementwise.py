@@ -51,13 +51,13 @@ def _evaluation(function: Callable[..., Any]) -> Evaluation:
 
 def _logistic(x: np.ndarray) -> np.ndarray:
     decay = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + decay), decay / (1 + decay))
+    return np.asarray(np.where(x >= 0, 1 / (1 + decay), decay / (1 + decay)))
 
 
 def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Integers round toward zero; the result of a division by zero is all ones in bits."""
     if x.dtype.kind == "f":
-        return x / y
+        return np.asarray(x / y)
     exact = x.astype(np.int64) // np.where(y == 0, 1, y).astype(np.int64)
     remainder = x.astype(np.int64) - exact * y.astype(np.int64)
     toward_zero = exact + ((exact < 0) & (remainder != 0))
@@ -67,20 +67,23 @@ def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The sign is the dividend's; integers: x when the divisor is zero."""
     if x.dtype.kind == "f":
-        return np.fmod(x, y)
-    return np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
+        return np.asarray(np.fmod(x, y))
+    return np.asarray(np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y))))
 
 
 def _bitwise_not(x: np.ndarray) -> np.ndarray:
-    return np.logical_not(x) if x.dtype == np.bool_ else np.invert(x)
+    return np.asarray(np.logical_not(x) if x.dtype == np.bool_ else np.invert(x))
 
 
 def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Integers wrap; a negative integer exponent gives what the exact quotient truncates to."""
     if x.dtype.kind == "f":
-        return np.power(x, y)
-    result = np.power(x, np.where(y < 0, 0, y))
-    truncated = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0)) if x.dtype.kind == "i" else result
+        # Not on scalars: for an exponent of rank 0 NumPy takes a square root, which is wrong for -inf.
+        return np.asarray(np.power(x.reshape(-1), y.reshape(-1))).reshape(x.shape)
+    result = np.asarray(np.power(x, np.where(y < 0, 0, y)))
+    if x.dtype.kind == "u":
+        return result
+    truncated = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0))
     return np.where(y < 0, truncated, result).astype(x.dtype)
 
 

@@ -56,10 +56,12 @@ def _evaluate_gather(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tens
     if type.size == 0:
         return np.zeros(type.shape, dtype)
     clamped = [np.clip(index, 0, array.shape[axis] - 1) for index, axis in zip(indices, axes, strict=True)]
-    return _places_in_front(array, axes)[tuple(clamped)]
+    return np.asarray(_places_in_front(array, axes)[tuple(clamped)])
 
 
-def _evaluate_scatter_add(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+def _evaluate_scatter_add(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
     array, updates, *indices = arrays
     axes = attrs["axes"]
     result = np.array(array, dtype)

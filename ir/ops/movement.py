@@ -59,6 +59,8 @@ def _infer_pad(operands: Sequence[TensorType], attrs: Attributes, declared: Tens
         raise ShapeError(f"pad: low, high and interior need {operand.rank} entries each for {operand}")
     if min((*low, *high, *interior, 0)) < 0:
         raise ShapeError(f"pad: widths must not be negative, got {list(low)}, {list(high)}, {list(interior)}")
+    if not operand.dtype.holds(attrs["value"]):
+        raise DtypeError(f"pad: {attrs['value']!r} is not a Python number that {operand} holds")
     return operand.with_shape(
         tuple(
             before + extent + max(extent - 1, 0) * between + after
@@ -96,11 +98,15 @@ def _evaluate_reshape(arrays: Sequence[np.ndarray], attrs: Attributes, type: Ten
     return arrays[0].reshape(type.shape)
 
 
-def _evaluate_transpose(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+def _evaluate_transpose(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
     return arrays[0].transpose(attrs["axes"])
 
 
-def _evaluate_broadcast(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+def _evaluate_broadcast(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
     aligned = [1] * type.rank
     for axis, extent in zip(attrs["axes"], arrays[0].shape, strict=True):
         aligned[axis] = extent
@@ -119,7 +125,9 @@ def _evaluate_pad(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorT
     return padded
 
 
-def _evaluate_concatenate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+def _evaluate_concatenate(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
     return np.concatenate(arrays, attrs["axis"])
 
 

@@ -13,9 +13,8 @@ from lavax.ir.types import TensorType
 def _infer_constant(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     if declared is None or operands:
         raise ShapeError("constant takes no operands and a result type")
-    expected = {"float": float, "bool": bool}.get(declared.dtype.kind, int)
-    if type(attrs["value"]) is not expected:
-        raise DtypeError(f"constant: {attrs['value']!r} is not a Python {expected.__name__}, as {declared} needs")
+    if not declared.dtype.holds(attrs["value"]):
+        raise DtypeError(f"constant: {attrs['value']!r} is not a Python number that {declared} holds")
     return declared
 
 
@@ -29,7 +28,9 @@ def _infer_iota(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
     return declared
 
 
-def _evaluate_constant(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+def _evaluate_constant(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
     return np.full(type.shape, attrs["value"], dtype)
 
 

@@ -6,7 +6,7 @@ import math
 from lavax.ir.types import DType, TensorType, int32
 from lavax.numpy.application import as_floating, together
 from lavax.numpy.broadcasting import common_shape, fit
-from lavax.numpy.comparison import less, not_equal, where
+from lavax.numpy.comparison import greater, less, not_equal, where
 from lavax.numpy.elementwise import (
     abs,
     add,
@@ -15,7 +15,6 @@ from lavax.numpy.elementwise import (
     expm1,
     log,
     log1p,
-    maximum,
     multiply,
     negative,
     rsqrt,
@@ -100,15 +99,22 @@ def logaddexp(x: ArrayLike, y: ArrayLike) -> Value:
     difference = subtract(first, second)
     # Two equal infinities have no difference: there, and for NaN, the sum is the answer.
     undefined = not_equal(difference, difference)
-    distance = where(undefined, 0.0, abs(difference))
-    softened = add(maximum(first, second), log1p(exp(negative(distance))))
+    # Choices, not `maximum` and `abs`: at a tie they keep derivatives of every order.
+    above = greater(first, second)
+    peak, gap = where(above, first, second), where(above, negative(difference), difference)
+    softened = add(peak, log1p(exp(where(undefined, 0.0, gap))))
     return with_weak(where(undefined, add(first, second), softened), weak)
+
+
+def _half_exponentials(value: Value) -> tuple[Value, Value]:
+    """exp(x) / 2 and exp(-x) / 2, by way of roots: neither they nor their derivatives overflow before they must."""
+    root, inverse = exp(multiply(value, 0.5)), exp(multiply(value, -0.5))
+    return multiply(multiply(root, 0.5), root), multiply(multiply(inverse, 0.5), inverse)
 
 
 def cosh(x: ArrayLike) -> Value:
     """The hyperbolic cosine, elementwise."""
-    root = exp(multiply(as_floating(x), 0.5))
-    return add(multiply(multiply(root, 0.5), root), divide(divide(0.5, root), root))
+    return add(*_half_exponentials(as_floating(x)))
 
 
 def sinh(x: ArrayLike) -> Value:
@@ -117,6 +123,4 @@ def sinh(x: ArrayLike) -> Value:
     is_small = less(abs(value), 1.0)
     growth = expm1(where(is_small, value, 0.0))
     small = multiply(add(growth, divide(growth, add(growth, 1.0))), 0.5)
-    root = exp(multiply(value, 0.5))
-    large = subtract(multiply(multiply(root, 0.5), root), divide(divide(0.5, root), root))
-    return where(is_small, small, large)
+    return where(is_small, small, subtract(*_half_exponentials(value)))

@@ -1,4 +1,5 @@
 """What operations cost, in simple arithmetic operations an element. The unit of all fusion choices."""
+
 from __future__ import annotations
 
 from lavax.ir.graph import Node

@@ -1,4 +1,5 @@
 """Turns the kernels that fusion found into pieces of graph that stand on their own."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -29,9 +30,7 @@ def _piece(fusion: Fusion, home: Home) -> Piece:
     arrays = fusion.cone(results, home)[1]
     order = topological(results, stop=arrays)
     reads = tuple(dict.fromkeys(operand for node in order for operand in node.operands if operand in arrays))
-    renamed: dict[Node, Node] = {
-        array: input_node(f"a{number}", array.type) for number, array in enumerate(reads)
-    }
+    renamed: dict[Node, Node] = {array: input_node(f"a{number}", array.type) for number, array in enumerate(reads)}
     for node in order:
         renamed[node] = with_operands(node, tuple(renamed[operand] for operand in node.operands))
     graph = Graph(

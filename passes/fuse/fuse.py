@@ -6,6 +6,7 @@ is computed from a kernel's values joins it where `placement` allows; else the v
 their kernel and it floats on over them. Floating outputs get map kernels of their own in the end, shared where
 they have the same shape and read the same arrays.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -40,7 +41,7 @@ class Fusion:
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
         self.maps: dict[tuple[int, ...], list[Home]] = {}
 
-    # -- what a node rests on -----------------------------------------------------------------------------------
+    # -- what a node rests on -----------------------------------------------------------------------------------------
 
     def bases_of(self, node: Node) -> tuple[Node, ...]:
         """The members of kernels, open to more members, that a node is or is made of by movement."""
@@ -80,7 +81,10 @@ class Fusion:
         return node.op == INPUT or (node in self.homes and node in self.homes[node].results)
 
     def cone(self, outputs: Iterable[Node], home: Home | None = None) -> tuple[list[Node], dict[Node, None]]:
-        """The nodes computed for `outputs`, and the arrays read from memory; members of `home` are computed."""
+        """The nodes computed for `outputs`, and the arrays read from memory; members of `home` are computed.
+
+        A floating node that a map kernel has come to write is read only by kernels that come after that one.
+        """
         computed: dict[Node, None] = {}
         arrays: dict[Node, None] = {}
         stack = list(outputs)
@@ -88,15 +92,20 @@ class Fusion:
             node = stack.pop()
             if node in computed or node in arrays:
                 continue
-            owner = self.homes.get(node)
-            if node.op == INPUT or (owner is not None and owner is not home):
+            if node.op == INPUT or self._is_written_before(node, home):
                 arrays[node] = None
             else:
                 computed[node] = None
                 stack.extend(node.operands)
         return list(computed), arrays
 
-    # -- making results -------------------------------------------------------------------------------------------
+    def _is_written_before(self, node: Node, home: Home | None) -> bool:
+        owner = self.homes.get(node)
+        if owner is None or owner is home:
+            return False
+        return home is None or owner.kind != "map" or owner.order < home.order
+
+    # -- making results -----------------------------------------------------------------------------------------------
 
     def settle(self, node: Node) -> None:
         """Has what the node rests on written to memory."""
@@ -196,7 +205,8 @@ class Fusion:
         if bases:
             self.bases[node] = bases
             self.settled[node] = max(
-                (self.settled.get(operand, FIRST) for operand in node.operands if operand not in self.homes), default=FIRST
+                (self.settled.get(operand, FIRST) for operand in node.operands if operand not in self.homes),
+                default=FIRST,
             )
 
     def _repeats_much(self, node: Node) -> bool:
@@ -245,7 +255,7 @@ class Fusion:
             return True
         return all(index.variables.isdisjoint(home.reduced_names) for index in at)
 
-    # -- what opens kernels ---------------------------------------------------------------------------------------------
+    # -- what opens kernels -------------------------------------------------------------------------------------------
 
     def _open(self, home: Home, node: Node, at: Coordinates) -> None:
         home.arrays.update(self._arrays_of(node.operands))
@@ -306,6 +316,7 @@ class Fusion:
             self.settle(operand)
         home = flat_home("routine", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
+        home.results[node] = None
 
 
 def fuse(graph: Graph) -> Fusion:

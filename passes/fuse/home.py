@@ -1,4 +1,5 @@
 """A kernel while it is being put together."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

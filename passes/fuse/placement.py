@@ -1,4 +1,5 @@
 """Where, in a kernel's loops, a node could be computed, and whether that is allowed."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -96,9 +97,10 @@ def is_legal(
 ) -> bool:
     """Whether computing the node there needs the kernel's reductions only where they are computed."""
     stack = list(READS[node.op](node, at)) if node.op in READS else [(node, at)]
+    checked: set[tuple[Node, Coordinates]] = set()
     while stack:
         read, place = stack.pop()
-        if (read, place) in home.legal:
+        if (read, place) in home.legal or (read, place) in checked:
             continue
         if homes.get(read) is home:
             if place != home.members[read]:
@@ -107,7 +109,8 @@ def is_legal(
                 stack.extend(READS[read.op](read, place))
         elif read not in homes and home_in(bases(read), home, homes):
             stack.extend(READS[read.op](read, place))
-        home.legal.add((read, place))
+        checked.add((read, place))
+    home.legal |= checked
     return True
 
 

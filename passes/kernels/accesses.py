@@ -1,4 +1,5 @@
 """Which elements of its inputs a kernel reads, as index expressions in its loop variables."""
+
 from __future__ import annotations
 
 from lavax.ir.graph import INPUT, Node

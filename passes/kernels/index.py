@@ -5,6 +5,7 @@ remainder of an Index, an Index held within bounds, or a number read from an arr
 divide non-negative numbers only; bounds decide which of them vanish, so that an index that is taken apart and
 put together again (a reshape and its inverse, say) comes out as it went in.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -225,7 +226,7 @@ def _coarser(index: Index, divisor: int) -> tuple[int, Index, Index] | None:
         if step == 1:
             break
         fine = Index(tuple((a, c) for a, c in index.terms if c % step), index.constant % step)
-        if 0 <= fine.low and fine.high < step:
+        if fine.low >= 0 and fine.high < step:
             coarse = tuple((a, c // step) for a, c in index.terms if c % step == 0)
             return step, Index(coarse, index.constant // step), fine
     return None

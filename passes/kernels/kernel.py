@@ -1,4 +1,5 @@
 """Kernels: pieces of a graph, each a small loop nest, and a program made of them."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

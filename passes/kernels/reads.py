@@ -3,6 +3,7 @@
 One entry an operation. This is what makes movement free: a transposed, sliced, padded or gathered operand is the
 same array read at other coordinates. Reductions and contractions read many elements and are not in this table.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -146,7 +147,7 @@ def _gather(node: Node, at: Coordinates) -> tuple[Read, ...]:
 
 
 READS: dict[str, Callable[[Node, Coordinates], tuple[Read, ...]]] = {
-    **{name: _elementwise for name in names_of_family("elementwise")},
+    **dict.fromkeys(names_of_family("elementwise"), _elementwise),
     "constant": _nothing,
     "iota": _nothing,
     "reshape": _reshape,

@@ -41,8 +41,9 @@ def _contract_in_order(node: Node) -> Node | None:
     """The pairs of contracted axes stand in the order of the left operand's."""
     if len(node.attrs["contract"][0]) < 2:
         return None
+    left, right = node.operands
     pairs = _sides(sorted(_pairs(node, "contract")))
-    return None if pairs == node.attrs["contract"] else dot(*node.operands, pairs, node.attrs["batch"])
+    return None if pairs == node.attrs["contract"] else dot(left, right, pairs, node.attrs["batch"])
 
 
 def _of_transpose(node: Node) -> Node | None:

@@ -9,6 +9,9 @@ from lavax.passes.simplify import folding
 from lavax.passes.simplify.matching import is_splat, splat_value
 from lavax.passes.simplify.rewriting import Rule
 
+# A value that grows by one part a step would be written out at every length otherwise.
+_SHORT_CONCATENATION = 32
+
 
 def iota_of_one(node: Node) -> Node | None:
     """iota along an axis of extent 1 -> 0."""
@@ -146,10 +149,12 @@ def _pad_twice(node: Node) -> Node | None:
 
 
 def _concatenate_parts(node: Node) -> Node | None:
-    """One part is the whole; parts without elements go; parts that are concatenations of the same axis open up."""
-    axis, parts = node.attrs["axis"], []
+    """One part is the whole; parts without elements go; short concatenations of the same axis open up."""
+    axis = node.attrs["axis"]
+    parts: list[Node] = []
     for part in node.operands:
-        nested = part.op == "concatenate" and part.attrs["axis"] == axis
+        short = part.op == "concatenate" and len(part.operands) <= _SHORT_CONCATENATION
+        nested = short and part.attrs["axis"] == axis
         parts += part.operands if nested else [part] if part.shape[axis] else []
     if len(parts) == 1:
         return parts[0]

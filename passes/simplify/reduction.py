@@ -99,4 +99,4 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "argmin": (_position_of_equals,),
 }
 # For nodes that are the only use of what they reduce.
-MERGING: dict[str, tuple[Rule, ...]] = {op: (_twice,) for op in ("sum", "prod", "max", "min")}
+MERGING: dict[str, tuple[Rule, ...]] = dict.fromkeys(("sum", "prod", "max", "min"), (_twice,))

@@ -50,7 +50,7 @@ class _Rewriter:
                 node = known
                 break
             met.append(key)
-            simpler = self._apply(node)
+            simpler = _first(self._rules[node.op], node)
             if simpler is None:
                 self._settled.add(node)
             else:
@@ -61,13 +61,6 @@ class _Rewriter:
 
     def _operand(self, node: Node) -> Node:
         return node if node in self._settled else self.settle(node)
-
-    def _apply(self, node: Node) -> Node | None:
-        for rule in self._rules[node.op]:
-            simpler = rule(node)
-            if simpler is not None:
-                return simpler
-        return None
 
 
 def _settled(graph: Graph, rules: Rules) -> Graph:
@@ -80,21 +73,31 @@ def _settled(graph: Graph, rules: Rules) -> Graph:
     return graph_of(graph.inputs, [settled[output] for output in graph.outputs])
 
 
+def _first(rules: Iterable[Rule], node: Node) -> Node | None:
+    """What the first rule that applies makes of the node."""
+    for rule in rules:
+        simpler = rule(node)
+        if simpler is not None:
+            return simpler
+    return None
+
+
 def _merged(graph: Graph, merging: Rules) -> Graph | None:
-    """`graph` with nodes merged into an operand that has no other use; None where there is none."""
+    """`graph` with nodes merged into an operand that has no other use; None where there is none to merge."""
     uses = Counter(chain.from_iterable(node.operands for node in graph.nodes))
     uses.update(graph.outputs)
+    candidates = [node for node in graph.nodes if node.op in merging and uses[node.operands[0]] == 1]
+    mergeable = {node for node in candidates if _first(merging[node.op], node) is not None}
+    if not mergeable:
+        return None
     built = {node: node for node in graph.inputs}
-    changed = False
     with located():
         for node in graph.nodes:
-            set_location(node.location)
-            rebuilt = with_operands(node, tuple(built[operand] for operand in node.operands))
-            for rule in merging.get(node.op, ()):
-                simpler = rule(rebuilt) if uses[node.operands[0]] == 1 else None
-                changed, rebuilt = changed or simpler is not None, simpler or rebuilt
-            built[node] = rebuilt
-    return graph_of(graph.inputs, [built[output] for output in graph.outputs]) if changed else None
+            built[node] = with_operands(node, tuple(built[operand] for operand in node.operands))
+            if node in mergeable:
+                set_location(node.location)
+                built[node] = _first(merging[node.op], built[node]) or built[node]
+    return graph_of(graph.inputs, [built[output] for output in graph.outputs])
 
 
 def rewrite(graph: Graph, rules: Rules, merging: Rules) -> Graph:

@@ -45,7 +45,7 @@ def check(
     """`ours` agrees with `theirs` in shape, dtype and numbers: at once on arrays, and as a graph in float64."""
     with np.errstate(all="ignore"):
         expected = _listed(theirs(*arrays))
-    found = _listed(ours(*arrays))
+    found = _listed(ours(*map(lift, arrays)))
     graph = traced(ours, *arrays)
     verify(graph)
     assert len(graph.inputs) == len(arrays), "an argument was captured"

@@ -60,7 +60,9 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
     "fmod": np.fmod,
     "divmod": np.divmod,
 }
-PAIRS = (((3, 4), (3, 4)), ((), (2, 3)), ((4,), (3, 1)), ((2, 1, 3), (4, 1)), ((1, 0), (3, 1)), ((2, 3, 1, 2), (3, 4, 1)))
+PAIRS = (
+    ((3, 4), (3, 4)), ((), (2, 3)), ((4,), (3, 1)), ((2, 1, 3), (4, 1)), ((1, 0), (3, 1)), ((2, 3, 1, 2), (3, 4, 1)),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -112,7 +114,8 @@ def test_integers_divided_by_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [(lnp.add, np.add), (lnp.multiply, np.multiply), (lnp.maximum, np.maximum), (lnp.minimum, np.minimum)]
+    ("ours", "theirs"),
+    [(lnp.add, np.add), (lnp.multiply, np.multiply), (lnp.maximum, np.maximum), (lnp.minimum, np.minimum)],
 )
 def test_arithmetic_of_truth_values(ours: Callable[..., Any], theirs: Callable[..., Any]) -> None:
     check(ours, theirs, np.array([0, 0, 1, 1], BOOL), np.array([0, 1, 0, 1], BOOL))
@@ -169,7 +172,7 @@ def test_rounding_to_decimals() -> None:
 def test_powers_by_a_number(exponent: float, dtype: np.dtype) -> None:
     x = sample((2, 3), dtype, 1, 3)
     if exponent < 0 and isinstance(exponent, int) and dtype != F32:
-        with pytest.raises(DtypeError, match="negative|cannot be raised"):
+        with pytest.raises(DtypeError, match="cannot be raised to"):
             lnp.power(x, exponent)
     else:
         check(lambda x: lnp.power(x, exponent), lambda x: np.power(x, exponent), x)
@@ -230,7 +233,8 @@ def test_a_python_integer_out_of_range(scalar: int, dtype: np.dtype) -> None:
 def test_nested_lists_and_values_inside_them() -> None:
     row = lnp.array([1.0, 2.0])
     np.testing.assert_array_equal(np.asarray(lnp.add([row, [3, 4]], 1)), [[2, 3], [4, 5]])
-    check(lambda x, y: lnp.add([x, [y, 2]], x), lambda x, y: np.add([x, np.array([y, 2], F32)], x), sample((2,)), sample(()))
+    arrays = sample((2,)), sample(())
+    check(lambda x, y: lnp.add([x, [y, 2]], x), lambda x, y: np.add([x, np.array([y, 2], F32)], x), *arrays)
 
 
 def test_shapes_that_do_not_broadcast() -> None:

@@ -143,6 +143,18 @@ EXPECTED: dict[str, tuple[Callable[..., Any], list[tuple[tuple[int, ...], np.dty
         }
         """,
     ),
+    "a scalar condition": (
+        lambda x: lnp.where(True, x, 0),
+        [((3,), F32)],
+        """
+        graph (x0: f32[3]) {
+          %0 = constant() value=true : bool[3]
+          %1 = constant() value=0.0 : f32[3]
+          %2 = where(%0, x0, %1) : f32[3]
+          return %2
+        }
+        """,
+    ),
     "a cast comes before a broadcast": (
         lambda x, i: x + i,
         [((2, 3), F32), ((3,), I32)],

@@ -130,7 +130,7 @@ def test_operators_give_way_to_what_is_no_array() -> None:
 
 
 def test_out_must_be_none() -> None:
-    with pytest.raises(TypeError, match="sum: .* out must be None"):
+    with pytest.raises(TypeError, match=r"sum: .* out must be None"):
         np.sum(lnp.ones(2), out=np.zeros(()))
 
 

@@ -130,7 +130,7 @@ def test_an_axis_named_twice() -> None:
 
 
 def test_a_dtype_that_does_not_exist() -> None:
-    with pytest.raises(DtypeError, match="float16.*use float32"):
+    with pytest.raises(DtypeError, match=r"float16.*use float32"):
         lnp.sum(sample((2,)), dtype=np.float16)
 
 

@@ -90,7 +90,7 @@ def test_refused_conversions() -> None:
     with pytest.raises(TypeError):
         hash(array)
     with pytest.raises(ValueError, match="copy"):
-        np.array(array, copy=False)
+        array.__array__(copy=False)
 
 
 def test_numpy_operators_leave_the_work_to_values() -> None:

@@ -4,12 +4,14 @@ A value is asked for at coordinates (`Body.value`); what it is computed from is 
 that `reads` gives, down to loads from memory and the registers in which reductions stand ready. Each value
 is written once, in the outermost loop in which its coordinates are known.
 
-Coordinates may contain the variable "lane", which stands for 0, 1, 2 and 3 at once: the value is then a vector of
-four, and four neighbours in memory are one load.
+Coordinates are in the kernel's own loop variables, in which fusion found each value's place; `Body.at` says what
+those variables are in the shader. They may be made of the variable "lane", which stands for 0, 1, 2 and 3 at
+once: the value is then a vector of four, and four neighbours in memory are one load.
 """
+
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -44,13 +46,19 @@ class Value:
     width: int
 
 
+# A node at coordinates, and what the loop variables in those stand for.
+Instance = tuple[Node, Coordinates, tuple[Index, ...]]
+
+
 @dataclass
 class Scope:
-    """A block of statements, the loop variables it brings, and what has a name in it."""
+    """A block of statements, the shader's variables it brings, and what has a name in it."""
 
     variables: frozenset[str]
     lines: list[str] = field(default_factory=list)
-    values: dict[tuple[Node, Coordinates], Value] = field(default_factory=dict)
+    values: dict[Instance, Value] = field(default_factory=dict)
+    lookups: dict[tuple[Node, Coordinates], str] = field(default_factory=dict)
+    loads: dict[tuple[Node, Index], Value] = field(default_factory=dict)
     atoms: dict[str, str] = field(default_factory=dict)
 
 
@@ -61,9 +69,10 @@ class Body:
         self.addresses = addresses
         self.parameters = parameters
         self.scopes = [Scope(frozenset())]
+        self._meaning: Mapping[str, Index] = {}
         self._names = 0
 
-    # -- statements -------------------------------------------------------------------------------------------------
+    # -- statements ---------------------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
         """A statement in the innermost block."""
@@ -95,6 +104,17 @@ class Body:
         name = self.name()
         scope.lines.append(f"{kind} {name} = {text};")
         return name
+
+    @contextmanager
+    def at(self, meaning: Mapping[str, Index]) -> Iterator[None]:
+        """Inside, the kernel's loop variables stand for these indices in the shader's variables."""
+        before, self._meaning = self._meaning, meaning
+        yield
+        self._meaning = before
+
+    def real(self, index: Index) -> Index:
+        """An index in the shader's variables."""
+        return substitute(index, self._meaning)
 
     # -- indices ------------------------------------------------------------------------------------------------------
 
@@ -132,10 +152,10 @@ class Body:
         raise TypeError(f"unknown atom {atom!r}")
 
     def _lookup(self, array: Node, at: Coordinates) -> str:
-        found = self._find(array, at)
-        if found is None:
-            raise KeyError(f"the index {array!r} was not computed before its use")
-        return found.text
+        for scope in self.scopes:
+            if (array, at) in scope.lookups:
+                return scope.lookups[array, at]
+        raise KeyError(f"the index {array!r} was not computed before its use")
 
     def _components(self, index: Index) -> list[str]:
         """An index with lanes, as four ints."""
@@ -155,11 +175,18 @@ class Body:
 
     def define(self, node: Node, at: Coordinates, value: Value) -> None:
         """Says that the node's element at these coordinates stands in a register of the current block."""
-        self.scopes[-1].values[node, at] = value
+        self.scopes[-1].values[self._instance(node, at)] = value
+        if node.dtype.name == "i32":
+            self._offer_as_index(self.scopes[-1], node, tuple(self.real(index) for index in at), value)
+
+    def _instance(self, node: Node, at: Coordinates) -> Instance:
+        names = sorted(frozenset().union(*(index.variables for index in at)))
+        return node, at, tuple(self._meaning[name] for name in names if name in self._meaning)
 
     def _find(self, node: Node, at: Coordinates) -> Value | None:
+        instance = self._instance(node, at)
         for scope in self.scopes:
-            found = scope.values.get((node, at))
+            found = scope.values.get(instance)
             if found is not None:
                 return found
         return None
@@ -183,14 +210,23 @@ class Body:
         return found
 
     def _write(self, node: Node, at: Coordinates, value: Value) -> None:
-        scope = self._scope_for(frozenset().union(*(index.variables for index in at)))
+        real = tuple(self.real(index) for index in at)
+        variables: frozenset[str] = frozenset().union(*(index.variables for index in real))
+        scope = self._scope_for(variables)
         if not value.text.isidentifier() and node.op != "constant":
             value = Value(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
-        scope.values[node, at] = value
-        if node.dtype.name == "i32" and value.width == VECTOR:  # so that each lane can be an index
-            for number, component in enumerate(COMPONENTS):
-                lane = tuple(substitute(index, {_LANE: constant(number)}) for index in at)
-                scope.values.setdefault((node, lane), Value(f"{value.text}.{component}", 1))
+        scope.values[self._instance(node, at)] = value
+        if node.dtype.name == "i32":
+            self._offer_as_index(scope, node, real, value)
+
+    def _offer_as_index(self, scope: Scope, node: Node, at: Coordinates, value: Value) -> None:
+        """Notes where a gather's coordinates find an index, for each lane by itself."""
+        if not any(_LANE in index.variables for index in at):
+            scope.lookups[node, at] = value.text
+            return
+        for number, component in enumerate(COMPONENTS):
+            place = tuple(substitute(index, {_LANE: constant(number)}) for index in at)
+            scope.lookups[node, place] = f"{value.text}.{component}" if value.width == VECTOR else value.text
 
     def _expression(self, node: Node, at: Coordinates) -> Value:
         reads = READS[node.op](node, at)
@@ -199,7 +235,7 @@ class Body:
             case "constant":
                 return Value(literal(node.attrs["value"], node.dtype), 1)
             case "iota":
-                counted = self.index_value(at[node.attrs["axis"]])
+                counted = self.index_value(self.real(at[node.attrs["axis"]]))
                 return Value(f"{type_name(node.dtype, counted.width)}({counted.text})", counted.width)
             case "pad":
                 return self._pad(node, at, operands[0])
@@ -208,9 +244,7 @@ class Body:
             case "reshape" | "transpose" | "broadcast" | "slice" | "flip" | "gather":
                 return operands[-1]
         width = max((operand.width for operand in operands), default=1)
-        arguments = [
-            widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)
-        ]
+        arguments = [widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)]
         return Value(EXPRESSIONS[node.op](Call(node, arguments, width)), width)
 
     def _found(self, node: Node, at: Coordinates) -> Value:
@@ -229,14 +263,17 @@ class Body:
         starts = concatenate_starts(node)
         for operand, end in reversed(list(zip(operands[:-1], starts[1:], strict=True))):
             condition = Within(along, -(1 << 31), end - 1)
-            result = operand if condition.always else self._select([self._within(condition)], operand, result, node.dtype)
+            result = (
+                operand if condition.always else self._select([self._within(condition)], operand, result, node.dtype)
+            )
         return result
 
     def _within(self, condition: Within) -> Value:
         """A condition on an index, as a bool or four."""
-        if _LANE not in condition.index.variables:
-            return Value(self._within_text(condition, self.index(condition.index)), 1)
-        texts = [self._within_text(condition, text) for text in self._components(condition.index)]
+        index = self.real(condition.index)
+        if _LANE not in index.variables:
+            return Value(self._within_text(condition, self.index(index)), 1)
+        texts = [self._within_text(condition, text) for text in self._components(index)]
         return Value(f"bvec4({', '.join(texts)})", VECTOR)
 
     def _within_text(self, condition: Within, index: str) -> str:
@@ -262,7 +299,17 @@ class Body:
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def _load(self, node: Node, at: Coordinates) -> Value:
-        position = flatten(at, node.shape)
+        position = self.real(flatten(at, node.shape))
+        for known in self.scopes:
+            if (node, position) in known.loads:
+                return known.loads[node, position]
+        scope = self._scope_for(position.variables)
+        value = self._load_from(node, position)
+        name = self.declare(scope, type_name(node.dtype, value.width), value.text)
+        scope.loads[node, position] = Value(name, value.width)
+        return scope.loads[node, position]
+
+    def _load_from(self, node: Node, position: Index) -> Value:
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
             return self._as_read(f"{reference(kind)}({address}).data[{self.index(position)}]", 1, node.dtype)
@@ -284,7 +331,7 @@ class Body:
 
     def store(self, node: Node, at: Coordinates, value: Value, address: str) -> None:
         """Writes a value to the node's array in memory."""
-        position = flatten(at, node.shape)
+        position = self.real(flatten(at, node.shape))
         kind = node.dtype.name
         if _LANE not in position.variables:
             self._store_one(kind, address, self.index(position), _as_stored(value.text, 1, node.dtype))

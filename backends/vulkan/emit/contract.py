@@ -3,15 +3,15 @@
 The result is seen as batch × M × N and the sum as K. A tile is `rows` × `columns`; columns are vectors of four. Where
 tiles do not divide the result, the last tile is moved back to lie inside it and writes only what is its own.
 """
+
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.emit.body import LANE, Value, widened
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
-from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body, open_invocations, placed
+from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
@@ -114,7 +114,7 @@ class ContractEmitter:
         text = ShaderText(body.scopes[0].lines, (self.local, 1))
         return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-count // self.local)))
 
-    # -- the sum ----------------------------------------------------------------------------------------------------
+    # -- the sum ------------------------------------------------------------------------------------------------------
 
     def _vectors(self) -> range:
         return range(self.columns // self.width)
@@ -166,38 +166,38 @@ class ContractEmitter:
                 at[axis] = index
         return self.body.value(operand, tuple(at))
 
-    # -- the result -------------------------------------------------------------------------------------------------
+    # -- the result ---------------------------------------------------------------------------------------------------
 
     def _write_tile(self) -> None:
         for row in range(self.rows):
             for vector in self._vectors():
                 m, n = add(self.first_row, row), self._column(vector)
-                values = self._outer(m, n)
-                self.body.define(self.dot, placed(self.kernel.places[self.dot], values), Value(f"s{row}_{vector}", self.width))
-                self._write(row, vector, values)
+                with self.body.at(self._outer(m, n)):
+                    self.body.define(self.dot, self.kernel.places[self.dot], Value(f"s{row}_{vector}", self.width))
+                    self._write(row, vector)
 
     def _outer(self, m: Index, n: Index) -> dict[str, Index]:
         indices = (*self.batch, *unflatten(m, self.sizes.rows), *unflatten(n, self.sizes.columns))
         pairs = zip(self.kernel.domain.outer_variables, indices, strict=True)
         return {variable.key: index for variable, index in pairs if not variable.is_constant}
 
-    def _write(self, row: int, vector: int, values: Mapping[str, Index]) -> None:
-        places = {output: placed(self.kernel.places[output], values) for output in self.kernel.graph.outputs}
-        results = {output: self.body.value(output, at) for output, at in places.items()}
-        own = self._own(row, vector)
-        for lane, condition in own:
-            head = f"if ({condition})" if condition else ""
-            for output, at in places.items():
-                self._store(output, at, results[output], lane, head)
+    def _write(self, row: int, vector: int) -> None:
+        results = {output: self.body.value(output, self.kernel.places[output]) for output in self.kernel.graph.outputs}
+        for lane, condition in self._own(row, vector):
+            for output, result in results.items():
+                if condition:
+                    with self.body.block(f"if ({condition})"):
+                        self._store(output, result, lane)
+                else:
+                    self._store(output, result, lane)
 
-    def _store(self, output: Node, at: Coordinates, value: Value, lane: int | None, head: str) -> None:
+    def _store(self, output: Node, value: Value, lane: int | None) -> None:
+        """Writes a vector, or one lane of it."""
+        at = tuple(self.body.real(index) for index in self.kernel.places[output])
         if lane is not None:
             at = tuple(substitute(index, {"lane": constant(lane)}) for index in at)
             value = Value(f"{value.text}.{COMPONENTS[lane]}", 1) if value.width == VECTOR else value
-        if not head:
-            self.body.store(output, at, value, self.outputs[output])
-            return
-        with self.body.block(head):
+        with self.body.at({}):
             self.body.store(output, at, value, self.outputs[output])
 
     def _own(self, row: int, vector: int) -> list[tuple[int | None, str]]:
@@ -211,7 +211,9 @@ class ContractEmitter:
             conditions.append(self._beyond(self.first_column, vector * self.width, self.tile_column, self.columns))
             return [(None, " && ".join(conditions))]
         lanes = range(VECTOR)
-        beyond = [self._beyond(self.first_column, vector * VECTOR + lane, self.tile_column, self.columns) for lane in lanes]
+        beyond = [
+            self._beyond(self.first_column, vector * VECTOR + lane, self.tile_column, self.columns) for lane in lanes
+        ]
         return [(lane, " && ".join([*conditions, beyond[lane]])) for lane in lanes]
 
     def _beyond(self, first: Index, offset: int, tile: Index, extent: int) -> str:
@@ -221,4 +223,3 @@ class ContractEmitter:
 def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a contraction with its prologue and epilogue."""
     return ContractEmitter(kernel, profile, lifted).emit()
-

@@ -3,6 +3,7 @@
 An expression works on scalars and, with the same text where GLSL allows it, on vectors of four. Functions named
 lx_… are lavax's own (shaders_glsl); the shader brings in those that are called, for vectors too.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -112,7 +113,9 @@ EXPRESSIONS: dict[str, Expression] = {
     "negate": lambda call: f"(-{call.arguments[0]})",
     "abs": _by_kind(float=_function("abs"), int=_function("abs"), uint=_IDENTITY),
     "sign": _by_kind(
-        float=_function("lx_sign"), int=_function("sign"), uint=lambda call: f"min({call.arguments[0]}, {call.result_type}(1u))"
+        float=_function("lx_sign"),
+        int=_function("sign"),
+        uint=lambda call: f"min({call.arguments[0]}, {call.result_type}(1u))",
     ),
     "floor": _function("floor"),
     "exp": _function("lx_exp"),
@@ -138,8 +141,12 @@ EXPRESSIONS: dict[str, Expression] = {
         float=_function("lx_fmod"), int=_function("lx_int_remainder"), uint=_function("lx_uint_remainder")
     ),
     "power": _by_kind(float=_function("lx_pow"), int=_function("lx_int_power"), uint=_function("lx_uint_power")),
-    "maximum": _by_kind(float=_function("lx_maximum"), int=_function("max"), uint=_function("max"), bool=_truth("||", "|")),
-    "minimum": _by_kind(float=_function("lx_minimum"), int=_function("min"), uint=_function("min"), bool=_truth("&&", "&")),
+    "maximum": _by_kind(
+        float=_function("lx_maximum"), int=_function("max"), uint=_function("max"), bool=_truth("||", "|")
+    ),
+    "minimum": _by_kind(
+        float=_function("lx_minimum"), int=_function("min"), uint=_function("min"), bool=_truth("&&", "&")
+    ),
     "and": _by_kind(int=_infix("&"), uint=_infix("&"), bool=_truth("&&", "&")),
     "or": _by_kind(int=_infix("|"), uint=_infix("|"), bool=_truth("||", "|")),
     "xor": _by_kind(int=_infix("^"), uint=_infix("^"), bool=_truth("^^", "^")),
@@ -166,5 +173,9 @@ def literal(value: float | int | bool, dtype: DType) -> str:
         rounded = np.float32(value)
     if not np.isfinite(rounded) or 0 < abs(rounded) < np.finfo(np.float32).tiny:
         return f"uintBitsToFloat({int(rounded.view(np.uint32))}u)"
-    text = np.format_float_scientific(rounded, unique=True, trim="0") if abs(rounded) >= 1e16 else repr(float(str(rounded)))
+    text = (
+        np.format_float_scientific(rounded, unique=True, trim="0")
+        if abs(rounded) >= 1e16
+        else repr(float(str(rounded)))
+    )
     return text if rounded >= 0 and not np.signbit(rounded) else f"({text})"

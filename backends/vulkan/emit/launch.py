@@ -1,4 +1,5 @@
 """How a kernel's work is spread over invocations and workgroups."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

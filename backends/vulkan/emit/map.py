@@ -1,4 +1,5 @@
 """Map kernels: one invocation an element, or four neighbours."""
+
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.body import LANE

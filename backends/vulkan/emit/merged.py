@@ -3,6 +3,7 @@
 A table in memory says for each part where its vectors begin, how many elements it has, and which slots its arrays
 have. An invocation finds its part by bisection, so the code is the same for two parts and for two hundred.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -83,4 +84,3 @@ def _store_tail(body: Body, output: Node, text: str, address: str) -> None:
         value = f"uint({name}.{component})" if kind == "bool" else f"{name}.{component}"
         target = f"{reference(kind)}({address}).data[{VECTOR} * i + {lane}]"
         body.line(f"if ({VECTOR} * i + {lane} < size) {target} = {value};")
-

@@ -1,4 +1,5 @@
 """Kernels -> shaders and dispatches: the plan that a device runs."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

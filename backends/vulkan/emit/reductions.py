@@ -1,4 +1,5 @@
 """How each reduction starts, takes in an element, and joins two partial results: one entry an operation."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,7 +23,9 @@ class Reduction:
     join: Callable[[str, str, DType, int], str]
 
 
-def _extremum(float_function: str, function: str, bool_symbol: str, bool_vector: str) -> Callable[[str, str, DType, int], str]:
+def _extremum(
+    float_function: str, function: str, bool_symbol: str, bool_vector: str
+) -> Callable[[str, str, DType, int], str]:
     def join(left: str, right: str, dtype: DType, width: int) -> str:
         if dtype.kind == "bool":
             return f"({left} {bool_symbol} {right})" if width == 1 else bool_vector.format(left, right)

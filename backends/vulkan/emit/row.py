@@ -4,13 +4,14 @@ Reductions that depend on each other are done in phases, each one loop over the 
 last loop. Two schedules: *subgroup*, where the lanes of one subgroup share a row whose elements are neighbours in
 memory; and *single*, where each invocation has a row, or four neighbouring rows, of its own.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.body import LANE, Body, Value, widened
+from lavax.backends.vulkan.emit.body import LANE, Value, widened
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.emit.launch import (
     Launch,
@@ -63,17 +64,18 @@ class RowEmitter:
             body.scopes[0].variables |= {"row"}
         row = variable("row" if schedule.shared else "i", rows)
         self.row = at_row(linear([(row, VECTOR), (LANE, 1)]) if schedule.row_width == VECTOR else row, self.kernel)
-        for phase in range(max(self.phases.values(), default=0)):
-            self._reduce([node for node, of in self.phases.items() if of == phase + 1])
-        self._write_rows()
-        self._write_row_values()
+        with body.at(self.row):
+            for phase in range(max(self.phases.values(), default=0)):
+                self._reduce([node for node, of in self.phases.items() if of == phase + 1])
+            self._write_rows()
+            self._write_row_values()
         text = ShaderText(body.scopes[0].lines, (schedule.local, 1), subgroup=schedule.shared)
         shader = Shader(assemble(text), subgroup_size=schedule.local if schedule.shared else None)
         return Launch(shader, tuple(body.parameters.words), grid(-(-invocations // schedule.local)))
 
     @contextmanager
-    def _elements(self) -> Iterator[dict[str, Index]]:
-        """A loop over the row's elements; gives the values of all loop variables inside."""
+    def _elements(self) -> Iterator[None]:
+        """A loop over the row's elements."""
         width = self.schedule.element_width
         steps = self.kernel.domain.length // width
         start, step = ("lane_of_row", self.schedule.local) if self.schedule.shared else ("0", 1)
@@ -81,32 +83,36 @@ class RowEmitter:
         head = f"for (int k = {start}; k < {bound}; k += {step})"
         step_index = variable("k", steps)
         element = linear([(step_index, VECTOR), (LANE, 1)]) if width == VECTOR else step_index
-        with self.body.block(head, frozenset(("k",))):
-            yield self.row | at_element(element, self.kernel)
+        inside = self.row | at_element(element, self.kernel)
+        with self.body.block(head, frozenset(("k",))), self.body.at(inside):
+            yield
 
-    # -- reductions -------------------------------------------------------------------------------------------------
+    # -- reductions ---------------------------------------------------------------------------------------------------
 
     def _reduce(self, reductions: list[Node]) -> None:
         width = max(self.schedule.row_width, self.schedule.element_width)
         registers = {node: self._open_register(node, width) for node in reductions}
-        with self._elements() as values:
+        with self._elements():
             for node in reductions:
-                at = placed(operand_coordinates(node, self.kernel.places[node], self.kernel), values)
+                at = operand_coordinates(node, self.kernel.places[node], self.kernel)
                 value = self.body.value(node.operands[0], at)
                 if node.op in POSITIONS:
-                    self._take_position(node, registers[node], value, values)
+                    self._take_position(node, registers[node], value, at[node.attrs["axis"]])
                 else:
                     taken = widened(value, width, node.dtype)
                     name = registers[node]
                     self.body.line(f"{name} = {REDUCTIONS[node.op].join(name, taken, node.dtype, width)};")
         for node in reductions:
             result = self._close_register(node, registers[node], width)
-            self.body.define(node, placed(self.kernel.places[node], self.row), result)
+            self.body.define(node, self.kernel.places[node], result)
 
     def _open_register(self, node: Node, width: int) -> str:
         name = self.body.name()
         if node.op in POSITIONS:  # the best value, and where it stands
-            best, position = type_name(node.operands[0].dtype, self.schedule.row_width), type_name(node.dtype, self.schedule.row_width)
+            best, position = (
+                type_name(node.operands[0].dtype, self.schedule.row_width),
+                type_name(node.dtype, self.schedule.row_width),
+            )
             self.body.line(f"{best} {name}_best;")
             self.body.line(f"{position} {name} = {position}(-1);")
             return name
@@ -114,13 +120,14 @@ class RowEmitter:
         self.body.line(f"{kind} {name} = {kind}({REDUCTIONS[node.op].identity(node.dtype)});")
         return name
 
-    def _take_position(self, node: Node, name: str, value: Value, values: dict[str, Index]) -> None:
+    def _take_position(self, node: Node, name: str, value: Value, place: Index) -> None:
         """Element by element, in rising order: an element must be strictly better to win."""
-        (axis_variable,) = self.kernel.domain.reduced_variables
-        position = self.body.index_value(values.get(axis_variable.key, axis_variable))
+        position = self.body.index_value(self.body.real(place))
         wide = max(self.schedule.row_width, self.schedule.element_width)
         whole = self.body.name()
-        self.body.line(f"{type_name(node.operands[0].dtype, wide)} {whole} = {widened(value, wide, node.operands[0].dtype)};")
+        self.body.line(
+            f"{type_name(node.operands[0].dtype, wide)} {whole} = {widened(value, wide, node.operands[0].dtype)};"
+        )
         places = self.body.name()
         self.body.line(f"{type_name(node.dtype, wide)} {places} = {widened(position, wide, node.dtype)};")
         for lane in COMPONENTS if wide == VECTOR else [""]:
@@ -169,8 +176,8 @@ class RowEmitter:
         whole = [output for output in self.kernel.graph.outputs if not self.kernel.is_row_level(output)]
         if not whole:
             return
-        with self._elements() as values:
-            self._write(whole, values)
+        with self._elements():
+            self._write(whole)
 
     def _write_row_values(self) -> None:
         single = [output for output in self.kernel.graph.outputs if self.kernel.is_row_level(output)]
@@ -178,13 +185,13 @@ class RowEmitter:
             return
         if self.schedule.shared:
             with self.body.block("if (lane_of_row == 0)"):
-                self._write(single, self.row)
+                self._write(single)
         else:
-            self._write(single, self.row)
+            self._write(single)
 
-    def _write(self, outputs: list[Node], values: dict[str, Index]) -> None:
-        places = {output: placed(self.kernel.places[output], values) for output in outputs}
-        results = {output: self.body.value(output, at) for output, at in places.items()}
+    def _write(self, outputs: list[Node]) -> None:
+        places = self.kernel.places
+        results = {output: self.body.value(output, places[output]) for output in outputs}
         for output, result in results.items():
             self.body.store(output, places[output], result, self.outputs[output])
 
@@ -226,7 +233,9 @@ def _unit_strides(kernel: Kernel) -> tuple[int, int]:
     values = at_row(row, kernel) | at_element(element, kernel)
     roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
     positions = [index for found in accesses(kernel, roots).values() for index in found]
-    return sum(_grows_by_one(index, "k") for index in positions), sum(_grows_by_one(index, "row") for index in positions)
+    return sum(_grows_by_one(index, "k") for index in positions), sum(
+        _grows_by_one(index, "row") for index in positions
+    )
 
 
 def _grows_by_one(index: Index, name: str) -> bool:

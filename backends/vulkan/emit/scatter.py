@@ -4,6 +4,7 @@ A line runs along the indexed axes; the other axes, and indexed axes whose index
 the updates (as in taking along an axis), tell the lines apart. So no two invocations touch one element, no atomics
 are needed, and sums are added in the same order on every run.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -33,63 +34,90 @@ class Lines:
 
 
 def lines_of(scatter: Node) -> Lines:
+    """The lines of a scatter_add."""
     array, _, *indices = scatter.operands
     shape = indices[0].shape
-    names = tuple(variable(f"s{axis}", extent) for axis, extent in enumerate(shape))
+    names = tuple(variable(f"s{place}", extent) for place, extent in enumerate(shape))
     aligned: dict[int, int] = {}
     for index, axis in zip(indices, scatter.attrs["axes"], strict=True):
         counts = counted(index, names)
         for place, name in enumerate(names):
-            if counts == name and not name.is_constant and place not in aligned.values() and shape[place] <= array.shape[axis]:
+            fits = not name.is_constant and place not in aligned.values() and shape[place] <= array.shape[axis]
+            if fits and counts == name:
                 aligned[axis] = place
     along = tuple(axis for axis in scatter.attrs["axes"] if axis not in aligned)
     serial = tuple(place for place in range(len(shape)) if place not in aligned.values())
     return Lines(aligned, along, serial)
 
 
-def emit_scatter(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a scatter_add: first the line's own values, then update after update."""
-    (scatter,) = kernel.graph.outputs
-    array, updates, *indices = scatter.operands
-    lines, axes = lines_of(scatter), scatter.attrs["axes"]
-    across = tuple(axis for axis in range(len(array.shape)) if axis not in lines.along)
-    body, outputs = open_body(kernel, lifted)
-    count, local = prod(array.shape[axis] for axis in across), local_invocations(profile)
-    open_invocations(body, count, local, "i")
-    fixed = dict(zip(across, unflatten(variable("i", count), tuple(array.shape[axis] for axis in across)), strict=True))
+class ScatterEmitter:
+    """The state of writing one scatter kernel."""
 
-    length = prod(array.shape[axis] for axis in lines.along)
-    with body.block(f"for (int k = 0; k < {body.parameters.integer(length)}; ++k)", frozenset(("k",))):
-        along = unflatten(variable("k", length), tuple(array.shape[axis] for axis in lines.along))
-        at = _placed(len(array.shape), fixed | dict(zip(lines.along, along, strict=True)))
-        body.store(scatter, at, body.value(array, at), outputs[scatter])
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
+        (self.scatter,) = kernel.graph.outputs
+        self.array, self.updates, *self.indices = self.scatter.operands
+        self.lines = lines_of(self.scatter)
+        self.body, outputs = open_body(kernel, lifted)
+        self.target = outputs[self.scatter]
+        self.local = local_invocations(profile)
+        self.integer = self.body.parameters.integer
 
-    shape = indices[0].shape
-    steps = prod(shape[place] for place in lines.serial)
-    inside = [f"{body.index(fixed[axis])} < {body.parameters.integer(shape[place])}" for axis, place in lines.aligned.items()]
-    head = f"for (int s = 0; s < {body.parameters.integer(steps)}{''.join(f' && {test}' for test in inside)}; ++s)"
-    with body.block(head, frozenset(("s",))):
-        serial = unflatten(variable("s", steps), tuple(shape[place] for place in lines.serial))
-        places = dict(zip(lines.serial, serial, strict=True)) | {
-            place: clamp(fixed[axis], 0, shape[place] - 1) for axis, place in lines.aligned.items()
-        }
-        source = _placed(len(shape), places)
-        window = tuple(fixed[axis] for axis in range(len(array.shape)) if axis not in axes)
-        targets = {}
-        for index, axis in zip(indices, axes, strict=True):
-            targets[axis] = body.index(fixed[axis]) if axis in lines.aligned else body.value(index, source).text
-        update = body.value(updates, (*source, *window)).text
-        strides = strides_of(array.shape)
-        position = " + ".join(
-            f"({targets[axis] if axis in targets else body.index(fixed[axis])}) * {body.parameters.integer(strides[axis])}"
-            for axis in range(len(array.shape))
-        )
-        tests = [f"{targets[axis]} >= 0 && {targets[axis]} < {body.parameters.integer(array.shape[axis])}" for axis in lines.along]
-        target = f"{reference(scatter.dtype.name)}({outputs[scatter]}).data[{position}]"
-        body.line(f"if ({' && '.join(tests) or 'true'}) {target} += {update};")
-    text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-count // local)))
+    def emit(self) -> Launch:
+        shape = self.array.shape
+        across = tuple(axis for axis in range(len(shape)) if axis not in self.lines.along)
+        extents = tuple(shape[axis] for axis in across)
+        count = prod(extents)
+        open_invocations(self.body, count, self.local, "i")
+        self.fixed = dict(zip(across, unflatten(variable("i", count), extents), strict=True))
+        self._write_line()
+        self._add_updates()
+        text = ShaderText(self.body.scopes[0].lines, (self.local, 1))
+        return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(-(-count // self.local)))
+
+    def _write_line(self) -> None:
+        """The line's own values."""
+        extents = tuple(self.array.shape[axis] for axis in self.lines.along)
+        length = prod(extents)
+        with self.body.block(f"for (int k = 0; k < {self.integer(length)}; ++k)", frozenset(("k",))):
+            along = dict(zip(self.lines.along, unflatten(variable("k", length), extents), strict=True))
+            at = _placed(len(self.array.shape), self.fixed | along)
+            self.body.store(self.scatter, at, self.body.value(self.array, at), self.target)
+
+    def _add_updates(self) -> None:
+        body, shape = self.body, self.indices[0].shape
+        extents = tuple(shape[place] for place in self.lines.serial)
+        steps = prod(extents)
+        tests = [f"s < {self.integer(steps)}"]
+        for axis, place in self.lines.aligned.items():
+            tests.append(f"{body.index(self.fixed[axis])} < {self.integer(shape[place])}")
+        with body.block(f"for (int s = 0; {' && '.join(tests)}; ++s)", frozenset(("s",))):
+            places = dict(zip(self.lines.serial, unflatten(variable("s", steps), extents), strict=True))
+            for axis, place in self.lines.aligned.items():
+                places[place] = clamp(self.fixed[axis], 0, shape[place] - 1)
+            self._add_update(_placed(len(shape), places))
+
+    def _add_update(self, source: Coordinates) -> None:
+        body, axes, shape = self.body, self.scatter.attrs["axes"], self.array.shape
+        window = tuple(index for axis, index in sorted(self.fixed.items()) if axis not in axes)
+        position = {axis: body.index(index) for axis, index in self.fixed.items()}
+        for index, axis in zip(self.indices, axes, strict=True):
+            if axis in self.lines.along:
+                position[axis] = body.value(index, source).text
+        update = body.value(self.updates, (*source, *window)).text
+        strides = strides_of(shape)
+        parts = [f"({position[axis]}) * {self.integer(strides[axis])}" for axis in range(len(shape))]
+        body.line(f"int target = {' + '.join(parts) or '0'};")
+        inside = [
+            f"{position[axis]} >= 0 && {position[axis]} < {self.integer(shape[axis])}" for axis in self.lines.along
+        ]
+        element = f"{reference(self.scatter.dtype.name)}({self.target}).data[target]"
+        body.line(f"if ({' && '.join(inside) or 'true'}) {element} += {update};")
 
 
 def _placed(rank: int, values: dict[int, Index]) -> Coordinates:
     return tuple(values.get(axis, ZERO) for axis in range(rank))
+
+
+def emit_scatter(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of a scatter_add."""
+    return ScatterEmitter(kernel, profile, lifted).emit()

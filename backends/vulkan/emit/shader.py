@@ -1,4 +1,5 @@
 """What every shader has around its body: header, arguments, the functions it calls, and its main."""
+
 from __future__ import annotations
 
 import re
@@ -14,7 +15,9 @@ _HEADER = """#version 460
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 """
 _SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
-_ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uint64_t address[]; };
+_ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table {
+    uint64_t address[];
+};
 layout(push_constant, scalar) uniform Arguments { Table table; uint words[30]; };
 """
 # name, element, alignment: one element at a time, four aligned, four wherever they lie

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cffi import FFI
 from setuptools._distutils.ccompiler import new_compiler
-from setuptools._distutils.errors import CompileError, LinkError
+from setuptools._distutils.errors import CCompilerError, DistutilsError
 from setuptools._distutils.sysconfig import customize_compiler
 
 DECLARATIONS = """
@@ -47,7 +47,7 @@ def libraries_found() -> list[str]:
         source.write_text("int main(void) { return 0; }\n")
         try:
             objects = compiler.compile([str(source)], output_dir=folder)
-        except CompileError:
+        except (CCompilerError, DistutilsError):
             return []
         return [name for name in LIBRARIES if _links(compiler, objects, name, folder)]
 
@@ -55,7 +55,7 @@ def libraries_found() -> list[str]:
 def _links(compiler: object, objects: list[str], library: str, folder: str) -> bool:
     try:
         compiler.link_executable(objects, "probe", output_dir=folder, libraries=[library])  # type: ignore[attr-defined]
-    except LinkError:
+    except (CCompilerError, DistutilsError):
         return False
     return True
 

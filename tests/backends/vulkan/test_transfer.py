@@ -8,7 +8,8 @@ from lavax.backends.vulkan import transfer
 from lavax.backends.vulkan.device import Device
 from lavax.backends.vulkan.plan import Plan, Result
 from lavax.backends.vulkan.program import Program
-from tests.backends.vulkan.shaders import ADD_ONE, dispatch
+from lavax.backends.vulkan.queue import Queue
+from tests.backends.vulkan.shaders import ADD_ONE, SLOW, dispatch
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 5000, 300_000])
@@ -60,6 +61,22 @@ def test_staged_uploads_go_out_with_the_next_program(staged_device: Device) -> N
     for step, result in enumerate(results):
         back = staged_device.transfer.download(result, 256).view(np.float32)
         np.testing.assert_array_equal(back, step + 1)
+
+
+def test_a_queue_for_downloads_waits_for_the_submission_that_made_the_buffer(staged_device: Device) -> None:
+    copy_queue = Queue(staged_device.handle, staged_device.queue.family)  # the same VkQueue, a timeline of its own
+    copying = transfer.Transfer(
+        staged_device.handle, staged_device.queue, copy_queue, staged_device.arrays, staged_device.staging
+    )
+    rounds = 100_000
+    plan = Plan((256,), (Result(256, None),), (), (), 0, (dispatch(SLOW, (0, 1), 64, words=(rounds,)),))
+    program = Program(staged_device, plan)
+    for step in range(5):
+        (result,) = program(staged_device.transfer.upload(np.full(64, step, np.float32)))
+        np.testing.assert_array_equal(copying.download(result, 256).view(np.float32), 2.0)
+    assert copy_queue.submitted == copy_queue.completed == 5
+    copying.close()
+    copy_queue.close()
 
 
 def test_an_upload_that_is_dropped_at_once_does_no_harm(device: Device) -> None:

@@ -1,0 +1,392 @@
+"""The interpreter against definitions that go element by element, in plain Python."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lavax.errors import ShapeError
+from lavax.ir import OPERATIONS, DType, TensorType, interpret, parse
+from tests.operation_cases import Case, cases_of
+
+Place = tuple[int, ...]
+# element(arrays, attributes, type, place): the element of the result at `place`.
+Definition = Callable[[Sequence[np.ndarray], Mapping[str, Any], TensorType, Place], Any]
+
+
+def places(shape: Sequence[int]) -> Iterator[Place]:
+    return product(*map(range, shape))
+
+
+# Single elements: Python floats are float64, Python integers are wrapped to their dtype afterwards.
+
+
+def or_nan(function: Callable[..., float]) -> Callable[..., float]:
+    """`function`, with NaN where Python's math raises for want of a value."""
+
+    def value(*x: float) -> float:
+        try:
+            return function(*x)
+        except ValueError:
+            return math.nan
+
+    return value
+
+
+def or_infinite(function: Callable[[float], float]) -> Callable[[float], float]:
+    def value(x: float) -> float:
+        try:
+            return function(x)
+        except OverflowError:
+            return math.inf
+
+    return value
+
+
+def sign(x: Any) -> Any:
+    return x if math.isnan(x) else (x > 0) - (x < 0)
+
+
+def log(x: float) -> float:
+    return -math.inf if x == 0 else or_nan(math.log)(x)
+
+
+def log1p(x: float) -> float:
+    return -math.inf if x == -1 else or_nan(math.log1p)(x)
+
+
+def floor(x: float) -> float:
+    return float(math.floor(x)) if math.isfinite(x) else x
+
+
+def rsqrt(x: float) -> float:
+    return math.copysign(math.inf, x) if x == 0 else 1 / or_nan(math.sqrt)(x)
+
+
+def logistic(x: float) -> float:
+    return math.nan if math.isnan(x) else 0.5 * (1 + math.tanh(x / 2)) if x > -30 else math.exp(x) if x > -700 else 0.0
+
+
+def divide(x: Any, y: Any) -> Any:
+    if isinstance(x, float):
+        if y == 0:
+            return math.nan if x == 0 or math.isnan(x) else math.copysign(math.inf, x) * math.copysign(1, y)
+        return x / y
+    if y == 0:
+        return -1
+    return abs(x) // abs(y) * sign(x) * sign(y)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    if isinstance(x, float):
+        return or_nan(math.fmod)(x, y)
+    return x if y == 0 else abs(x) % abs(y) * sign(x)
+
+
+def power(x: Any, y: Any) -> Any:
+    """C's pow, which Python's is but for the errors; for whole numbers by what the quotient truncates to."""
+    if isinstance(x, float):
+        try:
+            return math.pow(x, y)
+        except OverflowError:
+            return -math.inf if x < 0 and y % 2 == 1 else math.inf
+        except ValueError:
+            if x != 0:
+                return math.nan
+            return -math.inf if math.copysign(1, x) < 0 and y % 2 == 1 else math.inf
+    if y >= 0:
+        return pow(x, y, 2**32)
+    return {1: 1, -1: 1 if y % 2 == 0 else -1}.get(x, 0)
+
+
+def extremum(better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+    """The better one; NaN where there is one."""
+
+    def choose(*values: Any) -> Any:
+        best = values[0]
+        for value in values[1:]:
+            if not math.isnan(best) and (math.isnan(value) or better(value, best)):
+                best = value
+        return best
+
+    return choose
+
+
+def greatest(*values: Any) -> Any:
+    return extremum(lambda a, b: a > b)(*values)
+
+
+def least(*values: Any) -> Any:
+    return extremum(lambda a, b: a < b)(*values)
+
+
+ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "negate": lambda x: -x,
+    "abs": abs,
+    "sign": sign,
+    "floor": floor,
+    "exp": or_infinite(math.exp),
+    "log": log,
+    "expm1": or_infinite(math.expm1),
+    "log1p": log1p,
+    "sqrt": or_nan(math.sqrt),
+    "rsqrt": rsqrt,
+    "sin": or_nan(math.sin),
+    "cos": or_nan(math.cos),
+    "tanh": math.tanh,
+    "logistic": logistic,
+    "not": lambda x: not x if isinstance(x, bool) else ~x,
+    "stop_gradient": lambda x: x,
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": divide,
+    "remainder": remainder,
+    "power": power,
+    "maximum": greatest,
+    "minimum": least,
+    "and": lambda x, y: x & y,
+    "or": lambda x, y: x | y,
+    "xor": lambda x, y: x ^ y,
+    "equal": lambda x, y: x == y,
+    "not_equal": lambda x, y: x != y,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "where": lambda c, x, y: x if c else y,
+}
+
+
+def elementwise(function: Callable[..., Any]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        return function(*(array[place].item() for array in arrays))
+
+    return element
+
+
+def cast(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    x = arrays[0][place].item()
+    if type.dtype.kind == "bool":
+        return x != 0
+    if type.dtype.is_float:
+        return float(x)
+    if not isinstance(x, float):
+        return int(x)
+    low, high = (-(2**31), 2**31 - 1) if type.dtype.kind == "int" else (0, 2**32 - 1)
+    return 0 if math.isnan(x) else low if x < low else high if x > high else int(x)
+
+
+# Reductions and positions
+
+
+def folded(function: Callable[..., Any]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        (x,) = arrays
+        given = iter(place)
+        ranges = [range(n) if axis in attrs["axes"] else [next(given)] for axis, n in enumerate(x.shape)]
+        return function(*(x[at].item() for at in product(*ranges)))
+
+    return element
+
+
+def position(better: Callable[[Any, Any], bool]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        axis = attrs["axis"]
+        row = [arrays[0][(*place[:axis], k, *place[axis:])].item() for k in range(arrays[0].shape[axis])]
+        best = extremum(better)(*row)
+        return next(k for k, value in enumerate(row) if value == best or (math.isnan(best) and math.isnan(value)))
+
+    return element
+
+
+# Movement: where the element of the result comes from
+
+
+def reshape(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    flat = 0
+    for at, extent in zip(place, type.shape, strict=True):
+        flat = flat * extent + at
+    source: list[int] = []
+    for extent in reversed(arrays[0].shape):
+        flat, at = divmod(flat, extent)
+        source.insert(0, at)
+    return arrays[0][tuple(source)]
+
+
+def transpose(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    return arrays[0][tuple(place[attrs["axes"].index(axis)] for axis in range(arrays[0].ndim))]
+
+
+def broadcast(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    return arrays[0][tuple(0 if n == 1 else place[a] for a, n in zip(attrs["axes"], arrays[0].shape, strict=True))]
+
+
+def slice_(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    return arrays[0][tuple(a + k * s for a, k, s in zip(attrs["start"], place, attrs["stride"], strict=True))]
+
+
+def pad(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    source = []
+    for at, low, between, extent in zip(place, attrs["low"], attrs["interior"], arrays[0].shape, strict=True):
+        number, beside = divmod(at - low, between + 1)
+        if beside or not 0 <= number < extent:
+            return attrs["value"]
+        source.append(number)
+    return arrays[0][tuple(source)]
+
+
+def concatenate(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    axis, at = attrs["axis"], place[attrs["axis"]]
+    for array in arrays:
+        if at < array.shape[axis]:
+            return array[(*place[:axis], at, *place[axis + 1 :])]
+        at -= array.shape[axis]
+    raise AssertionError("the place is outside all parts")
+
+
+def flip(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    turned = [extent - 1 - at for at, extent in zip(place, type.shape, strict=True)]
+    return arrays[0][tuple(turned[axis] if axis in attrs["axes"] else at for axis, at in enumerate(place))]
+
+
+# Indexing and contraction
+
+
+def inserted(window: Sequence[int], axes: Sequence[int], at: Sequence[int]) -> Place:
+    """`at` on `axes`, `window` on the others."""
+    rest, known = iter(window), dict(zip(axes, at, strict=True))
+    return tuple(known[axis] if axis in known else next(rest) for axis in range(len(window) + len(axes)))
+
+
+def gather(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    x, *indices = arrays
+    rank = indices[0].ndim
+    read = [i[place[:rank]].item() for i in indices]
+    nearest = [min(max(i, 0), x.shape[axis] - 1) for i, axis in zip(read, attrs["axes"], strict=True)]
+    return x[inserted(place[rank:], attrs["axes"], nearest)]
+
+
+def scatter_add(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    x, updates, *indices = arrays
+    window = tuple(at for axis, at in enumerate(place) if axis not in attrs["axes"])
+    wanted = [place[axis] for axis in attrs["axes"]]
+    hits = [at for at in places(indices[0].shape) if [i[at].item() for i in indices] == wanted]
+    return sum((updates[at + window].item() for at in hits), x[place].item())
+
+
+def dot(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    (left_batch, right_batch), (left_sum, right_sum) = attrs["batch"], attrs["contract"]
+    left, right = arrays
+    batch, free = place[: len(left_batch)], place[len(left_batch) :]
+    count = left.ndim - len(left_batch) - len(left_sum)
+    total = 0
+    for inner in places([left.shape[axis] for axis in left_sum]):
+        x = left[inserted(free[:count], (*left_batch, *left_sum), (*batch, *inner))].item()
+        y = right[inserted(free[count:], (*right_batch, *right_sum), (*batch, *inner))].item()
+        total += x * y
+    return total
+
+
+DEFINITIONS: dict[str, Definition] = {
+    **{op: elementwise(function) for op, function in ELEMENTWISE.items()},
+    "cast": cast,
+    "sum": folded(lambda *x: sum(x)),
+    "prod": folded(lambda *x: math.prod(x)),
+    "max": folded(greatest),
+    "min": folded(least),
+    "argmax": position(lambda a, b: a > b),
+    "argmin": position(lambda a, b: a < b),
+    "reshape": reshape,
+    "transpose": transpose,
+    "broadcast": broadcast,
+    "slice": slice_,
+    "pad": pad,
+    "concatenate": concatenate,
+    "flip": flip,
+    "gather": gather,
+    "scatter_add": scatter_add,
+    "dot": dot,
+    "constant": lambda arrays, attrs, type, place: attrs["value"],
+    "iota": lambda arrays, attrs, type, place: place[attrs["axis"]],
+}
+
+
+def wrapped(value: Any, dtype: DType) -> Any:
+    if not dtype.is_integer:
+        return value
+    value = int(value) % 2**32
+    return value - 2**32 if dtype.kind == "int" and value >= 2**31 else value
+
+
+def defined(case: Case) -> np.ndarray:
+    """The case's result by the definition."""
+    type = case.node.type
+    arrays = [a.astype(np.float64) if a.dtype == np.float32 else a for a in case.arrays]
+    result = np.zeros(type.shape, np.float64 if type.dtype.is_float else type.dtype.numpy)
+    for place in places(type.shape):
+        result[place] = wrapped(DEFINITIONS[case.op](arrays, case.node.attrs, type, place), type.dtype)
+    return result
+
+
+def test_every_operation_has_a_definition() -> None:
+    assert set(DEFINITIONS) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("op", sorted(OPERATIONS))
+def test_float64(op: str) -> None:
+    """Functions of libraries differ by a unit or two in the last place; sums by the order of their terms."""
+    for case in cases_of(op):
+        if case.node.type.size > 1000:
+            continue
+        (found,) = interpret(case.graph, *case.arrays)
+        expected = defined(case)
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype), str(case)
+        np.testing.assert_allclose(found, expected, rtol=4e-15, atol=4e-15, err_msg=str(case))
+
+
+@pytest.mark.parametrize("op", sorted(OPERATIONS))
+def test_float32(op: str) -> None:
+    """The same in float32, where values stay in range: a few of its units, in sums for as many as there are terms."""
+    for case in cases_of(op):
+        (found,) = interpret(case.graph, *case.arrays, dtype=np.float32)
+        assert found.dtype == case.node.dtype.numpy
+        if not case.special and case.op != "remainder":
+            (expected,) = interpret(case.graph, *case.arrays)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 if op in ("dot", "sum") else 0)
+
+
+def test_signed_zeros_and_division() -> None:
+    graph = parse("graph (x: f32[2], y: f32[2]) {\n  %0 = divide(x, y) : f32[2]\n  return %0\n}")
+    np.testing.assert_array_equal(interpret(graph, [1.0, 1.0], [0.0, -0.0])[0], [np.inf, -np.inf])
+
+
+def test_a_value_may_be_returned_more_than_once_and_an_input_too() -> None:
+    graph = parse("graph (x: f32[2]) {\n  %0 = sin(x) : f32[2]\n  return %0, x, %0\n}")
+    results = interpret(graph, [0.5, 1.0])
+    np.testing.assert_array_equal(results, [np.sin([0.5, 1.0]), [0.5, 1.0], np.sin([0.5, 1.0])])
+
+
+def test_inputs_take_their_dtype() -> None:
+    graph = parse("graph (i: i32[2], b: bool[2], x: f32[]) {\n  return i, b, x\n}")
+    results = interpret(graph, [1.0, 2.0], [0, 2], 1)
+    assert [result.dtype for result in results] == [np.int32, np.bool_, np.float64]
+
+
+def test_wrong_arguments() -> None:
+    graph = parse("graph (x: f32[2], y: f32[]) {\n  return x\n}")
+    with pytest.raises(ShapeError, match="the graph has 2 inputs, got 1 arrays"):
+        interpret(graph, [1.0, 2.0])
+    with pytest.raises(ShapeError, match=r"input x is f32\[2\], got an array of shape \(3,\)"):
+        interpret(graph, [1.0, 2.0, 3.0], 1.0)
+
+
+def test_a_deep_graph() -> None:
+    lines = ["graph (x: f32[]) {", "  %0 = sin(x) : f32[]"]
+    lines += [f"  %{number} = sin(%{number - 1}) : f32[]" for number in range(1, 3000)]
+    graph = parse("\n".join([*lines, "  return %2999", "}"]))
+    assert 0 < interpret(graph, 1.0)[0] < 0.1

@@ -1,0 +1,131 @@
+"""The type rules: what they infer is in the cases of every operation; here is what they refuse, and how."""
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lavax.errors import DtypeError, ShapeError
+from lavax.ir import OPERATIONS
+from lavax.ir.graph import input_node, make_node
+from lavax.ir.operation import Operation, define
+from lavax.ir.parser import parse_type
+from tests.operation_cases import OPERATIONS_WITH_CASES, cases_of
+
+Refused = tuple[str, str, dict[str, Any], str | None, type[Exception], str]
+
+
+def test_every_operation_has_cases() -> None:
+    assert set(OPERATIONS) == OPERATIONS_WITH_CASES
+    assert [op for op in OPERATIONS if not cases_of(op)] == []
+
+
+def test_cases_differ() -> None:
+    labels = [str(case) for op in OPERATIONS for case in cases_of(op)]
+    assert len(set(labels)) == len(labels)
+
+
+def test_an_operation_is_defined_once() -> None:
+    with pytest.raises(ValueError, match="'sin' is defined twice"):
+        define(OPERATIONS["sin"])
+    assert isinstance(OPERATIONS["sin"], Operation)
+
+
+INNER = dict(contract=((0,), (0,)), batch=((), ()))
+REFUSED: list[Refused] = [
+    ("sin", "f32[2] f32[2]", {}, None, ShapeError, "sin takes 1 operands, got 2"),
+    ("sin", "i32[2]", {}, None, DtypeError, "sin is not defined for i32[2] (float dtypes only)"),
+    ("negate", "bool[2]", {}, None, DtypeError, "negate is not defined for bool[2]"),
+    ("not", "f32[2]", {}, None, DtypeError, "not is not defined for f32[2] (integer or bool dtypes only)"),
+    ("add", "f32[2] f32[3]", {}, None, ShapeError, "add: operands must have one shape, got f32[2], f32[3]"),
+    ("add", "f32[2] f32[]", {}, None, ShapeError, "add: operands must have one shape"),
+    ("add", "f32[2] i32[2]", {}, None, DtypeError, "add: operands must have one dtype, got f32[2], i32[2]"),
+    ("add", "bool[2] bool[2]", {}, None, DtypeError, "add is not defined for bool[2]"),
+    ("where", "i32[2] f32[2] f32[2]", {}, None, DtypeError, "where: the condition must be bool, got i32[2]"),
+    ("where", "bool[2] f32[2] i32[2]", {}, None, DtypeError, "where: both choices must have one dtype"),
+    ("where", "bool[] f32[2] f32[2]", {}, None, ShapeError, "where: operands must have one shape"),
+    ("cast", "f32[2]", {}, "i32[3]", ShapeError, "cast keeps the shape: f32[2] does not become i32[3]"),
+    ("sum", "f32[2,3]", dict(axes=(1, 0)), None, ShapeError, "sum: axes [1, 0] must be distinct axes"),
+    ("sum", "f32[2,3]", dict(axes=(0, 0)), None, ShapeError, "sum: axes [0, 0] must be distinct axes"),
+    ("sum", "f32[2,3]", dict(axes=(2,)), None, ShapeError, "sum: axes [2] must be distinct axes"),
+    ("sum", "bool[2]", dict(axes=(0,)), None, DtypeError, "sum is not defined for bool[2]"),
+    ("max", "f32[2,0]", dict(axes=(1,)), None, ShapeError, "max of no elements has no value: f32[2,0] over axes [1]"),
+    ("argmax", "f32[0]", dict(axis=0), None, ShapeError, "argmax of no elements has no value"),
+    ("argmin", "f32[2]", dict(axis=1), None, ShapeError, "argmin: axes [1] must be distinct axes"),
+    ("reshape", "f32[2,3]", {}, "f32[5]", ShapeError, "reshape: f32[2,3] with 6 elements does not become f32[5]"),
+    ("reshape", "f32[2,3]", {}, "i32[6]", ShapeError, "does not become i32[6]"),
+    ("transpose", "f32[2,3]", dict(axes=(0, 0)), None, ShapeError, "transpose: axes [0, 0] are not a permutation"),
+    ("broadcast", "f32[2,3]", dict(axes=(1, 0)), "f32[3,2]", ShapeError, "do not place the axes of f32[2,3]"),
+    ("broadcast", "f32[2]", dict(axes=(0,)), "f32[3]", ShapeError, "f32[2] does not fit f32[3] at axes [0]"),
+    ("broadcast", "f32[2]", dict(axes=(0,)), "i32[2]", DtypeError, "broadcast: f32[2] does not become i32[2]"),
+    ("slice", "f32[5]", dict(start=(3,), limit=(6,), stride=(1,)), None, ShapeError, "3:6:1 is not within an extent"),
+    ("slice", "f32[5]", dict(start=(3,), limit=(2,), stride=(1,)), None, ShapeError, "slice: 3:2:1 is not within"),
+    ("slice", "f32[5]", dict(start=(0,), limit=(2,), stride=(0,)), None, ShapeError, "slice: 0:2:0 is not within"),
+    ("slice", "f32[5]", dict(start=(), limit=(), stride=()), None, ShapeError, "need 1 entries each for f32[5]"),
+    (
+        "pad",
+        "f32[2]",
+        dict(low=(-1,), high=(0,), interior=(0,), value=0.0),
+        None,
+        ShapeError,
+        "pad: widths must not be negative",
+    ),
+    ("pad", "f32[2]", dict(low=(1,), high=(), interior=(0,), value=0.0), None, ShapeError, "need 1 entries each"),
+    ("pad", "f32[2]", dict(low=(1,), high=(0,), interior=(0,), value=0), None, DtypeError, "0 is not a Python number"),
+    ("concatenate", "", dict(axis=0), None, ShapeError, "concatenate takes at least one operand"),
+    ("concatenate", "f32[2] f32[2]", dict(axis=1), None, ShapeError, "concatenate: axis 1 is not an axis of f32[2]"),
+    ("concatenate", "f32[2,3] f32[2,4]", dict(axis=0), None, ShapeError, "f32[2,3], f32[2,4] do not fit together"),
+    ("concatenate", "f32[2] i32[2]", dict(axis=0), None, ShapeError, "f32[2], i32[2] do not fit together"),
+    ("flip", "f32[2]", dict(axes=(1,)), None, ShapeError, "flip: axes [1] must be distinct axes of f32[2]"),
+    ("gather", "f32[3] i32[2]", dict(axes=(1,)), None, ShapeError, "gather: axes [1] must be distinct axes"),
+    ("gather", "f32[3] f32[2]", dict(axes=(0,)), None, DtypeError, "gather: indices must be i32, got f32[2]"),
+    ("gather", "f32[3,3] i32[2]", dict(axes=(0, 1)), None, ShapeError, "2 axes need as many index operands, got 1"),
+    ("gather", "f32[3]", dict(axes=()), None, ShapeError, "0 axes need as many index operands, got 0"),
+    ("gather", "f32[3,3] i32[2] i32[3]", dict(axes=(0, 1)), None, ShapeError, "indices must have one shape"),
+    ("gather", "f32[0] i32[2]", dict(axes=(0,)), None, ShapeError, "nothing can be read along an empty axis of f32[0]"),
+    ("scatter_add", "f32[3] f32[3] i32[2]", dict(axes=(0,)), None, ShapeError, "updates f32[3] must be f32[2]"),
+    ("scatter_add", "f32[3] i32[2] i32[2]", dict(axes=(0,)), None, ShapeError, "updates i32[2] must be f32[2]"),
+    ("scatter_add", "bool[3] bool[2] i32[2]", dict(axes=(0,)), None, DtypeError, "not defined for bool[3]"),
+    (
+        "dot",
+        "f32[2,3] f32[4,5]",
+        dict(contract=((1,), (0,)), batch=((), ())),
+        None,
+        ShapeError,
+        "dot: f32[2,3] and f32[4,5] do not agree on the axes to contract: [1] and [0]",
+    ),
+    (
+        "dot",
+        "f32[2,3] f32[4,3]",
+        dict(contract=((1,), (1,)), batch=((0,), (0,))),
+        None,
+        ShapeError,
+        "do not agree on the axes to batch: [0] and [0]",
+    ),
+    (
+        "dot",
+        "f32[3] f32[3]",
+        dict(contract=((0,), (0,)), batch=((0,), (0,))),
+        None,
+        ShapeError,
+        "batch [0] and contract [0] must be distinct axes of f32[3]",
+    ),
+    ("dot", "f32[3] i32[3]", INNER, None, DtypeError, "dot: operands must have one dtype, got f32[3] and i32[3]"),
+    ("dot", "bool[3] bool[3]", INNER, None, DtypeError, "dot is not defined for bool[3]"),
+    ("constant", "", dict(value=1), "f32[]", DtypeError, "constant: 1 is not a Python number that f32[] holds"),
+    ("constant", "", dict(value=1.0), "i32[]", DtypeError, "constant: 1.0 is not a Python number that i32[] holds"),
+    ("constant", "", dict(value=True), "i32[]", DtypeError, "constant: True is not a Python number that i32[] holds"),
+    ("constant", "", dict(value=2**31), "i32[]", DtypeError, "constant: 2147483648 is not a Python number"),
+    ("constant", "", dict(value=1.0), None, ShapeError, "constant takes no operands and a result type"),
+    ("iota", "", dict(axis=1), "i32[3]", ShapeError, "iota: axis 1 is not an axis of i32[3]"),
+    ("iota", "", dict(axis=0), "bool[3]", DtypeError, "iota counts in numbers, not in bool"),
+]
+
+
+@pytest.mark.parametrize("refused", REFUSED, ids=lambda refused: f"{refused[0]}-{refused[5]}")
+def test_wrong_operands_are_refused(refused: Refused) -> None:
+    op, operands, attrs, declared, error, message = refused
+    inputs = [input_node(f"x{number}", parse_type(text)) for number, text in enumerate(operands.split())]
+    with pytest.raises(error) as raised:
+        make_node(op, inputs, attrs, parse_type(declared) if declared else None)
+    assert message in str(raised.value)
