@@ -9,17 +9,19 @@ import numpy as np
 from lavax.errors import ShapeError
 from lavax.ir.graph import Graph, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import DType
+from lavax.ir.types import DType, TupleType
 
 
 def _held_as(dtype: DType, floating: np.dtype) -> np.dtype:
     return floating if dtype.is_float else dtype.numpy
 
 
-def evaluate_node(node: Node, operands: list[np.ndarray], floating: np.dtype) -> np.ndarray:
-    """The value of one node; floating values are held as `floating`."""
+def evaluate_node(node: Node, operands: list[Any], floating: np.dtype) -> Any:
+    """The value of one node, a tuple of arrays if it has several; floating values are held as `floating`."""
     evaluate = OPERATIONS[node.op].evaluate
     with np.errstate(all="ignore"):
+        if isinstance(node.type, TupleType):
+            return evaluate(operands, node.attrs, node.type, floating)
         return np.asarray(evaluate(operands, node.attrs, node.type, _held_as(node.dtype, floating)))
 
 

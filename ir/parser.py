@@ -7,19 +7,23 @@ from typing import Any
 from lavax.errors import DtypeError, ParseError, ShapeError
 from lavax.ir.graph import Graph, Node, input_node, make_node
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import DTYPES, TensorType
+from lavax.ir.types import DTYPES, TensorType, tuple_of
 
 _NAME = r"[A-Za-z_][\w.]*"
 _HEADER = re.compile(r"graph \((?P<inputs>.*)\) \{")
 _INPUT = re.compile(rf"(?P<name>{_NAME}): (?P<type>\w+\[[\d,]*\])")
 _NODE = re.compile(
-    r"(?P<name>%\d+) = (?P<op>\w+)\((?P<operands>[^)]*)\)(?P<attributes>(?: \w+=\S+)*) : (?P<type>\w+\[[\d,]*\])"
+    r"(?P<name>%\d+) = (?P<op>\w+)\((?P<operands>[^)]*)\)(?P<attributes>.*) : (?P<type>\w+\[[\d,]*\]|\([^()]*\))",
+    re.DOTALL,
 )
+_ATTRIBUTE = re.compile(r"\s*(?P<key>\w+)=")
 _TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 
 
 def parse_type(text: str) -> TensorType:
-    """`f32[2,3]` -> TensorType."""
+    """`f32[2,3]` -> TensorType, `(f32[2], i32[])` -> TupleType."""
+    if text.startswith("("):
+        return tuple_of(parse_type(part) for part in text[1:-1].split(", ") if part)
     found = _TYPE.fullmatch(text)
     if found is None or found["dtype"] not in DTYPES:
         raise ParseError(f"{text!r} is not a type such as f32[2,3] (dtypes: {', '.join(DTYPES)})")
@@ -28,6 +32,13 @@ def parse_type(text: str) -> TensorType:
 
 
 def parse_attribute(text: str) -> Any:
+    """The inverse of the printer's `format_attribute`."""
+    if text.startswith("graph "):
+        return parse(text)
+    if text.startswith("[graph "):
+        return tuple(parse(part) for part in _split_graphs(text[1:-1]))
+    if text.startswith('"'):
+        return text[1:-1]
     if "]x[" in text:
         return tuple(parse_attribute(part) for part in text.split("x"))
     if text.startswith("["):
@@ -37,6 +48,46 @@ def parse_attribute(text: str) -> Any:
     return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
 
 
+def _end_of_graph(text: str, start: int) -> int:
+    """Where the graph that begins at `start` ends: behind the brace that closes it."""
+    depth = 0
+    for position in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
+        if depth == 0 and text[position] == "}":
+            return position + 1
+    raise ParseError("a graph is not closed by '}'")
+
+
+def _split_graphs(text: str) -> list[str]:
+    graphs, position = [], 0
+    while position < len(text):
+        end = _end_of_graph(text, position)
+        graphs.append(text[position:end])
+        position = end + 1  # a comma
+    return graphs
+
+
+def _split_attributes(text: str) -> dict[str, str]:
+    """` key=value key=value` as a dict; values end at a space, graphs where they are closed."""
+    found: dict[str, str] = {}
+    position = 0
+    while position < len(text):
+        match = _ATTRIBUTE.match(text, position)
+        if match is None:
+            raise ParseError(f"not an attribute: {text[position:]!r}")
+        start = end = match.end()
+        if text.startswith(("graph ", "[graph "), start):
+            end = _end_of_graph(text, start)
+            while text.startswith(",", end):
+                end = _end_of_graph(text, end)
+            end += text.startswith("]", end)
+        else:
+            end = next((at for at in range(start, len(text)) if text[at].isspace()), len(text))
+        found[match["key"]] = text[start:end]
+        position = end
+    return found
+
+
 def _parse_node(line: str, values: dict[str, Node]) -> tuple[str, Node]:
     found = _NODE.fullmatch(line)
     if found is None:
@@ -44,7 +95,7 @@ def _parse_node(line: str, values: dict[str, Node]) -> tuple[str, Node]:
     if found["op"] not in OPERATIONS:
         raise ParseError(f"unknown operation {found['op']!r}")
     operation = OPERATIONS[found["op"]]
-    given = dict(part.split("=", 1) for part in found["attributes"].split())
+    given = _split_attributes(found["attributes"])
     if "batch" in operation.attributes:
         given.setdefault("batch", "[]x[]")
     if set(given) != set(operation.attributes):
@@ -64,9 +115,24 @@ def _lookup(name: str, values: dict[str, Node]) -> Node:
     return values[name]
 
 
+def _statements(text: str) -> list[tuple[int, str]]:
+    """The lines with their numbers; a node that holds graphs is one, with all lines of theirs."""
+    statements: list[tuple[int, str]] = []
+    depth = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        if depth > 1:
+            statements[-1] = (statements[-1][0], f"{statements[-1][1]}\n{line.strip()}")
+        else:
+            statements.append((number, line.strip()))
+        depth += line.count("{") - line.count("}")
+    return statements
+
+
 def parse(text: str) -> Graph:
     """Reads the text of a graph. Raises ParseError, with the line, where it is not one."""
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = _statements(text)
     values: dict[str, Node] = {}
     number, line = lines[0] if lines else (1, "")
     try:

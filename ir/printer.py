@@ -19,7 +19,11 @@ def _is_pair(value: Any) -> bool:
 
 
 def format_attribute(value: Any) -> str:
-    """An attribute's text: `3`, `2.5`, `true`, `[0,1]`, or `[1]x[0]` for the axes of two operands."""
+    """An attribute's text: `3`, `2.5`, `true`, `"name"`, `[0,1]`, `[1]x[0]` for the axes of two operands, or a graph."""
+    if isinstance(value, Graph):
+        return print_graph(value)
+    if isinstance(value, str):
+        return f'"{value}"'
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
@@ -32,7 +36,7 @@ def format_attribute(value: Any) -> str:
 
 
 def format_node(node: Node, names: dict[Node, str]) -> str:
-    """One line: `%1 = tanh(%0) : f32[2]`."""
+    """One line: `%1 = tanh(%0) : f32[2]`; a node that holds graphs has theirs in between."""
     operands = ", ".join(names[operand] for operand in node.operands)
     attributes = "".join(f" {key}={format_attribute(node.attrs[key])}" for key in _shown_attributes(node))
     return f"{names[node]} = {node.op}({operands}){attributes} : {node.type}"
@@ -48,6 +52,6 @@ def print_graph(graph: Graph, indent: str = "") -> str:
     names = value_names(graph)
     inputs = ", ".join(f"{node.name}: {node.type}" for node in graph.inputs)
     lines = [f"graph ({inputs}) {{"]
-    lines += [f"  {format_node(node, names)}" for node in graph.nodes]
+    lines += [f"  {line}" for node in graph.nodes for line in format_node(node, names).split("\n")]
     lines += [f"  return {', '.join(names[output] for output in graph.outputs)}".rstrip(), "}"]
     return "\n".join(indent + line for line in lines)

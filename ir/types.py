@@ -1,6 +1,7 @@
 """Element types and tensor types."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -79,3 +80,24 @@ class TensorType:
 
     def with_dtype(self, dtype: DType) -> TensorType:
         return TensorType(self.shape, dtype)
+
+
+_tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void))
+
+
+@dataclass(frozen=True)
+class TupleType(TensorType):
+    """The type of a node with several results, `(f32[2], i32[])` in text; only `item` reads such a node.
+
+    It has no shape or dtype of its own: those it inherits fit no other operation.
+    """
+
+    parts: tuple[TensorType, ...] = ()
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.parts))})"
+
+
+def tuple_of(parts: Iterable[TensorType]) -> TupleType:
+    """The type of several results."""
+    return TupleType((), _tuple, tuple(parts))

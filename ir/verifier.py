@@ -5,6 +5,7 @@ from lavax.errors import DtypeError, ShapeError, VerificationError
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.printer import value_names
+from lavax.ir.types import TupleType
 
 
 def _broken_rule(node: Node, defined: set[Node]) -> str | None:
@@ -21,7 +22,21 @@ def _broken_rule(node: Node, defined: set[Node]) -> str | None:
         return str(error)
     except (TypeError, ValueError, KeyError, IndexError) as error:
         return f"an attribute is outside its domain: {error}"
-    return None if inferred == node.type else f"the type must be {inferred}"
+    if inferred != node.type:
+        return f"the type must be {inferred}"
+    if node.op != "item" and any(isinstance(operand.type, TupleType) for operand in node.operands):
+        return "only item reads a node with several results"
+    return None
+
+
+def _verify_inner_graphs(node: Node, names: dict[Node, str]) -> None:
+    for key, value in node.attrs.items():
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, Graph):
+                try:
+                    verify(inner)
+                except VerificationError as error:
+                    raise VerificationError(f"in {key} of {names[node]}: {error}") from None
 
 
 def verify(graph: Graph) -> None:
@@ -35,6 +50,7 @@ def verify(graph: Graph) -> None:
     for node in graph.nodes:
         if node in defined:
             raise VerificationError(f"{names[node]}: the node stands in the graph twice")
+        _verify_inner_graphs(node, names)
         broken = _broken_rule(node, defined)
         if broken is not None:
             where = f" (from {node.location})" if node.location else ""

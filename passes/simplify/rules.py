@@ -14,6 +14,7 @@ _OF_FAMILY: dict[str, tuple[Rule, ...]] = {
     "reduction": (),
     "indexing": (),
     "contraction": (),
+    "region": (),
 }
 # Rules of every operation of a family that are tried last.
 _LAST_OF_FAMILY: dict[str, tuple[Rule, ...]] = {"elementwise": sinking.RULES}
