@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from lavax.errors import DtypeError, NonScalarGradError
-from lavax.ir.graph import Graph, Node, graph_of, input_node
+from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
 from lavax.passes.builder import add, located, set_location, splat, zeros
+from lavax.passes.differentiate.region import REGION_RULES, keep_carried, parts_of
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
 
-def _chosen_inputs(graph: Graph, wrt: Sequence[int]) -> list[Node]:
+def chosen_inputs(graph: Graph, wrt: Sequence[int]) -> list[Node]:
     for position in wrt:
         if not 0 <= position < len(graph.inputs):
             raise IndexError(f"differentiate: there is no input {position}, the graph has {len(graph.inputs)} inputs")
@@ -24,27 +25,68 @@ def _depending_on(graph: Graph, sources: Sequence[Node]) -> set[Node]:
     """The values that a small change of `sources` changes by a small amount."""
     active = set(sources)
     for node in graph.nodes:
-        if node.dtype.is_float and node.op not in NOT_DIFFERENTIABLE and not active.isdisjoint(node.operands):
+        varies = node.dtype.is_float or node.op in REGION_RULES
+        if varies and node.op not in NOT_DIFFERENTIABLE and not active.isdisjoint(node.operands):
             active.add(node)
     return active
 
 
-def _backward(graph: Graph, sources: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
-    """The cotangents of `sources`, given those of some of the graph's values."""
+def _with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
+    """The graph with scans that keep what their gradients need."""
+    if not any(node.op == "scan" for node in graph.nodes):
+        return graph
     active = _depending_on(graph, sources)
-    cotangents = {node: seed for node, seed in seeds.items() if node in active}
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
+        found[node] = keep_carried(rebuilt) if node.op == "scan" and node in active else rebuilt
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+class _Cotangents:
+    """What has been found so far: one cotangent a value, and one a result of each node with several."""
+
+    def __init__(self, active: set[Node], seeds: Mapping[Node, Node]) -> None:
+        self.active = active
+        self.of = {node: seed for node, seed in seeds.items() if node in active}
+        self.of_parts: dict[Node, list[Node | None]] = {}
+
+    def add(self, node: Node, cotangent: Node) -> None:
+        so_far = self.of.get(node)
+        self.of[node] = cotangent if so_far is None else add(so_far, cotangent)
+
+    def add_part(self, node: Node, index: int, cotangent: Node) -> None:
+        parts = self.of_parts.setdefault(node, [None] * len(parts_of(node)))
+        so_far = parts[index]
+        parts[index] = cotangent if so_far is None else add(so_far, cotangent)
+
+    def go_through(self, node: Node) -> None:
+        """Hands on what is known of a node to its operands."""
+        if node.op in REGION_RULES:
+            parts = self.of_parts.get(node)
+            if parts is not None:
+                matters = [operand in self.active for operand in node.operands]
+                found = REGION_RULES[node.op](node, parts, matters)
+                for operand, gradient in zip(node.operands, found, strict=True):
+                    if gradient is not None:
+                        self.add(operand, gradient)
+        elif node in self.of and node.op == "item":
+            self.add_part(node.operands[0], node.attrs["index"], self.of[node])
+        elif node in self.of:
+            rule, cotangent = RULES[node.op], self.of[node]
+            for position, operand in enumerate(node.operands):
+                if operand in self.active:
+                    self.add(operand, rule(node, cotangent, position))
+
+
+def backward(graph: Graph, sources: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
+    """The cotangents of `sources`, given those of some of the graph's values."""
+    cotangents = _Cotangents(_depending_on(graph, sources), seeds)
     with located():
         for node in reversed(graph.nodes):
-            if node not in cotangents:
-                continue
             set_location(node.location)
-            rule, cotangent = RULES[node.op], cotangents[node]
-            for position, operand in enumerate(node.operands):
-                if operand in active:
-                    gradient = rule(node, cotangent, position)
-                    sum_so_far = cotangents.get(operand)
-                    cotangents[operand] = gradient if sum_so_far is None else add(sum_so_far, gradient)
-    return [cotangents[source] if source in cotangents else zeros(source.type) for source in sources]
+            cotangents.go_through(node)
+    return [cotangents.of[source] if source in cotangents.of else zeros(source.type) for source in sources]
 
 
 def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
@@ -55,11 +97,12 @@ def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
     be differentiated again. Raises NonScalarGradError for another output, DtypeError for an input that is not
     a float, IndexError for an input that does not exist.
     """
-    sources = _chosen_inputs(graph, wrt)
+    sources = chosen_inputs(graph, wrt)
+    graph = _with_kept_carries(graph, sources)
     value = graph.outputs[output]
     if value.shape != () or not value.dtype.is_float:
         raise NonScalarGradError(f"differentiate: output {output} is {value.type}; a gradient needs a float scalar")
-    gradients = _backward(graph, sources, {value: splat(1, value.type)})
+    gradients = backward(graph, sources, {value: splat(1, value.type)})
     return graph_of(graph.inputs, (*graph.outputs, *gradients))
 
 
@@ -70,7 +113,8 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     called cotangent0, cotangent1, …, less the names that are taken. The result is linear in them.
     Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
     """
-    sources = _chosen_inputs(graph, wrt)
+    sources = chosen_inputs(graph, wrt)
+    graph = _with_kept_carries(graph, sources)
     taken = {node.name for node in graph.inputs}
     names = (name for number in count() if (name := f"cotangent{number}") not in taken)
     given: list[Node] = []
@@ -79,5 +123,5 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
         if value.dtype.is_float:
             given.append(input_node(next(names), value.type))
             seeds[value] = add(seeds[value], given[-1]) if value in seeds else given[-1]
-    gradients = _backward(graph, sources, seeds)
+    gradients = backward(graph, sources, seeds)
     return graph_of((*graph.inputs, *given), (*graph.outputs, *gradients))

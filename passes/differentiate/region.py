@@ -1,0 +1,140 @@
+"""Reverse mode through branches and loops: each becomes one region more, whose bodies are gradients of bodies.
+
+A branch computes its forward values again in its gradient. A scan keeps what it carried into every step, and
+its gradient is a scan the other way round that computes each step's values again from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lavax.errors import DtypeError
+from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node
+from lavax.ir.types import TensorType, TupleType, tuple_of
+from lavax.passes.builder import add, build, zeros
+
+# (node, cotangent or None for each result, which operands matter) -> cotangent or None for each operand.
+RegionRule = Callable[[Node, Sequence[Node | None], Sequence[bool]], list[Node | None]]
+
+
+def item(node: Node, index: int) -> Node:
+    """One result of a node with several."""
+    return build("item", node, index=index)
+
+
+def region(op: str, operands: Sequence[Node], parts: Sequence[TensorType], **attrs: Any) -> Node:
+    """A node that holds graphs."""
+    return make_node(op, operands, attrs, tuple_of(parts))
+
+
+def parts_of(node: Node) -> tuple[TensorType, ...]:
+    assert isinstance(node.type, TupleType)
+    return node.type.parts
+
+
+def _body_gradient(body: Graph, wrt: Sequence[int]) -> Graph:
+    """The cotangents of the inputs at `wrt`, from the body's inputs and one cotangent a float output."""
+    from lavax.passes.differentiate.reverse import vjp  # which walks bodies by these rules
+
+    whole = vjp(body, wrt)
+    return graph_of(whole.inputs, whole.outputs[len(body.outputs) :])
+
+
+def _or_zeros(cotangents: Sequence[Node | None], types: Sequence[TensorType]) -> list[Node]:
+    """The cotangents of the float results; zeros for those that do not matter."""
+    pairs = zip(cotangents, types, strict=True)
+    return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_float]
+
+
+def _switch(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]) -> list[Node | None]:
+    index, *arguments = node.operands
+    wrt = [position for position, needed in enumerate(matters[1:]) if needed]
+    given = _or_zeros(cotangents, parts_of(node))
+    branches = tuple(_body_gradient(branch, wrt) for branch in node.attrs["branches"])
+    types = [arguments[position].type for position in wrt]
+    gradient = region("switch", (index, *arguments, *given), types, branches=branches)
+    found: list[Node | None] = [None] * len(node.operands)
+    for number, position in enumerate(wrt):
+        found[position + 1] = item(gradient, number)
+    return found
+
+
+def _while(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]) -> list[Node | None]:
+    raise DtypeError(
+        "reverse-mode differentiation of a while loop is not defined: how often it runs is known only when it runs, so "
+        "what its steps computed cannot be kept. Use scan or a fori_loop with a static count, or forward mode (jvp)"
+        + (f"\n  at {node.location}" if node.location else "")
+    )
+
+
+def keep_carried(node: Node) -> Node:
+    """The same scan with what it carries into each step stacked as further results."""
+    body, carries = node.attrs["body"], node.attrs["carries"]
+    kept = graph_of(body.inputs, (*body.outputs, *body.inputs[:carries]))
+    stacked = (part.with_shape((node.attrs["length"], *part.shape)) for part in parts_of(node)[:carries])
+    return region("scan", node.operands, (*parts_of(node), *stacked), **{**node.attrs, "body": kept})
+
+
+def _scan(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]) -> list[Node | None]:
+    body, carries, sequences = node.attrs["body"], node.attrs["carries"], node.attrs["sequences"]
+    original = len(body.outputs) - carries  # results before keep_carried
+    inner = graph_of(body.inputs, body.outputs[:original])
+    carried = [item(node, original + position) for position in range(carries)]
+    gone_through = node.operands[carries : carries + sequences]
+    invariant = node.operands[carries + sequences :]
+    # A carried float always matters within the loop; of what is only read, what matters outside.
+    wrt = [p for p, operand in enumerate(node.operands) if operand.dtype.is_float and (p < carries or matters[p])]
+    of_carry = [p for p in wrt if p < carries]
+    of_sequence = [p for p in wrt if carries <= p < carries + sequences]
+    of_invariant = [p for p in wrt if p >= carries + sequences]
+    types = parts_of(node)[:original]
+    given = _or_zeros(cotangents[:original], types)
+    float_carries = sum(type.dtype.is_float for type in types[:carries])
+    step = _backward_step(inner, wrt, carries + sequences, float_carries, [len(of_carry), len(of_sequence)])
+    operands = [
+        *given[:float_carries],
+        *(zeros(node.operands[p].type) for p in of_invariant),
+        *carried,
+        *gone_through,
+        *given[float_carries:],
+        *invariant,
+    ]
+    results = [node.operands[p].type for p in (*of_carry, *of_invariant, *of_sequence)]
+    gradient = region(
+        "scan",
+        operands,
+        results,
+        carries=float_carries + len(of_invariant),
+        sequences=carries + sequences + len(given) - float_carries,
+        length=node.attrs["length"],
+        reverse=not node.attrs["reverse"],
+        body=step,
+    )
+    found: list[Node | None] = [None] * len(node.operands)
+    for number, position in enumerate((*of_carry, *of_invariant, *of_sequence)):
+        found[position] = item(gradient, number) if matters[position] else None
+    return found
+
+
+def _backward_step(
+    inner: Graph, wrt: Sequence[int], first_invariant: int, float_carries: int, counts: Sequence[int]
+) -> Graph:
+    """One step backwards: inputs are the carried cotangents, sums for what stays, then the forward step's inputs
+    carried and gone through, cotangents of what was stacked, and what stays."""
+    gradient = _body_gradient(inner, wrt)
+    carry, sequence = counts
+    forward, cotangents = gradient.inputs[: len(inner.inputs)], gradient.inputs[len(inner.inputs) :]
+    parts, found = gradient.outputs[carry + sequence :], gradient.outputs[: carry + sequence]
+    sums = [input_node(f"sum{number}", part.type) for number, part in enumerate(parts)]
+    inputs = (
+        *cotangents[:float_carries],
+        *sums,
+        *forward[:first_invariant],
+        *cotangents[float_carries:],
+        *forward[first_invariant:],
+    )
+    return graph_of(inputs, (*found[:carry], *map(add, sums, parts), *found[carry:]))
+
+
+REGION_RULES: dict[str, RegionRule] = {"switch": _switch, "while": _while, "scan": _scan}
