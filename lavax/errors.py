@@ -18,6 +18,26 @@ class NonScalarGradError(LavaxError, TypeError):
     """`grad` was asked of a function whose result is not a floating scalar."""
 
 
+class LinearityError(LavaxError, ValueError):
+    """A function that had to be linear is not."""
+
+
+class VmapAxisError(LavaxError, ValueError):
+    """An axis given to `vmap` does not fit the values, or the mapped axes differ in extent."""
+
+
+class UnboundAxisError(LavaxError, NameError):
+    """A reduction over a named axis stands where no `vmap` gives an axis that name."""
+
+
+class CustomRuleError(LavaxError, TypeError):
+    """The rules of a function with derivatives of its own are missing or do not fit the function."""
+
+
+class ControlFlowTypeError(LavaxError, TypeError):
+    """Branches give different types, or a loop's body does not give what it takes."""
+
+
 class StaticArgumentError(LavaxError, TypeError):
     """A static argument of a compiled function cannot be hashed."""
 
@@ -40,6 +60,10 @@ class ArrayIndexError(LavaxError, IndexError):
 
 class DtypeError(LavaxError, TypeError):
     """A dtype that does not fit the operation."""
+
+
+class NonFloatArgumentError(DtypeError):
+    """A derivative was asked by an argument that is not made of floats."""
 
 
 class VerificationError(LavaxError, ValueError):
