@@ -42,18 +42,23 @@ def plan_arena(sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime]) -> t
 
 
 def choose_donors(
-    donated: Sequence[Node], results: Sequence[tuple[Node, Piece, int]], last_read: Mapping[Node, int]
+    donated: Sequence[Node],
+    results: Sequence[tuple[Node, Piece, int]],
+    last_read: Mapping[Node, int],
+    only: Mapping[Node, Node] | None = None,
 ) -> dict[Node, Node]:
     """result -> the donated input whose memory it takes.
 
     `results` gives each result with the piece that writes it and that piece's phase; `last_read` the last phase
     in which an input is read. An input's memory is free for a result written later, or written in the same phase by
-    the only piece that reads the input then, element by element.
+    the only piece that reads the input then, element by element. With `only`, a result takes that input or none.
     """
     donors: dict[Node, Node] = {}
     free = list(donated)
     for result, piece, phase in results:
         for donor in free:
+            if only is not None and only.get(result) is not donor:
+                continue
             if donor.type.nbytes != result.type.nbytes or not _may_take(donor, result, piece, phase, last_read):
                 continue
             donors[result] = donor

@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
-from lavax.passes.kernels.kernel import KernelProgram, Step
+from lavax.passes.kernels.commands import Command
+from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.memory import choose_donors, plan_arena
 from lavax.passes.merge import merge
+from lavax.passes.prepare import prepare
+from lavax.passes.regions import Lowered, Region, lower_region
 
 
-def schedule(graph: Graph, donated: Sequence[int] = ()) -> KernelProgram:
+def schedule(graph: Graph, donated: Sequence[int] = (), pairs: Mapping[int, int] | None = None) -> KernelProgram:
     """Fuses a prepared graph into kernels and plans their order, buffers and barriers.
 
-    `donated` are the positions of inputs whose memory the results may take over.
+    `donated` are the positions of inputs whose memory the results may take over. With `pairs`, output position ->
+    input position, an output may take over the memory of that input only.
     """
-    pieces = extract(fuse(graph))
-    groups = merge(pieces, _levels(pieces))
-    groups = [group for _, group in sorted(_by_level(groups), key=lambda entry: entry[0])]
-    phases = {piece: level for level, group in _by_level(groups) for piece in group}
-    donors = _donors(graph, donated, groups, phases)
+    pieces = extract(fuse(graph), graph.outputs)
+    phases = _levels(pieces)
+    groups = sorted(merge(pieces, phases), key=lambda group: phases[group[0]])
+    donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
-    offsets, arena_bytes = _arena(groups, phases, names)
+    regions = {
+        group[0]: _lower(group[0], f"%k{number}.", names) for number, group in enumerate(groups) if _is_region(group)
+    }
+    offsets, arena_bytes = _arena(groups, phases, names, regions)
     return KernelProgram(
         graph=graph,
-        steps=tuple(_steps(groups, names, donors, offsets)),
+        steps=tuple(_commands(groups, names, donors, offsets, regions)),
         results=tuple(names[output] for output in graph.outputs),
         sizes={name: node.type.nbytes for node, name in names.items()},
         donors={names[result]: names[donor] for result, donor in donors.items()},
         offsets=offsets,
         arena_bytes=arena_bytes,
+        views={name: view for lowered in regions.values() for name, view in lowered.views.items()},
     )
+
+
+def _is_region(group: Sequence[Piece]) -> bool:
+    return group[0].kernel.kind == "region"
+
+
+def _lower(piece: Piece, prefix: str, names: dict[Node, str]) -> Lowered:
+    """The commands of a piece that is a branch or a loop, over the program's buffers."""
+    graph = piece.kernel.graph
+    buffers = dict(zip(graph.inputs, (names[node] for node in piece.reads), strict=True))
+    items = [node.attrs["index"] for node in graph.outputs]
+    results = dict(zip(items, (names[node] for node in piece.writes), strict=True))
+    (node,) = (node for node in graph.nodes if node.op != "item")
+    region = Region(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
+    return lower_region(region, lambda body, pairs: schedule(prepare(body), pairs=pairs))
 
 
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
@@ -48,27 +71,28 @@ def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
     return {piece: level if piece in awaited else last for piece, level in levels.items()}
 
 
-def _by_level(groups: Sequence[tuple[Piece, ...]]) -> list[tuple[int, tuple[Piece, ...]]]:
-    levels = _levels([piece for group in groups for piece in group])
-    return [(levels[group[0]], group) for group in groups]
-
-
 def _donors(
-    graph: Graph, donated: Sequence[int], groups: Sequence[tuple[Piece, ...]], phases: dict[Piece, int]
+    graph: Graph,
+    donated: Sequence[int],
+    pairs: Mapping[int, int] | None,
+    groups: Sequence[tuple[Piece, ...]],
+    phases: dict[Piece, int],
 ) -> dict[Node, Node]:
     outputs = set(graph.outputs)
     last_read: dict[Node, int] = {}
+    readers: dict[tuple[Node, int], int] = {}
     results = []
     for group in groups:
         for piece in group:
             for node in piece.reads:
-                last_read[node] = max(last_read.get(node, -1), phases[piece])
+                last_read[node] = phases[piece]
+                readers[node, phases[piece]] = readers.get((node, phases[piece]), 0) + 1
             results += [(node, piece, phases[piece]) for node in piece.writes if node in outputs]
-    free = [graph.inputs[position] for position in donated if graph.inputs[position] not in outputs]
-    readers = {
-        node: sum(node in piece.reads for piece in phases if phases[piece] == last_read[node]) for node in last_read
-    }
-    return choose_donors([node for node in free if readers.get(node, 0) <= 1], results, last_read)
+    given = donated if pairs is None else pairs.values()
+    free = [graph.inputs[position] for position in given if graph.inputs[position] not in outputs]
+    alone = [node for node in free if node not in last_read or readers[node, last_read[node]] == 1]
+    only = None if pairs is None else {graph.outputs[k]: graph.inputs[position] for k, position in pairs.items()}
+    return choose_donors(alone, results, last_read, only)
 
 
 def _buffer_names(graph: Graph, groups: Sequence[tuple[Piece, ...]]) -> dict[Node, str]:
@@ -81,7 +105,10 @@ def _buffer_names(graph: Graph, groups: Sequence[tuple[Piece, ...]]) -> dict[Nod
 
 
 def _arena(
-    groups: Sequence[tuple[Piece, ...]], phases: dict[Piece, int], names: dict[Node, str]
+    groups: Sequence[tuple[Piece, ...]],
+    phases: dict[Piece, int],
+    names: dict[Node, str],
+    regions: Mapping[Piece, Lowered],
 ) -> tuple[dict[str, int], int]:
     lifetimes: dict[str, tuple[int, int]] = {}
     sizes: dict[str, int] = {}
@@ -94,33 +121,50 @@ def _arena(
                 first, last = lifetimes.get(name, (phase, phase))
                 lifetimes[name] = (min(first, phase), max(last, phase))
                 sizes[name] = node.type.nbytes
-    return plan_arena(sizes, lifetimes)
+    for piece, lowered in regions.items():
+        sizes.update(lowered.sizes)
+        lifetimes.update(dict.fromkeys(lowered.sizes, (phases[piece], phases[piece])))
+    offsets, total = plan_arena(sizes, lifetimes)
+    for lowered in regions.values():
+        offsets.update((name, offsets[arena] + offset) for name, (arena, offset) in lowered.placed.items())
+    return offsets, total
 
 
 def _is_temporary(name: str, node: Node) -> bool:
     return node.op != INPUT and name.startswith("%t")
 
 
-def _steps(
-    groups: Sequence[tuple[Piece, ...]], names: dict[Node, str], donors: dict[Node, Node], offsets: dict[str, int]
-) -> list[Step]:
-    """Barriers stand only where a step touches memory that steps since the last barrier wrote, or writes it."""
+def _commands(
+    groups: Sequence[tuple[Piece, ...]],
+    names: dict[Node, str],
+    donors: dict[Node, Node],
+    offsets: dict[str, int],
+    regions: Mapping[Piece, Lowered],
+) -> list[Command]:
+    """Barriers stand only where a step touches memory that steps since the last barrier wrote, or writes it, and
+    before and after a region."""
     memory = {names[node]: _memory(node, names, donors, offsets) for node in names}
-    steps = []
+    commands: list[Command] = []
+    after_region = False
     read: list[tuple[str, int, int]] = []
     written: list[tuple[str, int, int]] = []
     for number, group in enumerate(groups):
+        if group[0] in regions:
+            commands += regions[group[0]].commands
+            after_region = True
+            continue
         reads = tuple(tuple(names[node] for node in piece.reads) for piece in group)
         writes = tuple(tuple(names[node] for node in piece.writes) for piece in group)
         now_read = [memory[name] for part in reads for name in part]
         now_written = [memory[name] for part in writes for name in part]
-        barrier = _touch(now_read, written) or _touch(now_written, written) or _touch(now_written, read)
+        conflict = _touch(now_read, written) or _touch(now_written, written) or _touch(now_written, read)
+        barrier, after_region = conflict or after_region, False
         if barrier:
             read, written = [], []
         read += now_read
         written += now_written
-        steps.append(Step(f"k{number}", tuple(piece.kernel for piece in group), reads, writes, barrier))
-    return steps
+        commands.append(Step(f"k{number}", tuple(piece.kernel for piece in group), reads, writes, barrier))
+    return commands
 
 
 def _memory(

@@ -30,7 +30,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     """
     predicate = lift(pred)
     if predicate.shape != ():
-        raise ShapeError(f"cond: the predicate must be a scalar, got {predicate.type}; for a choice by element use where")
+        raise ShapeError(
+            f"cond: the predicate must be a scalar, got {predicate.type}; for a choice by element use where"
+        )
     if predicate.type.dtype.kind != "bool":
         predicate = bind("not_equal", predicate, constant(0, predicate.type))
     return _branch("cond", bind("cast", predicate, type=_INDEX), (false_fun, true_fun), operands)
@@ -90,7 +92,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     body, values = _steady("while_loop", body_fun, [structure], values, [])
     condition = trace_body(cond_fun, [structure], [value.abstract for value in values], "while_loop condition")
     if _types(condition) != [TensorType((), bool_)]:
-        found = ", ".join(map(str, _types(condition)))
+        found = ", ".join(str(type) for type in _types(condition))
         raise ControlFlowTypeError(f"while_loop: cond_fun must give a scalar bool, got {found or 'nothing'}")
     graphs, captured = with_common_captures([condition, body], len(values))
     types, weak = [value.type for value in values], [value.weak for value in values]
@@ -231,7 +233,7 @@ def _length(sequences: Sequence[Value], length: int | None) -> int:
         raise ShapeError("scan: xs must have a leading axis to go along; a scalar has none")
     extents = {sequence.shape[0] for sequence in sequences} | ({length} if length is not None else set())
     if len(extents) != 1:
-        given = ", ".join(map(str, sorted(extents)))
+        given = ", ".join(str(extent) for extent in sorted(extents))
         raise ShapeError(f"scan: leading extents and length must agree, got {given or 'neither xs nor length'}")
     return extents.pop()
 
@@ -251,7 +253,9 @@ def _steady(
             raise ControlFlowTypeError(f"{name}: the body must give a pair (carry, y), got {given}")
         given = given.children[0]
     if given == structures[0]:
-        settled = [_settled(value, type, weak) for value, type, weak in zip(carried, _types(body), body.weak, strict=False)]
+        settled = [
+            _settled(value, type, weak) for value, type, weak in zip(carried, _types(body), body.weak, strict=False)
+        ]
         if any(new is not old for new, old in zip(settled, carried, strict=True)):
             return _steady(name, function, structures, settled, others)
     _require_same(f"{name}: the body", given, _types(body), "what it takes", structures[0], [v.type for v in carried])

@@ -33,20 +33,26 @@ def trace_body(
     return trace_function(call, inputs, name)
 
 
-def with_common_captures(traced: Sequence[Traced], own: int) -> tuple[tuple[Graph, ...], list[Value]]:
-    """The graphs with the values from outside that any of them met as inputs of all, behind their `own` inputs."""
+def with_common_captures(
+    traced: Sequence[Traced], own: int | Sequence[int]
+) -> tuple[tuple[Graph, ...], list[Value]]:
+    """The graphs with the values from outside that any of them met as inputs of all, behind their `own` inputs.
+
+    `own` is how many each has of its own: one number for all, or one for each.
+    """
+    counts = [own] * len(traced) if isinstance(own, int) else own
     captured: dict[Any, Value] = {}
     for each in traced:
         for value in each.captured:
             captured.setdefault(_identity(value), value)
     graphs = []
-    for each in traced:
-        met = dict(zip(map(_identity, each.captured), each.graph.inputs[own:], strict=True))
+    for each, count in zip(traced, counts, strict=True):
+        met = dict(zip(map(_identity, each.captured), each.graph.inputs[count:], strict=True))
         inputs = [
             met.get(identity) or input_node(f"outer{number}", value.type)
             for number, (identity, value) in enumerate(captured.items())
         ]
-        graphs.append(simplify(_with_inputs(each.graph, (*each.graph.inputs[:own], *inputs))))
+        graphs.append(simplify(_with_inputs(each.graph, (*each.graph.inputs[:count], *inputs))))
     return tuple(graphs), list(captured.values())
 
 

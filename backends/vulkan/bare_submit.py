@@ -20,7 +20,7 @@ def bare_submit(device: Device, wait: Callable[[int], None]) -> Callable[[], Non
     commands = pool.allocate()
     with Recorder(commands):
         pass
-    submission = Submission(queue, commands)
+    submission = Submission(queue, [commands])
 
     def submit_and_wait() -> None:
         with queue.lock:

@@ -9,11 +9,13 @@ from lavax.backends.vulkan.memory import Buffer
 # Stages and accesses of the barriers below. Only what shaders, copies and the host do is ever waited for.
 SHADER = vk.VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
 COPY = vk.VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT
+COUNTS = vk.VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT  # numbers of workgroups that dispatches read
 HOST = vk.VK_PIPELINE_STAGE_2_HOST_BIT
 SHADER_READ = vk.VK_ACCESS_2_SHADER_STORAGE_READ_BIT
 SHADER_WRITE = vk.VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT
 COPY_READ = vk.VK_ACCESS_2_TRANSFER_READ_BIT
 COPY_WRITE = vk.VK_ACCESS_2_TRANSFER_WRITE_BIT
+COUNTS_READ = vk.VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT
 HOST_READ = vk.VK_ACCESS_2_HOST_READ_BIT
 
 
@@ -30,11 +32,14 @@ def barrier(stages: int, writes: int, next_stages: int, next_accesses: int) -> A
 
 
 # Between dispatches that depend on each other.
-BETWEEN_DISPATCHES = barrier(SHADER, SHADER_WRITE, SHADER, SHADER_READ | SHADER_WRITE)
+BETWEEN_DISPATCHES = barrier(SHADER, SHADER_WRITE, SHADER | COUNTS, SHADER_READ | SHADER_WRITE | COUNTS_READ)
 
 # At the start of every command buffer: all work before it, so that memory may be reused without a thought.
 AFTER_EARLIER_WORK = barrier(
-    SHADER | COPY, SHADER_WRITE | COPY_WRITE, SHADER | COPY, SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE
+    SHADER | COPY,
+    SHADER_WRITE | COPY_WRITE,
+    SHADER | COPY | COUNTS,
+    SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE | COUNTS_READ,
 )
 
 # At the end of what the host reads by its mapped pointer: programs, and copies to staging memory.
@@ -72,13 +77,17 @@ class CommandPool:
 
 
 class Recorder:
-    """Records into `commands` between `with` and its end. What was in it before is forgotten."""
+    """Records into `commands` between `with` and its end. What was in it before is forgotten.
 
-    def __init__(self, commands: Any) -> None:
+    With `repeated` they may run several times within one submission.
+    """
+
+    def __init__(self, commands: Any, repeated: bool = False) -> None:
         self.commands = commands
+        self._begin = _BEGIN_REPEATED if repeated else _BEGIN
 
     def __enter__(self) -> Recorder:
-        check(lib.vkBeginCommandBuffer(self.commands, _BEGIN), "Beginning a command buffer")
+        check(lib.vkBeginCommandBuffer(self.commands, self._begin), "Beginning a command buffer")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,6 +110,10 @@ class Recorder:
         """Runs the bound pipeline."""
         lib.vkCmdDispatch(self.commands, *groups)
 
+    def dispatch_counted(self, counts: Buffer, offset: int) -> None:
+        """Runs the bound pipeline over as many workgroups as stand in `counts` at the offset in bytes."""
+        lib.vkCmdDispatchIndirect(self.commands, counts.piece.block.buffer, counts.piece.offset + offset)
+
     def copy(self, source: Buffer, target: Buffer, nbytes: int, source_offset: int = 0, target_offset: int = 0) -> None:
         """Copies `nbytes` from one buffer to another; offsets are in bytes from their beginnings."""
         region = ffi.new("VkBufferCopy *")
@@ -111,3 +124,4 @@ class Recorder:
 
 
 _BEGIN = structure("VkCommandBufferBeginInfo")
+_BEGIN_REPEATED = structure("VkCommandBufferBeginInfo", flags=vk.VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT)

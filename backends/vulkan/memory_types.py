@@ -60,6 +60,7 @@ def create_buffer(device: Any, size: int, families: tuple[int, ...]) -> Any:
     usage = (
         lib.VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
         | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+        | vk.VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
         | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT
         | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
     )

@@ -43,7 +43,7 @@ def profile_program(program: Program, buffers: tuple[Buffer, ...]) -> list[tuple
             recorder.copy(buffers[donor], copy, copy.nbytes)
         _record_timed(recorder, program, queries, table.address)
     with device.queue.lock:
-        number = device.queue.submit(Submission(device.queue, commands))
+        number = device.queue.submit(Submission(device.queue, [commands]))
     device.queue.wait(number)
     seconds = _read_seconds(device, queries, len(program.steps))
     lib.vkDestroyQueryPool(device.handle, queries, ffi.NULL)
@@ -64,6 +64,7 @@ def _record_timed(recorder: Recorder, program: Program, queries: Any, table: int
         recorder.wait(AFTER_EARLIER_WORK)
         lib.vkCmdWriteTimestamp2(recorder.commands, stage, queries, 2 * index)
         record_step(recorder, program.device, step, table)
+        recorder.dispatch(step.groups)  # of branches and loops all of it, once
         lib.vkCmdWriteTimestamp2(recorder.commands, stage, queries, 2 * index + 1)
 
 

@@ -4,11 +4,13 @@ A call writes the addresses of its arguments and results into a table that the s
 recorded when the program was made. It is recorded RING times, each with a table of its own, so that so many calls
 may be in flight.
 """
+
 from __future__ import annotations
 
 import operator
 import struct
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,10 +29,12 @@ from lavax.backends.vulkan.device import Device
 from lavax.backends.vulkan.memory import Buffer
 from lavax.backends.vulkan.plan import MAX_WORDS, Dispatch, Plan
 from lavax.backends.vulkan.queue import Submission
+from lavax.backends.vulkan.sequence import Part, Run, has_loop, in_order, parts_of, run_parts, runs_of, segments_of
 
 RING = 4
 
 ADDRESS_BYTES = 8
+FLAG_BYTES = 4
 TABLE_ALIGNMENT = 256
 
 
@@ -43,15 +47,18 @@ class Step:
     groups: tuple[int, int, int]
     barrier: bool
     name: str
+    counts: tuple[int, int] | None  # the constant, and the offset in it, where the numbers of workgroups stand
 
 
 class Recording:
-    """One of the ring: a submission, its table, the addresses in the table, and the number of its last use."""
+    """One of the ring: its submission, or parts where loops end by their data; its table, the addresses in the
+    table, and the number of its last use."""
 
-    __slots__ = ("submission", "table", "addresses", "number")
+    __slots__ = ("submission", "parts", "table", "addresses", "number")
 
-    def __init__(self, submission: Submission, table: Any) -> None:
+    def __init__(self, submission: Submission | None, parts: tuple[Part, ...], table: Any) -> None:
         self.submission = submission
+        self.parts = parts
         self.table = table
         self.addresses: list[int] = []
         self.number = 0
@@ -67,6 +74,8 @@ class Resources:
         self.arena = device.arrays.allocate(plan.arena_bytes)
         self.static_addresses = [constant.address for constant in self.constants]
         self.static_addresses += [self.arena.address + offset for offset in plan.temporaries]
+        self.flags = device.tables.allocate_for_host(FLAG_BYTES * max(1, plan.flags))
+        self.static_addresses += [self.flags.address + FLAG_BYTES * flag for flag in range(plan.flags)]
         slots = len(plan.arguments) + len(plan.results) + len(self.static_addresses)
         self.table_stride = max(1, -(-slots * ADDRESS_BYTES // TABLE_ALIGNMENT)) * TABLE_ALIGNMENT
         self.tables = device.tables.allocate_for_host(RING * self.table_stride)
@@ -75,7 +84,7 @@ class Resources:
     def retire(self) -> None:
         """Gives the buffers back, which later work may reuse at once, and the command buffers when they are done."""
         number = max((recording.number for recording in self.recordings), default=0)
-        for buffer in (*self.constants, self.arena, self.tables):
+        for buffer in (*self.constants, self.arena, self.flags, self.tables):
             buffer.last_use = max(buffer.last_use, number)
         self.device.retire(number, self.pool.close)
 
@@ -87,7 +96,11 @@ class Program:
         device.destroy_retired()
         self.device = device
         self.plan = plan
-        self.steps = make_steps(device, plan)
+        self.segments = segments_of(plan.commands)
+        active = [dispatch.shader for dispatch in plan.dispatches if 0 not in dispatch.groups]
+        device.pipelines.get(active)  # all at once: they are made in parallel
+        self._steps = {run: make_steps(device, plan, run.dispatches) for run in runs_of(self.segments)}
+        self.steps = [step for steps in self._steps.values() for step in steps]
         self._queue = device.queue
         self._transfer = device.transfer
         self._allocate = device.arrays.allocate
@@ -125,7 +138,9 @@ class Program:
             if recording.addresses != addresses:
                 self._addresses.pack_into(recording.table, 0, *addresses)
                 recording.addresses = addresses
-            if self._transfer.pending:
+            if recording.submission is None:
+                number = self._run_loops(recording)
+            elif self._transfer.pending:
                 number = queue.submit(recording.submission, self._transfer.record_pending())
                 self._transfer.sent(number)
             else:
@@ -147,6 +162,23 @@ class Program:
 
         return profile_program(self, buffers)
 
+    def _run_loops(self, recording: Recording) -> int:
+        """Submits a program whose loops end by its data; the calls of other threads wait meanwhile."""
+        flags = self._resources.flags.host_pointer()
+
+        def submit(submission: Submission) -> int:
+            if not self._transfer.pending:
+                return self._queue.submit(submission)
+            number = self._queue.submit(submission, self._transfer.record_pending())
+            self._transfer.sent(number)
+            return number
+
+        def is_set(flag: int, number: int) -> bool:
+            self._queue.wait(number)
+            return bool(ffi.cast("uint32_t *", flags)[flag])
+
+        return run_parts(recording.parts, submit, is_set)
+
     def _record(self, index: int) -> Recording:
         """Records the program once, for table `index`, and fills in the part of the table that never changes."""
         tables, stride = self._resources.tables, self._resources.table_stride
@@ -154,16 +186,28 @@ class Program:
         table = ffi.buffer(tables.host_pointer() + offset, stride)
         static = self.static_addresses()
         struct.pack_into(f"={len(static)}Q", table, self._addresses.size, *static)
+        segments = self.segments or (Run((), False),)
+        buffers = {run: self._record_run(run, tables.address + offset) for run in runs_of(segments)}
+        if has_loop(segments):
+            return Recording(None, parts_of(segments, buffers, self._queue), table)
+        return Recording(Submission(self._queue, in_order(segments, buffers)), (), table)
+
+    def _record_run(self, run: Run, table: int) -> Any:
+        """A command buffer with the dispatches of one row."""
         commands = self._resources.pool.allocate()
-        with Recorder(commands) as recorder:
+        with Recorder(commands, run.repeated) as recorder:
             recorder.wait(AFTER_EARLIER_WORK)
-            for step in self.steps:
+            for step in self._steps.get(run, ()):
                 if step.barrier:
                     recorder.wait(BETWEEN_DISPATCHES)
-                record_step(recorder, self.device, step, tables.address + offset)
-            if self.device.arrays.type.host_visible:
+                record_step(recorder, self.device, step, table)
+                if step.counts is None:
+                    recorder.dispatch(step.groups)
+                else:
+                    recorder.dispatch_counted(self._resources.constants[step.counts[0]], step.counts[1])
+            if self.device.arrays.type.host_visible or self.plan.flags:
                 recorder.wait(BEFORE_HOST_READS)
-        return Recording(Submission(self._queue, commands), table)
+        return commands
 
     def _misfit(self, buffers: tuple[Buffer, ...]) -> str:
         given = ", ".join(str(buffer.nbytes) for buffer in buffers)
@@ -171,28 +215,29 @@ class Program:
         return f"The program takes buffers of ({wanted}) bytes, and got ({given})."
 
 
-def make_steps(device: Device, plan: Plan) -> list[Step]:
-    """The dispatches of a plan with their pipelines; those with nothing to do are left out, their barriers kept."""
-    active = [dispatch for dispatch in plan.dispatches if 0 not in dispatch.groups]
+def make_steps(device: Device, plan: Plan, dispatches: Sequence[Dispatch]) -> list[Step]:
+    """Dispatches with their pipelines; those with nothing to do are left out, their barriers kept."""
+    active = [dispatch for dispatch in dispatches if 0 not in dispatch.groups]
     for dispatch in active:
         _check_limits(device, dispatch)
     pipelines = device.pipelines.get(dispatch.shader for dispatch in active)
+    first_constant = len(plan.arguments) + len(plan.results)
     steps = []
     barrier = False
-    for dispatch in plan.dispatches:
+    for dispatch in dispatches:
         barrier = barrier or dispatch.barrier
         if 0 not in dispatch.groups:
             words = struct.pack(f"={len(dispatch.slots + dispatch.words)}I", *dispatch.slots, *dispatch.words)
-            steps.append(Step(pipelines[dispatch.shader], words, dispatch.groups, barrier, dispatch.name))
+            counts = dispatch.counts and (dispatch.counts[0] - first_constant, dispatch.counts[1])
+            steps.append(Step(pipelines[dispatch.shader], words, dispatch.groups, barrier, dispatch.name, counts))
             barrier = False
     return steps
 
 
 def record_step(recorder: Recorder, device: Device, step: Step, table: int) -> None:
-    """Records a step with the table at the device address `table`."""
+    """Records a step's pipeline and push constants, with the table at the device address `table`."""
     recorder.bind(step.pipeline)
     recorder.push(device.pipelines.layout, table.to_bytes(ADDRESS_BYTES, "little") + step.words)
-    recorder.dispatch(step.groups)
 
 
 def _check_limits(device: Device, dispatch: Dispatch) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from lavax import counters
@@ -21,24 +22,25 @@ _NULL = ffi.NULL
 
 
 class Submission:
-    """A command buffer with the prepared structures of its submission; submitted any number of times.
+    """Command buffers with the prepared structures of their submission; submitted any number of times.
 
     Submitting changes the structures, so one submission may not be submitted from two threads at once.
     """
 
-    def __init__(self, queue: Queue, commands: Any, waits_for: Queue | None = None) -> None:
+    def __init__(self, queue: Queue, commands: Sequence[Any], waits_for: Queue | None = None) -> None:
         self.value = ffi.new("uint64_t[1]")
         self.awaited = ffi.new("uint64_t[1]")
-        self.commands = ffi.new("VkCommandBuffer[2]", [_NULL, commands])
-        self.last = self.commands + 1
+        self.count = len(commands)
+        self.commands = ffi.new("VkCommandBuffer[]", [_NULL, *commands])  # in front, room for one more
+        self.own = self.commands + 1
         timeline = structure(
             "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
         )
         self.info = structure(
             "VkSubmitInfo",
             pNext=timeline,
-            commandBufferCount=1,
-            pCommandBuffers=self.last,
+            commandBufferCount=self.count,
+            pCommandBuffers=self.own,
             signalSemaphoreCount=1,
             pSignalSemaphores=queue.semaphores,
         )
@@ -79,10 +81,10 @@ class Queue:
         info = submission.info
         if preceding is not None:
             submission.commands[0] = preceding
-            info.pCommandBuffers, info.commandBufferCount = submission.commands, 2
+            info.pCommandBuffers, info.commandBufferCount = submission.commands, submission.count + 1
         result = self._submit(self._handle, 1, info, _NULL)
         if preceding is not None:
-            info.pCommandBuffers, info.commandBufferCount = submission.last, 1
+            info.pCommandBuffers, info.commandBufferCount = submission.own, submission.count
         if result:
             check(result, "Submitting work to the device")
         self.submitted = number

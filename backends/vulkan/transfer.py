@@ -53,7 +53,8 @@ class Transfer:
         self._recorded: tuple[Any, list[_Copy]] = (None, [])
         self._download_pool = CommandPool(device, copy_queue.family)
         self._download_lock = threading.Lock()
-        self._download = Submission(copy_queue, self._download_pool.allocate(), waits_for=self._awaited_by_downloads())
+        commands = self._download_pool.allocate()
+        self._download = Submission(copy_queue, [commands], waits_for=self._awaited_by_downloads())
 
     def upload(self, array: np.ndarray[Any, Any]) -> Buffer:
         """A buffer with the bytes of `array` in C order; the array may be changed as soon as this returns."""
@@ -108,7 +109,7 @@ class Transfer:
         """Submits the copies that wait, if there are any."""
         with self._queue.lock:
             if self.pending:
-                self.sent(self._queue.submit(Submission(self._queue, self.record_pending())))
+                self.sent(self._queue.submit(Submission(self._queue, [self.record_pending()])))
 
     def close(self) -> None:
         """Frees the command buffers; the device must be done with them."""

@@ -24,6 +24,8 @@ _ROWS_TO_KEEP_BUSY, _SHORT = 32, 1 << 14
 _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 # Recomputing a small expensive value for every element of a large one: how often, and how much work in all.
 _REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
+# Operands of routines that are read many times over: worth storing where they are computed and not merely moved.
+_READ_OFTEN: dict[str, tuple[int, ...]] = {"sort_runs": (0,), "merge_runs": (0, 1), "search_sorted": (0,)}
 # Kernels that take more members once they are open.
 _OPEN = ("row", "contract")
 
@@ -175,6 +177,8 @@ class Fusion:
             self._visit_reduction(node)
         elif family == "contraction":
             self._visit_contraction(node)
+        elif family == "region":
+            self._visit_region(node)
         else:
             self._visit_routine(node)
 
@@ -204,10 +208,14 @@ class Fusion:
         bases = self._bases_of(node.operands)
         if bases:
             self.bases[node] = bases
-            self.settled[node] = max(
-                (self.settled.get(operand, FIRST) for operand in node.operands if operand not in self.homes),
-                default=FIRST,
-            )
+            self.settled[node] = max(self._settled_of(operand) for operand in node.operands)
+
+    def _settled_of(self, operand: Node) -> Order:
+        """The last kernel an operand needs besides those of its bases."""
+        home = self.homes.get(operand)
+        if home is None:
+            return self.settled.get(operand, FIRST)
+        return FIRST if home.kind in _OPEN else home.order
 
     def _repeats_much(self, node: Node) -> bool:
         """Whether a broadcast would have a small expensive value computed very many times."""
@@ -311,9 +319,23 @@ class Fusion:
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
 
-    def _visit_routine(self, node: Node) -> None:
+    def _visit_region(self, node: Node) -> None:
+        """A branch or loop is a kernel by itself, which writes those of its results that are taken out."""
+        if node.op == "item":
+            home = self.homes[node.operands[0]]
+            self.homes[node] = home
+            home.results[node] = None
+            return
         for operand in node.operands:
-            self.settle(operand)
+            self.store(operand)
+        self._open(flat_home("region", self._next_order(node.operands), ()), node, ())
+
+    def _visit_routine(self, node: Node) -> None:
+        for position, operand in enumerate(node.operands):
+            if position in _READ_OFTEN.get(node.op, ()) and any(map(cost_of, self.cone([operand])[0])):
+                self.store(operand)
+            else:
+                self.settle(operand)
         home = flat_home("routine", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
         home.results[node] = None

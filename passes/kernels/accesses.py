@@ -52,7 +52,7 @@ def operand_coordinates(reduction: Node, at: Coordinates, kernel: Kernel) -> Coo
 
 def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
     """Whether each element of the input is read only by the invocation that writes the output's same element."""
-    if kernel.kind == "routine" or (kernel.kind == "row" and kernel.is_row_level(written)):
+    if kernel.kind in ("routine", "region") or (kernel.kind == "row" and kernel.is_row_level(written)):
         return False
     if kernel.kind == "contract" and any(read in _cone(operand) for node in kernel.places for operand in _dots(node)):
         return False

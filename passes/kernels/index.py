@@ -15,6 +15,9 @@ from math import gcd, inf
 
 from lavax.ir.graph import Node
 
+# Shaders compute indices as 32-bit integers.
+_INT_LIMIT = 1 << 31
+
 
 @dataclass(frozen=True, eq=False)
 class Index:
@@ -232,6 +235,16 @@ def _coarser(index: Index, divisor: int) -> tuple[int, Index, Index] | None:
     return None
 
 
+def _as_one_quotient(index: Index) -> Quotient | None:
+    """x / n + y as (x + n · y) / n: what divides a quotient again then has one form. None: not of that form."""
+    for atom, coefficient in index.terms:
+        if coefficient == 1 and isinstance(atom, Quotient):
+            others = Index(tuple(term for term in index.terms if term[0] is not atom), index.constant)
+            dividend = linear([(atom.dividend, 1), (others, atom.divisor)])
+            return Quotient(index.low, index.high, dividend, atom.divisor) if dividend.high < _INT_LIMIT else None
+    return None
+
+
 def quotient(index: Index, divisor: int) -> Index:
     """index // divisor. `index` is never negative."""
     if divisor == 1 or index.high < divisor:
@@ -243,10 +256,9 @@ def quotient(index: Index, divisor: int) -> Index:
     if coarser is not None:
         step, coarse, _ = coarser
         return linear([(whole, 1), (quotient(coarse, divisor // step), 1)])
-    if len(rest.terms) == 1 and rest.constant == 0 and rest.terms[0][1] == 1:
-        atom = rest.terms[0][0]
-        if isinstance(atom, Quotient):
-            return linear([(whole, 1), (quotient(atom.dividend, atom.divisor * divisor), 1)])
+    once = _as_one_quotient(rest)
+    if once is not None:
+        return linear([(whole, 1), (quotient(once.dividend, once.divisor * divisor), 1)])
     atom = Quotient(rest.low // divisor, rest.high // divisor, rest, divisor)
     return linear([(whole, 1), (of_atom(atom), 1)])
 
@@ -271,6 +283,8 @@ def clamp(index: Index, low: int, high: int) -> Index:
     """The nearest number from low to high."""
     if low <= index.low and index.high <= high:
         return index
+    if index.high <= low or index.low >= high:
+        return constant(low if index.high <= low else high)
     return of_atom(Clamped(low, high, index))
 
 

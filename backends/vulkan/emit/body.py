@@ -67,6 +67,7 @@ class Body:
 
     def __init__(self, addresses: dict[Node, str], parameters: Parameters) -> None:
         self.addresses = addresses
+        self.unaligned: set[Node] = set()  # arrays that may begin anywhere, and not at a multiple of 16 bytes
         self.parameters = parameters
         self.scopes = [Scope(frozenset())]
         self._meaning: Mapping[str, Index] = {}
@@ -315,7 +316,7 @@ class Body:
             return self._as_read(f"{reference(kind)}({address}).data[{self.index(position)}]", 1, node.dtype)
         base = substitute(position, {_LANE: constant(0)})
         if _lane_step(position) == 1:
-            if is_multiple(base, VECTOR):
+            if is_multiple(base, VECTOR) and node not in self.unaligned:
                 aligned = self.index(quotient_exact(base, VECTOR))
                 return self._as_read(f"{reference(kind, 'x4')}({address}).data[{aligned}]", VECTOR, node.dtype)
             unaligned = f"{reference(kind, 'x4u')}({address} + 4ul * uint64_t({self.index(base)})).data[0]"
@@ -338,7 +339,7 @@ class Body:
             return
         base = substitute(position, {_LANE: constant(0)})
         wide = _as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
-        if _lane_step(position) == 1 and is_multiple(base, VECTOR):
+        if _lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
             target = f"{reference(kind, 'x4')}({address}).data[{self.index(quotient_exact(base, VECTOR))}]"
             self.line(f"{target} = {wide};")
             return

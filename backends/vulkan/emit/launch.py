@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import Body
-from lavax.backends.vulkan.emit.shader import Parameters
+from lavax.backends.vulkan.emit.shader import Parameters, reference
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -17,6 +17,7 @@ from lavax.passes.kernels.reads import Coordinates
 # Grids beyond this are not portable in one dimension.
 _MOST_GROUPS = 65535
 _GPU_INVOCATIONS = 128
+_VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,26 @@ def local_invocations(profile: DeviceProfile) -> int:
     return min(_GPU_INVOCATIONS, profile.max_workgroup_invocations)
 
 
-def open_body(kernel: Kernel, lifted: bool, extra_slots: int = 0) -> tuple[Body, dict[Node, str]]:
-    """A body with the addresses of the kernel's arrays at hand; also the addresses of its outputs."""
-    slots = len(kernel.graph.inputs) + len(kernel.graph.outputs) + extra_slots
-    parameters = Parameters(slots, lifted)
+def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
+    """A body with the addresses of the kernel's arrays at hand; also the addresses of its outputs.
+
+    Slots: the inputs, the outputs, then for each array that moves the counters it moves with.
+    """
+    arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
+    counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
-    body = Body(inputs, parameters)
-    for number in range(len(inputs) + len(outputs)):
-        body.line(f"uint64_t p{number} = table.address[words[{number}]];")
+    body = Body(inputs, Parameters(len(arrays) + counters, lifted))
+    body.unaligned = {
+        node for node, strides in kernel.moving.items() if any(stride % _VECTOR_BYTES for stride in strides)
+    }
+    counter = len(arrays)
+    for number, node in enumerate(arrays):
+        address = f"table.address[words[{number}]]"
+        for stride in kernel.moving.get(node, ()):
+            address += f" + uint64_t({reference('i32')}(table.address[words[{counter}]]).data[0]) * {stride}ul"
+            counter += 1
+        body.line(f"uint64_t p{number} = {address};")
     return body, outputs
 
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from lavax.backends.vulkan.emit.contract import emit_contract
+from lavax.backends.vulkan.emit.guard import guard_shader
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.map import emit_map
 from lavax.backends.vulkan.emit.merged import emit_merged
+from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.row import emit_row
-from lavax.backends.vulkan.emit.scatter import emit_scatter
-from lavax.backends.vulkan.plan import Dispatch, Plan, Result
+from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Until
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.passes.kernels.kernel import Kernel, KernelProgram, Step
+from lavax.passes.kernels import commands as kernel_commands
+from lavax.passes.kernels.commands import Guard, Guarded
+from lavax.passes.kernels.kernel import Kernel, Step
+from lavax.passes.kernels.program import KernelProgram
 
 _EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
     "map": emit_map,
     "row": emit_row,
     "contract": emit_contract,
-    "routine": emit_scatter,
+    "routine": emit_routine,
 }
+_COUNTS_BYTES = 12  # three numbers of workgroups
 
 
 def emit_program(program: KernelProgram, profile: DeviceProfile, lifted: bool = False) -> Plan:
@@ -27,37 +35,163 @@ def emit_program(program: KernelProgram, profile: DeviceProfile, lifted: bool = 
 
     With `lifted`, sizes are push constants, so that programs that differ in sizes only share their shaders.
     """
-    arguments = [node.name for node in program.graph.inputs]
-    results = [name for name in dict.fromkeys(program.results) if name not in arguments]
-    temporaries = list(program.offsets)
-    slots = {name: number for number, name in enumerate([*arguments, *results])}
-    constants = [constant for step in program.steps if len(step.kernels) > 1 for constant in [step.name]]
-    slots |= {name: len(slots) + number for number, name in enumerate([*constants, *temporaries])}
-    launches = {step.name: _launch(step, slots, profile, lifted) for step in program.steps}
-    return Plan(
-        arguments=tuple(program.sizes[name] for name in arguments),
-        results=tuple(Result(program.sizes[name], _donor(name, program, arguments)) for name in results),
-        constants=tuple(launches[name].constants[0] for name in constants),
-        temporaries=tuple(program.offsets[name] for name in temporaries),
-        arena_bytes=program.arena_bytes,
-        dispatches=tuple(_dispatch(step, launches[step.name], slots) for step in program.steps),
-    )
+    return _Emission(program, profile, lifted).plan()
 
 
-def _donor(name: str, program: KernelProgram, arguments: list[str]) -> int | None:
-    return arguments.index(program.donors[name]) if name in program.donors else None
+@dataclass(frozen=True)
+class _Place:
+    """Where an array begins: a slot, and for each loop it moves with the counter's slot and bytes a turn."""
+
+    slot: int
+    counters: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
 
 
-def _part_slots(step: Step, slots: Mapping[str, int]) -> list[list[int]]:
-    return [[slots[name] for name in (*reads, *writes)] for reads, writes in zip(step.reads, step.writes, strict=True)]
+class _Emission:
+    """The state of making one plan."""
+
+    def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool) -> None:
+        self.program, self.profile, self.lifted = program, profile, lifted
+        self.arguments = [node.name for node in program.graph.inputs]
+        self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
+        self.flags = list(_flags_of(program.steps))
+        self.temporaries = [name for name in program.offsets if name not in self.flags]
+        names = [*self.arguments, *self.results, *_names_of_constants(program.steps, program.views)]
+        self.constants: dict[str, bytes] = dict.fromkeys(names[len(self.arguments) + len(self.results) :], b"")
+        self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
+
+    def plan(self) -> Plan:
+        commands = self._commands(self.program.steps)
+        sizes, offsets = self.program.sizes, self.program.offsets
+        return Plan(
+            arguments=tuple(sizes[name] for name in self.arguments),
+            results=tuple(Result(sizes[name], self._donor(name)) for name in self.results),
+            constants=tuple(self.constants.values()),
+            temporaries=tuple(offsets[name] for name in self.temporaries),
+            arena_bytes=self.program.arena_bytes,
+            commands=tuple(commands),
+            flags=len(self.flags),
+        )
+
+    def _donor(self, name: str) -> int | None:
+        donor = self.program.donors.get(name)
+        return None if donor is None else self.arguments.index(donor)
+
+    def _place(self, name: str) -> _Place:
+        view = self.program.views.get(name)
+        if view is None:
+            return _Place(self.slots[name])
+        base = self._place(view.buffer)
+        return _Place(base.slot, (*base.counters, self.slots[view.counter]), (*base.strides, view.stride))
+
+    # -- commands ---------------------------------------------------------------------------------------------------
+
+    def _commands(self, commands: Sequence[kernel_commands.Command]) -> list[Command]:
+        found: list[Command] = []
+        guards: dict[str, Guard] = {}
+        for command in commands:
+            match command:
+                case Step():
+                    found += self._dispatches(command)
+                case Guard():
+                    guards[command.flag] = command
+                case Guarded():
+                    found += self._guarded(guards.pop(command.flag), self._commands(command.commands))
+                case kernel_commands.Repeat():
+                    found.append(Repeat(command.count, tuple(self._commands(command.commands))))
+                case kernel_commands.Until():
+                    inner = tuple(self._commands(command.commands))
+                    found.append(Until(self.flags.index(command.flag), inner))
+        return found
+
+    def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
+        """The guard's own dispatch, and those under it made to read their numbers of workgroups from its table."""
+        groups: list[tuple[int, int, int]] = []
+        table = self.slots[_counts_of(guard.name)]
+        counted = _counted(commands, table, groups)
+        content = np.array(groups, np.uint32).tobytes()
+        self.constants[_counts_of(guard.name)] = bytes(max(len(content), 4))
+        self.constants[_groups_of(guard.name)] = content or bytes(4)
+        buffers = [guard.index, guard.flag, _counts_of(guard.name), _groups_of(guard.name)]
+        buffers += [guard.parent] if guard.parent else []
+        slots = tuple(self.slots[name] for name in buffers)
+        words = (guard.count - 1, guard.equals, len(groups))
+        shader = guard_shader(guard.parent is not None)
+        return [Dispatch(shader, slots, words, (1, 1, 1), True, guard.name), *counted]
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    def _dispatches(self, step: Step) -> Iterator[Dispatch]:
+        parts = [
+            (kernel, [self._place(name) for name in (*reads, *writes)])
+            for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True)
+        ]
+        if len(parts) > 1 and not _moves(step, self.program.views):
+            slots = [[place.slot for place in places] for _, places in parts]
+            launch = emit_merged(step.kernels, slots, self.profile)
+            (self.constants[step.name],) = launch.constants
+            own = (self.slots[step.name],)
+            yield Dispatch(launch.shader, own, launch.words, launch.groups, step.barrier, step.name)
+            return
+        for number, (kernel, places) in enumerate(parts):
+            arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
+            moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
+            launch = _EMITTERS[kernel.kind](replace(kernel, moving=moving), self.profile, self.lifted)
+            counters = [slot for place in places for slot in place.counters]
+            slots = (*(place.slot for place in places), *counters)
+            barrier = step.barrier and number == 0
+            yield Dispatch(launch.shader, slots, launch.words, launch.groups, barrier, step.name)
 
 
-def _launch(step: Step, slots: Mapping[str, int], profile: DeviceProfile, lifted: bool) -> Launch:
-    if len(step.kernels) > 1:
-        return emit_merged(step.kernels, _part_slots(step, slots), profile)
-    return _EMITTERS[step.kernel.kind](step.kernel, profile, lifted)
+def _counted(commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]]) -> list[Command]:
+    """The commands with their dispatches' numbers of workgroups in the table; those of inner guards have their own."""
+    counted: list[Command] = []
+    for command in commands:
+        if isinstance(command, (Repeat, Until)):
+            counted.append(replace(command, commands=tuple(_counted(command.commands, table, groups))))
+        elif command.counts is not None or _is_guard(command):
+            counted.append(command)
+        else:
+            counted.append(replace(command, counts=(table, _COUNTS_BYTES * len(groups))))
+            groups.append(command.groups)
+    return counted
 
 
-def _dispatch(step: Step, launch: Launch, slots: Mapping[str, int]) -> Dispatch:
-    own = (slots[step.name],) if launch.constants else tuple(_part_slots(step, slots)[0])
-    return Dispatch(launch.shader, own, launch.words, launch.groups, step.barrier, step.name)
+def _is_guard(dispatch: Dispatch) -> bool:
+    """A guard always runs: what it left in its table earlier must not stay."""
+    return dispatch.shader in (guard_shader(False), guard_shader(True))
+
+
+def _moves(step: Step, views: Mapping[str, kernel_commands.View]) -> bool:
+    return any(name in views for part in (*step.reads, *step.writes) for name in part)
+
+
+def _counts_of(guard: str) -> str:
+    return f"{guard}.counts"
+
+
+def _groups_of(guard: str) -> str:
+    return f"{guard}.groups"
+
+
+def _names_of_constants(
+    commands: Sequence[kernel_commands.Command], views: Mapping[str, kernel_commands.View]
+) -> Iterator[str]:
+    """What the plan's constants are called: tables of merged kernels and of guards."""
+    for command in commands:
+        if isinstance(command, Step):
+            if len(command.kernels) > 1 and not _moves(command, views):
+                yield command.name
+        elif isinstance(command, Guard):
+            yield from (_counts_of(command.name), _groups_of(command.name))
+        else:
+            yield from _names_of_constants(command.commands, views)
+
+
+def _flags_of(commands: Sequence[kernel_commands.Command]) -> Iterator[str]:
+    """The flags that end loops, which the host reads."""
+    for command in commands:
+        if isinstance(command, kernel_commands.Until):
+            yield command.flag
+        if not isinstance(command, (Step, Guard)):
+            yield from _flags_of(command.commands)

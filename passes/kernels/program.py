@@ -1,0 +1,81 @@
+"""A graph as kernels in the order they run, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import indent
+
+from lavax.ir.graph import Graph
+from lavax.ir.printer import print_graph
+from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until, View
+from lavax.passes.kernels.kernel import Step
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProgram:
+    """A graph as kernels in the order they run, with the buffers between them.
+
+    Buffers are known by name: the graph's inputs by theirs, results as %r0…, temporaries as %t0….
+    `results` gives one buffer an output of the graph: a result, or an input returned as it is.
+    `donors` names the input whose memory a result takes over. Temporaries lie in one arena. `views` are names that
+    loops use for moving parts of buffers.
+    """
+
+    graph: Graph
+    steps: tuple[Command, ...]
+    results: tuple[str, ...]
+    sizes: Mapping[str, int]  # bytes of every buffer
+    donors: Mapping[str, str]
+    offsets: Mapping[str, int]  # of temporaries, in the arena
+    arena_bytes: int
+    views: Mapping[str, View]
+
+    def __str__(self) -> str:
+        return print_program(self)
+
+
+def _extents(extents: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, extents))}]"
+
+
+def print_step(step: Step) -> str:
+    """`kernel NAME kind=… outer=… reduced=… reads=… writes=…`, then the kernel's graph."""
+    kernel = step.kernel
+    parts = f" parts={len(step.kernels)}" if len(step.kernels) > 1 else ""
+    reduced = f" reduced={_extents(kernel.domain.reduced)}" if kernel.domain.reduced else ""
+    head = f"kernel {step.name} kind={kernel.kind}{parts} outer={_extents(kernel.domain.outer)}{reduced}"
+    lines = [head + (" after_barrier" if step.barrier else "")]
+    for part, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
+        lines.append(f"  {_extents(part.domain.outer)} ({', '.join(reads)}) -> ({', '.join(writes)})")
+    return "\n".join([*lines, print_graph(kernel.graph, indent="  ")])
+
+
+def print_command(command: Command) -> str:
+    """A step, or what is done with the steps that stand indented under it."""
+    match command:
+        case Step():
+            return print_step(command)
+        case Guard():
+            under = f" under {command.parent}" if command.parent else ""
+            return f"guard {command.flag} if {command.index} is {command.equals} of {command.count}{under}"
+        case Guarded():
+            return _with_inner(f"if {command.flag}", command.commands)
+        case Repeat():
+            return _with_inner(f"repeat {command.count}", command.commands)
+        case Until():
+            return _with_inner(f"while {command.flag}", command.commands)
+    raise TypeError(f"unknown command {command!r}")
+
+
+def _with_inner(head: str, commands: Sequence[Command]) -> str:
+    return "\n".join([head, *(indent(print_command(command), "  ") for command in commands)])
+
+
+def print_program(program: KernelProgram) -> str:
+    """The text of all kernels; parts of a merged kernel differ in extents and buffers only."""
+    inputs = ", ".join(f"{node.name}: {node.type}" for node in program.graph.inputs)
+    lines = [f"program ({inputs}) -> ({', '.join(program.results)}) arena={program.arena_bytes}"]
+    lines += [f"donated {donor} -> {result}" for result, donor in program.donors.items()]
+    lines += [f"view {name} = {v.buffer} + {v.stride} * {v.counter}" for name, v in program.views.items()]
+    return "\n".join([*lines, *(print_command(command) for command in program.steps)])
