@@ -14,7 +14,7 @@ from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
 from lavax.errors import DeviceError
 from lavax.ir import Graph, TensorType
-from lavax.passes.kernels.kernel import KernelProgram, print_program
+from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 

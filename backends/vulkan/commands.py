@@ -34,16 +34,16 @@ def barrier(stages: int, writes: int, next_stages: int, next_accesses: int) -> A
 # Between dispatches that depend on each other.
 BETWEEN_DISPATCHES = barrier(SHADER, SHADER_WRITE, SHADER | COUNTS, SHADER_READ | SHADER_WRITE | COUNTS_READ)
 
-# At the start of every command buffer: all work before it, so that memory may be reused without a thought.
-AFTER_EARLIER_WORK = barrier(
+# At the end of every command buffer: all that comes after it on the queue sees what it did and may reuse what it
+# read, and the host may read what it wrote. One barrier a command buffer, since each costs as much as a small dispatch.
+BEFORE_LATER_WORK = barrier(
     SHADER | COPY,
     SHADER_WRITE | COPY_WRITE,
-    SHADER | COPY | COUNTS,
-    SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE | COUNTS_READ,
+    SHADER | COPY | COUNTS | HOST,
+    SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE | COUNTS_READ | HOST_READ,
 )
 
-# At the end of what the host reads by its mapped pointer: programs, and copies to staging memory.
-BEFORE_HOST_READS = barrier(SHADER, SHADER_WRITE, HOST, HOST_READ)
+# The same for copies to the host on a queue that only copies.
 COPIES_BEFORE_HOST_READS = barrier(COPY, COPY_WRITE, HOST, HOST_READ)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lavax.backends.vulkan.api import check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.commands import (
-    AFTER_EARLIER_WORK,
+    BEFORE_LATER_WORK,
     CommandPool,
     Recorder,
 )
@@ -38,7 +38,7 @@ def profile_program(program: Program, buffers: tuple[Buffer, ...]) -> list[tuple
     queries = _create_queries(device, 2 * len(program.steps))
     commands = pool.allocate()
     with Recorder(commands) as recorder:
-        recorder.wait(AFTER_EARLIER_WORK)
+        recorder.wait(BEFORE_LATER_WORK)
         for donor, copy in copies.items():
             recorder.copy(buffers[donor], copy, copy.nbytes)
         _record_timed(recorder, program, queries, table.address)
@@ -61,7 +61,7 @@ def _record_timed(recorder: Recorder, program: Program, queries: Any, table: int
     stage = vk.VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
     lib.vkCmdResetQueryPool(recorder.commands, queries, 0, max(1, 2 * len(program.steps)))
     for index, step in enumerate(program.steps):
-        recorder.wait(AFTER_EARLIER_WORK)
+        recorder.wait(BEFORE_LATER_WORK)
         lib.vkCmdWriteTimestamp2(recorder.commands, stage, queries, 2 * index)
         record_step(recorder, program.device, step, table)
         recorder.dispatch(step.groups)  # of branches and loops all of it, once

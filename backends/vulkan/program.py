@@ -19,8 +19,7 @@ import numpy as np
 from lavax import counters
 from lavax.backends.vulkan.api import ffi
 from lavax.backends.vulkan.commands import (
-    AFTER_EARLIER_WORK,
-    BEFORE_HOST_READS,
+    BEFORE_LATER_WORK,
     BETWEEN_DISPATCHES,
     CommandPool,
     Recorder,
@@ -196,7 +195,6 @@ class Program:
         """A command buffer with the dispatches of one row."""
         commands = self._resources.pool.allocate()
         with Recorder(commands, run.repeated) as recorder:
-            recorder.wait(AFTER_EARLIER_WORK)
             for step in self._steps.get(run, ()):
                 if step.barrier:
                     recorder.wait(BETWEEN_DISPATCHES)
@@ -205,8 +203,7 @@ class Program:
                     recorder.dispatch(step.groups)
                 else:
                     recorder.dispatch_counted(self._resources.constants[step.counts[0]], step.counts[1])
-            if self.device.arrays.type.host_visible or self.plan.flags:
-                recorder.wait(BEFORE_HOST_READS)
+            recorder.wait(BEFORE_LATER_WORK)
         return commands
 
     def _misfit(self, buffers: tuple[Buffer, ...]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from lavax import counters
 from lavax.backends.vulkan.api import ffi
-from lavax.backends.vulkan.commands import AFTER_EARLIER_WORK, COPIES_BEFORE_HOST_READS, CommandPool, Recorder
+from lavax.backends.vulkan.commands import BEFORE_LATER_WORK, COPIES_BEFORE_HOST_READS, CommandPool, Recorder
 from lavax.backends.vulkan.memory import Buffer, MemoryPool
 from lavax.backends.vulkan.queue import Queue, Submission
 
@@ -90,9 +90,9 @@ class Transfer:
         commands = self._free_command_buffer()
         copies, self.pending = self.pending, []
         with Recorder(commands) as recorder:
-            recorder.wait(AFTER_EARLIER_WORK)
             for copy in copies:
                 recorder.copy(copy.staging, copy.target, copy.staging.nbytes, target_offset=copy.offset)
+            recorder.wait(BEFORE_LATER_WORK)
         self._recorded = (commands, copies)
         return commands
 
@@ -133,10 +133,8 @@ class Transfer:
         """Copies a part of a buffer to staging memory and from there to the host."""
         staging = self._staging.allocate_for_host(part.nbytes)
         with Recorder(self._download.commands[1]) as recorder:
-            if self._copy_queue is self._queue:
-                recorder.wait(AFTER_EARLIER_WORK)
             recorder.copy(buffer, staging, part.nbytes, source_offset=offset)
-            recorder.wait(COPIES_BEFORE_HOST_READS)
+            recorder.wait(BEFORE_LATER_WORK if self._copy_queue is self._queue else COPIES_BEFORE_HOST_READS)
         self._download.awaited[0] = buffer.produced
         with self._copy_queue.lock:
             number = self._copy_queue.submit(self._download)

@@ -1,5 +1,6 @@
-"""Reverse-mode differentiation of graphs."""
+"""Differentiation of graphs, backwards and forwards."""
+from lavax.passes.differentiate.forward import jvp
 from lavax.passes.differentiate.reverse import differentiate, vjp
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
-__all__ = ["NOT_DIFFERENTIABLE", "RULES", "differentiate", "vjp"]
+__all__ = ["NOT_DIFFERENTIABLE", "RULES", "differentiate", "jvp", "vjp"]

@@ -1,13 +1,13 @@
 """Gradients of the operations on single elements. In each rule `g` is the cotangent of the node's value."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.passes.builder import (
     add,
     cast,
-    cos,
     divide,
     equal,
     exp,
@@ -21,7 +21,6 @@ from lavax.passes.builder import (
     power,
     scale,
     sign,
-    sin,
     splat,
     subtract,
     where,
@@ -58,6 +57,14 @@ def _log(node: Node, g: Node) -> Node:
     return divide(g, node.operands[0])
 
 
+def _exp2(node: Node, g: Node) -> Node:
+    return multiply(g, scale(node, math.log(2)))
+
+
+def _log2(node: Node, g: Node) -> Node:
+    return divide(scale(g, 1 / math.log(2)), node.operands[0])
+
+
 def _expm1(node: Node, g: Node) -> Node:
     """exp(x), not the value + 1, which has no correct digit left where exp(x) is small."""
     return multiply(g, exp(node.operands[0]))
@@ -75,16 +82,8 @@ def _rsqrt(node: Node, g: Node) -> Node:
     return multiply(scale(g, -0.5), divide(node, node.operands[0]))
 
 
-def _sin(node: Node, g: Node) -> Node:
-    return multiply(g, cos(node.operands[0]))
-
-
-def _cos(node: Node, g: Node) -> Node:
-    return negate(multiply(g, sin(node.operands[0])))
-
-
-def _tanh(node: Node, g: Node) -> Node:
-    return multiply(g, _one_minus(multiply(node, node)))
+def _cbrt(node: Node, g: Node) -> Node:
+    return divide(scale(g, 1 / 3), multiply(node, node))
 
 
 def _logistic(node: Node, g: Node) -> Node:
@@ -145,6 +144,11 @@ def _where(node: Node, g: Node, position: int) -> Node:
     return where(condition, g, zero) if position == 1 else where(condition, zero, g)
 
 
+def _nothing(position: int) -> OperandRule:
+    """For an operand whose value does not matter."""
+    return lambda node, g: zeros(node.operands[position].type)
+
+
 def _cast(node: Node, g: Node) -> Node:
     return cast(g, node.operands[0].dtype)
 
@@ -153,14 +157,14 @@ RULES: dict[str, Rule] = {
     "negate": by_operand(_pass_on_negated),
     "abs": by_operand(_abs),
     "exp": by_operand(_exp),
+    "exp2": by_operand(_exp2),
     "log": by_operand(_log),
+    "log2": by_operand(_log2),
     "expm1": by_operand(_expm1),
     "log1p": by_operand(_log1p),
     "sqrt": by_operand(_sqrt),
     "rsqrt": by_operand(_rsqrt),
-    "sin": by_operand(_sin),
-    "cos": by_operand(_cos),
-    "tanh": by_operand(_tanh),
+    "cbrt": by_operand(_cbrt),
     "logistic": by_operand(_logistic),
     "add": by_operand(_pass_on, _pass_on),
     "subtract": by_operand(_pass_on, _pass_on_negated),
@@ -172,4 +176,6 @@ RULES: dict[str, Rule] = {
     "minimum": by_operand(_extremum(less, 0), _extremum(less, 1)),
     "where": _where,
     "cast": by_operand(_cast),
+    "barrier": by_operand(_pass_on, _nothing(1)),
+    "known_value": by_operand(_pass_on, _nothing(1)),
 }

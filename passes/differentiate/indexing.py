@@ -6,13 +6,23 @@ from functools import reduce
 from lavax.ir.graph import Node
 from lavax.passes.builder import (
     broadcast,
+    cast,
     clamp,
+    divide,
+    equal,
     gather,
     greater_equal,
+    index_type,
+    iota,
     less,
     logical_and,
+    maximum,
+    multiply,
+    reshape,
+    scatter,
     scatter_add,
     splat,
+    subtract,
     where,
     zeros,
 )
@@ -29,21 +39,86 @@ def _gather(node: Node, g: Node, position: int) -> Node:
     return scatter_add(zeros(x.type), g, read, axes)
 
 
-def _scatter_add(node: Node, g: Node, position: int) -> Node:
-    """An update outside the range was dropped: its gradient is zero."""
-    x, updates, *indices = node.operands
-    axes = node.attrs["axes"]
-    if position == 0:
-        return g
-    if x.type.size == 0:
-        return zeros(updates.type)
+def _inside(node: Node) -> Node:
+    """Whether each position is within the range: an update outside was dropped and has no gradient."""
+    x, _, *indices = node.operands
     checks = []
-    for index, axis in zip(indices, axes, strict=True):
+    for index, axis in zip(indices, node.attrs["axes"], strict=True):
         checks.append(greater_equal(index, splat(0, index.type)))
         checks.append(less(index, splat(x.shape[axis], index.type)))
-    inside = reduce(logical_and, checks)
-    read = gather(g, indices, axes)
+    return reduce(logical_and, checks)
+
+
+def _read(node: Node, value: Node) -> Node:
+    """The elements of `value`, a value like the result, at the places of the updates; zero for dropped ones."""
+    indices = node.operands[2:]
+    read = gather(value, indices, node.attrs["axes"])
+    inside = _inside(node)
     return where(broadcast(inside, read.shape, range(inside.type.rank)), read, zeros(read.type))
 
 
-RULES: dict[str, Rule] = {"gather": _gather, "scatter_add": _scatter_add}
+def _like(node: Node, join: str, start: Node, updates: Node) -> Node:
+    """A scatter at the same places."""
+    return scatter(join, start, updates, node.operands[2:], node.attrs["axes"])
+
+
+def _scatter_add(node: Node, g: Node, position: int) -> Node:
+    x, updates, *_ = node.operands
+    if position == 0:
+        return g
+    return zeros(updates.type) if x.type.size == 0 else _read(node, g)
+
+
+def _scatter_set(node: Node, g: Node, position: int) -> Node:
+    """The last update of a place has its gradient, or, where there is none, the element that stood there."""
+    x, updates, *indices = node.operands
+    axes, shape = node.attrs["axes"], indices[0].shape
+    if x.type.size == 0 or updates.type.size == 0:
+        return zeros(updates.type) if position else g
+    numbers = reshape(iota(index_type((indices[0].type.size,)), 0), shape)
+    places = index_type([x.shape[axis] for axis in axes])
+    last = scatter("maximum", splat(-1, places), numbers, indices, range(len(axes)))
+    if position == 0:
+        unwritten = broadcast(less(last, zeros(places)), x.shape, axes)
+        return where(unwritten, g, zeros(x.type))
+    is_last = logical_and(_inside(node), equal(gather(last, indices, range(len(axes))), numbers))
+    read = gather(g, indices, axes)
+    return where(broadcast(is_last, read.shape, range(len(shape))), read, zeros(read.type))
+
+
+def _scatter_extremum(node: Node, g: Node, position: int) -> Node:
+    """All that equal the extremum share its gradient equally."""
+    x, updates, *_ = node.operands
+    if x.type.size == 0 or updates.type.size == 0:
+        return zeros(updates.type) if position else g
+    own = cast(equal(x, node), g.dtype)
+    theirs = cast(equal(updates, gather(node, node.operands[2:], node.attrs["axes"])), g.dtype)
+    share = divide(g, maximum(_like(node, "add", own, theirs), splat(1, g.type)))
+    return multiply(own, share) if position == 0 else multiply(theirs, _read(node, share))
+
+
+def _scatter_multiply(node: Node, g: Node, position: int) -> Node:
+    """What the others multiply to. Zeros are counted apart, so that there is no division by them."""
+    x, updates, *indices = node.operands
+    if x.type.size == 0 or updates.type.size == 0:
+        return zeros(updates.type) if position else g
+    if position == 0:
+        return multiply(g, _like(node, "multiply", splat(1, x.type), updates))
+    without_zeros = [where(equal(value, zeros(value.type)), splat(1, value.type), value) for value in (x, updates)]
+    are_zero = [cast(equal(value, zeros(value.type)), g.dtype) for value in (x, updates)]
+    axes = node.attrs["axes"]
+    product = gather(_like(node, "multiply", *without_zeros), indices, axes)
+    other_zeros = subtract(gather(_like(node, "add", *are_zero), indices, axes), are_zero[1])
+    others = divide(product, without_zeros[1])
+    kept = where(equal(other_zeros, zeros(others.type)), others, zeros(others.type))
+    return multiply(_read(node, g), kept)
+
+
+RULES: dict[str, Rule] = {
+    "gather": _gather,
+    "scatter_add": _scatter_add,
+    "scatter_multiply": _scatter_multiply,
+    "scatter_minimum": _scatter_extremum,
+    "scatter_maximum": _scatter_extremum,
+    "scatter_set": _scatter_set,
+}

@@ -13,6 +13,7 @@ from lavax.errors import DtypeError
 from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node
 from lavax.ir.types import TensorType, TupleType, tuple_of
 from lavax.passes.builder import add, build, zeros
+from lavax.passes.differentiate import calls
 
 # (node, cotangent or None for each result, which operands matter) -> cotangent or None for each operand.
 RegionRule = Callable[[Node, Sequence[Node | None], Sequence[bool]], list[Node | None]]
@@ -137,4 +138,11 @@ def _backward_step(
     return graph_of(inputs, (*found[:carry], *map(add, sums, parts), *found[carry:]))
 
 
-REGION_RULES: dict[str, RegionRule] = {"switch": _switch, "while": _while, "scan": _scan}
+REGION_RULES: dict[str, RegionRule] = {
+    "switch": _switch,
+    "while": _while,
+    "scan": _scan,
+    "checkpoint": calls.checkpoint_backwards,
+    "custom_jvp": calls.custom_jvp_backwards,
+    "custom_vjp": calls.custom_vjp_backwards,
+}

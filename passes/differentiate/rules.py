@@ -1,46 +1,70 @@
 """The table of gradients: one rule an operation, or a place among those that have none by intent."""
 from __future__ import annotations
 
-from lavax.passes.differentiate import contraction, elementwise, indexing, movement, reduction
+from lavax.passes.differentiate import (
+    contraction,
+    elementwise,
+    indexing,
+    movement,
+    named_axes,
+    reduction,
+    routine,
+    special,
+    trigonometric,
+)
 from lavax.passes.differentiate.region import REGION_RULES
 from lavax.passes.differentiate.rule import Rule
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
+    **trigonometric.RULES,
+    **special.RULES,
     **reduction.RULES,
     **movement.RULES,
     **indexing.RULES,
     **contraction.RULES,
+    **routine.RULES,
+    **named_axes.RULES,
 }
 
 # `item`, and the operations that hold graphs, have several results and rules of another form (region.REGION_RULES).
 HAS_REGION_RULE = frozenset({"item", *REGION_RULES})
 
 # No gradient passes these: their results are whole numbers or truth values, piecewise constant,
-# made from no operand, or, for stop_gradient, kept from passing.
+# made from no operand, or, for stop_gradient, kept from passing. fold_segments is made when gradients are taken.
 NOT_DIFFERENTIABLE = frozenset(
     {
         "and",
         "argmax",
         "argmin",
+        "axis_index",
         "bitcast",
+        "ceil",
         "constant",
         "equal",
         "floor",
+        "fold_segments",
         "greater",
         "greater_equal",
         "iota",
         "less",
         "less_equal",
+        "merge_runs",
         "not",
         "not_equal",
         "or",
+        "population_count",
+        "round",
+        "search_sorted",
         "shift_left",
         "shift_right_arithmetic",
         "shift_right_logical",
         "sign",
+        "sort_order",
+        "sort_runs",
         "stop_gradient",
         "threefry",
+        "truncate",
         "xor",
     }
 )

@@ -6,7 +6,13 @@ from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
 
 _TRANSCENDENTAL = 12
+# Long polynomials, in several pieces of which all are computed.
+_SPECIAL = 40
 _COSTS = {
+    **dict.fromkeys(("exp2", "log2", "sinh", "cosh", "asin", "acos", "atan", "cbrt"), _TRANSCENDENTAL),
+    **dict.fromkeys(("tan", "atan2", "asinh", "acosh", "atanh"), 2 * _TRANSCENDENTAL),
+    **dict.fromkeys(("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"), _SPECIAL),
+    **dict.fromkeys(("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"), _SPECIAL),
     "divide": 4,
     "remainder": 6,
     "sqrt": 4,
@@ -20,6 +26,8 @@ _COSTS = {
     "tanh": _TRANSCENDENTAL,
     "logistic": _TRANSCENDENTAL,
     "power": 2 * _TRANSCENDENTAL,
+    "barrier": 0,
+    "threefry": 115,  # 20 rounds of add, rotate and xor, 5 additions of the key
 }
 
 # Nodes of one kernel: beyond this, compile time and registers grow faster than memory traffic falls.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, input_node, topological, with_operands
@@ -19,14 +20,22 @@ class Piece:
     writes: tuple[Node, ...]
 
 
-def extract(fusion: Fusion) -> list[Piece]:
-    """The kernels that write something, in an order in which each comes after those it reads from."""
-    homes = sorted((home for home in fusion.all_homes if home.results), key=lambda home: home.order)
-    return [_piece(fusion, home) for home in homes]
+def extract(fusion: Fusion, outputs: Iterable[Node]) -> list[Piece]:
+    """The kernels that are needed for `outputs`, in an order in which each comes after those it reads from.
+
+    What fusion had a kernel write for a reader that then took the value in itself is not written.
+    """
+    needed = set(outputs)
+    pieces: list[Piece] = []
+    for home in sorted(fusion.all_homes, key=lambda home: home.order, reverse=True):
+        results = tuple(result for result in home.results if result in needed)
+        if results:
+            pieces.append(_piece(fusion, home, results))
+            needed.update(pieces[-1].reads)
+    return pieces[::-1]
 
 
-def _piece(fusion: Fusion, home: Home) -> Piece:
-    results = tuple(home.results)
+def _piece(fusion: Fusion, home: Home, results: tuple[Node, ...]) -> Piece:
     arrays = fusion.cone(results, home)[1]
     order = topological(results, stop=arrays)
     reads = tuple(dict.fromkeys(operand for node in order for operand in node.operands if operand in arrays))
@@ -38,6 +47,6 @@ def _piece(fusion: Fusion, home: Home) -> Piece:
         tuple(renamed[node] for node in order),
         tuple(renamed[result] for result in results),
     )
-    placed = [node for node in order if node in home.members and (node in home.results or node in home.heavy)]
+    placed = [node for node in order if node in home.members and (node in results or node in home.heavy)]
     places = {renamed[node]: home.members[node] for node in placed}
     return Piece(Kernel(home.kind, graph, home.domain, places), reads, results)

@@ -10,10 +10,12 @@ they have the same shape and read the same arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
+from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.kernels.reads import READS, Coordinates
@@ -33,7 +35,8 @@ _OPEN = ("row", "contract")
 class Fusion:
     """The state of one walk."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self.readers = Readers(graph)
         self.homes: dict[Node, Home] = {}
         self.all_homes: list[Home] = []
         self.bases: dict[Node, tuple[Node, ...]] = {}  # members of kernels that a moved node is made of
@@ -41,7 +44,7 @@ class Fusion:
         self.weight: dict[Node, int] = {}  # how many nodes it takes to compute a floating node, at most
         self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
-        self.maps: dict[tuple[int, ...], list[Home]] = {}
+        self.maps: dict[tuple[tuple[int, ...], Node], list[Home]] = {}  # maps over a shape that read an array
 
     # -- what a node rests on -----------------------------------------------------------------------------------------
 
@@ -82,15 +85,18 @@ class Fusion:
     def is_stored(self, node: Node) -> bool:
         return node.op == INPUT or (node in self.homes and node in self.homes[node].results)
 
-    def cone(self, outputs: Iterable[Node], home: Home | None = None) -> tuple[list[Node], dict[Node, None]]:
+    def cone(
+        self, outputs: Iterable[Node], home: Home | None = None, most: float = inf
+    ) -> tuple[list[Node], dict[Node, None]]:
         """The nodes computed for `outputs`, and the arrays read from memory; members of `home` are computed.
 
         A floating node that a map kernel has come to write is read only by kernels that come after that one.
+        The search ends where it has found more than `most` nodes: whoever asks for no more has no use for the rest.
         """
         computed: dict[Node, None] = {}
         arrays: dict[Node, None] = {}
         stack = list(outputs)
-        while stack:
+        while stack and len(computed) <= most:
             node = stack.pop()
             if node in computed or node in arrays:
                 continue
@@ -106,6 +112,12 @@ class Fusion:
         if owner is None or owner is home:
             return False
         return home is None or owner.kind != "map" or owner.order < home.order
+
+    def _is_made_of(self, node: Node, home: Home) -> bool:
+        """Whether a node is a member of a kernel moved about in that kernel itself, and not read from memory."""
+        if self._is_written_before(node, home):
+            return False
+        return any(self.homes[base] is home for base in self.bases.get(node, ()))
 
     # -- making results -----------------------------------------------------------------------------------------------
 
@@ -137,22 +149,31 @@ class Fusion:
         return True
 
     def _store_by_map(self, node: Node) -> None:
-        for home in reversed(self.maps.get(node.shape, [])[-4:]):
-            computed, arrays = self.cone([node], home)
+        for home in self._related_maps(node):
+            computed, arrays = self.cone([node], home, 2 * MOST_NODES - home.cost)
             together = home.arrays.union(arrays)
             fits = len(together) + len(home.results) < MOST_ARRAYS and home.cost + len(computed) <= 2 * MOST_NODES
-            if fits and not home.arrays.isdisjoint(arrays) and self._last_needed(arrays, home) < home.order:
+            if fits and self._last_needed(arrays, home) < home.order:
                 break
         else:
             home = flat_home("map", self._next_order([node]), node.shape)
             self.all_homes.append(home)
-            self.maps.setdefault(node.shape, []).append(home)
             computed, arrays = self.cone([node], home)
         home.members[node] = home.full
         home.results[node] = None
         home.arrays.update(arrays)
         home.cost += len(computed)
         self.homes[node] = home
+        for array in (node, *arrays):
+            found = self.maps.setdefault((node.shape, array), [])
+            if home not in found:
+                found.append(home)
+
+    def _related_maps(self, node: Node) -> list[Home]:
+        """Maps over the node's shape that read what it reads, or write it: the latest few."""
+        arrays = self._arrays_of([node])
+        found = dict.fromkeys(home for array in arrays for home in self.maps.get((node.shape, array), [])[-2:])
+        return sorted(found, key=lambda home: home.order, reverse=True)[:4]
 
     def _settle_others(self, bases: Iterable[Node], home: Home) -> None:
         for base in bases:
@@ -243,16 +264,22 @@ class Fusion:
         if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
             return False
         cost = home.cost + cost_of(node)
-        if home.kind == "contract" and (cost > _EPILOGUE_COST or len(arrays) > _EPILOGUE_ARRAYS):
+        if home.kind == "contract" and not self._suits_epilogue(node, home, cost, len(arrays)):
             return False
         if not self._place(node, home):
             return False
         home.cost, home.arrays = cost, arrays
         return True
 
+    def _suits_epilogue(self, node: Node, home: Home, cost: int, arrays: int) -> bool:
+        if cost > _EPILOGUE_COST or arrays > _EPILOGUE_ARRAYS:
+            return False
+        bases = (base for base in self._bases_of(node.operands) if self.homes[base] is home)
+        return all(self.readers.come_together(base) for base in bases)
+
     def _place(self, node: Node, home: Home) -> bool:
         for at in candidates(node, home):
-            if self._may_go_over_rows(at, home) and is_legal(node, at, home, self.bases_of, self.homes):
+            if self._may_go_over_rows(at, home) and is_legal(node, at, home, self._is_made_of, self.homes):
                 home.members[node] = at
                 self.homes[node] = home
                 return True
@@ -302,7 +329,7 @@ class Fusion:
             outer = tuple(index for axis, index in enumerate(at) if axis not in axes)
             if not is_whole_row([at[axis] for axis in axes], outer, home) or not covers(node, outer, home):
                 continue
-            if operand in home.members or is_legal(operand, at, home, self.bases_of, self.homes):
+            if operand in home.members or is_legal(operand, at, home, self._is_made_of, self.homes):
                 home.members[node] = outer
                 home.heavy.add(node)
                 home.arrays = arrays
@@ -343,7 +370,7 @@ class Fusion:
 
 def fuse(graph: Graph) -> Fusion:
     """Walks the graph; the kernels stand in the result's `all_homes`, and all outputs are stored."""
-    fusion = Fusion()
+    fusion = Fusion(graph)
     for node in graph.nodes:
         fusion.visit(node)
     for output in dict.fromkeys(graph.outputs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from lavax.ir.graph import Node
 from lavax.passes.fuse.home import Home
@@ -93,9 +93,12 @@ def covers(node: Node, at: Coordinates, home: Home) -> bool:
 
 
 def is_legal(
-    node: Node, at: Coordinates, home: Home, bases: Callable[[Node], Collection[Node]], homes: dict[Node, Home]
+    node: Node, at: Coordinates, home: Home, is_made_of: Callable[[Node, Home], bool], homes: dict[Node, Home]
 ) -> bool:
-    """Whether computing the node there needs the kernel's reductions only where they are computed."""
+    """Whether computing the node there needs the kernel's reductions only where they are computed.
+
+    `is_made_of` says of a node outside the kernel whether the kernel would compute it from its own members.
+    """
     stack = list(READS[node.op](node, at)) if node.op in READS else [(node, at)]
     checked: set[tuple[Node, Coordinates]] = set()
     while stack:
@@ -107,15 +110,11 @@ def is_legal(
                 if read in home.heavy:
                     return False
                 stack.extend(READS[read.op](read, place))
-        elif read not in homes and home_in(bases(read), home, homes):
+        elif is_made_of(read, home):
             stack.extend(READS[read.op](read, place))
         checked.add((read, place))
     home.legal |= checked
     return True
-
-
-def home_in(bases: Collection[Node], home: Home, homes: dict[Node, Home]) -> bool:
-    return any(homes[base] is home for base in bases)
 
 
 def is_whole_row(inner: Sequence[Index], outer: Coordinates, home: Home) -> bool:

@@ -36,7 +36,9 @@ from lavax.passes.kernels.reads import Coordinates
 # Tiles from the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 8), (4, 4), (2, 4), (1, 4))
 # How many invocations keep a device busy.
-_INVOCATIONS = {"cpu": 64, "gpu": 1 << 15}
+_INVOCATIONS = {"cpu": 96, "gpu": 1 << 15}
+# The epilogue is written out for every element of a tile, and drivers compile slowly what is long.
+_MOST_EPILOGUE = 768
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,17 @@ def sizes_of(dot: Node) -> Sizes:
     )
 
 
-def choose_tile(sizes: Sizes, profile: DeviceProfile) -> tuple[int, int]:
-    """(rows, columns): the largest tile that leaves the device enough to do; columns a multiple of 4, or N < 4."""
+def choose_tile(sizes: Sizes, profile: DeviceProfile, epilogue: int = 0) -> tuple[int, int]:
+    """(rows, columns): the largest tile that leaves the device enough to do; columns a multiple of 4, or N < 4.
+
+    `epilogue` is what is computed for each element of the result, in nodes.
+    """
     needed = _INVOCATIONS[profile.kind]
     rows, columns = _TILES[-1]
     for rows, columns in _TILES:
         tiles = prod(sizes.batch) * -(-sizes.m // rows) * -(-sizes.n // columns)
-        if tiles >= needed and rows <= sizes.m and columns <= sizes.n:
+        short = rows * columns * epilogue <= _MOST_EPILOGUE
+        if short and tiles >= needed and rows <= sizes.m and columns <= sizes.n:
             break
     columns = min(columns, sizes.n) if sizes.n < VECTOR else min(columns, sizes.n // VECTOR * VECTOR)
     return min(rows, sizes.m), columns
@@ -91,7 +97,8 @@ class ContractEmitter:
         self.kernel = kernel
         self.dot = next(node for node in kernel.graph.nodes if node.op == "dot")
         self.sizes = sizes_of(self.dot)
-        self.rows, self.columns = choose_tile(self.sizes, profile)
+        epilogue = sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)
+        self.rows, self.columns = choose_tile(self.sizes, profile, epilogue)
         self.width = VECTOR if self.columns % VECTOR == 0 else 1
         self.local = local_invocations(profile)
         self.body, self.outputs = open_body(kernel, lifted)

@@ -107,7 +107,41 @@ def _cast(call: Call) -> str:
     return f"{call.result_type}({argument})"
 
 
+_UNSIGNED, _SIGNED = {1: "uint", VECTOR: "uvec4"}, {1: "int", VECTOR: "ivec4"}
+
+
+def _shift(function: str, lanes: dict[int, str]) -> Expression:
+    """A shift done on lanes of one signedness, whatever the dtype's."""
+
+    def expression(call: Call) -> str:
+        value, distance = call.arguments
+        shifted = f"{function}({lanes[call.width]}({value}), {_UNSIGNED[call.width]}({distance}))"
+        return f"{call.result_type}({shifted})"
+
+    return expression
+
+
+def _bitcast(call: Call) -> str:
+    (argument,) = call.arguments
+    source, target = call.kind, call.node.dtype.kind
+    if source == target:
+        return argument
+    if "float" not in (source, target):
+        return f"{call.result_type}({argument})"
+    return f"{source}BitsTo{target.capitalize()}({argument})"
+
+
+# Functions of one number that lavax has its own of, under the operation's name.
+_OWN_FUNCTIONS = (
+    *("ceil", "round", "truncate", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "logistic"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
+    *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
+)
+
 _IDENTITY: Expression = lambda call: call.arguments[0]  # noqa: E731
+
+_THREEFRY = ("lx_threefry_first", "lx_threefry_second", "lx_threefry_both")
 
 EXPRESSIONS: dict[str, Expression] = {
     "negate": lambda call: f"(-{call.arguments[0]})",
@@ -118,16 +152,8 @@ EXPRESSIONS: dict[str, Expression] = {
         uint=lambda call: f"min({call.arguments[0]}, {call.result_type}(1u))",
     ),
     "floor": _function("floor"),
-    "exp": _function("lx_exp"),
-    "log": _function("lx_log"),
-    "expm1": _function("lx_expm1"),
-    "log1p": _function("lx_log1p"),
-    "sqrt": _function("lx_sqrt"),
-    "rsqrt": _function("lx_rsqrt"),
-    "sin": _function("lx_sin"),
-    "cos": _function("lx_cos"),
-    "tanh": _function("lx_tanh"),
-    "logistic": _function("lx_logistic"),
+    **{name: _function(f"lx_{name}") for name in _OWN_FUNCTIONS},
+    "population_count": lambda call: f"{call.result_type}(bitCount({call.arguments[0]}))",
     "not": _by_kind(
         int=lambda call: f"(~{call.arguments[0]})",
         uint=lambda call: f"(~{call.arguments[0]})",
@@ -140,6 +166,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "remainder": _by_kind(
         float=_function("lx_fmod"), int=_function("lx_int_remainder"), uint=_function("lx_uint_remainder")
     ),
+    "atan2": _function("lx_atan2"),
     "power": _by_kind(float=_function("lx_pow"), int=_function("lx_int_power"), uint=_function("lx_uint_power")),
     "maximum": _by_kind(
         float=_function("lx_maximum"), int=_function("max"), uint=_function("max"), bool=_truth("||", "|")
@@ -150,6 +177,12 @@ EXPRESSIONS: dict[str, Expression] = {
     "and": _by_kind(int=_infix("&"), uint=_infix("&"), bool=_truth("&&", "&")),
     "or": _by_kind(int=_infix("|"), uint=_infix("|"), bool=_truth("||", "|")),
     "xor": _by_kind(int=_infix("^"), uint=_infix("^"), bool=_truth("^^", "^")),
+    "shift_left": _shift("lx_shift_left", _UNSIGNED),
+    "shift_right_logical": _shift("lx_shift_right_logical", _UNSIGNED),
+    "shift_right_arithmetic": _shift("lx_shift_right_arithmetic", _SIGNED),
+    "barrier": lambda call: call.arguments[0],
+    "threefry": lambda call: f"{_THREEFRY[call.node.attrs['word']]}({', '.join(call.arguments)})",
+    "bitcast": _bitcast,
     "equal": _relational("==", "equal"),
     "not_equal": _not_equal,
     "less": _relational("<", "lessThan"),

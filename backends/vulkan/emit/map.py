@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.emit.body import LANE
+from lavax.backends.vulkan.emit.body import LANE, is_multiple
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import (
     Launch,
@@ -16,14 +16,19 @@ from lavax.backends.vulkan.emit.launch import (
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.passes.kernels.index import linear, variable
+from lavax.passes.kernels.accesses import accesses, roots_of
+from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 
 
 def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """Vectors of four where the number of elements allows it."""
+    """Vectors of four where the number of elements allows it.
+
+    A shader for every shape works in vectors only where each read is one vector too: how four elements are read one
+    by one depends on the shape.
+    """
     count = kernel.domain.rows
-    width = VECTOR if count % VECTOR == 0 else 1
+    width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
     local = local_invocations(profile)
     open_invocations(body, count // width, local, "i")
@@ -35,3 +40,18 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         body.store(output, places[output], result, outputs[output])
     text = ShaderText(body.scopes[0].lines, (local, 1))
     return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // local)))
+
+
+def _reads_vectors(kernel: Kernel, count: int) -> bool:
+    """Whether four neighbours of the results are made of four aligned neighbours, or of one element, of each array."""
+    values = at_row(linear([(variable("i", count // VECTOR), VECTOR), (LANE, 1)]), kernel)
+    roots = [(node, placed(at, values)) for node, at in roots_of(kernel)]
+    positions = [position for found in accesses(kernel, roots).values() for position in found]
+    return count > 0 and all(_is_vector(position) for position in positions)
+
+
+def _is_vector(position: Index) -> bool:
+    without_lane = substitute(position, {"lane": ZERO})
+    if without_lane == position:
+        return True
+    return linear([(position, 1), (LANE, -1)]) == without_lane and is_multiple(without_lane, VECTOR)

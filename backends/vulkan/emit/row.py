@@ -34,6 +34,11 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
 
+# From this many additions one after the other on, what rounding loses is kept and added in the end.
+_LONG_CHAIN = 64
+_INFINITY = "uintBitsToFloat(0x7f800000u)"
+
+
 @dataclass(frozen=True)
 class Schedule:
     """How rows are shared out. `row_width` and `element_width` are 1 or 4; one of them is 1."""
@@ -101,6 +106,9 @@ class RowEmitter:
                 else:
                     taken = widened(value, width, node.dtype)
                     name = registers[node]
+                    if self._is_compensated(node):
+                        self._add_exactly(name, taken, type_name(node.dtype, width))
+                        continue
                     self.body.line(f"{name} = {REDUCTIONS[node.op].join(name, taken, node.dtype, width)};")
         for node in reductions:
             result = self._close_register(node, registers[node], width)
@@ -118,7 +126,26 @@ class RowEmitter:
             return name
         kind = type_name(node.dtype, width)
         self.body.line(f"{kind} {name} = {kind}({REDUCTIONS[node.op].identity(node.dtype)});")
+        if self._is_compensated(node):
+            self.body.line(f"{kind} {name}_lost = {kind}(0);")
         return name
+
+    def _is_compensated(self, node: Node) -> bool:
+        """Whether so many floats are added one after the other that their rounding errors are added up as well."""
+        steps = self.kernel.domain.length // self.schedule.element_width
+        if self.schedule.shared:
+            steps //= self.schedule.local
+        return node.op == "sum" and node.dtype.is_float and steps >= _LONG_CHAIN
+
+    def _add_exactly(self, name: str, taken: str, kind: str) -> None:
+        """Knuth's sum of two floats: the rounded sum, and what rounding lost."""
+        total, part, term = (self.body.name() for _ in range(3))
+        self.body.line(f"{kind} {term} = {taken};")
+        self.body.line(f"precise {kind} {total} = {name} + {term};")
+        self.body.line(f"precise {kind} {part} = {total} - {name};")
+        self.body.line(f"precise {kind} {name}_error = ({name} - ({total} - {part})) + ({term} - {part});")
+        self.body.line(f"{name}_lost += {name}_error;")
+        self.body.line(f"{name} = {total};")
 
     def _take_position(self, node: Node, name: str, value: Value, place: Index) -> None:
         """Element by element, in rising order: an element must be strictly better to win."""
@@ -143,6 +170,11 @@ class RowEmitter:
                 self._share_position(node, name)
             return Value(name, self.schedule.row_width)
         reduction = REDUCTIONS[node.op]
+        if self._is_compensated(node):  # an infinite sum has lost nothing that has a number
+            lost = f"{name}_lost"
+            for component in (f".{c}" for c in COMPONENTS) if width == VECTOR else ("",):
+                finite = f"abs({name}{component}) < {_INFINITY}"
+                self.body.line(f"{name}{component} += mix(0.0, {lost}{component}, {finite});")
         if width == VECTOR and self.schedule.element_width == VECTOR:
             whole, name = name, self.body.name()
             pairs = [reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw")]

@@ -1,4 +1,4 @@
-"""Scatter kernels: each invocation owns a line of the result and adds the updates that fall on it, in order.
+"""Scatter kernels: each invocation owns a line of the result and joins the updates that fall on it, in order.
 
 A line runs along the indexed axes; the other axes, and indexed axes whose index merely counts along an axis of
 the updates (as in taking along an axis), tell the lines apart. So no two invocations touch one element, no atomics
@@ -7,47 +7,33 @@ are needed, and sums are added in the same order on every run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from math import prod
 
 from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble, reference
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.ir.graph import Node
+from lavax.ir.types import DType
 from lavax.passes.kernels.index import ZERO, Index, clamp, strides_of, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.kernels.reads import Coordinates, counted
+from lavax.passes.kernels.reads import Coordinates
+from lavax.passes.kernels.scatter_lines import lines_of
 
 
-@dataclass(frozen=True)
-class Lines:
-    """How a scatter falls apart into lines.
-
-    `aligned` maps an axis of the array to the axis of the indices that it counts along; `along` are the array's
-    axes a line runs along; `serial` the axes of the indices that are gone through in order.
-    """
-
-    aligned: dict[int, int]
-    along: tuple[int, ...]
-    serial: tuple[int, ...]
+def _by_kind(number: str, real: str, truth: str) -> Callable[[str, str, DType], str]:
+    forms = {"float": real, "bool": truth}
+    return lambda held, update, dtype: forms.get(dtype.kind, number).format(held, update)
 
 
-def lines_of(scatter: Node) -> Lines:
-    """The lines of a scatter_add."""
-    array, _, *indices = scatter.operands
-    shape = indices[0].shape
-    names = tuple(variable(f"s{place}", extent) for place, extent in enumerate(shape))
-    aligned: dict[int, int] = {}
-    for index, axis in zip(indices, scatter.attrs["axes"], strict=True):
-        counts = counted(index, names)
-        for place, name in enumerate(names):
-            fits = not name.is_constant and place not in aligned.values() and shape[place] <= array.shape[axis]
-            if fits and counts == name:
-                aligned[axis] = place
-    along = tuple(axis for axis in scatter.attrs["axes"] if axis not in aligned)
-    serial = tuple(place for place in range(len(shape)) if place not in aligned.values())
-    return Lines(aligned, along, serial)
+# What stands at a place once an update has come to it, by the name of the elementwise operation.
+JOINS: dict[str, Callable[[str, str, DType], str]] = {
+    "add": _by_kind("({0} + {1})", "({0} + {1})", ""),
+    "multiply": _by_kind("({0} * {1})", "({0} * {1})", ""),
+    "minimum": _by_kind("min({0}, {1})", "lx_minimum({0}, {1})", "({0} && {1})"),
+    "maximum": _by_kind("max({0}, {1})", "lx_maximum({0}, {1})", "({0} || {1})"),
+    "set": _by_kind("{1}", "{1}", "{1}"),
+}
 
 
 class ScatterEmitter:
@@ -70,7 +56,7 @@ class ScatterEmitter:
         open_invocations(self.body, count, self.local, "i")
         self.fixed = dict(zip(across, unflatten(variable("i", count), extents), strict=True))
         self._write_line()
-        self._add_updates()
+        self._join_updates()
         text = ShaderText(self.body.scopes[0].lines, (self.local, 1))
         return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(-(-count // self.local)))
 
@@ -83,7 +69,7 @@ class ScatterEmitter:
             at = _placed(len(self.array.shape), self.fixed | along)
             self.body.store(self.scatter, at, self.body.value(self.array, at), self.target)
 
-    def _add_updates(self) -> None:
+    def _join_updates(self) -> None:
         body, shape = self.body, self.indices[0].shape
         extents = tuple(shape[place] for place in self.lines.serial)
         steps = prod(extents)
@@ -94,9 +80,9 @@ class ScatterEmitter:
             places = dict(zip(self.lines.serial, unflatten(variable("s", steps), extents), strict=True))
             for axis, place in self.lines.aligned.items():
                 places[place] = clamp(self.fixed[axis], 0, shape[place] - 1)
-            self._add_update(_placed(len(shape), places))
+            self._join_update(_placed(len(shape), places))
 
-    def _add_update(self, source: Coordinates) -> None:
+    def _join_update(self, source: Coordinates) -> None:
         body, axes, shape = self.body, self.scatter.attrs["axes"], self.array.shape
         window = tuple(index for axis, index in sorted(self.fixed.items()) if axis not in axes)
         position = {axis: body.index(index) for axis, index in self.fixed.items()}
@@ -111,7 +97,10 @@ class ScatterEmitter:
             f"{position[axis]} >= 0 && {position[axis]} < {self.integer(shape[axis])}" for axis in self.lines.along
         ]
         element = f"{reference(self.scatter.dtype.name)}({self.target}).data[target]"
-        body.line(f"if ({' && '.join(inside) or 'true'}) {element} += {update};")
+        dtype, join = self.scatter.dtype, JOINS[self.scatter.op.removeprefix("scatter_")]
+        joined = join(f"({element} != 0u)" if dtype.kind == "bool" else element, update, dtype)
+        stored = f"uint({joined})" if dtype.kind == "bool" else joined
+        body.line(f"if ({' && '.join(inside) or 'true'}) {element} = {stored};")
 
 
 def _placed(rank: int, values: dict[int, Index]) -> Coordinates:
@@ -119,5 +108,5 @@ def _placed(rank: int, values: dict[int, Index]) -> Coordinates:
 
 
 def emit_scatter(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a scatter_add."""
+    """The shader of a scatter."""
     return ScatterEmitter(kernel, profile, lifted).emit()

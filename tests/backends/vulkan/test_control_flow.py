@@ -197,3 +197,57 @@ def test_mistakes_name_the_leaf_and_the_types() -> None:
         lx.compile(lx.grad(lambda x: lx.while_loop(lambda x: x < 9, lambda x: 2 * x, x)))(1.0)
     with pytest.raises(ConcretizationError):
         lx.compile(lambda n: lx.scan(lambda c, _: (c, None), 0, None, length=int(n)))(3)
+
+
+def test_forward_mode_goes_through_all_of_them() -> None:
+    def doubling(x: Any) -> Any:
+        return lx.while_loop(lambda x: lnp.sum(x) < 100, lambda x: x * x * 1.5 + 1, x)
+
+    def reference(x: Any) -> Any:
+        while x.sum() < 100:
+            x = x * x * 1.5 + 1
+        return x
+
+    x, t = np.array([0.5, 1.0, 0.2]), np.array([1.0, -1.0, 0.5])
+    value, tangent = lx.jvp(doubling, (x.astype("f"),), (t.astype("f"),))
+    np.testing.assert_allclose(value, reference(x), rtol=1e-5)
+    np.testing.assert_allclose(tangent, (reference(x + 1e-7 * t) - reference(x - 1e-7 * t)) / 2e-7, rtol=1e-4)
+    last, pushed = lx.jvp(lambda w: recurrence(w, X), (W,), (np.ones((5, 5), "f"),))
+    ends = [expected_recurrence(W.astype("f8") + step, X.astype("f8")) for step in (1e-6, -1e-6)]
+    np.testing.assert_allclose(pushed[0], (ends[0][0] - ends[1][0]) / 2e-6, rtol=1e-3, atol=1e-5)
+    slope = (ends[0][1]["state"] - ends[1][1]["state"]) / 2e-6
+    np.testing.assert_allclose(pushed[1]["state"], slope, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(last[0], expected_recurrence(W, X)[0], rtol=1e-5)
+    branch = lambda x: lx.cond(x > 0, lambda x: x**2, lambda x: x**3, x)  # noqa: E731
+    assert float(lx.jvp(lx.compile(branch), (-2.0,), (1.0,))[1]) == 12.0
+
+
+def test_vmap_goes_through_all_of_them() -> None:
+    ns = np.array([1, 27, 6, 97], np.int32)
+    np.testing.assert_array_equal(lx.compile(lx.vmap(collatz))(ns), [int(collatz(int(n))) for n in ns])
+    xs = np.stack([X, 2 * X, -X])
+    last, stacked = lx.vmap(lambda h: recurrence(W, h))(xs)
+    for row, h in enumerate(xs):
+        expected_last, expected = expected_recurrence(W, h)
+        np.testing.assert_allclose(last[row], expected_last, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(stacked["state"][row], expected["state"], rtol=1e-4, atol=1e-5)
+    branch = lambda p, x: lx.cond(p, lambda x: x * 2, lambda x: lnp.sin(x), x)  # noqa: E731
+    taken = np.array([True, False, True])
+    expected_rows = np.where(taken[:, None], xs * 2, np.sin(xs))
+    np.testing.assert_allclose(lx.compile(lx.vmap(branch))(taken, xs), expected_rows, rtol=1e-6)
+    np.testing.assert_allclose(lx.vmap(branch, in_axes=(None, 0))(True, xs), xs * 2)
+    gradients = lx.vmap(lx.grad(lambda h: lnp.sum(recurrence(W, h)[0])))(xs)
+    one = lx.grad(lambda h: lnp.sum(recurrence(W, h)[0]))(xs[1])
+    np.testing.assert_allclose(gradients[1], one, rtol=1e-4, atol=1e-5)
+
+
+def test_hessian_through_a_scan() -> None:
+    loss = lambda h: lnp.sum(recurrence(W, h, 3)[0])  # noqa: E731
+    hessian = np.asarray(lx.compile(lx.hessian(loss))(X))
+    np.testing.assert_allclose(hessian, hessian.T, rtol=1e-3, atol=1e-4)
+    gradient = lx.grad(loss)
+    column = (
+        np.asarray(gradient(X + 1e-2 * np.eye(5, dtype="f")[2]))
+        - np.asarray(gradient(X - 1e-2 * np.eye(5, dtype="f")[2]))
+    ) / 2e-2
+    np.testing.assert_allclose(hessian[:, 2], column, rtol=3e-2, atol=1e-2)

@@ -1,0 +1,31 @@
+"""Routines -> shaders: one emitter an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.backends.vulkan.emit.cumulative import FOLDS, emit_cumulative
+from lavax.backends.vulkan.emit.fold_segments import emit_fold_segments
+from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.emit.merge_runs import emit_merge_runs
+from lavax.backends.vulkan.emit.scatter import emit_scatter
+from lavax.backends.vulkan.emit.search_sorted import emit_search_sorted
+from lavax.backends.vulkan.emit.sort_runs import emit_sort_runs
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.ops.indexing import SCATTERS
+from lavax.passes.kernels.kernel import Kernel
+
+EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
+    **dict.fromkeys(FOLDS, emit_cumulative),
+    **dict.fromkeys(SCATTERS, emit_scatter),
+    "fold_segments": emit_fold_segments,
+    "merge_runs": emit_merge_runs,
+    "search_sorted": emit_search_sorted,
+    "sort_runs": emit_sort_runs,
+}
+
+
+def emit_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of the kernel's one node."""
+    (node,) = kernel.graph.outputs
+    return EMITTERS[node.op](kernel, profile, lifted)

@@ -1,0 +1,25 @@
+"""Sums of products: a batch axis of both operands is one of the dot's own, that of one operand is free."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Node
+from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, shifted, to_front
+from lavax.passes.builder import dot, free_axes_of
+
+
+def _dot(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
+    left, right = operands
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    if left.batched:
+        left_batch, left_sum = shifted(left_batch), shifted(left_sum)
+    if right.batched:
+        right_batch, right_sum = shifted(right_batch), shifted(right_sum)
+    if left.batched and right.batched:
+        return dot(left.node, right.node, (left_sum, right_sum), ((0, *left_batch), (0, *right_batch)))
+    product = dot(left.node, right.node, (left_sum, right_sum), (left_batch, right_batch))
+    free_before = 0 if left.batched else len(free_axes_of(product)[0])
+    return to_front(product, len(left_batch) + free_before)
+
+
+RULES: dict[str, Rule] = {"dot": batched_by(_dot)}

@@ -1,0 +1,53 @@
+"""Reductions over a named axis: over the batch if it has that name, else as operations on single elements."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.named_axes import REDUCTIONS
+from lavax.passes.batch.elementwise import elementwise
+from lavax.passes.batch.rule import Axis, Operand, Rule, in_front, shifted
+from lavax.passes.builder import build, index_type, iota, multiply, reduce, splat
+
+
+def _elsewhere(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    """Of another axis than the batch's."""
+    if not any(operand.batched for operand in operands):
+        return Operand(build(node.op, *(operand.node for operand in operands), **node.attrs), False)
+    return Operand(elementwise(node, operands, axis), True)
+
+
+def _reduction(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    (x,) = operands
+    if node.attrs["name"] != axis.name:
+        return _elsewhere(node, operands, axis)
+    if x.batched:
+        return Operand(reduce(REDUCTIONS[node.op], x.node, (0,)), False)
+    if node.op == "axis_sum":
+        return Operand(multiply(x.node, splat(axis.size, x.node.type)), False)
+    return x
+
+
+def _index(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    if node.attrs["name"] != axis.name:
+        return Operand(build(node.op, **node.attrs), False)
+    return Operand(iota(index_type((axis.size,)), 0), True)
+
+
+def _gather(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    """All elements' values, in front: what the batch axis is already."""
+    (x,) = operands
+    if node.attrs["name"] == axis.name:
+        return Operand(in_front(x, axis), False)
+    if not x.batched:
+        return Operand(build(node.op, x.node, **node.attrs), False)
+    gathered = build(node.op, x.node, **node.attrs)  # the named axis, the batch axis, then those of x
+    order = (1, 0, *shifted(shifted(range(node.operands[0].type.rank))))
+    return Operand(build("transpose", gathered, axes=order), True)
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(REDUCTIONS, _reduction),
+    "axis_index": _index,
+    "axis_gather": _gather,
+}

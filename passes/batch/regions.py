@@ -1,0 +1,136 @@
+"""Branches and loops over a batch.
+
+What is the same for all elements stays so as long as it can: a counter, a predicate. A predicate that differs between
+elements makes a branch a choice between both, and a loop one that goes on until it has ended for all elements, each
+of which keeps what it had when it ended for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Graph, Node, graph_of, input_node
+from lavax.ir.types import TensorType, int32
+from lavax.passes.batch.rule import Axis, Operand, Rule, in_front, to_front
+from lavax.passes.builder import build, splat, where
+from lavax.passes.differentiate.region import item, parts_of, region
+
+_INDEX = TensorType((), int32)
+
+
+def as_call(graph: Graph, operands: Sequence[Node]) -> Node:
+    """A node with the outputs of `graph` as its results: a branch without alternatives."""
+    types = [output.type for output in graph.outputs]
+    return region("switch", (splat(0, _INDEX), *operands), types, branches=(graph,))
+
+
+def _batched(graph: Graph, flags: Sequence[bool], outputs: Sequence[bool], axis: Axis) -> Graph:
+    from lavax.passes.batch.batching import batch  # which goes through regions by these rules
+
+    places = [0 if flag else None for flag in flags]
+    return batch(graph, places, [0 if flag else None for flag in outputs], axis.size, axis.name)
+
+
+def _differing(graph: Graph, flags: Sequence[bool], axis: Axis) -> list[bool]:
+    from lavax.passes.batch.batching import differing_outputs
+
+    return differing_outputs(graph, [0 if flag else None for flag in flags], axis.size, axis.name)
+
+
+def _switch(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    index, *arguments = operands
+    flags = [argument.batched for argument in arguments]
+    every = [True] * len(parts_of(node))
+    branches = [_batched(branch, flags, every, axis) for branch in node.attrs["branches"]]
+    types = [output.type for output in branches[0].outputs]
+    nodes = [argument.node for argument in arguments]
+    if not index.batched:
+        return Operand(region("switch", (index.node, *nodes), types, branches=tuple(branches)), True)
+    return Operand(as_call(_choice(branches, index.node), (index.node, *nodes)), True)
+
+
+def _choice(branches: Sequence[Graph], index: Node) -> Graph:
+    """All branches, and for each element the results of its own."""
+    from lavax.passes.inline import inline
+
+    number = input_node("index", index.type)
+    inputs = [input_node(f"x{position}", node.type) for position, node in enumerate(branches[0].inputs)]
+    results = [inline(branch, inputs) for branch in branches]
+    chosen = results[-1]
+    for case, found in reversed(list(enumerate(results[:-1]))):
+        reached = build("less_equal", number, splat(case, number.type))
+        chosen = [_select(reached, one, other) for one, other in zip(found, chosen, strict=True)]
+    return graph_of((number, *inputs), chosen)
+
+
+def _select(condition: Node, chosen: Node, other: Node) -> Node:
+    """By element of the batch: the condition has the batch axis alone."""
+    spread = condition
+    if chosen.type.rank > 1:
+        spread = build("broadcast", condition, type=chosen.type.with_dtype(condition.dtype), axes=(0,))
+    return where(spread, chosen, other)
+
+
+def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    condition, body = node.attrs["condition"], node.attrs["body"]
+    count = len(body.outputs)
+    flags = [operand.batched for operand in operands]
+    while True:  # what is carried differs as soon as a step makes it differ; each turn settles at least one more
+        differs = [a or b for a, b in zip(flags[:count], _differing(body, flags, axis), strict=True)]
+        ends_apart = _differing(condition, flags, axis)[0]
+        differs = [True] * count if ends_apart else differs
+        if differs == flags[:count]:
+            break
+        flags = [*differs, *flags[count:]]
+    nodes = [in_front(o, axis) if flag and not o.batched else o.node for o, flag in zip(operands, flags, strict=True)]
+    step = _batched(body, flags, flags[:count], axis)
+    asked = _batched(condition, flags, [ends_apart], axis)
+    if ends_apart:
+        asked, step = _until_all_end(asked, step)
+    types = [output.type for output in step.outputs]
+    return Operand(region("while", nodes, types, condition=asked, body=step), True)
+
+
+def _until_all_end(condition: Graph, body: Graph) -> tuple[Graph, Graph]:
+    """A loop that goes on while any element does; an element that has ended keeps what it carries."""
+    from lavax.passes.inline import inline
+
+    some = graph_of(condition.inputs, [build("max", condition.outputs[0], axes=(0,))])
+    (runs,) = inline(condition, body.inputs)
+    pairs = zip(body.outputs, body.inputs, strict=False)
+    return some, graph_of(body.inputs, [_select(runs, output, before) for output, before in pairs])
+
+
+def _scan(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    attrs = node.attrs
+    body, carries, sequences = attrs["body"], attrs["carries"], attrs["sequences"]
+    flags = [operand.batched for operand in operands]
+    while True:
+        differs = [a or b for a, b in zip(flags, _differing(body, flags, axis)[:carries], strict=False)]
+        if differs == flags[:carries]:
+            break
+        flags = [*differs, *flags[carries:]]
+    nodes = []
+    for position, (operand, flag) in enumerate(zip(operands, flags, strict=True)):
+        value = in_front(operand, axis) if flag and not operand.batched else operand.node
+        gone_through = carries <= position < carries + sequences
+        nodes.append(to_front(value, 1) if flag and gone_through else value)
+    outputs = [*flags[:carries], *[True] * (len(body.outputs) - carries)]
+    step = _batched(body, flags, outputs, axis)
+    stacked = [type.with_shape((attrs["length"], *type.shape)) for type in (o.type for o in step.outputs[carries:])]
+    types = [*(output.type for output in step.outputs[:carries]), *stacked]
+    return Operand(region("scan", nodes, types, **{**attrs, "body": step}), True)
+
+
+def _item(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    """A result that is the same for all elements has the type it had; what a scan stacked has the batch axis second."""
+    (whole,) = operands
+    index = node.attrs["index"]
+    part = item(whole.node, index)
+    if part.type == node.type:
+        return Operand(part, False)
+    is_stacked = whole.node.op == "scan" and index >= whole.node.attrs["carries"]
+    return Operand(to_front(part, 1) if is_stacked else part, True)
+
+
+RULES: dict[str, Rule] = {"switch": _switch, "while": _while, "scan": _scan, "item": _item}

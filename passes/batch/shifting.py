@@ -1,0 +1,82 @@
+"""Operations that treat each axis by itself: their axes move one place, and the batch axis stays as it is."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.cumulative import CUMULATIVE
+from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, in_front, shifted
+from lavax.passes.builder import build
+
+# attribute -> what it becomes, given its value and the batch axis
+Change = Callable[[Any, Axis], Any]
+
+
+def _axis(value: int, axis: Axis) -> int:
+    return value + 1
+
+
+def _axes(value: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+    return shifted(value)
+
+
+def _axes_after_front(value: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+    return (0, *shifted(value))
+
+
+def _with_zero(value: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+    return (0, *value)
+
+
+def _with_one(value: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+    return (1, *value)
+
+
+def _with_size(value: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+    return (axis.size, *value)
+
+
+def shifting(**changes: Change) -> Rule:
+    """The rule of an operation whose attributes change so; all others stay, and so do the result's other axes."""
+
+    def rule(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
+        attrs: Mapping[str, Any] = {
+            name: changes[name](value, axis) if name in changes else value for name, value in node.attrs.items()
+        }
+        repeated = [in_front(operand, axis) for operand in operands]
+        return build(node.op, *repeated, type=node.type.with_shape((axis.size, *node.shape)), **attrs)
+
+    return batched_by(rule)
+
+
+RULES: dict[str, Rule] = {
+    "sum": shifting(axes=_axes),
+    "prod": shifting(axes=_axes),
+    "max": shifting(axes=_axes),
+    "min": shifting(axes=_axes),
+    "argmax": shifting(axis=_axis),
+    "argmin": shifting(axis=_axis),
+    "reshape": shifting(),
+    "transpose": shifting(axes=_axes_after_front),
+    "broadcast": shifting(axes=_axes_after_front),
+    "slice": shifting(start=_with_zero, limit=_with_size, stride=_with_one),
+    "pad": shifting(low=_with_zero, high=_with_zero, interior=_with_zero),
+    "concatenate": shifting(axis=_axis),
+    "flip": shifting(axes=_axes),
+    **{name: shifting(axis=_axis) for name in CUMULATIVE},
+    "sort": shifting(axis=_axis),
+    "sort_order": shifting(axis=_axis),
+    "search_sorted": shifting(),
+    "cumulative_sum": shifting(axis=_axis),
+    "cumulative_prod": shifting(axis=_axis),
+    "cumulative_max": shifting(axis=_axis),
+    "cumulative_min": shifting(axis=_axis),
+    "cumulative_logsumexp": shifting(axis=_axis),
+    "sort": shifting(axis=_axis),
+    "sort_order": shifting(axis=_axis),
+    "sort_runs": shifting(),
+    "merge_runs": shifting(),
+    "search_sorted": shifting(),
+    "fold_segments": shifting(),
+}

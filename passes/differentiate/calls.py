@@ -1,0 +1,164 @@
+"""Both modes through functions with derivatives of their own, and through those that are computed again."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.errors import CustomRuleError
+from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, topological, with_operands
+from lavax.ir.types import TensorType, TupleType
+from lavax.passes.builder import broadcast, build, reshape, slice_, zeros
+from lavax.passes.inline import inline
+
+Maybe = Sequence[Node | None]
+
+
+def _parts_of(node: Node) -> tuple[TensorType, ...]:
+    assert isinstance(node.type, TupleType)
+    return node.type.parts
+
+
+def _rule(node: Node, name: str) -> Graph:
+    rule = node.attrs[name]
+    return rule.graph if isinstance(rule, LaterGraph) else rule
+
+
+def _refuse_outer(node: Node, matters: Sequence[bool]) -> None:
+    """A rule says nothing of values that the function only met outside."""
+    count = node.attrs["arguments"]
+    for operand, needed in zip(node.operands[count:], matters[count:], strict=True):
+        if needed:
+            raise CustomRuleError(
+                f"a {node.op} function uses a value {operand.type} from outside that is being differentiated by, of "
+                "which its rule knows nothing: pass it as an argument, or make it one with lavax.closure_convert"
+                + (f"\n  at {node.location}" if node.location else "")
+            )
+
+
+def _float_positions(node: Node) -> list[int]:
+    """The arguments that are floats: those that rules have tangents and cotangents of."""
+    return [p for p, operand in enumerate(node.operands[: node.attrs["arguments"]]) if operand.dtype.is_float]
+
+
+def _cotangents_given(node: Node, cotangents: Maybe) -> list[Node]:
+    """One for each float result."""
+    pairs = zip(cotangents, _parts_of(node), strict=True)
+    return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_float]
+
+
+def _pulled_back(node: Node, given: Sequence[Node]) -> list[Node]:
+    """What a custom_vjp function's rules give for the cotangents of its float results."""
+    residuals = inline(_rule(node, "forward"), node.operands)[len(_parts_of(node)) :]
+    return inline(_rule(node, "backward"), (*residuals, *given))
+
+
+def custom_vjp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
+    _refuse_outer(node, matters)
+    found: list[Node | None] = [None] * len(node.operands)
+    for position, gradient in zip(
+        _float_positions(node), _pulled_back(node, _cotangents_given(node, cotangents)), strict=True
+    ):
+        found[position] = gradient if matters[position] else None
+    return found
+
+
+def custom_vjp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
+    """The backward rule is linear in the cotangents: its transpose pushes forward."""
+    from lavax.passes.differentiate.forward import transpose_linear  # which goes through calls by these rules
+
+    _refuse_outer(node, [tangent is not None for tangent in tangents])
+    places = [type for type in _parts_of(node) if type.dtype.is_float]
+    cotangents = [input_node(f"cotangent{number}", type) for number, type in enumerate(places)]
+    pulled = _pulled_back(node, cotangents)
+    seeds = [tangents[position] for position in _float_positions(node)]
+    return node, _at_floats(node, transpose_linear(pulled, cotangents, seeds, node.operands))
+
+
+def custom_jvp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
+    _refuse_outer(node, [tangent is not None for tangent in tangents])
+    given = [tangents[position] or zeros(node.operands[position].type) for position in _float_positions(node)]
+    return node, _at_floats(node, _pushed(node, given))
+
+
+def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
+    """The rule is linear in the tangents: its transpose pulls back."""
+    from lavax.passes.differentiate.forward import transpose_linear  # which goes through calls by these rules
+
+    _refuse_outer(node, matters)
+    floats = _float_positions(node)
+    directions = {p: input_node(f"tangent{p}", node.operands[p].type) for p in floats if matters[p]}
+    pushed = _pushed(node, [directions.get(p) or zeros(node.operands[p].type) for p in floats])
+    seeds = [
+        cotangent for cotangent, type in zip(cotangents, _parts_of(node), strict=True) if type.dtype.is_float
+    ]
+    found: list[Node | None] = [None] * len(node.operands)
+    pulled = transpose_linear(pushed, list(directions.values()), seeds, node.operands)
+    for position, gradient in zip(directions, pulled, strict=True):
+        found[position] = gradient
+    return found
+
+
+def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:
+    """The tangents of the float results of a custom_jvp function."""
+    return inline(_rule(node, "rule"), (*node.operands, *tangents))[len(_parts_of(node)) :]
+
+
+def _at_floats(node: Node, found: Sequence[Node]) -> list[Node | None]:
+    """One for each result, None for those that are not float."""
+    remaining = iter(found)
+    return [next(remaining) if type.dtype.is_float else None for type in _parts_of(node)]
+
+
+def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
+    """The tangents are a checkpoint of their own, so that their gradient computes again what it needs."""
+    from lavax.passes.differentiate.forward import jvp  # which goes through calls by these rules
+
+    body = node.attrs["body"]
+    wrt = [position for position, tangent in enumerate(tangents) if tangent is not None]
+    whole = jvp(body, wrt)
+    pushing = graph_of(whole.inputs, whole.outputs[len(body.outputs) :])
+    operands = (*node.operands, *(tangent for tangent in tangents if tangent is not None))
+    pushed = build("checkpoint", *operands, keep=node.attrs["keep"], body=pushing)
+    return node, _at_floats(node, [build("item", pushed, index=number) for number in range(len(pushing.outputs))])
+
+
+def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
+    """The body is computed once more, behind a barrier that waits for the cotangents, and differentiated there."""
+    from lavax.passes.differentiate.reverse import backward  # which goes through calls by these rules
+
+    given = [cotangent for cotangent in cotangents if cotangent is not None and cotangent.type.size]
+    if not given:
+        return [None] * len(node.operands)
+    body = node.attrs["body"]
+    again = [_barrier(operand, given[0]) for operand in node.operands]
+    outputs = _computed_again(body, node.operands, again, node.attrs["keep"], given[0])
+    sources = [operand for operand, needed in zip(again, matters, strict=True) if needed]
+    repeated = Graph(tuple(again), tuple(topological(outputs, stop=again)), tuple(outputs))
+    seeds: dict[Node, Node] = {}
+    for output, cotangent in zip(outputs, cotangents, strict=True):
+        if cotangent is not None:
+            seeds[output] = build("add", seeds[output], cotangent) if output in seeds else cotangent
+    gradients = iter(backward(repeated, sources, seeds))
+    return [next(gradients) if needed else None for needed in matters]
+
+
+def _computed_again(
+    body: Graph, operands: Sequence[Node], again: Sequence[Node], keep: str, after: Node
+) -> list[Node]:
+    """The outputs of `body` on `again`; with dots kept, these are the ones that were computed on `operands`.
+
+    A dot that is kept is still differentiated by what it was made of: it stands as the value of a dot on `again`.
+    """
+    first: dict[Node, Node] = dict(zip(body.inputs, operands, strict=True))
+    second: dict[Node, Node] = dict(zip(body.inputs, again, strict=True))
+    for node in body.nodes:
+        first[node] = with_operands(node, tuple(first[operand] for operand in node.operands))
+        second[node] = with_operands(node, tuple(second[operand] for operand in node.operands))
+        if keep == "dots" and node.op == "dot":
+            second[node] = build("known_value", second[node], _barrier(first[node], after))
+    return [second[output] for output in body.outputs]
+
+
+def _barrier(value: Node, after: Node) -> Node:
+    """`value`, once `after` is there."""
+    corner = slice_(after, [0] * after.type.rank, [1] * after.type.rank, [1] * after.type.rank)
+    return build("barrier", value, broadcast(reshape(corner, ()), value.shape, ()))

@@ -1,0 +1,152 @@
+"""The walk forwards over a graph that gives each value its tangent.
+
+There is no second table of derivatives: the cotangent rule of an operation is linear in the cotangent, and its
+transpose is the tangent rule. Operations that are linear themselves, or in each operand, need not even that.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from lavax.ir.graph import Graph, Node, graph_of, input_node, topological, with_operands
+from lavax.passes.builder import add, build, located, set_location, zeros
+from lavax.passes.differentiate.forward_regions import REGION_RULES
+from lavax.passes.differentiate.reverse import backward, chosen_inputs
+from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
+
+Tangents = Sequence[Node | None]  # of a node's operands; None where there is none
+
+# Linear in all operands that are floats, taken together; those that are not stay.
+_LINEAR = frozenset(
+    {
+        "add",
+        "axis_gather",
+        "axis_sum",
+        "broadcast",
+        "cast",
+        "concatenate",
+        "cumulative_sum",
+        "flip",
+        "gather",
+        "negate",
+        "reshape",
+        "scatter_add",
+        "slice",
+        "subtract",
+        "sum",
+        "transpose",
+        "where",
+    }
+)
+# Linear in each of two operands.
+_BILINEAR = frozenset({"dot", "multiply"})
+# Change as the first operand does, whatever the second.
+_OF_FIRST = frozenset({"barrier", "known_value"})
+
+
+def jvp(graph: Graph, wrt: Sequence[int]) -> Graph:
+    """The graph of `graph`'s outputs, followed by the tangents of its float outputs.
+
+    It has one more input for each of the inputs at `wrt`, after those of `graph`: that input's tangent. They are
+    called tangent0, tangent1, …, less the names that are taken. The tangents of the outputs are linear in them.
+    Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
+    """
+    sources = chosen_inputs(graph, wrt)
+    taken = {node.name for node in graph.inputs}
+    names = (name for number in count() if (name := f"tangent{number}") not in taken)
+    given = [input_node(next(names), source.type) for source in sources]
+    with located():
+        outputs, tangents = push_forward(graph, graph.inputs, dict(zip(sources, given, strict=True)))
+        pushed = [
+            zeros(output.type) if tangent is None else tangent
+            for output, tangent in zip(outputs, tangents, strict=True)
+            if output.dtype.is_float
+        ]
+    return graph_of((*graph.inputs, *given), (*outputs, *pushed))
+
+
+def push_forward(
+    graph: Graph, operands: Sequence[Node], tangents: Mapping[Node, Node]
+) -> tuple[list[Node], list[Node | None]]:
+    """The outputs of `graph` on `operands`, one an input, and their tangents, given those of some operands."""
+    found: dict[Node, Node] = dict(zip(graph.inputs, operands, strict=True))
+    known = dict(tangents)
+    parts: dict[Node, list[Node | None]] = {}
+    for node in graph.nodes:
+        rebuilt = found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
+        if rebuilt.op == "item":
+            tangent = parts[rebuilt.operands[0]][rebuilt.attrs["index"]] if rebuilt.operands[0] in parts else None
+        else:
+            own = [known.get(operand) for operand in rebuilt.operands]
+            if rebuilt.op in NOT_DIFFERENTIABLE or all(one is None for one in own):
+                continue
+            set_location(node.location)
+            if rebuilt.op in REGION_RULES:
+                found[node], results = REGION_RULES[rebuilt.op](rebuilt, own)
+                parts[found[node]] = results
+                continue
+            tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_float else None
+        if tangent is not None:
+            known[rebuilt] = tangent
+    outputs = [found[output] for output in graph.outputs]
+    return outputs, [known.get(output) for output in outputs]
+
+
+def _tangent(node: Node, tangents: Tangents) -> Node:
+    if node.op in _LINEAR:
+        return _of_linear(node, tangents)
+    if node.op in _OF_FIRST:
+        return tangents[0] or zeros(node.type)
+    terms = []
+    for position, tangent in enumerate(tangents):
+        if tangent is None:
+            continue
+        if node.op in _BILINEAR:
+            operands = [tangent if k == position else operand for k, operand in enumerate(node.operands)]
+            terms.append(build(node.op, *operands, **node.attrs))
+        elif node.op == "pad":
+            terms.append(build("pad", tangent, **{**node.attrs, "value": 0.0}))
+        else:
+            terms.append(_transposed_rule(node, position, tangent))
+    return _sum(terms)
+
+
+def _of_linear(node: Node, tangents: Tangents) -> Node:
+    """The operation itself on the tangents, with zeros for those that there are not."""
+    if node.op in ("add", "subtract") and None in tangents:
+        left, right = tangents
+        if right is None:
+            assert left is not None
+            return left
+        return right if node.op == "add" else build("negate", right)
+    operands = [
+        tangent or (zeros(operand.type) if operand.dtype.is_float else operand)
+        for operand, tangent in zip(node.operands, tangents, strict=True)
+    ]
+    return build(node.op, *operands, type=node.type, **node.attrs)
+
+
+def _transposed_rule(node: Node, position: int, tangent: Node) -> Node:
+    """What the tangent of the operand at `position` adds to that of `node`."""
+    cotangent = input_node("cotangent", node.type)
+    pulled = RULES[node.op](node, cotangent, position)
+    return transpose_linear([pulled], [cotangent], [tangent], (node, *node.operands))[0]
+
+
+def transpose_linear(
+    results: Sequence[Node], sources: Sequence[Node], seeds: Sequence[Node | None], stop: Sequence[Node]
+) -> list[Node]:
+    """The cotangents of `sources` for those of `results`, which depend on them linearly; nodes in `stop` are fixed."""
+    body = Graph(tuple(sources), tuple(topological(results, stop=stop)), tuple(results))
+    given: dict[Node, Node] = {}
+    for result, seed in zip(results, seeds, strict=True):
+        if seed is not None:
+            given[result] = add(given[result], seed) if result in given else seed
+    return backward(body, sources, given)
+
+
+def _sum(terms: Sequence[Node]) -> Node:
+    total = terms[0]
+    for term in terms[1:]:
+        total = add(total, term)
+    return total

@@ -1,0 +1,135 @@
+"""Forward mode through branches and loops: bodies carry tangents along with what they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Graph, Node, graph_of, input_node
+from lavax.ir.types import TensorType, int32
+from lavax.passes.builder import splat, zeros
+from lavax.passes.differentiate.region import item, parts_of, region
+
+Tangents = Sequence[Node | None]
+Pushed = tuple[Node, list[Node | None]]
+
+
+def _body_jvp(body: Graph, wrt: Sequence[int]) -> Graph:
+    """The body's outputs and the tangents of its float outputs, from its inputs and tangents of those at `wrt`."""
+    from lavax.passes.differentiate.forward import jvp  # which walks bodies by these rules
+
+    return jvp(body, wrt)
+
+
+def _tangent_parts(node: Node, whole: Node, first: int) -> list[Node | None]:
+    """The tangents of a node's float results, which stand in order from part `first` of `whole`."""
+    found: list[Node | None] = []
+    for part in parts_of(node):
+        found.append(item(whole, first) if part.dtype.is_float else None)
+        first += part.dtype.is_float
+    return found
+
+
+def switch_forwards(node: Node, tangents: Tangents) -> Pushed:
+    index, *arguments = node.operands
+    wrt = [position for position, tangent in enumerate(tangents[1:]) if tangent is not None]
+    given = [tangent for tangent in tangents[1:] if tangent is not None]
+    branches = tuple(_body_jvp(branch, wrt) for branch in node.attrs["branches"])
+    types = [output.type for output in branches[0].outputs]
+    whole = region("switch", (index, *arguments, *given), types, branches=branches)
+    return whole, _tangent_parts(node, whole, len(parts_of(node)))
+
+
+def _float_carries(operands: Sequence[Node], carries: int) -> list[int]:
+    return [position for position in range(carries) if operands[position].dtype.is_float]
+
+
+def _or_zeros(operands: Sequence[Node], tangents: Tangents, positions: Sequence[int]) -> list[Node]:
+    return [tangents[position] or zeros(operands[position].type) for position in positions]
+
+
+def while_forwards(node: Node, tangents: Tangents) -> Pushed:
+    condition, body = node.attrs["condition"], node.attrs["body"]
+    carries, operands = len(body.outputs), node.operands
+    of_carry = _float_carries(operands, carries)
+    of_rest = [p for p, tangent in enumerate(tangents) if p >= carries and tangent is not None]
+    pushed = _body_jvp(body, (*of_carry, *of_rest))
+    own, given = pushed.inputs[: len(operands)], pushed.inputs[len(operands) :]
+    inputs = (*own[:carries], *given[: len(of_carry)], *own[carries:], *given[len(of_carry) :])
+    step = graph_of(inputs, pushed.outputs)
+    unread = [input_node(f"tangent{number}", node.type) for number, node in enumerate(given)]
+    asked = graph_of(
+        (
+            *condition.inputs[:carries],
+            *unread[: len(of_carry)],
+            *condition.inputs[carries:],
+            *unread[len(of_carry) :],
+        ),
+        condition.outputs,
+    )
+    nodes = (
+        *operands[:carries],
+        *_or_zeros(operands, tangents, of_carry),
+        *operands[carries:],
+        *_or_zeros(operands, tangents, of_rest),
+    )
+    types = [output.type for output in step.outputs]
+    whole = region("while", nodes, types, condition=asked, body=step)
+    return whole, _tangent_parts(node, whole, carries)
+
+
+def scan_forwards(node: Node, tangents: Tangents) -> Pushed:
+    attrs, operands = node.attrs, node.operands
+    body, carries, sequences = attrs["body"], attrs["carries"], attrs["sequences"]
+    first_invariant = carries + sequences
+    of_carry = _float_carries(operands, carries)
+    of_sequence = [p for p in range(carries, first_invariant) if tangents[p] is not None]
+    of_rest = [p for p in range(first_invariant, len(operands)) if tangents[p] is not None]
+    pushed = _body_jvp(body, (*of_carry, *of_sequence, *of_rest))
+    own, given = pushed.inputs[: len(operands)], pushed.inputs[len(operands) :]
+    ends = (len(of_carry), len(of_carry) + len(of_sequence))
+    inputs = (
+        *own[:carries],
+        *given[: ends[0]],
+        *own[carries:first_invariant],
+        *given[ends[0] : ends[1]],
+        *own[first_invariant:],
+        *given[ends[1] :],
+    )
+    count = len(body.outputs)
+    values, found = pushed.outputs[:count], pushed.outputs[count:]
+    outputs = (*values[:carries], *found[: len(of_carry)], *values[carries:], *found[len(of_carry) :])
+    nodes = (
+        *operands[:carries],
+        *_or_zeros(operands, tangents, of_carry),
+        *operands[carries:first_invariant],
+        *_or_zeros(operands, tangents, of_sequence),
+        *operands[first_invariant:],
+        *_or_zeros(operands, tangents, of_rest),
+    )
+    step = graph_of(inputs, outputs)
+    return _in_order(node, step, nodes, len(of_carry), len(of_sequence))
+
+
+def _in_order(node: Node, step: Graph, operands: Sequence[Node], carried: int, gone_through: int) -> Pushed:
+    """The scan with tangents, as a node whose first parts are those of the scan without: a call around it, since a
+    scan gives all it carries first."""
+    attrs = node.attrs
+    carries, count = attrs["carries"], len(parts_of(node))
+    stacked = [
+        type.with_shape((attrs["length"], *type.shape)) for type in (o.type for o in step.outputs[carries + carried :])
+    ]
+    types: list[TensorType] = [*(output.type for output in step.outputs[: carries + carried]), *stacked]
+    inputs = [input_node(f"x{number}", operand.type) for number, operand in enumerate(operands)]
+    changed = {"carries": carries + carried, "sequences": attrs["sequences"] + gone_through, "body": step}
+    whole = region("scan", inputs, types, **{**attrs, **changed})
+    stack = count - carries
+    order = [
+        *range(carries),
+        *range(carries + carried, carries + carried + stack),
+        *range(carries, carries + carried),
+        *range(carries + carried + stack, len(types)),
+    ]
+    body = graph_of(inputs, [item(whole, index) for index in order])
+    zero = splat(0, TensorType((), int32))
+    call = region("switch", (zero, *operands), [output.type for output in body.outputs], branches=(body,))
+    return call, _tangent_parts(node, call, count)

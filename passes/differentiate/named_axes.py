@@ -1,0 +1,36 @@
+"""Gradients of reductions over a named axis. The cotangent of an element of the batch is what all elements' results
+hand back to it."""
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.passes.builder import build, cast, divide, equal, gather, where, zeros
+from lavax.passes.differentiate.rule import Rule, by_operand
+
+
+def _over(op: str, x: Node, node: Node) -> Node:
+    return build(op, x, name=node.attrs["name"])
+
+
+def _sum(node: Node, g: Node) -> Node:
+    return _over("axis_sum", g, node)
+
+
+def _extremum(node: Node, g: Node) -> Node:
+    """Elements that are equal to the extremum share its gradient equally."""
+    (x,) = node.operands
+    tied = equal(x, node)
+    share = divide(_over("axis_sum", g, node), _over("axis_sum", cast(tied, g.dtype), node))
+    return where(tied, share, zeros(x.type))
+
+
+def _gather(node: Node, g: Node) -> Node:
+    index = build("axis_index", name=node.attrs["name"])
+    return gather(_over("axis_sum", g, node), [index], (0,))
+
+
+RULES: dict[str, Rule] = {
+    "axis_sum": by_operand(_sum),
+    "axis_max": by_operand(_extremum),
+    "axis_min": by_operand(_extremum),
+    "axis_gather": by_operand(_gather),
+}

@@ -1,0 +1,122 @@
+"""Gradients of cumulative operations and of sorting."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Node
+from lavax.passes.builder import (
+    add,
+    build,
+    equal,
+    exp,
+    flip,
+    gather,
+    index_type,
+    iota,
+    less,
+    logical_and,
+    logical_not,
+    multiply,
+    pad,
+    scatter_add,
+    slice_along,
+    splat,
+    subtract,
+    where,
+    zeros,
+)
+from lavax.passes.differentiate.rule import Rule, by_operand
+
+
+def _moved(x: Node, axis: int, by: int, filling: float) -> Node:
+    """Elements moved on by `by` along `axis` (back, if negative); `filling` comes in at the end that is left free."""
+    length, rank = x.shape[axis], x.type.rank
+    kept = slice_along(x, axis, max(-by, 0), length - max(by, 0))
+    low, high = ([width if d == axis else 0 for d in range(rank)] for width in (max(by, 0), max(-by, 0)))
+    return pad(kept, low, high, [0] * rank, filling)
+
+
+def _cumulative_sum(node: Node, g: Node) -> Node:
+    axis = node.attrs["axis"]
+    return flip(build("cumulative_sum", flip(g, (axis,)), axis=axis), (axis,))
+
+
+def _by_doubling(node: Node, g: Node, identity: float, joined: Callable[..., Node], shares: Callable[..., Node]) -> Node:
+    """Through log2(n) steps that each join every element with the one a power of two before it.
+
+    `shares(x, y, xy)` is the derivative of xy, the join of x and y, by x. There is no division, so that zeros are no
+    special case.
+    """
+    (value,) = node.operands
+    axis, steps = node.attrs["axis"], []
+    distance = 1
+    while distance < node.shape[axis]:
+        earlier = _moved(value, axis, distance, identity)
+        whole = joined(value, earlier)
+        steps.append((distance, shares(value, earlier, whole), shares(earlier, value, whole)))
+        value, distance = whole, 2 * distance
+    for distance, own, of_earlier in reversed(steps):
+        g = add(multiply(g, own), _moved(multiply(g, of_earlier), axis, -distance, 0.0))
+    return g
+
+
+def _cumulative_prod(node: Node, g: Node) -> Node:
+    return _by_doubling(node, g, 1.0, multiply, lambda x, y, xy: y)
+
+
+def _log_of_sum(x: Node, y: Node) -> Node:
+    """log(exp(x) + exp(y)); two equal infinities have no distance."""
+    highest = build("maximum", x, y)
+    distance = where(equal(x, y), zeros(x.type), build("abs", subtract(x, y)))
+    return add(highest, build("log1p", exp(build("negate", distance))))
+
+
+def _share_of_sum(x: Node, y: Node, whole: Node) -> Node:
+    """exp(x) / (exp(x) + exp(y)); nothing has a share of minus infinity."""
+    nothing = equal(whole, splat(float("-inf"), whole.type))
+    safe = where(nothing, zeros(whole.type), whole)
+    return where(nothing, zeros(x.type), exp(subtract(x, safe)))
+
+
+def _cumulative_logsumexp(node: Node, g: Node) -> Node:
+    return _by_doubling(node, g, float("-inf"), _log_of_sum, _share_of_sum)
+
+
+def _cumulative_extremum(node: Node, g: Node) -> Node:
+    """Each partial extremum has its gradient from the first element that equals it."""
+    (x,) = node.operands
+    axis = node.attrs["axis"]
+    if x.type.size == 0:
+        return g
+    places = iota(index_type(x.shape), axis)
+    before = _moved(node, axis, 1, 0.0)
+    is_first = less(places, splat(1, places.type))
+    is_new = logical_not(logical_and(equal(node, before), logical_not(is_first)))
+    winner = build("cumulative_max", where(is_new, places, zeros(places.type)), axis=axis)
+    return scatter_add(zeros(x.type), g, _along(winner, axis), range(x.type.rank))
+
+
+def _along(places: Node, axis: int) -> list[Node]:
+    """Positions of an array of that shape: `places` along `axis`, each other axis at its own."""
+    return [places if d == axis else iota(places.type, d) for d in range(places.type.rank)]
+
+
+def _sort(node: Node, g: Node) -> Node:
+    """Each element has the gradient of the place it went to."""
+    (x,) = node.operands
+    axis = node.attrs["axis"]
+    if x.type.size == 0:
+        return g
+    order = build("sort_order", x, axis=axis)
+    went_to = build("sort_order", order, axis=axis)
+    return gather(g, _along(went_to, axis), range(x.type.rank))
+
+
+RULES: dict[str, Rule] = {
+    "cumulative_sum": by_operand(_cumulative_sum),
+    "cumulative_prod": by_operand(_cumulative_prod),
+    "cumulative_max": by_operand(_cumulative_extremum),
+    "cumulative_min": by_operand(_cumulative_extremum),
+    "cumulative_logsumexp": by_operand(_cumulative_logsumexp),
+    "sort": by_operand(_sort),
+}

@@ -1,0 +1,70 @@
+"""Calls give way to their bodies: derivatives are taken by now, and kernels are made of plain operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lavax.ir.graph import Graph, Node, graph_of, make_node, substitute, with_operands
+
+CALLS = frozenset({"checkpoint", "custom_jvp", "custom_vjp"})
+
+
+def inline(graph: Graph, operands: Sequence[Node]) -> list[Node]:
+    """The outputs of `graph` on `operands`, one an input."""
+    found = substitute(graph, dict(zip(graph.inputs, operands, strict=True)))
+    return [found[output] for output in graph.outputs]
+
+
+def inline_calls(graph: Graph) -> Graph:
+    """The graph without calls, in regions too. It is the same object where there are none."""
+    if not _holds_calls(graph):
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    results: dict[Node, list[Node]] = {}  # call -> the values of its body
+    for node in graph.nodes:
+        body = _body_of_call(node)
+        if body is not None:
+            operands = [found[operand] for operand in node.operands[len(node.operands) - len(body.inputs) :]]
+            results[node] = inline(inline_calls(body), operands)
+        elif node.op == "item" and node.operands[0] in results:
+            found[node] = results[node.operands[0]][node.attrs["index"]]
+        else:
+            found[node] = _rebuilt(node, tuple(found[operand] for operand in node.operands))
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _body_of_call(node: Node) -> Graph | None:
+    """What gives the node's results, where that is certain: a branch without alternatives is a call as well."""
+    body: Graph | None = None
+    if node.op in CALLS:
+        body = node.attrs["body"]
+    elif node.op == "switch" and len(node.attrs["branches"]) == 1:
+        (body,) = node.attrs["branches"]
+    return body
+
+
+def _rebuilt(node: Node, operands: tuple[Node, ...]) -> Node:
+    if not any(map(_holds_calls, _inner_graphs(node))):
+        return with_operands(node, operands)
+    attrs = {name: _without_calls(value) for name, value in node.attrs.items()}
+    return make_node(node.op, operands, attrs, node.type, node.location)
+
+
+def _without_calls(value: Any) -> Any:
+    if isinstance(value, Graph):
+        return inline_calls(value)
+    if isinstance(value, tuple):
+        return tuple(map(_without_calls, value))
+    return value
+
+
+def _inner_graphs(node: Node) -> list[Graph]:
+    values: list[Any] = []
+    for value in node.attrs.values():
+        values += value if isinstance(value, tuple) else (value,)
+    return [value for value in values if isinstance(value, Graph)]
+
+
+def _holds_calls(graph: Graph) -> bool:
+    return any(_body_of_call(node) is not None or any(map(_holds_calls, _inner_graphs(node))) for node in graph.nodes)
