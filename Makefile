@@ -8,7 +8,7 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 ROOMS := tracer ir passes backends shaders_glsl
 
-.PHONY: demo test test-long bench lint clean
+.PHONY: demo test test-long bench accuracy lint clean
 
 demo: .venv/package.stamp
 	@$(PYTHON) examples/digits.py
@@ -23,6 +23,10 @@ test-long: .venv/package.stamp
 
 bench: .venv/package.stamp
 	@$(PYTHON) -m benchmarks
+
+# The largest errors of the elementwise functions on this device, as they stand in docs/accuracy.md.
+accuracy: .venv/package.stamp
+	@$(PYTHON) -m benchmarks.accuracy
 
 # setup.cfg maps the top-level folders into lavax.*, which a type checker cannot follow, so mypy sees the
 # package as a tree of links. Its messages are turned back into the names of the real files.

@@ -1,7 +1,7 @@
 """The one intermediate representation: a graph of nodes in single static assignment form."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -54,6 +54,22 @@ class Graph:
         if not self._text:
             self._text.append(print_graph(self))
         return self._text[0]
+
+
+class LaterGraph:
+    """A graph in an attribute that is made when it is first asked for: a rule that holds itself. In text, "itself"."""
+
+    __slots__ = ("_found", "_make")
+
+    def __init__(self, make: Callable[[], Graph]) -> None:
+        self._make = make
+        self._found: Graph | None = None
+
+    @property
+    def graph(self) -> Graph:
+        if self._found is None:
+            self._found = self._make()
+        return self._found
 
 
 def input_node(name: str, type: TensorType) -> Node:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lavax.ir.graph import Graph, Node
+from lavax.ir.graph import Graph, LaterGraph, Node
 from lavax.ir.operation import OPERATIONS
 
 
@@ -22,6 +22,8 @@ def format_attribute(value: Any) -> str:
     """An attribute's text: `3`, `2.5`, `true`, `"name"`, `[0,1]`, `[1]x[0]` for the axes of two operands, or a graph."""
     if isinstance(value, Graph):
         return print_graph(value)
+    if isinstance(value, LaterGraph):
+        return '"itself"'
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, bool):

@@ -1,14 +1,17 @@
 """lavax: plain Python functions, traced, differentiated and compiled to Vulkan compute programs."""
 from __future__ import annotations
 
-from lavax import ir, numpy, profiler, tree
+from lavax import ir, numpy, profiler, random, tree
 from lavax.errors import (
     ConcretizationError,
     ControlFlowTypeError,
+    CustomRuleError,
     DeviceError,
     DonatedArrayError,
     DtypeError,
     LavaxError,
+    LinearityError,
+    NonFloatArgumentError,
     NonScalarGradError,
     ParseError,
     ShaderCompilerError,
@@ -16,19 +19,30 @@ from lavax.errors import (
     StaticArgumentError,
     TracerLeakError,
     TreeMismatchError,
+    UnboundAxisError,
     VerificationError,
+    VmapAxisError,
 )
 from lavax.tracer.abstract_evaluation import ShapeDtype, eval_shape, trace
 from lavax.tracer.array import Array
 from lavax.tracer.backend import Backend, register
+from lavax.tracer.checkpoint import checkpoint
+from lavax.tracer.closure_convert import closure_convert
 from lavax.tracer.compile import compile
 from lavax.tracer.control_flow import cond, fori_loop, map, scan, switch, while_loop
+from lavax.tracer.custom_rules import custom_jvp, custom_vjp
 from lavax.tracer.grad import grad, stop_gradient, value_and_grad
+from lavax.tracer.jacobian import hessian, jacfwd, jacrev
+from lavax.tracer.jvp import jvp, linearize
+from lavax.tracer.linear_transpose import linear_transpose
+from lavax.tracer.named_axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
 from lavax.tracer.placement import device_put, devices
 from lavax.tracer.vjp import vjp
+from lavax.tracer.vmap import vmap
 
 __version__ = "0.1.0"
 jit = compile
+remat = checkpoint
 
 
 def _vulkan() -> Backend:
@@ -43,10 +57,13 @@ __all__ = [
     "Array",
     "ConcretizationError",
     "ControlFlowTypeError",
+    "CustomRuleError",
     "DeviceError",
     "DonatedArrayError",
     "DtypeError",
     "LavaxError",
+    "LinearityError",
+    "NonFloatArgumentError",
     "NonScalarGradError",
     "ParseError",
     "ShaderCompilerError",
@@ -55,20 +72,41 @@ __all__ = [
     "StaticArgumentError",
     "TracerLeakError",
     "TreeMismatchError",
+    "UnboundAxisError",
     "VerificationError",
+    "VmapAxisError",
     "__version__",
+    "all_gather",
+    "axis_index",
+    "axis_size",
+    "checkpoint",
+    "closure_convert",
     "compile",
     "cond",
+    "custom_jvp",
+    "custom_vjp",
     "device_put",
     "devices",
     "eval_shape",
     "fori_loop",
     "grad",
+    "hessian",
     "ir",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
+    "linear_transpose",
+    "linearize",
     "map",
     "numpy",
+    "pmax",
+    "pmean",
+    "pmin",
     "profiler",
+    "psum",
+    "random",
+    "remat",
     "scan",
     "stop_gradient",
     "switch",
@@ -76,5 +114,6 @@ __all__ = [
     "tree",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
 ]

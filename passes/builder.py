@@ -219,8 +219,13 @@ def gather(x: Node, indices: Sequence[Node], axes: Sequence[int]) -> Node:
     return build("gather", x, *indices, axes=tuple(axes))
 
 
+def scatter(join: str, x: Node, updates: Node, indices: Sequence[Node], axes: Sequence[int]) -> Node:
+    """`join` is add, multiply, minimum, maximum or set."""
+    return build(f"scatter_{join}", x, updates, *indices, axes=tuple(axes))
+
+
 def scatter_add(x: Node, updates: Node, indices: Sequence[Node], axes: Sequence[int]) -> Node:
-    return build("scatter_add", x, updates, *indices, axes=tuple(axes))
+    return scatter("add", x, updates, indices, axes)
 
 
 # Contraction

@@ -11,6 +11,7 @@ from math import prod
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import TensorType
+from lavax.passes.decompose import RULES as DECOMPOSE
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
@@ -46,6 +47,10 @@ def _prepare_stop_gradient(node: Node) -> Node:
     return node.operands[0]
 
 
+def _prepare_known_value(node: Node) -> Node:
+    return node.operands[1]
+
+
 def _prepare_concatenate(node: Node) -> Node:
     operands = node.operands
     while len(operands) > _JOINED_AT_ONCE:
@@ -65,6 +70,13 @@ def _prepare_reduction(node: Node) -> Node:
         return make_node("constant", (), {"value": value}, node.type)
     if length < _LONG_ROW or rows > _FEW_ROWS or rows == 0:
         return node
+    return _in_parts(node, length, rows)
+
+
+def _in_parts(node: Node, length: int, rows: int) -> Node:
+    """Sums of parts, then their sum, itself in parts if they are many: chains of additions stay short."""
+    (operand,) = node.operands
+    axes = node.attrs["axes"]
     outer = tuple(axis for axis in range(len(operand.shape)) if axis not in axes)
     inner_first = bool(outer) and axes[0] < outer[0]
     order = (*axes, *outer) if inner_first else (*outer, *axes)
@@ -87,6 +99,8 @@ def _prepare_reduction(node: Node) -> Node:
         {"axes": (1,) if inner_first else (2,)},
     )
     whole = make_node(node.op, (partial,), {"axes": (0,) if inner_first else (1,)})
+    if parts > _PART:
+        whole = _in_parts(whole, parts, rows)
     return _reshape(whole, node.shape)
 
 
@@ -121,16 +135,18 @@ def _prepare_dot(node: Node) -> Node:
 
 _PREPARE: dict[str, Callable[[Node], Node]] = {
     "stop_gradient": _prepare_stop_gradient,
+    "known_value": _prepare_known_value,
     "concatenate": _prepare_concatenate,
     "dot": _prepare_dot,
     **dict.fromkeys(_IDENTITIES, _prepare_reduction),
+    **DECOMPOSE,
 }
 
 
 def prepare(graph: Graph) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, no products with vectors, no values
-    without elements but as constants, long sums in parts."""
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    without elements but as constants, long sums and long routines in parts."""
+    found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     for node in graph.nodes:
         operands = tuple(found[operand] for operand in node.operands)
         if node.type.size == 0:
@@ -138,4 +154,5 @@ def prepare(graph: Graph) -> Graph:
             continue
         rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
         found[node] = _PREPARE[node.op](rebuilt) if node.op in _PREPARE else rebuilt
+    found.update((node, node) for node in graph.inputs)  # an input that is returned stays that input
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])

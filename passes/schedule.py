@@ -59,7 +59,11 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str]) -> Lowered:
 
 
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
-    """How many kernels must run one after the other before each; those that nobody waits for come last."""
+    """How many kernels must run one after the other before each.
+
+    Those that nobody waits for come last, unless they would keep temporaries alive until then; of maps, which can be
+    merged there, all do.
+    """
     writer = {node: piece for piece in pieces for node in piece.writes}
     levels: dict[Piece, int] = {}
     awaited: set[Piece] = set()
@@ -68,7 +72,11 @@ def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
         awaited.update(before)
         levels[piece] = 1 + max((levels[other] for other in before), default=-1)
     last = max(levels.values(), default=0)
-    return {piece: level if piece in awaited else last for piece, level in levels.items()}
+
+    def may_wait(piece: Piece) -> bool:
+        return piece.kernel.kind == "map" or writer.keys().isdisjoint(piece.reads)
+
+    return {piece: last if piece not in awaited and may_wait(piece) else level for piece, level in levels.items()}
 
 
 def _donors(

@@ -17,13 +17,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ELEMENTARY_FILES = (
+    "elementary_bessel.glsl",
     "elementary_comparison.glsl",
     "elementary_exponential.glsl",
+    "elementary_gamma.glsl",
     "elementary_inverse.glsl",
     "elementary_power.glsl",
     "elementary_remainder.glsl",
+    "elementary_rounding.glsl",
     "elementary_trigonometric.glsl",
     "integer_arithmetic.glsl",
+    "random_bits.glsl",
 )
 
 _FUNCTION = "//! function "

@@ -282,6 +282,43 @@ float lx_erfinv(float x) {
     float end = uintBitsToFloat(mix(0x7fc00000u, 0x7f800000u | (bits & 0x80000000u), magnitude == 0x3f800000u));
     return mix(result, end, magnitude >= 0x3f800000u);
 }
+
+//! function lx_ndtri needs lx_log, lx_sqrt
+// The x below which a normal variate lies with probability p. For 0.15 < p < 0.85 an odd polynomial in p - 1/2; else
+// w = sqrt(-2 log q) with q the smaller of p and 1 - p, times a polynomial in (w - 3) / (w + 3).
+float lx_ndtri(float p) {
+    precise float y = p - 0.5;
+    float z = y * y;
+    float middle = fma(67466.26, z, -18640.004);
+    middle = fma(middle, z, 3506.6772);
+    middle = fma(middle, z, -91.5345);
+    middle = fma(middle, z, 57.931664);
+    middle = fma(middle, z, 15.400701);
+    middle = fma(middle, z, 5.775661);
+    middle = fma(middle, z, 2.6249225);
+    middle = fma(middle, z, 2.5066283);
+    bool upper = p > 0.5;
+    precise float q = mix(p, 1.0 - p, upper);
+    float w = lx_sqrt(-2.0 * lx_log(q));
+    precise float u = (w - 3.0) / (w + 3.0);
+    float tail = fma(0.18046702, u, -0.76468945);
+    tail = fma(tail, u, 1.4594454);
+    tail = fma(tail, u, -1.7915555);
+    tail = fma(tail, u, 1.7767904);
+    tail = fma(tail, u, -1.6767585);
+    tail = fma(tail, u, 1.5867865);
+    tail = fma(tail, u, -1.4892036);
+    tail = fma(tail, u, 1.3515142);
+    tail = fma(tail, u, -1.1527236);
+    tail = fma(tail, u, 0.7574998);
+    tail = fma(tail, u, 0.7622068);
+    tail = mix(-tail, tail, upper) * w;
+    uint bits = floatBitsToUint(p);
+    float end = mix(uintBitsToFloat(0x7fc00000u), uintBitsToFloat(0xff800000u), p == 0.0);
+    end = mix(end, uintBitsToFloat(0x7f800000u), bits == 0x3f800000u);
+    precise float result = mix(middle * y, tail, abs(y) > 0.35);
+    return mix(result, end, bits - 1u >= 0x3f7fffffu);
+}
 //! end
 
 void main() {}

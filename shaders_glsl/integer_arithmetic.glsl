@@ -34,6 +34,20 @@ int lx_int_power(int x, int y) {
     if (y >= 0) return int(lx_uint_power(uint(x), uint(y)));
     return x == 1 ? 1 : x == -1 ? ((y & 1) == 0 ? 1 : -1) : 0;
 }
+//! function lx_shift_left
+// Shifts by 32 or more leave no bit behind.
+uint lx_shift_left(uint x, uint y) {
+    return y < 32u ? x << y : 0u;
+}
+//! function lx_shift_right_logical
+uint lx_shift_right_logical(uint x, uint y) {
+    return y < 32u ? x >> y : 0u;
+}
+//! function lx_shift_right_arithmetic
+// Shifts by 32 or more leave the sign in every bit.
+int lx_shift_right_arithmetic(int x, uint y) {
+    return x >> min(y, 31u);
+}
 //! function lx_float_to_int
 // Truncates, stays at the ends of the range, and makes 0 of NaN.
 int lx_float_to_int(float x) {

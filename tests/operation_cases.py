@@ -17,7 +17,10 @@ import numpy as np
 from lavax.errors import DtypeError
 from lavax.ir import OPERATIONS, Graph, Node, TensorType, bool_, float32, int32, uint32
 from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.interpreter import interpret
+from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.ir.ops.elementwise import COMPARISONS
+from lavax.ir.ops.indexing import JOINS, SCATTERS
 from lavax.ir.types import DTYPES, DType
 
 Shape = tuple[int, ...]
@@ -55,6 +58,20 @@ _DOMAINS: Mapping[str, Sequence[Any]] = {
     "divide": [_ANYWHERE, _AWAY_FROM_ZERO],
     "remainder": [_ANYWHERE, _AWAY_FROM_ZERO],
     "power": [_POSITIVE, _ANYWHERE],
+    "log2": [_POSITIVE],
+    "cbrt": [_AWAY_FROM_ZERO],
+    "tan": [((-1.2, 1.2),)],
+    "asin": [((-0.9, 0.9),)],
+    "acos": [((-0.9, 0.9),)],
+    "acosh": [((1.1, 4.0),)],
+    "atanh": [((-0.9, 0.9),)],
+    "atan2": [_AWAY_FROM_ZERO, _AWAY_FROM_ZERO],
+    "erfinv": [((-0.9, 0.9),)],
+    "ndtri": [((0.05, 0.95),)],
+    "lgamma": [((0.3, 4.0), (-0.8, -0.3))],
+    "digamma": [((0.3, 4.0), (-0.8, -0.3))],
+    "bessel_i0e": [_AWAY_FROM_ZERO],
+    "bessel_i1e": [_AWAY_FROM_ZERO],
 }
 _SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-30, 1e30, float("inf"), float("-inf"), float("nan"))
 _SPECIAL_INTEGERS = {
@@ -145,6 +162,48 @@ def _cast() -> Iterator[Case]:
             values = _special_values(source)
             declared = TensorType(values.shape, target)
             yield _case("cast", f"special-{source}-{target}", [values], type=declared, special=True)
+
+
+def _shift(op: str) -> Iterator[Case]:
+    for dtype in (int32, uint32):
+        values = _special_values(dtype)
+        distances = np.array([0, 1, 5, 31, 32, 33, 2**31 - 1, -1, -(2**31)], np.int64).astype(dtype.numpy)
+        pairs = [grid.ravel() for grid in np.meshgrid(values, distances)]
+        yield _case(op, f"special-{dtype}", pairs, special=True)
+        for shape in SHAPES:
+            type, random = TensorType(shape, dtype), _random(f"{op}{dtype}{shape}")
+            bits = np.asarray(random.integers(0, 2**32, shape, np.uint32)).astype(dtype.numpy)
+            yield _case(op, str(type), [bits, np.abs(_values(random, type))])
+
+
+def _bitcast() -> Iterator[Case]:
+    numbers = (float32, int32, uint32)
+    for source in numbers:
+        for target in numbers:
+            for shape in ((), (17,), (3, 4), (0,)):
+                floats = _values(_random(f"bitcast{source}{target}{shape}"), TensorType(shape, float32))
+                array = floats if source == float32 else floats.view(source.numpy)
+                yield _case("bitcast", f"{source}-{target}-{shape}", [array], type=TensorType(shape, target))
+    special = np.array([0.0, -0.0, np.inf, -np.inf, 1e30], np.float32)
+    for source, target in ((float32, uint32), (int32, float32)):
+        declared = TensorType(special.shape, target)
+        yield _case("bitcast", f"special-{source}-{target}", [special.view(source.numpy)], type=declared, special=True)
+
+
+def _known_value() -> Iterator[Case]:
+    """Of whole numbers: it is no function of its operands where these have derivatives."""
+    return (case for case in _elementwise("known_value", 2) if not case.node.dtype.is_float)
+
+
+def _threefry() -> Iterator[Case]:
+    for word in (0, 1, 2):
+        for shape in SHAPES:
+            random = _random(f"threefry{word}{shape}")
+            arrays = [np.asarray(random.integers(0, 2**32, shape, np.uint32)) for _ in range(4)]
+            yield _case("threefry", f"{shape}-{word}", arrays, dict(word=word))
+    ends = np.array([0, 2**32 - 1], np.uint32)
+    words = [grid.ravel() for grid in np.meshgrid(*[ends] * 4)]
+    yield _case("threefry", "special", words, dict(word=2), special=True)
 
 
 # Reductions
@@ -340,18 +399,103 @@ def _gather() -> Iterator[Case]:
     yield _case("gather", "empty", nothing, dict(axes=(0,)))
 
 
-def _scatter_add() -> Iterator[Case]:
-    for dtype in (float32, int32, uint32):
+def _scatter(op: str) -> Iterator[Case]:
+    for dtype in DTYPES.values():
+        if dtype.kind not in SCATTERS[op][0]:
+            continue
         for shape, axes, of in _INDEXED:
-            random = _random(f"scatter_add{dtype}{shape}{axes}{of}")
+            random = _random(f"{op}{dtype}{shape}{axes}{of}")
             type = TensorType(shape, dtype)
             window = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
             for beyond, label in ((0, "inside"), (4, "special-outside")):
                 updates = _values(random, TensorType(of + window, dtype))
                 arrays = [_values(random, type), updates, *_positions(random, shape, axes, of, beyond)]
-                yield _case("scatter_add", f"{type}-{axes}-{of}-{label}", arrays, dict(axes=axes), special=beyond > 0)
+                yield _case(op, f"{type}-{axes}-{of}-{label}", arrays, dict(axes=axes), special=beyond > 0)
     nothing = [np.zeros((0, 3), np.float32), np.zeros((2, 3), np.float32), np.zeros((2,), np.int32)]
-    yield _case("scatter_add", "empty", nothing, dict(axes=(0,)))
+    yield _case(op, "empty", nothing, dict(axes=(0,)))
+
+
+# Routines
+
+
+def _lines() -> Iterator[tuple[Shape, int]]:
+    for shape, axis in (((1,), 0), ((3,), 0), ((41,), 0), ((3, 17), 0), ((3, 17), 1), ((2, 3, 64), 2), ((0,), 0)):
+        yield shape, axis
+    yield (2, 1, 3), 1
+
+
+def _cumulative(op: str) -> Iterator[Case]:
+    for dtype in DTYPES.values():
+        if dtype.kind not in CUMULATIVE[op][0]:
+            continue
+        for shape, axis in _lines():
+            random = _random(f"{op}{dtype}{shape}{axis}")
+            domain = _AWAY_FROM_ZERO if op == "cumulative_prod" else _ANYWHERE
+            values = _values(random, TensorType(shape, dtype), domain)
+            if op == "cumulative_prod" and dtype.is_float:
+                values = np.sign(values) * (1 + np.abs(values) / 100)
+            yield _case(op, f"{TensorType(shape, dtype)}-{axis}", [values], dict(axis=axis))
+        yield _case(op, f"special-{dtype}", [_special_values(dtype)], dict(axis=0), special=True)
+
+
+def _sorting(op: str) -> Iterator[Case]:
+    for dtype in DTYPES.values():
+        for shape, axis in _lines():
+            values = _values(_random(f"{op}{dtype}{shape}{axis}"), TensorType(shape, dtype))
+            yield _case(op, f"{TensorType(shape, dtype)}-{axis}", [values], dict(axis=axis), special=op == "sort_order")
+        special = np.concatenate([_special_values(dtype)] * 7)
+        yield _case(op, f"special-{dtype}", [special], dict(axis=0), special=True)
+
+
+def _sort_runs() -> Iterator[Case]:
+    for dtype in DTYPES.values():
+        for shape, run in (((1, 5), 5), ((3, 41), 8), ((2, 64), 16), ((2, 1), 4), ((0, 3), 2), ((9,), 4), ((2, 2, 17), 4)):
+            values = _values(_random(f"sort_runs{dtype}{shape}{run}"), TensorType(shape, dtype))
+            yield _case("sort_runs", f"{TensorType(shape, dtype)}-{run}", [values], dict(run=run))
+
+
+def _merge_runs() -> Iterator[Case]:
+    for dtype in DTYPES.values():
+        for shape, run in (((1, 41), 8), ((3, 41), 16), ((2, 64), 32), ((2, 3), 8), ((2, 1), 8), ((0, 3), 8), ((2, 2, 19), 8)):
+            keys = _values(_random(f"merge_runs{dtype}{shape}{run}"), TensorType(shape, dtype))
+            order = _evaluated(make_node("sort_runs", [_input_like("x", keys)], dict(run=run)), keys)
+            yield _case("merge_runs", f"{TensorType(shape, dtype)}-{run}", [keys, order], dict(run=run))
+
+
+def _input_like(name: str, array: np.ndarray) -> Node:
+    dtypes = {dtype.numpy: dtype for dtype in DTYPES.values()}
+    return input_node(name, TensorType(array.shape, dtypes[array.dtype]))
+
+
+def _evaluated(node: Node, *arrays: np.ndarray) -> np.ndarray:
+    return interpret(graph_of(node.operands, [node]), *arrays)[0]
+
+
+def _search_sorted() -> Iterator[Case]:
+    for dtype in DTYPES.values():
+        for batch, length, count in (((), 5, 3), ((), 41, 64), ((3,), 17, 4), ((2, 3), 1, 5), ((), 0, 3), ((2,), 3, 0)):
+            random = _random(f"search_sorted{dtype}{batch}{length}{count}")
+            rows = np.sort(_values(random, TensorType((*batch, length), dtype)), axis=-1)
+            values = _values(random, TensorType((*batch, count), dtype))
+            for right in (False, True):
+                label = f"{TensorType(rows.shape, dtype)}-{count}-{right}"
+                yield _case("search_sorted", label, [rows, values], dict(right=right))
+        special = np.sort(_special_values(dtype))
+        yield _case("search_sorted", f"special-{dtype}", [special, special], dict(right=False), special=True)
+
+
+def _fold_segments() -> Iterator[Case]:
+    for dtype in DTYPES.values():
+        for join in JOINS:
+            if dtype.kind == "bool" and join in ("add", "multiply"):
+                continue
+            for rows, width, count in ((5, 1, 17), (3, 4, 7), (1, 3, 0)):
+                random = _random(f"fold_segments{dtype}{join}{rows}{width}{count}")
+                array, updates = (_values(random, TensorType((n, width), dtype)) for n in (rows, count))
+                order = random.permutation(count).astype(np.int32)
+                bounds = np.sort(random.integers(0, count + 1, rows + 1)).astype(np.int32)
+                label = f"{TensorType((rows, width), dtype)}-{count}-{join}"
+                yield _case("fold_segments", label, [array, updates, order, bounds], dict(join=join))
 
 
 # Contraction
@@ -414,12 +558,17 @@ def _iota() -> Iterator[Case]:
 
 
 _UNARY = (
-    "negate", "abs", "sign", "floor", "exp", "log", "expm1", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh",
-    "logistic", "not", "stop_gradient",
+    "negate", "abs", "sign", "floor", "ceil", "round", "truncate", "exp", "exp2", "log", "log2", "expm1", "log1p",
+    "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
+    "atanh", "logistic", "erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma", "bessel_i0", "bessel_i0e",
+    "bessel_i1", "bessel_i1e", "population_count", "not", "stop_gradient",
 )
 _BINARY = (
-    "add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "and", "or", "xor",
+    "add", "subtract", "multiply", "divide", "remainder", "power", "atan2", "maximum", "minimum", "and", "or", "xor",
 )
+
+# Those that hold graphs, or mean nothing outside vmap, have tests of their own.
+WITHOUT_CASES = frozenset(name for name, operation in OPERATIONS.items() if operation.family in ("region", "axis"))
 
 _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_elementwise, op, 1) for op in _UNARY},
@@ -428,6 +577,11 @@ _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_position, op) for op in ("argmax", "argmin")},
     "where": _where,
     "cast": _cast,
+    **{op: partial(_shift, op) for op in ("shift_left", "shift_right_logical", "shift_right_arithmetic")},
+    "bitcast": _bitcast,
+    "threefry": _threefry,
+    "barrier": partial(_elementwise, "barrier", 2),
+    "known_value": _known_value,
     "reshape": _reshape,
     "transpose": _transpose,
     "broadcast": _broadcast,
@@ -436,7 +590,13 @@ _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "concatenate": _concatenate,
     "flip": _flip,
     "gather": _gather,
-    "scatter_add": _scatter_add,
+    **{op: partial(_scatter, op) for op in SCATTERS},
+    **{op: partial(_cumulative, op) for op in CUMULATIVE},
+    **{op: partial(_sorting, op) for op in ("sort", "sort_order")},
+    "sort_runs": _sort_runs,
+    "merge_runs": _merge_runs,
+    "search_sorted": _search_sorted,
+    "fold_segments": _fold_segments,
     "dot": _dot,
     "constant": _constant,
     "iota": _iota,
@@ -448,7 +608,7 @@ OPERATIONS_WITH_CASES = frozenset(_MAKERS)
 @cache
 def cases_of(op: str) -> tuple[Case, ...]:
     """The cases of one operation."""
-    return tuple(_MAKERS[op]())
+    return () if op in WITHOUT_CASES else tuple(_MAKERS[op]())
 
 
 @cache

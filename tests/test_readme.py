@@ -1,13 +1,15 @@
-"""What the README says is so."""
+"""What the README and the other pages show is so."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+from tests.documents import PAGES, read, with_true_samples
+
+README = read("README.md")
 
 
 def test_the_two_commands_come_first() -> None:
@@ -38,3 +40,10 @@ def test_the_example_takes_a_step_down_the_gradient() -> None:
     terms = moved * (1 + 2 * np.abs(y - t)) + (8 + 32) * unit * np.abs(y - t)
     bound = unit * np.abs(expected) + scale * np.abs(x).T @ terms
     assert np.all(np.abs(found - expected) <= bound)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_samples_of_dumps_are_true(page: str) -> None:
+    """`python -m tests.documents` brings them up to date."""
+    assert "```text " in read(page)
+    assert with_true_samples(page) == read(page)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import DtypeError
+from lavax.errors import DtypeError, ShapeError
 from lavax.ir import DType, TensorType, bool_, float32, int32, uint32
 from lavax.ir.graph import make_node
 from lavax.tracer.abstract import Abstract, abstract
@@ -57,6 +57,17 @@ def lift(x: Any, dtype: DType | None = None) -> Value:
     if dtype is not None:
         kind = abstract(TensorType((), dtype))
     return constant(x, kind.type, kind.weak)
+
+
+def value_like(x: Any, type: TensorType, what: str) -> Value:
+    """`x` as a value of that type. Raises ShapeError or DtypeError, which begin with `what`, where it is none."""
+    if not is_numeric(x):
+        raise DtypeError(f"{what} must be like it, got a {x.__class__.__name__}")
+    value = lift(x, None if isinstance(x, Value) else type.dtype)
+    if value.type != type:
+        mistake = ShapeError if value.shape != type.shape else DtypeError
+        raise mistake(f"{what} must be like it, got {value.type}")
+    return value
 
 
 def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:

@@ -5,24 +5,21 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lavax.errors import DtypeError, NonScalarGradError
+from lavax.errors import NonScalarGradError
 from lavax.ir.graph import graph_of
 from lavax.ir.location import user_location
 from lavax.passes.differentiate import differentiate
 from lavax.passes.simplify import remove_stop_gradient, simplify
-from lavax.tracer.arguments import Arguments, Auxiliary, arguments_of, auxiliary_parts
+from lavax.tracer.argnums import Argnums, choose
+from lavax.tracer.arguments import Auxiliary, arguments_of, auxiliary_parts
 from lavax.tracer.bind import bind
-from lavax.tracer.call import CallStructure
 from lavax.tracer.convert import is_numeric, lift
 from lavax.tracer.executable import apply_graph
-from lavax.tracer.pytree import map, unflatten
+from lavax.tracer.pytree import map
 from lavax.tracer.signature import Signature, signature_of
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracing import trace_function
 from lavax.tracer.value import Value
-
-Argnums = int | Sequence[int]
-
 
 def value_and_grad(
     function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
@@ -31,8 +28,8 @@ def value_and_grad(
 
     The gradient is one by the argument `argnums`, of the same structure, shapes and dtypes; for a sequence a tuple of
     them. With `has_aux`, `function` gives `(value, aux)`, where aux is anything that is not differentiated; the first
-    part of the result then is that pair. Raises NonScalarGradError where the value is not a float scalar, DtypeError
-    where an argument to differentiate by holds something else than floats.
+    part of the result then is that pair. Raises NonScalarGradError where the value is not a float scalar,
+    NonFloatArgumentError where an argument to differentiate by holds something else than floats.
     """
     run = _transformed(function, argnums, has_aux, with_value=True)
 
@@ -67,8 +64,8 @@ def _transformed(
 
     def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         arguments = arguments_of(signature, args, kwargs)
-        chosen = _chosen(argnums, len(args), signature)
-        by = _float_inputs(arguments, chosen)
+        chosen = choose(argnums, arguments, "grad")
+        by = chosen.inputs
         values = arguments.values
         rest = Auxiliary()
 
@@ -87,7 +84,7 @@ def _transformed(
         weak = [*traced.weak, *(values[position].weak for position in by)][first:]
         outputs = apply_graph(graph, [*values, *traced.captured], weak)
         first_gradient = len(outputs) - len(by)
-        found = _gradients(outputs[first_gradient:], arguments.call, chosen, isinstance(argnums, int))
+        found = chosen.trees(outputs[first_gradient:])
         return outputs[0] if with_value else None, rest.rebuilt(outputs[1 - first : first_gradient]), found
 
     return transformed
@@ -96,48 +93,6 @@ def _transformed(
 def stop_gradient(tree: Any) -> Any:
     """The same values, which all derivatives take for constants."""
     return map(lambda leaf: bind("stop_gradient", lift(leaf)), tree)
-
-
-def _chosen(argnums: Argnums, count: int, signature: Signature) -> list[int]:
-    """The positional arguments to differentiate by, as numbers from the front."""
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-    for number in numbers:
-        if not -count <= number < count:
-            raise TypeError(
-                f"grad of {signature.function}: argnums={number}, but the call has {count} positional arguments; "
-                "arguments to differentiate by are passed by position"
-            )
-    chosen = [number % count for number in numbers]
-    if len(set(chosen)) != len(chosen) or not chosen:
-        raise TypeError(f"grad of {signature.function}: argnums={argnums!r} must be different arguments, at least one")
-    return chosen
-
-
-def _float_inputs(arguments: Arguments, chosen: Sequence[int]) -> list[int]:
-    """Which inputs of the graph are differentiated by: the leaves of the chosen arguments, in their order."""
-    input_of = {leaf: number for number, leaf in enumerate(arguments.inputs)}
-    by = []
-    for position in chosen:
-        for leaf in arguments.call.leaves_of([position], ()):
-            held = arguments.leaves[leaf]
-            if leaf not in input_of or not held.type.dtype.is_float:
-                name = arguments.call.names(arguments.signature)[leaf]
-                found = held.type if leaf in input_of else f"{held!r:.40} of type {type(held).__name__}"
-                raise DtypeError(
-                    f"grad of {arguments.signature.function} by {name}, which is {found}: gradients exist for float "
-                    "arguments only. Pass floats (3.0, not 3), or choose other arguments with argnums"
-                )
-            by.append(input_of[leaf])
-    return by
-
-
-def _gradients(found: list[Value], call: CallStructure, chosen: Sequence[int], single: bool) -> Any:
-    trees = []
-    for position in chosen:
-        structure = call.positional.children[position]
-        trees.append(unflatten(structure, found[: structure.leaf_count]))
-        found = found[structure.leaf_count :]
-    return trees[0] if single else tuple(trees)
 
 
 def _scalar(result: Any, signature: Signature) -> Value:

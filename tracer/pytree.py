@@ -189,20 +189,24 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> TreeDef:
     return flatten(tree, is_leaf)[1]
 
 
-def flatten_up_to(treedef: TreeDef, tree: Any) -> list[Any]:
+def flatten_up_to(treedef: TreeDef, tree: Any, allow_none: bool = False) -> list[Any]:
     """The parts of `tree` that stand where `treedef` has leaves.
 
-    Raises TreeMismatchError, with the place, where `tree` does not begin with the structure `treedef`.
+    With `allow_none`, a None in `tree` stands for a None at each leaf below its place. Raises TreeMismatchError, with
+    the place, where `tree` does not begin with the structure `treedef`.
     """
     parts: list[Any] = []
-    _collect(treedef, tree, parts, "")
+    _collect(treedef, tree, parts, "", allow_none)
     return parts
 
 
-def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str) -> None:
+def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str, allow_none: bool) -> None:
     kind = treedef.kind
     if kind is None:
         parts.append(tree)
+        return
+    if allow_none and tree is None:
+        parts += [None] * treedef.leaf_count
         return
     if _kinds[type(tree)] is not kind:
         raise TreeMismatchError(f"at {path or 'the top'}: expected {treedef!r}, got a {type(tree).__name__}")
@@ -211,7 +215,33 @@ def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str) -> None:
         raise TreeMismatchError(f"at {path or 'the top'}: expected {treedef!r}, got {structure(tree)!r}")
     names = kind.child_names(data, len(children))
     for name, child_def, child in zip(names, treedef.children, children, strict=True):
-        _collect(child_def, child, parts, f"{path}.{name}" if path else name)
+        _collect(child_def, child, parts, f"{path}.{name}" if path else name, allow_none)
+
+
+def broadcast_prefix(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """For each leaf of `treedef` the leaf of `prefix` that stands at its place or above it.
+
+    `is_leaf` says what leaves of `prefix` are. Raises TreeMismatchError, with the place, where `treedef` does not begin
+    with the structure of `prefix`.
+    """
+    found: list[Any] = []
+    _spread(prefix, treedef, is_leaf, found, "")
+    return found
+
+
+def _spread(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool], found: list[Any], path: str) -> None:
+    if is_leaf(prefix):
+        found += [prefix] * treedef.leaf_count
+        return
+    kind = _kinds[type(prefix)]
+    if kind is None or kind is not treedef.kind:
+        raise TreeMismatchError(f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+    children, data = kind.flatten(prefix)
+    if data != treedef.data or len(children) != len(treedef.children):
+        raise TreeMismatchError(f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+    names = kind.child_names(data, len(children))
+    for name, child, child_def in zip(names, children, treedef.children, strict=True):
+        _spread(child, child_def, is_leaf, found, f"{path}.{name}" if path else name)
 
 
 def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:

@@ -1,23 +1,20 @@
 """Pullbacks: reverse-mode derivatives of functions with any result."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lavax.errors import DtypeError, ShapeError
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of, make_node, substitute
 from lavax.passes.differentiate import vjp as differentiate_backwards
-from lavax.passes.simplify import remove_stop_gradient, simplify
-from lavax.tracer.arguments import Arguments, Auxiliary, arguments_of, auxiliary_parts
-from lavax.tracer.convert import is_numeric, lift
+from lavax.passes.simplify import simplify
+from lavax.tracer.arguments import Arguments
+from lavax.tracer.convert import value_like
 from lavax.tracer.executable import apply_graph
-from lavax.tracer.pytree import TreeDef, flatten, flatten_up_to, unflatten
+from lavax.tracer.pytree import TreeDef, flatten_up_to
 from lavax.tracer.residuals import split
-from lavax.tracer.signature import signature_of
-from lavax.tracer.trace import active_trace
-from lavax.tracer.tracing import Traced, trace_function
+from lavax.tracer.transformed_call import TransformedCall, finished, transformed_call
 from lavax.tracer.value import Value
 
 
@@ -53,43 +50,30 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     `pullback` is a Pullback: it takes a tree like the result and gives a tuple of gradients, one an argument. Raises
     DtypeError where the result holds something that cannot be a value.
     """
-    signature = signature_of(function)
-    arguments = arguments_of(signature, primals, {})
-    rest = Auxiliary()
-    structures: list[TreeDef] = []
-
-    def run(tracers: list[Value]) -> list[Any]:
-        result = function(*arguments.with_values(tracers)[0])
-        value, auxiliary = auxiliary_parts(result, signature, "vjp") if has_aux else (result, None)
-        leaves, structure = flatten(value)
-        structures.append(structure)
-        return [*leaves, *rest.hold(auxiliary)]
-
-    traced = trace_function(run, arguments.as_inputs(), f"vjp of {signature.function}")
-    count = structures[0].leaf_count
-    by = [number for number, value in enumerate(arguments.values) if value.type.dtype.is_float]
-    graph = _with_gradients(traced, count, by)
-    early = len(traced.graph.inputs)
-    halves = split(graph, early, len(traced.graph.outputs))
-    weak = [*traced.weak, *[False] * halves.residual_count]
-    results = apply_graph(halves.first, [*arguments.values, *traced.captured], weak)
+    call = transformed_call(function, primals, {}, "vjp", has_aux)
+    graph = _with_gradients(call)
+    early = len(call.graph.inputs)
+    halves = split(graph, early, len(call.graph.outputs))
+    weak = [*call.traced.weak, *[False] * halves.residual_count]
+    results = apply_graph(halves.first, call.values, weak)
+    inputs = call.arguments.inputs
     pullback = Pullback(
         halves.second,
-        tuple(results[len(traced.weak) :]),
-        structures[0],
-        traced.graph.outputs[:count],
-        arguments,
-        tuple(arguments.inputs[number] for number in by),
+        tuple(results[len(call.graph.outputs) :]),
+        call.structure,
+        call.results,
+        call.arguments,
+        tuple(inputs[number] for number in call.float_inputs),
     )
-    value = unflatten(structures[0], results[:count])
-    return (value, pullback, rest.rebuilt(results[count : len(traced.weak)])) if has_aux else (value, pullback)
+    value, auxiliary = call.parts(results)
+    return (value, pullback, auxiliary) if has_aux else (value, pullback)
 
 
-def _with_gradients(traced: Traced, count: int, by: Sequence[int]) -> Graph:
-    """The traced graph with its vjp: cotangents come in for the first `count` outputs only."""
-    graph = differentiate_backwards(simplify(traced.graph), by)
-    early = len(traced.graph.inputs)
-    floats = [number for number, output in enumerate(traced.graph.outputs) if output.dtype.is_float]
+def _with_gradients(call: TransformedCall) -> Graph:
+    """The traced graph with its vjp: cotangents come in for the value's float leaves only."""
+    graph = differentiate_backwards(simplify(call.graph), call.float_inputs)
+    early, count = len(call.graph.inputs), len(call.results)
+    floats = [number for number, output in enumerate(call.graph.outputs) if output.dtype.is_float]
     kept = list(graph.inputs[:early])
     replacements: dict[Node, Node] = {node: node for node in kept}
     for number, cotangent in zip(floats, graph.inputs[early:], strict=True):
@@ -99,16 +83,8 @@ def _with_gradients(traced: Traced, count: int, by: Sequence[int]) -> Graph:
         else:
             replacements[cotangent] = make_node("constant", (), {"value": 0.0}, cotangent.type)
     found = substitute(graph, replacements)
-    whole = graph_of(kept, [found[output] for output in graph.outputs])
-    return remove_stop_gradient(whole) if active_trace() is None else simplify(whole)
+    return finished(graph_of(kept, [found[output] for output in graph.outputs]))
 
 
 def _cotangent(part: Any, output: Node) -> Value:
-    """Raises ShapeError or DtypeError for what is not like the result's leaf."""
-    if not is_numeric(part):
-        raise DtypeError(f"the cotangent of a result {output.type} must be like it, got a {type(part).__name__}")
-    value = lift(part, None if isinstance(part, Value) else output.dtype)
-    if value.type != output.type:
-        mistake = ShapeError if value.shape != output.shape else DtypeError
-        raise mistake(f"the cotangent of a result {output.type} must be like it, got {value.type}")
-    return value
+    return value_like(part, output.type, f"the cotangent of a result {output.type}")

@@ -8,14 +8,18 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
+from lavax.ir.ops import special_functions
 from lavax.ir.types import TensorType, bool_
 
 _FLOAT, _NUMBER, _INTEGRAL, _ANY = "float", "number", "integer or bool", "any"
+_WHOLE, _WORD = "integer", "unsigned"
 _KINDS = {
     _FLOAT: {"float"},
     _NUMBER: {"float", "int", "uint"},
     _INTEGRAL: {"int", "uint", "bool"},
     _ANY: {"float", "int", "uint", "bool"},
+    _WHOLE: {"int", "uint"},
+    _WORD: {"uint"},
 }
 
 
@@ -87,22 +91,53 @@ def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(y < 0, truncated, result).astype(x.dtype)
 
 
+def _shifted(shift: Callable[[np.ndarray, np.ndarray], np.ndarray], signed: bool) -> Callable[..., np.ndarray]:
+    """A shift of bits by the distance in `y`, taken as unsigned; beyond the width every bit is one that came in."""
+
+    def function(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        width = 8 * x.dtype.itemsize
+        distance = y.astype(np.int64) % (1 << width)
+        lanes = x.view(f"{'i' if signed else 'u'}{x.dtype.itemsize}").astype(np.int64)
+        within = shift(lanes, np.minimum(distance, width - 1))
+        emptied = np.where(lanes < 0, -1, 0)
+        return np.asarray(np.where(distance < width, within, emptied)).astype(x.dtype)
+
+    return function
+
+
 _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "negate": (_NUMBER, np.negative),
     "abs": (_NUMBER, np.abs),
     "sign": (_NUMBER, np.sign),
     "floor": (_FLOAT, np.floor),
+    "ceil": (_FLOAT, np.ceil),
+    "round": (_FLOAT, np.rint),  # halves to the even number
+    "truncate": (_FLOAT, np.trunc),
     "exp": (_FLOAT, np.exp),
+    "exp2": (_FLOAT, np.exp2),
     "log": (_FLOAT, np.log),
+    "log2": (_FLOAT, np.log2),
     "expm1": (_FLOAT, np.expm1),
     "log1p": (_FLOAT, np.log1p),
     "sqrt": (_FLOAT, np.sqrt),
     "rsqrt": (_FLOAT, lambda x: 1 / np.sqrt(x)),
+    "cbrt": (_FLOAT, np.cbrt),
     "sin": (_FLOAT, np.sin),
     "cos": (_FLOAT, np.cos),
+    "tan": (_FLOAT, np.tan),
+    "asin": (_FLOAT, np.arcsin),
+    "acos": (_FLOAT, np.arccos),
+    "atan": (_FLOAT, np.arctan),
+    "sinh": (_FLOAT, np.sinh),
+    "cosh": (_FLOAT, np.cosh),
     "tanh": (_FLOAT, np.tanh),
+    "asinh": (_FLOAT, np.arcsinh),
+    "acosh": (_FLOAT, np.arccosh),
+    "atanh": (_FLOAT, np.arctanh),
     "logistic": (_FLOAT, _logistic),
+    **{name: (_FLOAT, function) for name, function in special_functions.FUNCTIONS.items()},
     "not": (_INTEGRAL, _bitwise_not),
+    "population_count": (_WHOLE, lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}"))),
     "stop_gradient": (_ANY, lambda x: x),
 }
 
@@ -113,11 +148,16 @@ _BINARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "divide": (_NUMBER, _divide),
     "remainder": (_NUMBER, _remainder),
     "power": (_NUMBER, _power),
+    "atan2": (_FLOAT, np.arctan2),
     "maximum": (_ANY, np.maximum),
     "minimum": (_ANY, np.minimum),
     "and": (_INTEGRAL, np.bitwise_and),
     "or": (_INTEGRAL, np.bitwise_or),
     "xor": (_INTEGRAL, np.bitwise_xor),
+    # Whether the dtype has a sign does not matter: zeros come in, or copies of the highest bit.
+    "shift_left": (_WHOLE, _shifted(np.left_shift, signed=False)),
+    "shift_right_logical": (_WHOLE, _shifted(np.right_shift, signed=False)),
+    "shift_right_arithmetic": (_WHOLE, _shifted(np.right_shift, signed=True)),
 }
 
 COMPARISONS: dict[str, Callable[..., Any]] = {
@@ -158,6 +198,53 @@ def _evaluate_cast(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
     return x.astype(dtype)
 
 
+def _infer_bitcast(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    _check_arity("bitcast", operands, 1)
+    if declared is None or declared.shape != operands[0].shape:
+        raise ShapeError(f"bitcast keeps the shape: {operands[0]} does not become {declared}")
+    kinds = {operands[0].dtype.kind, declared.dtype.kind}
+    if "bool" in kinds or declared.dtype.numpy.itemsize != operands[0].dtype.numpy.itemsize:
+        raise DtypeError(f"bitcast: {operands[0]} and {declared} must be numbers of one width")
+    return declared
+
+
+def _evaluate_bitcast(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    """The bits are those of the dtype itself, however the interpreter holds its floats."""
+    (x,) = arrays
+    own = x.astype(f"f{type.dtype.numpy.itemsize}") if x.dtype.kind == "f" else x
+    return own.view(type.dtype.numpy).astype(dtype)
+
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+
+
+def _infer_threefry(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    if attrs.get("word", 0) not in (0, 1, 2):
+        raise ShapeError(f"threefry: word {attrs['word']} is not 0 (first), 1 (second) or 2 (both, by xor)")
+    return _rule("threefry", 4, _WORD)(operands, attrs, declared)
+
+
+def _evaluate_threefry(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of the key (k0, k1) and the counter (c0, c1)."""
+    k0, k1, first, second = (array.astype(np.uint64) for array in arrays)
+    low = np.uint64(0xFFFFFFFF)
+    schedule = (k0, k1, k0 ^ k1 ^ np.uint64(_PARITY))
+    first, second = (first + k0) & low, (second + k1) & low
+    for injection in range(5):
+        for rotation in _ROTATIONS[injection % 2]:
+            first = (first + second) & low
+            turned = (second << np.uint64(rotation)) | (second >> np.uint64(32 - rotation))
+            second = (turned & low) ^ first
+        first = (first + schedule[(injection + 1) % 3]) & low
+        second = (second + schedule[(injection + 2) % 3] + np.uint64(injection + 1)) & low
+    return np.asarray((first, second, first ^ second)[attrs["word"]]).astype(dtype)
+
+
 for _name, (_accepts, _function) in _UNARY.items():
     define(Operation(_name, "elementwise", _rule(_name, 1, _accepts), _evaluation(_function)))
 for _name, (_accepts, _function) in _BINARY.items():
@@ -166,3 +253,6 @@ for _name, _function in COMPARISONS.items():
     define(Operation(_name, "elementwise", _rule(_name, 2, _ANY, to_bool=True), _evaluation(_function)))
 define(Operation("where", "elementwise", _infer_where, _evaluation(np.where)))
 define(Operation("cast", "elementwise", _infer_cast, _evaluate_cast, typed=True))
+define(Operation("bitcast", "elementwise", _infer_bitcast, _evaluate_bitcast, typed=True))
+# threefry(key 0, key 1, counter 0, counter 1): the word of the block that `word` names.
+define(Operation("threefry", "elementwise", _infer_threefry, _evaluate_threefry, ("word",)))

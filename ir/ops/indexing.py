@@ -1,13 +1,26 @@
 """Operations that read and write at computed positions."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
-from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.types import TensorType
+from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
+from lavax.ir.types import TensorType, int32
+
+
+_NUMBERS = ("float", "int", "uint")
+_ANY = (*_NUMBERS, "bool")
+
+# How an update is joined to what stands at its place, by the names of elementwise operations.
+JOINS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+}
 
 
 def _check_indices(name: str, array: TensorType, indices: Sequence[TensorType], axes: Sequence[int]) -> tuple[int, ...]:
@@ -36,13 +49,29 @@ def _infer_gather(operands: Sequence[TensorType], attrs: Attributes, declared: T
     return result
 
 
-def _infer_scatter_add(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    array, updates, *indices = operands
-    shape = _check_indices("scatter_add", array, indices, attrs["axes"]) + _window(array, attrs["axes"])
-    if updates.shape != shape or updates.dtype != array.dtype:
-        raise ShapeError(f"scatter_add: updates {updates} must be {array.with_shape(shape)}")
-    if array.dtype.kind == "bool":
-        raise DtypeError(f"scatter_add is not defined for {array}")
+def _scatter_rule(name: str, kinds: tuple[str, ...]) -> TypeRule:
+    def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+        array, updates, *indices = operands
+        shape = _check_indices(name, array, indices, attrs["axes"]) + _window(array, attrs["axes"])
+        if updates.shape != shape or updates.dtype != array.dtype:
+            raise ShapeError(f"{name}: updates {updates} must be {array.with_shape(shape)}")
+        if array.dtype.kind not in kinds:
+            raise DtypeError(f"{name} is not defined for {array}")
+        return array
+
+    return infer
+
+
+def _infer_fold_segments(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    array, updates, order, bounds = operands
+    if attrs["join"] not in JOINS:
+        raise ShapeError(f"fold_segments: {attrs['join']!r} is none of {', '.join(JOINS)}")
+    *batch, rows, width = array.shape if array.rank > 1 else (-1, -1)
+    count = updates.shape[-2] if updates.rank > 1 else -1
+    if updates != array.with_shape((*batch, count, width)):
+        raise ShapeError(f"fold_segments: updates {updates} are no rows for {array}")
+    if order != TensorType((*batch, count), int32) or bounds != TensorType((*batch, rows + 1), int32):
+        raise ShapeError(f"fold_segments: order {order} and bounds {bounds} do not fit {updates} and {array}")
     return array
 
 
@@ -59,20 +88,53 @@ def _evaluate_gather(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tens
     return np.asarray(_places_in_front(array, axes)[tuple(clamped)])
 
 
-def _evaluate_scatter_add(
+def _scatter_evaluation(join: Callable[..., Any]) -> Evaluation:
+    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+        array, updates, *indices = arrays
+        axes = attrs["axes"]
+        result = np.array(array, dtype)
+        inside = np.ones(indices[0].shape, np.bool_)
+        for index, axis in zip(indices, axes, strict=True):
+            inside &= (index >= 0) & (index < array.shape[axis])
+        join(_places_in_front(result, axes), tuple(index[inside] for index in indices), updates[inside])
+        return result
+
+    return evaluate
+
+
+def _set_at(array: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarray) -> None:
+    """One after the other, so that the last update of an element stands."""
+    for number, update in enumerate(updates):
+        array[tuple(place[number] for place in places)] = update
+
+
+SCATTERS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
+    "scatter_add": (_NUMBERS, np.add.at),
+    "scatter_multiply": (_NUMBERS, np.multiply.at),
+    "scatter_minimum": (_ANY, np.minimum.at),
+    "scatter_maximum": (_ANY, np.maximum.at),
+    "scatter_set": (_ANY, _set_at),
+}
+
+
+def _evaluate_fold_segments(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
-    array, updates, *indices = arrays
-    axes = attrs["axes"]
+    array, updates, order, bounds = arrays
     result = np.array(array, dtype)
-    inside = np.ones(indices[0].shape, np.bool_)
-    for index, axis in zip(indices, axes, strict=True):
-        inside &= (index >= 0) & (index < array.shape[axis])
-    np.add.at(_places_in_front(result, axes), tuple(index[inside] for index in indices), updates[inside])
+    for at in np.ndindex(array.shape[:-1]):
+        *batch, row = at
+        start, end = bounds[(*batch, row)], bounds[(*batch, row + 1)]
+        for place in order[tuple(batch)][max(start, 0) : end]:
+            result[at] = JOINS[attrs["join"]](result[at], updates[(*batch, place)])
     return result
 
 
 # gather(x, i…)[s…, w…] = x with i…[s…] at `axes` and w… at the others; indices clamp to the range.
 define(Operation("gather", "indexing", _infer_gather, _evaluate_gather, ("axes",)))
-# Adds updates[s…, w…] to the place gather would read; updates at places outside the range are dropped.
-define(Operation("scatter_add", "indexing", _infer_scatter_add, _evaluate_scatter_add, ("axes",)))
+# Joins updates[s…, w…] to the place gather would read, in row-major order of the updates; updates at places outside
+# the range are dropped.
+for _name, (_kinds, _join) in SCATTERS.items():
+    define(Operation(_name, "indexing", _scatter_rule(_name, _kinds), _scatter_evaluation(_join), ("axes",)))
+# Row t of array[…,rows,w] joined with the rows order[bounds[t]] to order[bounds[t+1] - 1] of updates[…,n,w], in turn.
+define(Operation("fold_segments", "routine", _infer_fold_segments, _evaluate_fold_segments, ("join",)))

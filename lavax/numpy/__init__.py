@@ -6,6 +6,15 @@ values their operators and methods.
 """
 import math
 
+from lavax.numpy.bitwise import (
+    bitwise_and,
+    bitwise_count,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+)
 from lavax.numpy.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
 from lavax.numpy.comparison import (
     equal,
@@ -14,6 +23,8 @@ from lavax.numpy.comparison import (
     isfinite,
     isinf,
     isnan,
+    isneginf,
+    isposinf,
     less,
     less_equal,
     logical_and,
@@ -44,24 +55,22 @@ from lavax.numpy.einsum import einsum
 from lavax.numpy.elementwise import (
     abs,
     add,
-    bitwise_and,
-    bitwise_invert,
-    bitwise_or,
-    bitwise_xor,
+    cbrt,
     clip,
     cos,
-    degrees,
     divide,
     exp,
+    exp2,
     expm1,
+    fabs,
     log,
     log1p,
+    log2,
     maximum,
     minimum,
     multiply,
     negative,
     positive,
-    radians,
     reciprocal,
     rsqrt,
     sign,
@@ -69,10 +78,11 @@ from lavax.numpy.elementwise import (
     sqrt,
     square,
     subtract,
-    tan,
     tanh,
 )
-from lavax.numpy.exponential import cosh, exp2, log2, log10, logaddexp, power, sinh
+from lavax.numpy.exponential import float_power, hypot, log10, logaddexp, logaddexp2, power
+from lavax.numpy.float_parts import copysign, frexp, heaviside, ldexp, modf, nan_to_num, nextafter, signbit
+from lavax.numpy.hyperbolic import acosh, asinh, atanh, cosh, sinh
 from lavax.numpy.joining import (
     array_split,
     concatenate,
@@ -115,16 +125,29 @@ from lavax.numpy.reductions import (
     sum,
     var,
 )
-from lavax.numpy.rounding import ceil, divmod, floor, floor_divide, fmod, remainder, round, trunc
+from lavax.numpy.rounding import ceil, divmod, floor, floor_divide, fmod, remainder, rint, round, trunc
 from lavax.numpy.scalar_types import bool_, finfo, float32, iinfo, int32, uint32
 from lavax.numpy.taking import take, take_along_axis
+from lavax.numpy.trigonometric import acos, asin, atan, atan2, degrees, radians, sinc, tan
 from lavax.tracer import Value, install
 
 # Second names of the same functions: those of the array API standard and of NumPy.
-absolute = fabs = abs
+absolute = abs
+arccos = acos
+arccosh = acosh
+arcsin = asin
+arcsinh = asinh
+arctan = atan
+arctan2 = atan2
+arctanh = atanh
 amax = max
 amin = min
 bitwise_not = invert = bitwise_invert
+left_shift = bitwise_left_shift
+right_shift = bitwise_right_shift
+deg2rad = radians
+rad2deg = degrees
+fix = trunc
 concat = concatenate
 mod = remainder
 permute_dims = transpose
@@ -142,37 +165,57 @@ ndarray = Value  # the class of everything these functions give: isinstance(x, l
 __all__ = [
     "abs",
     "absolute",
+    "acos",
+    "acosh",
     "add",
     "all",
     "amax",
     "amin",
     "any",
     "arange",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
     "argmax",
     "argmin",
     "array",
     "array_equal",
     "array_split",
     "asarray",
+    "asin",
+    "asinh",
     "astype",
+    "atan",
+    "atan2",
+    "atanh",
     "atleast_1d",
     "atleast_2d",
     "bitwise_and",
+    "bitwise_count",
     "bitwise_invert",
+    "bitwise_left_shift",
     "bitwise_not",
     "bitwise_or",
+    "bitwise_right_shift",
     "bitwise_xor",
     "bool_",
     "broadcast_arrays",
     "broadcast_shapes",
     "broadcast_to",
+    "cbrt",
     "ceil",
     "clip",
     "concat",
     "concatenate",
+    "copysign",
     "cos",
     "cosh",
     "count_nonzero",
+    "deg2rad",
     "degrees",
     "divide",
     "divmod",
@@ -189,16 +232,21 @@ __all__ = [
     "eye",
     "fabs",
     "finfo",
+    "fix",
     "flip",
     "float32",
+    "float_power",
     "floor",
     "floor_divide",
     "fmod",
+    "frexp",
     "full",
     "full_like",
     "greater",
     "greater_equal",
+    "heaviside",
     "hstack",
+    "hypot",
     "identity",
     "iinfo",
     "inf",
@@ -208,6 +256,10 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
+    "ldexp",
+    "left_shift",
     "less",
     "less_equal",
     "linspace",
@@ -216,6 +268,7 @@ __all__ = [
     "log1p",
     "log2",
     "logaddexp",
+    "logaddexp2",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -228,12 +281,15 @@ __all__ = [
     "min",
     "minimum",
     "mod",
+    "modf",
     "moveaxis",
     "multiply",
     "nan",
+    "nan_to_num",
     "ndarray",
     "negative",
     "newaxis",
+    "nextafter",
     "not_equal",
     "ones",
     "ones_like",
@@ -245,17 +301,22 @@ __all__ = [
     "pow",
     "power",
     "prod",
+    "rad2deg",
     "radians",
     "ravel",
     "reciprocal",
     "remainder",
     "repeat",
     "reshape",
+    "right_shift",
+    "rint",
     "roll",
     "round",
     "rsqrt",
     "sign",
+    "signbit",
     "sin",
+    "sinc",
     "sinh",
     "split",
     "sqrt",

@@ -62,6 +62,18 @@ def isinf(x: ArrayLike) -> Value:
     return equal(abs(value), float("inf")) if value.type.dtype.is_float else _everywhere(value, False)
 
 
+def isposinf(x: ArrayLike) -> Value:
+    """Whether each element is positive infinity."""
+    value = as_value(x)
+    return equal(value, float("inf")) if value.type.dtype.is_float else _everywhere(value, False)
+
+
+def isneginf(x: ArrayLike) -> Value:
+    """Whether each element is negative infinity."""
+    value = as_value(x)
+    return equal(value, float("-inf")) if value.type.dtype.is_float else _everywhere(value, False)
+
+
 def isfinite(x: ArrayLike) -> Value:
     """Whether each element is neither NaN nor infinite."""
     value = as_value(x)

@@ -1,12 +1,10 @@
-"""Arithmetic and elementary functions: each one operation of the intermediate representation."""
+"""Arithmetic and elementary functions, most of them one operation of the intermediate representation."""
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from lavax.ir.types import bool_
-from lavax.numpy.application import apply
-from lavax.numpy.errors import dtype_error
+from lavax.numpy.application import apply, as_floating
 from lavax.numpy.operands import ArrayLike, as_operand, as_value
 from lavax.numpy.promotion import promote
 from lavax.tracer.value import Value
@@ -15,11 +13,13 @@ from lavax.tracer.value import Value
 _OF_TRUTH_VALUES = {"add": "or", "multiply": "and"}
 
 
-def _unary(op: str, meaning: str) -> Callable[[ArrayLike], Value]:
-    def function(x: ArrayLike) -> Value:
-        return apply(op, x, real=True)
+def real_function(op: str, meaning: str, name: str = "") -> Callable[[ArrayLike], Value]:
+    """The array function of one operation on real numbers, named as the operation is if it has no `name` of its own."""
 
-    function.__name__ = function.__qualname__ = op
+    def function(x: ArrayLike) -> Value:
+        return apply(op, x, name=name or op, real=True)
+
+    function.__name__ = function.__qualname__ = name or op
     function.__doc__ = f"{meaning}, elementwise. Integers and truth values count as floats."
     return function
 
@@ -35,37 +35,24 @@ def _arithmetic(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], Value
     return function
 
 
-exp = _unary("exp", "e to the power of `x`")
-expm1 = _unary("expm1", "exp(x) - 1, exact for small `x`")
-log = _unary("log", "The natural logarithm")
-log1p = _unary("log1p", "log(1 + x), exact for small `x`")
-sqrt = _unary("sqrt", "The square root; NaN below 0")
-rsqrt = _unary("rsqrt", "1 / sqrt(x)")
-sin = _unary("sin", "The sine of `x` in radians")
-cos = _unary("cos", "The cosine of `x` in radians")
-tanh = _unary("tanh", "The hyperbolic tangent")
+exp = real_function("exp", "e to the power of `x`")
+exp2 = real_function("exp2", "2 to the power of `x`, exact for whole `x`")
+expm1 = real_function("expm1", "exp(x) - 1, exact for small `x`")
+log = real_function("log", "The natural logarithm")
+log2 = real_function("log2", "The logarithm to base 2, exact for powers of 2")
+log1p = real_function("log1p", "log(1 + x), exact for small `x`")
+sqrt = real_function("sqrt", "The square root; NaN below 0")
+rsqrt = real_function("rsqrt", "1 / sqrt(x)")
+sin = real_function("sin", "The sine of `x` in radians")
+cos = real_function("cos", "The cosine of `x` in radians")
+cbrt = real_function("cbrt", "The cube root; real for negative numbers too")
+tanh = real_function("tanh", "The hyperbolic tangent")
 
 add = _arithmetic("add", "x + y")
 subtract = _arithmetic("subtract", "x - y")
 multiply = _arithmetic("multiply", "x * y")
 maximum = _arithmetic("maximum", "The greater of `x` and `y`; NaN where either is")
 minimum = _arithmetic("minimum", "The smaller of `x` and `y`; NaN where either is")
-
-
-def tan(x: ArrayLike) -> Value:
-    """The tangent of `x` in radians, elementwise."""
-    value = as_value(x)
-    return divide(sin(value), cos(value))
-
-
-def radians(x: ArrayLike) -> Value:
-    """Degrees to radians, elementwise."""
-    return multiply(x, math.pi / 180)
-
-
-def degrees(x: ArrayLike) -> Value:
-    """Radians to degrees, elementwise."""
-    return multiply(x, 180 / math.pi)
 
 
 def divide(x: ArrayLike, y: ArrayLike) -> Value:
@@ -87,6 +74,11 @@ def abs(x: ArrayLike) -> Value:
     """|x|, elementwise; the most negative integer stays as it is."""
     value = as_value(x)
     return value if value.type.dtype.kind in ("uint", "bool") else apply("abs", value)
+
+
+def fabs(x: ArrayLike) -> Value:
+    """|x|, elementwise, as a float."""
+    return abs(as_floating(x))
 
 
 def sign(x: ArrayLike) -> Value:
@@ -111,31 +103,3 @@ def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = Non
     if min is not None:
         result = maximum(result, min)
     return result if max is None else minimum(result, max)
-
-
-def _bitwise(op: str, name: str, *arguments: ArrayLike) -> Value:
-    operands = [as_operand(argument) for argument in arguments]
-    if promote(operands)[0].is_float:
-        types = " and ".join(str(operand.type) for operand in operands)
-        raise dtype_error(f"{name} is not defined for {types}: integers and truth values only")
-    return apply(op, *operands, name=name)
-
-
-def bitwise_and(x: ArrayLike, y: ArrayLike) -> Value:
-    """x & y, bit by bit; of integers or truth values."""
-    return _bitwise("and", "bitwise_and", x, y)
-
-
-def bitwise_or(x: ArrayLike, y: ArrayLike) -> Value:
-    """x | y, bit by bit; of integers or truth values."""
-    return _bitwise("or", "bitwise_or", x, y)
-
-
-def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Value:
-    """x ^ y, bit by bit; of integers or truth values."""
-    return _bitwise("xor", "bitwise_xor", x, y)
-
-
-def bitwise_invert(x: ArrayLike) -> Value:
-    """~x, bit by bit; of integers or truth values."""
-    return _bitwise("not", "bitwise_invert", x)

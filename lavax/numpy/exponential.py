@@ -1,20 +1,23 @@
-"""Powers, exponentials and hyperbolic functions that are written in terms of others."""
+"""Powers, logarithms to other bases, and lengths: functions that are written in terms of others."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from lavax.ir.types import DType, TensorType, int32
-from lavax.numpy.application import as_floating, together
+from lavax.numpy.application import apply, as_floating, together
 from lavax.numpy.broadcasting import common_shape, fit
-from lavax.numpy.comparison import greater, less, not_equal, where
+from lavax.numpy.comparison import equal, greater, isinf, logical_or, not_equal, where
 from lavax.numpy.elementwise import (
     abs,
     add,
     divide,
     exp,
-    expm1,
+    exp2,
     log,
     log1p,
+    maximum,
+    minimum,
     multiply,
     negative,
     rsqrt,
@@ -27,8 +30,8 @@ from lavax.numpy.promotion import promote
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
-# Up to this exponent repeated multiplication is both faster and at least as exact as `power`.
-_LARGEST_PRODUCT = 8
+# Between these exponents repeated multiplication stays within four units in the last place.
+_SMALLEST_PRODUCT, _LARGEST_PRODUCT = -2, 6
 _ROOTS = {0.5: sqrt, -0.5: rsqrt}
 
 
@@ -57,10 +60,11 @@ def _static_power(base: Value, exponent: Scalar, dtype: DType) -> Value | None:
         raise dtype_error(f"power: {base.type} cannot be raised to {exponent}; make it a float first, by astype")
     if dtype.is_float and exponent in _ROOTS:
         return _ROOTS[float(exponent)](cast(base, dtype))
-    if not math.isfinite(exponent) or exponent != int(exponent) or math.fabs(exponent) > _LARGEST_PRODUCT:
+    if not _SMALLEST_PRODUCT <= exponent <= _LARGEST_PRODUCT or exponent != int(exponent):
         return None
-    product = _repeated_product(cast(base, dtype), int(math.fabs(exponent)))
-    return divide(1.0, product) if exponent < 0 else product
+    factor = cast(base, dtype)
+    # The reciprocal first: it is 0 or infinite only where the result is, too.
+    return _repeated_product(divide(1.0, factor) if exponent < 0 else factor, int(math.fabs(exponent)))
 
 
 def _repeated_product(base: Value, exponent: int) -> Value:
@@ -78,14 +82,9 @@ def _repeated_product(base: Value, exponent: int) -> Value:
         base = multiply(base, base)
 
 
-def exp2(x: ArrayLike) -> Value:
-    """2 to the power of `x`, elementwise."""
-    return power(2.0, as_floating(x))
-
-
-def log2(x: ArrayLike) -> Value:
-    """The logarithm to base 2, elementwise."""
-    return divide(log(x), math.log(2.0))
+def float_power(x: ArrayLike, y: ArrayLike) -> Value:
+    """x to the power y as a float, elementwise, for integers too."""
+    return power(as_floating(x), as_floating(y))
 
 
 def log10(x: ArrayLike) -> Value:
@@ -93,34 +92,55 @@ def log10(x: ArrayLike) -> Value:
     return divide(log(x), math.log(10.0))
 
 
-def logaddexp(x: ArrayLike, y: ArrayLike) -> Value:
-    """log(exp(x) + exp(y)), elementwise, without overflow."""
-    (first, second), weak = together("logaddexp", x, y, real=True)
+def _logarithm_of_sum(
+    name: str,
+    x: ArrayLike,
+    y: ArrayLike,
+    exponential: Callable[[ArrayLike], Value],
+    logarithm: Callable[[ArrayLike], Value],
+) -> Value:
+    """The greater of `x` and `y`, and logarithm(1 + exponential(-the distance))."""
+    (first, second), weak = together(name, x, y, real=True)
     difference = subtract(first, second)
     # Two equal infinities have no difference: there, and for NaN, the sum is the answer.
     undefined = not_equal(difference, difference)
     # Choices, not `maximum` and `abs`: at a tie they keep derivatives of every order.
     above = greater(first, second)
     peak, gap = where(above, first, second), where(above, negative(difference), difference)
-    softened = add(peak, log1p(exp(where(undefined, 0.0, gap))))
+    softened = add(peak, logarithm(exponential(where(undefined, 0.0, gap))))
     return with_weak(where(undefined, add(first, second), softened), weak)
 
 
-def _half_exponentials(value: Value) -> tuple[Value, Value]:
-    """exp(x) / 2 and exp(-x) / 2, by way of roots: neither they nor their derivatives overflow before they must."""
-    root, inverse = exp(multiply(value, 0.5)), exp(multiply(value, -0.5))
-    return multiply(multiply(root, 0.5), root), multiply(multiply(inverse, 0.5), inverse)
+def logaddexp(x: ArrayLike, y: ArrayLike) -> Value:
+    """log(exp(x) + exp(y)), elementwise, without overflow."""
+    return _logarithm_of_sum("logaddexp", x, y, exp, log1p)
 
 
-def cosh(x: ArrayLike) -> Value:
-    """The hyperbolic cosine, elementwise."""
-    return add(*_half_exponentials(as_floating(x)))
+def logaddexp2(x: ArrayLike, y: ArrayLike) -> Value:
+    """log2(2^x + 2^y), elementwise, without overflow."""
+    return _logarithm_of_sum("logaddexp2", x, y, exp2, lambda sum: multiply(log1p(sum), 1 / math.log(2)))
 
 
-def sinh(x: ArrayLike) -> Value:
-    """The hyperbolic sine, elementwise; exact for small `x` too."""
-    value = as_floating(x)
-    is_small = less(abs(value), 1.0)
-    growth = expm1(where(is_small, value, 0.0))
-    small = multiply(add(growth, divide(growth, add(growth, 1.0))), 0.5)
-    return where(is_small, small, subtract(*_half_exponentials(value)))
+def _power_of_two_below(value: Value) -> Value:
+    """A power of two between half of the positive `value` and itself; of what is too small or large, a near one.
+
+    It is a constant for derivatives: made to be divided out again.
+    """
+    exponent = apply("floor", apply("log2", bind("stop_gradient", value), real=True))
+    return apply("exp2", minimum(maximum(exponent, -126.0), 126.0))
+
+
+def hypot(x: ArrayLike, y: ArrayLike) -> Value:
+    """sqrt(x^2 + y^2), elementwise, without overflow or underflow; infinite where either is, even beside NaN.
+
+    At the origin both derivatives are 0.
+    """
+    (first, second), weak = together("hypot", x, y, real=True)
+    scale = _power_of_two_below(maximum(abs(first), abs(second)))
+    first_part, second_part = divide(first, scale), divide(second, scale)
+    square = add(multiply(first_part, first_part), multiply(second_part, second_part))
+    # The root of 0 has no derivative.
+    is_zero = equal(square, 0.0)
+    length = where(is_zero, 0.0, multiply(sqrt(where(is_zero, 1.0, square)), scale))
+    infinite = logical_or(isinf(first), isinf(second))
+    return with_weak(where(infinite, float("inf"), length), weak)

@@ -8,22 +8,24 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lavax.ir.types import TensorType
+from lavax.ir.types import TensorType, bool_
 from lavax.numpy.advanced_indexing import Index, as_index, gathered, is_index_array
+from lavax.numpy.broadcasting import common_shape
+from lavax.numpy.data_dependent import nonzero
 from lavax.numpy.errors import index_error
 from lavax.numpy.manipulation import reshaped, transposed
-from lavax.numpy.operands import ArrayLike, as_value
+from lavax.numpy.operands import ArrayLike, as_value, holds_values
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
 
 @dataclass(frozen=True)
-class _NewAxis:
+class NewAxis:
     """`None`: an axis of extent 1."""
 
 
 @dataclass(frozen=True)
-class _Range:
+class Range:
     """A slice of an axis: elements start, start + step, … below limit, then reversed if `flipped`."""
 
     start: int
@@ -33,32 +35,36 @@ class _Range:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
     """An int known while tracing: one element, and the axis is gone."""
 
     position: int
 
 
-_Item: TypeAlias = _NewAxis | _Range | _Entry | Index
+Item: TypeAlias = NewAxis | Range | Entry | Index
 
 
 def index(x: ArrayLike, key: Any) -> Value:
-    """`x[key]` with ints, slices of any step, None, Ellipsis and integer arrays, as in NumPy.
+    """`x[key]` with ints, slices of any step, None, Ellipsis, integer arrays and masks, as in NumPy.
 
-    Raises an IndexError where a position known while tracing is outside; a computed one is held to the range.
+    A mask stands for the positions where it is true, as `nonzero` gives them: inside `compile` only where the
+    program itself knows them. Raises an IndexError where a position known while tracing is outside; a computed one
+    is held to the range.
     """
     value = as_value(x)
-    items = _items(key, value.type)
-    cut = _sliced(value, [item for item in items if not isinstance(item, _NewAxis)])
+    items = key_items(key, value.type)
+    cut = sliced(value, items)
     arrays = [item for item in items if isinstance(item, Index)]
     if not arrays:
-        return reshaped(cut, _spread_shape(items, cut.shape))
-    return _with_arrays(cut, items, arrays)
+        return reshaped(cut, spread_shape(items, cut.shape))
+    layout = layout_of(items, cut.shape, common_shape("index", [item.positions for item in arrays]))
+    found = gathered(reshaped(cut, layout.kept), arrays, layout.axes)
+    return reshaped(transposed(found, layout.order), layout.shape)
 
 
-def _items(key: Any, type: TensorType) -> list[_Item]:
+def key_items(key: Any, type: TensorType) -> list[Item]:
     """The key's parts with what each means for its axis; axes that the key leaves out are taken whole."""
-    parts = list(key) if isinstance(key, tuple) else [key]
+    parts = _without_masks(list(key) if isinstance(key, tuple) else [key], type)
     used = sum(part is not None and part is not Ellipsis for part in parts)
     if used > type.rank:
         raise index_error(f"too many indices: {used} for {type}, which has {type.rank} axes")
@@ -68,10 +74,51 @@ def _items(key: Any, type: TensorType) -> list[_Item]:
     gap = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
     parts = parts[:gap] + whole + parts[gap + 1 :]
     extents = iter(enumerate(type.shape))
-    return [_NewAxis() if part is None else _item(part, *next(extents), type) for part in parts]
+    return [NewAxis() if part is None else _item(part, *next(extents), type) for part in parts]
 
 
-def _item(part: Any, axis: int, extent: int, type: TensorType) -> _Item:
+def _without_masks(parts: Sequence[Any], type: TensorType) -> list[Any]:
+    """The key's parts with each mask replaced by the positions where it is true, one array for each of its axes."""
+    result: list[Any] = []
+    axis = 0
+    for place, part in enumerate(parts):
+        if part is Ellipsis:
+            axis = type.rank - sum(_axes_used(other) for other in parts[place + 1 :])
+        elif is_mask(part):
+            result += _positions_of(part, type, axis)
+            axis += _axes_used(part)
+            continue
+        else:
+            axis += part is not None
+        result.append(part)
+    return result
+
+
+def is_mask(part: Any) -> bool:
+    """Whether a part of a key is an array of truth values."""
+    if isinstance(part, Value):
+        return part.type.dtype == bool_ and part.ndim > 0
+    if isinstance(part, list) and not holds_values(part):
+        part = np.asarray(part)
+    return isinstance(part, np.ndarray) and part.dtype.kind == "b" and part.ndim > 0
+
+
+def _axes_used(part: Any) -> int:
+    if part is None or part is Ellipsis:
+        return 0
+    return int(np.ndim(part)) if is_mask(part) else 1
+
+
+def _positions_of(mask: Any, type: TensorType, axis: int) -> Sequence[Any]:
+    shape = mask.shape if isinstance(mask, Value) else np.shape(mask)
+    if tuple(shape) != type.shape[axis : axis + len(shape)]:
+        raise index_error(f"a mask of shape {tuple(shape)} does not fit {type} from axis {axis} on")
+    if isinstance(mask, Value):
+        return nonzero(mask)
+    return np.nonzero(np.asarray(mask))
+
+
+def _item(part: Any, axis: int, extent: int, type: TensorType) -> Item:
     if isinstance(part, slice):
         return _range(part, extent)
     if is_index_array(part):
@@ -81,72 +128,90 @@ def _item(part: Any, axis: int, extent: int, type: TensorType) -> _Item:
     position = operator.index(part)
     if not -extent <= position < extent:
         raise index_error(f"index {position} is outside axis {axis} of {type}, which has extent {extent}")
-    return _Entry(position % extent)
+    return Entry(position % extent)
 
 
-def _range(part: slice, extent: int) -> _Range:
+def _range(part: slice, extent: int) -> Range:
     start, stop, step = part.indices(extent)
     count = len(range(start, stop, step))
     if not count:
-        return _Range(0, 0, 1, False)
+        return Range(0, 0, 1, False)
     last = start + (count - 1) * step
     if count == 1:
-        return _Range(start, start + 1, 1, False)
-    return _Range(start, last + 1, step, False) if step > 0 else _Range(last, start + 1, -step, True)
+        return Range(start, start + 1, 1, False)
+    return Range(start, last + 1, step, False) if step > 0 else Range(last, start + 1, -step, True)
 
 
-def _sliced(value: Value, items: Sequence[_Item]) -> Value:
+def sliced(value: Value, items: Sequence[Item]) -> Value:
     """The ranges and single entries (with their axis still there, at extent 1) of each axis."""
-    bounds = [_bounds(item, extent) for item, extent in zip(items, value.shape, strict=True)]
+    real = [item for item in items if not isinstance(item, NewAxis)]
+    bounds = [bounds_of(item, extent) for item, extent in zip(real, value.shape, strict=True)]
     if bounds != [(0, extent, 1) for extent in value.shape]:
         start, limit, stride = zip(*bounds, strict=True)
         value = with_weak(bind("slice", value, start=start, limit=limit, stride=stride), value.weak)
-    flipped = tuple(axis for axis, item in enumerate(items) if isinstance(item, _Range) and item.flipped)
+    flipped = flipped_axes(items)
     return with_weak(bind("flip", value, axes=flipped), value.weak) if flipped else value
 
 
-def _bounds(item: _Item, extent: int) -> tuple[int, int, int]:
+def flipped_axes(items: Sequence[Item]) -> tuple[int, ...]:
+    """The axes of the indexed array that the key reverses."""
+    real = (item for item in items if not isinstance(item, NewAxis))
+    return tuple(axis for axis, item in enumerate(real) if isinstance(item, Range) and item.flipped)
+
+
+def bounds_of(item: _Item, extent: int) -> tuple[int, int, int]:
     """(start, limit, step); the limit is the extent where the range goes through to the end."""
-    if isinstance(item, _Entry):
+    if isinstance(item, Entry):
         return item.position, item.position + 1, 1
-    if isinstance(item, _Range):
+    if isinstance(item, Range):
         return item.start, item.limit, item.step
     return 0, extent, 1
 
 
-def _spread_shape(items: Sequence[_Item], shape: tuple[int, ...]) -> tuple[int, ...]:
+def spread_shape(items: Sequence[Item], shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape once single entries are dropped and new axes put in; `shape` has an extent for each real axis."""
     extents = iter(shape)
     result = []
     for item in items:
-        if isinstance(item, _NewAxis):
+        if isinstance(item, NewAxis):
             result.append(1)
             continue
         extent = next(extents)
-        if not isinstance(item, _Entry):
+        if not isinstance(item, Entry):
             result.append(extent)
     return tuple(result)
 
 
-def _with_arrays(cut: Value, items: Sequence[_Item], arrays: Sequence[Index]) -> Value:
-    """Reads at the positions of the index arrays, whose axes stand together in the result.
+@dataclass(frozen=True)
+class Layout:
+    """Where the entries read at index arrays come to stand.
 
-    As in NumPy they stand where the arrays stood if these, and ints, were side by side, else in front.
+    `kept` is the shape of the cut array less the axes of single entries, `axes` those of its axes that are indexed.
+    What is read has the axes of the positions, then the window; `order` transposes it, and `shape` is the result's,
+    with new axes put in. As in NumPy the positions' axes stand where the index arrays stood if these, and ints, were
+    side by side, else in front.
     """
-    real = [item for item in items if not isinstance(item, _NewAxis)]
-    kept = tuple(n for n, item in zip(cut.shape, real, strict=True) if not isinstance(item, _Entry))
-    axes = [axis for axis, item in enumerate(i for i in real if not isinstance(i, _Entry)) if isinstance(item, Index)]
-    found = gathered(reshaped(cut, kept), arrays, axes)
-    rank = found.ndim - (len(kept) - len(axes))
 
-    selecting = [place for place, item in enumerate(items) if isinstance(item, (_Entry, Index))]
+    kept: tuple[int, ...]
+    axes: tuple[int, ...]
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def layout_of(items: Sequence[Item], cut: tuple[int, ...], places: tuple[int, ...]) -> Layout:
+    """The layout for a cut array of shape `cut` and positions of shape `places`."""
+    real = [item for item in items if not isinstance(item, NewAxis)]
+    kept = tuple(extent for extent, item in zip(cut, real, strict=True) if not isinstance(item, Entry))
+    left = [item for item in real if not isinstance(item, Entry)]
+    axes = tuple(axis for axis, item in enumerate(left) if isinstance(item, Index))
+    selecting = [place for place, item in enumerate(items) if isinstance(item, (Entry, Index))]
     together = selecting[-1] - selecting[0] + 1 == len(selecting)
-    others = [item for item in items if not isinstance(item, (_Entry, Index))]
+    others = [item for item in items if not isinstance(item, (Entry, Index))]
     before = selecting[0] if together else 0
-    window_before = sum(isinstance(item, _Range) for item in others[:before])
-    order = [*range(rank, rank + window_before), *range(rank), *range(rank + window_before, found.ndim)]
-    placed = transposed(found, order)
-    window = iter(placed.shape[:window_before] + placed.shape[window_before + rank :])
-    spread = [1 if isinstance(item, _NewAxis) else next(window) for item in others]
-    places = placed.shape[window_before : window_before + rank]
-    return reshaped(placed, (*spread[:before], *places, *spread[before:]))
+    window = [extent for axis, extent in enumerate(kept) if axis not in axes]
+    in_front = sum(isinstance(item, Range) for item in others[:before])
+    rank = len(places)
+    order = (*range(rank, rank + in_front), *range(rank), *range(rank + in_front, rank + len(window)))
+    extents = iter(window)
+    spread = [1 if isinstance(item, NewAxis) else next(extents) for item in others]
+    return Layout(kept, axes, order, (*spread[:before], *places, *spread[before:]))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lavax.numpy import comparison, creation, elementwise, exponential, manipulation, reductions, rounding
+from lavax.numpy import bitwise, comparison, creation, elementwise, exponential, manipulation, reductions, rounding
+from lavax.numpy.indexed_update import At
 from lavax.numpy.indexing import index
 from lavax.numpy.linear_algebra import dot, matmul
 from lavax.numpy.operands import ArrayLike
@@ -19,7 +20,7 @@ _UNARY: dict[str, Callable[[ArrayLike], Value]] = {
     "__neg__": elementwise.negative,
     "__pos__": elementwise.positive,
     "__abs__": elementwise.abs,
-    "__invert__": elementwise.bitwise_invert,
+    "__invert__": bitwise.bitwise_invert,
 }
 _COMPARISONS: dict[str, _Binary] = {
     "__eq__": comparison.equal,
@@ -39,9 +40,11 @@ _ARITHMETIC: dict[str, _Binary] = {
     "divmod": rounding.divmod,
     "pow": exponential.power,
     "matmul": matmul,
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
+    "and": bitwise.bitwise_and,
+    "or": bitwise.bitwise_or,
+    "xor": bitwise.bitwise_xor,
+    "lshift": bitwise.bitwise_left_shift,
+    "rshift": bitwise.bitwise_right_shift,
 }
 
 
@@ -101,6 +104,7 @@ _METHODS: dict[str, Callable[..., Any] | property] = {
     "__getitem__": index,
     "T": property(manipulation.transpose, doc="The array with its axes reversed."),
     "mT": property(manipulation.matrix_transpose, doc="The array with its last two axes exchanged."),
+    "at": property(At, doc="Places to update: `x.at[key].set(y)`."),
     "astype": creation.astype,
     "clip": elementwise.clip,
     "dot": dot,

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from lavax.ir.types import bool_, int32
 from lavax.numpy.application import apply, together
-from lavax.numpy.comparison import equal, greater, less, logical_and, logical_or, not_equal, where
-from lavax.numpy.elementwise import abs, add, divide, multiply, negative, subtract
+from lavax.numpy.comparison import equal, greater, less, logical_and, logical_or, where
+from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
-from lavax.tracer import with_weak
+from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
 
@@ -19,13 +19,13 @@ def floor(x: ArrayLike) -> Value:
 def ceil(x: ArrayLike) -> Value:
     """The smallest whole number that is not below `x`, elementwise; integers stay as they are."""
     value = as_value(x)
-    return negative(floor(negative(value))) if value.type.dtype.is_float else value
+    return apply("ceil", value) if value.type.dtype.is_float else value
 
 
 def trunc(x: ArrayLike) -> Value:
     """`x` without its fraction, elementwise; integers stay as they are."""
     value = as_value(x)
-    return where(less(value, 0), ceil(value), floor(value)) if value.type.dtype.is_float else value
+    return apply("truncate", value, name="trunc") if value.type.dtype.is_float else value
 
 
 def round(x: ArrayLike, decimals: int = 0) -> Value:
@@ -37,18 +37,13 @@ def round(x: ArrayLike, decimals: int = 0) -> Value:
     if not value.type.dtype.is_float:
         return value
     if decimals:
-        return divide(_round_half_even(multiply(value, 10.0**decimals)), 10.0**decimals)
-    return _round_half_even(value)
+        return divide(apply("round", multiply(value, 10.0**decimals)), 10.0**decimals)
+    return apply("round", value)
 
 
-def _round_half_even(value: Value) -> Value:
-    size = abs(value)
-    below = floor(size)
-    fraction = subtract(size, below)
-    is_odd = equal(apply("remainder", below, 2.0), 1.0)
-    goes_up = logical_or(greater(fraction, 0.5), logical_and(equal(fraction, 0.5), is_odd))
-    rounded = where(goes_up, add(below, 1.0), below)
-    return where(less(value, 0), negative(rounded), rounded)
+def rint(x: ArrayLike) -> Value:
+    """The nearest whole number as a float, halves to the even one, elementwise."""
+    return apply("round", x, name="rint", real=True)
 
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Value, Value]:
@@ -83,7 +78,15 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Value:
     truncated = apply("remainder", dividend, divisor)
     if truncated.type.dtype.kind == "uint":
         return truncated
+    if truncated.type.dtype.is_float:
+        truncated = where(equal(truncated, 0), _zero_with_sign_of(divisor, truncated), truncated)
     return where(_opposite(truncated, divisor), add(truncated, divisor), truncated)
+
+
+def _zero_with_sign_of(divisor: Value, remainder: Value) -> Value:
+    """0 with the sign of `divisor` and the derivative of `remainder`, given that this is 0."""
+    zero = where(less(divisor, 0), -0.0, 0.0)
+    return subtract(zero, subtract(bind("stop_gradient", remainder), remainder))
 
 
 def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
@@ -101,14 +104,18 @@ def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
     return where(_opposite(truncated, divisor), subtract(quotient, 1), quotient)
 
 
-def _floor_divide_floats(dividend: Value, divisor: Value) -> Value:
-    """By way of the exact remainder, since the floor of a rounded quotient can be one too high."""
+def _floor_divide_floats(x: Value, y: Value) -> Value:
+    """By way of the exact remainder, since the floor of a rounded quotient can be one too high. It is flat."""
+    dividend, divisor = bind("stop_gradient", x), bind("stop_gradient", y)
     truncated = apply("remainder", dividend, divisor)
+    ratio = divide(dividend, divisor)
     quotient = divide(subtract(dividend, truncated), divisor)
     nearly_whole = where(_opposite(truncated, divisor), subtract(quotient, 1.0), quotient)
     below = floor(nearly_whole)
     whole = where(greater(subtract(nearly_whole, below), 0.5), add(below, 1.0), below)
-    return where(not_equal(divisor, 0), whole, divide(dividend, divisor))
+    # A quotient of 0 has the sign that x / y has.
+    signed = where(equal(nearly_whole, 0), multiply(ratio, 0.0), whole)
+    return where(equal(divisor, 0), ratio, signed)
 
 
 def divmod(x: ArrayLike, y: ArrayLike) -> tuple[Value, Value]:

@@ -1,5 +1,6 @@
 """Rewriting of a graph to a smaller one that computes the same."""
 from lavax.ir.graph import Graph
+from lavax.passes.inline import inline_calls
 from lavax.passes.simplify.rewriting import rewrite
 from lavax.passes.simplify.rules import MERGING, RULES, RULES_WITHOUT_GRADIENTS
 
@@ -16,5 +17,8 @@ def simplify(graph: Graph) -> Graph:
 
 
 def remove_stop_gradient(graph: Graph) -> Graph:
-    """Simplifies a graph that will not be differentiated any more: `stop_gradient` is the identity there."""
-    return rewrite(graph, RULES_WITHOUT_GRADIENTS, MERGING)
+    """Simplifies a graph that will not be differentiated any more.
+
+    `stop_gradient` is the identity there, and functions with derivatives of their own are their bodies.
+    """
+    return rewrite(inline_calls(graph), RULES_WITHOUT_GRADIENTS, MERGING)

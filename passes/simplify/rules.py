@@ -14,7 +14,9 @@ _OF_FAMILY: dict[str, tuple[Rule, ...]] = {
     "reduction": (),
     "indexing": (),
     "contraction": (),
+    "routine": (),
     "region": (),
+    "axis": (),
 }
 # Rules of every operation of a family that are tried last.
 _LAST_OF_FAMILY: dict[str, tuple[Rule, ...]] = {"elementwise": sinking.RULES}
@@ -38,7 +40,11 @@ def _pass_through(node: Node) -> Node:
     return node.operands[0]
 
 
+def _pass_second(node: Node) -> Node:
+    return node.operands[1]
+
+
 RULES: Rules = {name: _rules_of(name) for name in OPERATIONS}
 MERGING: Rules = {"transpose": (contraction.transpose_of_dot,), **reduction.MERGING}
 # For graphs that will not be differentiated any more.
-RULES_WITHOUT_GRADIENTS: Rules = {**RULES, "stop_gradient": (_pass_through,)}
+RULES_WITHOUT_GRADIENTS: Rules = {**RULES, "stop_gradient": (_pass_through,), "known_value": (_pass_second,)}

@@ -84,7 +84,7 @@ def test_types() -> None:
 
 def test_an_attribute_of_no_known_kind_is_refused() -> None:
     with pytest.raises(TypeError, match="an attribute cannot be"):
-        format_attribute("text")
+        format_attribute({"not": "an attribute"})
 
 
 @pytest.mark.parametrize(

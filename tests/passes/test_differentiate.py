@@ -92,7 +92,8 @@ def test_every_operation_has_a_rule_or_is_meant_to_have_none() -> None:
 
 
 def test_every_rule_is_tested() -> None:
-    assert {case.op for case in DIFFERENTIABLE} == set(RULES)
+    elsewhere = {"known_value", "axis_sum", "axis_max", "axis_min", "axis_gather"}  # tests/tracer: checkpoint, vmap
+    assert {case.op for case in DIFFERENTIABLE} == set(RULES) - elsewhere
 
 
 @pytest.mark.parametrize("op", sorted(RULES))

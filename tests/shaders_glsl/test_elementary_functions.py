@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
+from benchmarks.accuracy import edges, flushed
+from benchmarks.accuracy import units as errors
 from lavax.backends.vulkan.device import get_device
 from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
 from lavax.backends.vulkan.program import Program
@@ -22,8 +25,6 @@ from lavax.shaders_glsl import elementary_functions, function_source, parse_func
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 
-SMALLEST_NORMAL = 2.0**-126
-OVERFLOW = 2.0**128
 LOCAL_SIZE = 64
 
 SHADER = """#version 460
@@ -59,40 +60,6 @@ def apply(name: str, arity: int, x: Floats, y: Floats) -> Floats:
     return device.transfer.download(result, x.nbytes).view(np.float32)
 
 
-def errors(got: Floats, exact: Doubles) -> Doubles:
-    """Distance of `got` from `exact` in units in the last place of float32; infinite where a special value differs.
-
-    2^128 stands for infinity beside finite numbers. Results below the normal numbers may be flushed to zero. Exact
-    zeros must have the right sign.
-    """
-    with np.errstate(all="ignore"):
-        exponents = np.frexp(np.clip(np.abs(exact), SMALLEST_NORMAL, OVERFLOW / 2))[1] - 1
-        distance = np.abs(np.clip(got.astype(np.float64), -OVERFLOW, OVERFLOW) - np.clip(exact, -OVERFLOW, OVERFLOW))
-        units: Doubles = np.ldexp(distance, 23 - exponents)
-    units[(np.abs(exact) < SMALLEST_NORMAL) & (got == 0)] = 0
-    special = np.isnan(exact) | np.isinf(exact) | (exact == 0)
-    same = (np.isnan(exact) & np.isnan(got)) | ((got == exact) & (np.signbit(got) == np.signbit(exact)))
-    units[special] = np.where(same[special], 0, np.inf)
-    units[np.isnan(got) & ~np.isnan(exact)] = np.inf
-    return units
-
-
-def flushed(values: Floats) -> Floats:
-    """Denormal numbers replaced by zeros of their sign."""
-    return np.where(np.abs(values) < np.float32(SMALLEST_NORMAL), np.copysign(np.float32(0), values), values)
-
-
-def edges() -> Floats:
-    """Special values, thresholds of the functions, and the neighbours of all of them."""
-    values = [0.0, 1.0, 0.5, 2.0, 3.0, 0.25, 0.75, np.inf, 3.4028235e38, SMALLEST_NORMAL, 1e-45, 1e-40, 2.0**23 + 0.5]
-    values += [2.0**24, 2.0**31, 88.72284, 87.33655, 103.97, 128.0, 149.0, 150.0, 89.41599, math.pi, math.pi / 2]
-    values += [math.pi / 4, math.sqrt(0.5), math.sqrt(2), 1e10, 1e22, 2.0**126, 5e-39, 10.05]
-    both = np.array(values + [-value for value in values], np.float32)
-    with np.errstate(over="ignore"):
-        near = [np.nextafter(both, np.float32(end)) for end in (-np.inf, np.inf)]
-    return np.concatenate([both, *near, np.array([np.nan, -np.nan], np.float32)])
-
-
 def samples(low: float, high: float, arity: int) -> tuple[Floats, Floats]:
     """Arguments: all edges (in pairs), random bits, numbers in [low, high], their powers towards 0, 1 and pi/2."""
     rng = np.random.default_rng(7)
@@ -120,13 +87,17 @@ def inverse_error_function(x: Doubles, start: Doubles) -> Doubles:
 
 @dataclass(frozen=True)
 class Case:
-    """A function: its reference in float64, the range it is mostly used in, its bound in units, its arity."""
+    """A function: its reference in float64, the range it is mostly used in, its bound in units, its arity.
+
+    With `positive`, only arguments from 0 upwards are held to the bound.
+    """
 
     reference: Callable[..., Any]
     low: float = -10.0
     high: float = 10.0
     bound: float = 4.0
     arity: int = 1
+    positive: bool = False
 
 
 CASES = {
@@ -139,6 +110,15 @@ CASES = {
     "lx_cosh": Case(np.cosh, -90, 90),
     "lx_erf": Case(np.vectorize(math.erf), -4, 4),
     "lx_erfc": Case(np.vectorize(math.erfc), -4, 10),
+    "lx_erfcx": Case(special.erfcx, -10, 20),
+    "lx_ndtr": Case(special.ndtr, -14, 6),
+    "lx_ndtri": Case(special.ndtri, 0, 1),
+    "lx_digamma": Case(special.digamma, 0, 20, positive=True),
+    "lx_lgamma": Case(special.gammaln, 0, 20, positive=True),
+    "lx_bessel_i0": Case(lambda x: np.where(np.isinf(x), np.inf, special.i0(x)), -92, 92),
+    "lx_bessel_i0e": Case(special.i0e, -20, 20),
+    "lx_bessel_i1": Case(lambda x: np.copysign(np.where(np.isinf(x), x, special.i1(x)), x), -92, 92),
+    "lx_bessel_i1e": Case(lambda x: np.copysign(special.i1e(x), x), -20, 20),
     "lx_sqrt": Case(np.sqrt, 0, 10),
     "lx_rsqrt": Case(lambda x: 1 / np.sqrt(x), 0, 10),
     "lx_cbrt": Case(np.cbrt),
@@ -155,6 +135,9 @@ CASES = {
     "lx_cos": Case(np.cos, -100, 100),
     "lx_tan": Case(np.tan, -100, 100),
     "lx_sign": Case(np.sign, bound=0.0),
+    "lx_ceil": Case(np.ceil, bound=0.0),
+    "lx_truncate": Case(np.trunc, bound=0.0),
+    "lx_round": Case(np.round, bound=0.0),
     "lx_isnan": Case(np.isnan, bound=0.0),
     "lx_isinf": Case(np.isinf, bound=0.0),
     "lx_isfinite": Case(np.isfinite, bound=0.0),
@@ -182,6 +165,8 @@ def test_function_is_within_its_bound_over_the_whole_range(name: str) -> None:
     x, y = samples(case.low, case.high, case.arity)
     if name in ("lx_maximum", "lx_minimum"):
         x, y = x[(x != 0) | (y != 0)], y[(x != 0) | (y != 0)]  # either zero may be the larger
+    if case.positive:
+        x, y = x[~(x < 0)], y[~(x < 0)]
     got = apply(name, case.arity, x, y)
     best = np.full(len(x), np.inf)
     with np.errstate(all="ignore"):

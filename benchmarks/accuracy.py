@@ -1,0 +1,317 @@
+"""How exact the elementwise functions are: `make accuracy`, or `python -m benchmarks.accuracy`.
+
+Each function runs on the device at hand, on a million float32 arguments (random bits, and the range it is mostly used
+in) and on all special values, and is compared with NumPy or SciPy in float64. Errors are in units in the last place
+of the correctly rounded result; a wrong infinity, NaN or sign of zero is an infinite error. A device may take denormal
+arguments as zero and give zero for denormal results.
+"""
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import special as reference
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.scipy import special
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Interval = tuple[float, float]
+
+SMALLEST_NORMAL = 2.0**-126
+OVERFLOW = 2.0**128
+SAMPLES = 1_000_000
+
+
+def units(found: Floats, exact: Doubles, size: Doubles | None = None) -> Doubles:
+    """Distance of `found` from `exact` in units in the last place of float32; infinite where a special value differs.
+
+    2^128 stands for infinity beside finite numbers. Results below the normal numbers may be flushed to zero. Exact
+    zeros must have the right sign. The unit is that of `exact`, or of `size` where this is given and greater.
+    """
+    with np.errstate(all="ignore"):
+        scale = np.abs(exact) if size is None else np.fmax(np.abs(exact), size)
+        exponents = np.frexp(np.clip(scale, SMALLEST_NORMAL, OVERFLOW / 2))[1] - 1
+        distance = np.abs(np.clip(found.astype(np.float64), -OVERFLOW, OVERFLOW) - np.clip(exact, -OVERFLOW, OVERFLOW))
+        result: Doubles = np.ldexp(distance, 23 - exponents)
+    result[(np.abs(exact) < SMALLEST_NORMAL) & (found == 0)] = 0
+    special_value = np.isnan(exact) | np.isinf(exact)
+    if size is None:
+        special_value |= exact == 0
+    same = (np.isnan(exact) & np.isnan(found)) | ((found == exact) & (np.signbit(found) == np.signbit(exact)))
+    result[special_value] = np.where(same[special_value], 0, np.inf)
+    result[np.isnan(found) & ~np.isnan(exact)] = np.inf
+    return result
+
+
+def flushed(values: Floats) -> Floats:
+    """Denormal numbers replaced by zeros of their sign."""
+    return np.where(np.abs(values) < np.float32(SMALLEST_NORMAL), np.copysign(np.float32(0), values), values)
+
+
+def edges() -> Floats:
+    """Special values, thresholds of the functions, and the neighbours of all of them."""
+    values = [0.0, 1.0, 0.5, 2.0, 3.0, 0.25, 0.75, np.inf, 3.4028235e38, SMALLEST_NORMAL, 1e-45, 1e-40, 2.0**23 + 0.5]
+    values += [2.0**24, 2.0**31, 88.72284, 87.33655, 103.97, 128.0, 149.0, 150.0, 89.41599, np.pi, np.pi / 2]
+    values += [np.pi / 4, np.sqrt(0.5), np.sqrt(2), 1e10, 1e22, 2.0**126, 5e-39, 10.05, 5.0, 8.0]
+    both = np.array(values + [-value for value in values], np.float32)
+    with np.errstate(over="ignore"):
+        near = [np.nextafter(both, np.float32(end)) for end in (-np.inf, np.inf)]
+    return np.concatenate([both, *near, np.array([np.nan, -np.nan], np.float32)])
+
+
+@dataclass(frozen=True)
+class Function:
+    """What is measured: our function, the exact one in float64, where each argument mostly lies, and the bound.
+
+    `size`, if given, is a magnitude whose unit counts where it is greater than that of the result: where the result
+    is a small difference of larger terms. `within` bounds the arguments.
+    """
+
+    name: str
+    ours: Callable[..., Any]
+    exact: Callable[..., Any]
+    ranges: Sequence[Interval]
+    bound: float = 4.0
+    size: Callable[..., Any] | None = None
+    within: Interval = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The largest error found, and where."""
+
+    units: float
+    arguments: tuple[float, ...]
+
+
+def arguments_of(function: Function, count: int) -> list[Floats]:
+    """`count` arguments or pairs of them, and all special values."""
+    random = np.random.default_rng(11)
+    arity = len(function.ranges)
+    special_values = [grid.ravel() for grid in np.meshgrid(*[edges()] * arity)]
+    half = count // 2
+    bits = [random.integers(0, 2**32, half, dtype=np.uint32).view(np.float32) for _ in range(arity)]
+    inside = [random.uniform(low, high, count - half).astype(np.float32) for low, high in function.ranges]
+    columns = [np.concatenate(parts) for parts in zip(special_values, bits, inside, strict=True)]
+    low, high = function.within
+    kept = np.logical_and.reduce([~((column < low) | (column > high)) for column in columns])
+    return [column[kept] for column in columns]
+
+
+def _errors(function: Function, arguments: Sequence[Floats], found: Floats) -> Doubles:
+    with np.errstate(all="ignore"):
+        doubles = [argument.astype(np.float64) for argument in arguments]
+        exact = np.asarray(function.exact(*doubles), np.float64)
+        size = None if function.size is None else np.asarray(function.size(*doubles), np.float64)
+    return units(found, exact, size)
+
+
+def measure(function: Function, count: int = SAMPLES) -> Worst:
+    """The function on the device against the exact one."""
+    arguments = arguments_of(function, count)
+    found = np.asarray(function.ours(*map(lnp.asarray, arguments))).astype(np.float32)
+    best = _errors(function, arguments, found)
+    denormal = np.logical_or.reduce([np.abs(argument) < np.float32(SMALLEST_NORMAL) for argument in arguments])
+    for flush in product((False, True), repeat=len(arguments)):
+        chosen = [argument[denormal] for argument in arguments]
+        chosen = [flushed(one) if flushes else one for one, flushes in zip(chosen, flush, strict=True)]
+        best[denormal] = np.minimum(best[denormal], _errors(function, chosen, found[denormal]))
+    worst = int(np.argmax(best))
+    return Worst(float(best[worst]), tuple(float(argument[worst]) for argument in arguments))
+
+
+def _numpy(name: str, low: float = -10, high: float = 10, bound: float = 4.0, theirs: str = "") -> Function:
+    return Function(name, getattr(lnp, name), getattr(np, theirs or name), ((low, high),), bound)
+
+
+def _numpy_pair(name: str, low: float = -10, high: float = 10, bound: float = 4.0, theirs: str = "") -> Function:
+    return Function(name, getattr(lnp, name), getattr(np, theirs or name), ((low, high),) * 2, bound)
+
+
+def _scipy(name: str, low: float = -10, high: float = 10) -> Function:
+    return Function(f"special.{name}", getattr(special, name), getattr(reference, name), ((low, high),))
+
+
+def _sinc(x: Doubles) -> Doubles:
+    """np.sinc loses digits where πx is rounded."""
+    nearest = np.round(x)
+    sine = np.sin(np.pi * (x - nearest)) * np.where(np.remainder(nearest, 2) == 0, 1, -1)
+    value = np.where(x == 0, 1, np.where(x == nearest, 0, sine / (np.pi * x)))
+    return np.where(np.isinf(x), np.nan, value)
+
+
+def _infinite(function: Callable[[Doubles], Doubles], sign: bool) -> Callable[[Doubles], Doubles]:
+    """SciPy's unscaled Bessel functions have no value at infinity, and its odd ones lose the sign of zero."""
+
+    def exact(x: Doubles) -> Doubles:
+        value = np.where(np.isinf(x), np.inf, np.abs(function(x)))
+        return np.copysign(value, x) if sign else value
+
+    return exact
+
+
+def _smallest(x: Doubles) -> Doubles:
+    """So that the sign of a zero does not count."""
+    return np.full_like(x, SMALLEST_NORMAL)
+
+
+def _log_of_sum_size(x: Doubles, y: Doubles) -> Doubles:
+    return np.where(np.isfinite(x) & np.isfinite(y), np.maximum(np.abs(x), np.abs(y)), 0)
+
+
+def _terms_of_lgamma(x: Doubles) -> Doubles:
+    return np.fmax(1, np.abs(reference.gammaln(np.abs(x))))
+
+
+def _terms_of_digamma(x: Doubles) -> Doubles:
+    return np.abs(reference.digamma(1 + np.abs(x))) + np.abs(np.pi / np.tan(np.pi * (x - np.round(x))))
+
+
+def _terms_of_betaln(x: Doubles, y: Doubles) -> Doubles:
+    small, large = np.minimum(x, y), np.maximum(x, y)
+    of_sum, of_large = (np.abs(reference.gammaln(z)) for z in (x + y, large))
+    rest = np.where(large < 8, of_sum + of_large, of_sum - of_large)
+    return np.fmax(1, np.where(small < 8, np.abs(reference.gammaln(small)) + rest, 0))
+
+
+_POSITIVE, _NEGATIVE = (0.0, np.inf), (-np.inf, -1e-30)
+
+ARITHMETIC = (
+    _numpy_pair("add"),
+    _numpy_pair("subtract"),
+    _numpy_pair("multiply"),
+    _numpy_pair("divide"),
+    _numpy_pair("remainder", bound=0.5),
+    _numpy_pair("fmod", bound=0.0),
+    _numpy_pair("floor_divide"),
+    _numpy_pair("pow", 0, 40, theirs="power"),
+    *(
+        Function(f"x**{power}", lambda x, power=power: x**power, lambda x, power=power: x**power, ((-10, 10),))
+        for power in (-2, 2, 3, 4, 5, 6, 7)
+    ),
+    _numpy("square"),
+    _numpy("reciprocal"),
+    _numpy_pair("hypot"),
+    _numpy("ceil", bound=0.0),
+    _numpy("floor", bound=0.0),
+    _numpy("round", bound=0.0),
+    _numpy("trunc", bound=0.0),
+    _numpy("sign", bound=0.0),
+    Function(
+        "nextafter",
+        lnp.nextafter,
+        lambda x, y: np.nextafter(x.astype(np.float32), y.astype(np.float32)),
+        ((-10, 10), (-10, 10)),
+        0.0,
+    ),
+)
+EXPONENTIAL = (
+    _numpy("exp", -100, 90),
+    _numpy("exp2", -150, 130),
+    _numpy("expm1", -20, 90),
+    _numpy("log", 0, 10),
+    _numpy("log2", 0, 10),
+    _numpy("log10", 0, 10),
+    _numpy("log1p", -1, 10),
+    Function("logaddexp", lnp.logaddexp, np.logaddexp, ((-10, 10), (-10, 10)), size=_log_of_sum_size),
+    Function("logaddexp2", lnp.logaddexp2, np.logaddexp2, ((-10, 10), (-10, 10)), size=_log_of_sum_size),
+    _numpy("sqrt", 0, 10),
+    Function("rsqrt", lnp.rsqrt, lambda x: 1 / np.sqrt(x), ((0, 10),)),
+    _numpy("cbrt"),
+)
+TRIGONOMETRIC = (
+    _numpy("sin", -100, 100),
+    _numpy("cos", -100, 100),
+    _numpy("tan", -100, 100),
+    _numpy("asin", -1, 1, theirs="arcsin"),
+    _numpy("acos", -1, 1, theirs="arccos"),
+    _numpy("atan", theirs="arctan"),
+    _numpy_pair("atan2", theirs="arctan2"),
+    _numpy("sinh", -90, 90),
+    _numpy("cosh", -90, 90),
+    _numpy("tanh"),
+    _numpy("asinh", theirs="arcsinh"),
+    _numpy("acosh", 1, 10, theirs="arccosh"),
+    _numpy("atanh", -1, 1, theirs="arctanh"),
+    Function("sinc", lnp.sinc, _sinc, ((-10, 10),), size=_smallest),
+    _numpy("deg2rad"),
+    _numpy("rad2deg"),
+)
+SPECIAL = (
+    _scipy("erf", -4, 4),
+    _scipy("erfc", -4, 10),
+    _scipy("erfcx", -10, 20),
+    Function("special.erfinv", special.erfinv, lambda x: np.where(x == 0, x, reference.erfinv(x)), ((-1, 1),)),
+    _scipy("ndtr", -14, 6),
+    _scipy("ndtri", 0, 1),
+    _scipy("log_ndtr", -20, 14),
+    _scipy("expit", -90, 20),
+    _scipy("logit", 0, 1),
+    Function("special.entr", special.entr, reference.entr, ((0, 3),), size=_smallest),
+    Function("special.lgamma, x ≥ 0", special.lgamma, reference.gammaln, ((0, 20),), within=_POSITIVE),
+    Function(
+        "special.lgamma, x < 0 (a)",
+        special.lgamma,
+        lambda x: np.where(x == -np.inf, np.inf, reference.gammaln(x)),
+        ((-20, 0),),
+        size=_terms_of_lgamma,
+        within=_NEGATIVE,
+    ),
+    Function("special.digamma, x ≥ 0", special.digamma, reference.digamma, ((0, 20),), within=_POSITIVE),
+    Function(
+        "special.digamma, x < 0 (a)",
+        special.digamma,
+        reference.digamma,
+        ((-20, 0),),
+        size=_terms_of_digamma,
+        within=_NEGATIVE,
+    ),
+    Function(
+        "special.betaln (a)",
+        special.betaln,
+        reference.betaln,
+        ((0.1, 20), (0.1, 20)),
+        size=_terms_of_betaln,
+        within=(1e-3, 1e5),
+    ),
+    Function("special.i0", special.i0, _infinite(reference.i0, sign=False), ((-92, 92),)),
+    _scipy("i0e", -20, 20),
+    Function("special.i1", special.i1, _infinite(reference.i1, sign=True), ((-92, 92),)),
+    Function("special.i1e", special.i1e, lambda x: np.copysign(reference.i1e(x), x), ((-20, 20),)),
+)
+FUNCTIONS: tuple[Function, ...] = (*ARITHMETIC, *EXPONENTIAL, *TRIGONOMETRIC, *SPECIAL)
+
+
+def rows(functions: Sequence[Function], count: int) -> Iterator[str]:
+    """The lines of the Markdown table."""
+    yield "| function | worst error found | where | bound | |"
+    yield "|---|---|---|---|---|"
+    for function in functions:
+        worst = measure(function, count)
+        where = ", ".join(f"{argument:.9g}" for argument in worst.arguments)
+        met = "met" if worst.units <= function.bound else "missed"
+        yield f"| {function.name} | {worst.units:.2f} | {where} | {function.bound:g} | {met} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="functions to measure; all if none is given")
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="random arguments a function")
+    options = parser.parse_args()
+    chosen = [function for function in FUNCTIONS if not options.names or function.name in options.names]
+    device = lx.devices()[0]
+    print(f"{device.name}, {device.driver}; Python {platform.python_version()}; {options.samples} samples a function\n")
+    for row in rows(chosen, options.samples):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Measured figures, and the table they are shown in."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+
+# Units of time: what a second is in them, and their sign; the first in which a time is at least 1 is used.
+_UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A line of the table: what was measured, the result, and where there is one the bound it has to keep."""
+
+    name: str
+    value: str
+    target: str = ""
+    is_met: bool = True
+
+
+def at_most(name: str, value: float, bound: float, text: str | None = None, unit: str = "") -> Figure:
+    """A figure that may not exceed `bound`, which is in `unit`; `text` shows more of it than the number."""
+    return Figure(name, f"{value:.3g}{unit}" if text is None else text, f"at most {bound:g}{unit}", value <= bound)
+
+
+def exactly(name: str, value: object, expected: object) -> Figure:
+    """A figure of which only one value is right."""
+    return Figure(name, str(value), str(expected), value == expected)
+
+
+def median(seconds: Sequence[float]) -> float:
+    """The middle one of at least two times."""
+    return quantiles(seconds, n=4)[1]
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Median and quartiles of at least two times."""
+    low, middle, high = quantiles(seconds, n=4, method="inclusive")
+    scale, unit = next((pair for pair in _UNITS if middle * pair[0] >= 1), _UNITS[-1])
+    return f"{middle * scale:.3g} {unit} ({low * scale:.3g} to {high * scale:.3g})"
+
+
+def as_table(figures: Sequence[Figure]) -> str:
+    """A Markdown table."""
+    rows = [["figure", "measured: median (quartiles)", "target", ""]]
+    for shown in figures:
+        verdict = ("met" if shown.is_met else "missed") if shown.target else ""
+        rows.append([shown.name, shown.value, shown.target, verdict])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, ["-" * width for width in widths])
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    return f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |"

@@ -1,0 +1,55 @@
+"""What a call of a compiled function costs the host, against the least that Vulkan asks for."""
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+import lavax as lx
+from benchmarks import figure
+from benchmarks.figure import Figure
+
+ROUNDS = 2000
+WARM_UP = 100
+
+
+def measure() -> Sequence[Figure]:
+    """A compiled `x + 1`, called and waited for, against an empty command buffer, submitted and waited for."""
+    from lavax.backends.vulkan.bare_submit import bare_submit  # late: these open the device
+    from lavax.backends.vulkan.device import get_device
+
+    device = get_device()
+    add_one = lx.compile(lambda x: x + 1)
+    x = lx.device_put(np.zeros(8, np.float32))
+    asking, sleeping, called = interleaved(
+        bare_submit(device, device.queue.wait),
+        bare_submit(device, device.queue.sleep),
+        lambda: add_one(x).block_until_ready(),
+    )
+    return [
+        Figure("an empty command buffer, waited for as results are", figure.spread(asking)),
+        Figure("an empty command buffer, vkWaitSemaphores alone", figure.spread(sleeping)),
+        Figure("x + 1, called and waited for", figure.spread(called)),
+        figure.at_most("x + 1 over the first", figure.median(called) / figure.median(asking), 2),
+        figure.at_most("x + 1 over the second", figure.median(called) / figure.median(sleeping), 2),
+    ]
+
+
+def interleaved(*functions: Callable[[], object]) -> list[list[float]]:
+    """Seconds of each function, called in turn, so that what else the machine does falls on all alike.
+
+    The order is another in each round: how awake the driver's threads are hangs on what was called before.
+    """
+    times: list[list[float]] = [[] for _ in functions]
+    shuffle = random.Random(0).shuffle
+    order = list(range(len(functions)))
+    for number in range(WARM_UP + ROUNDS):
+        shuffle(order)
+        for index in order:
+            start = time.perf_counter()
+            functions[index]()
+            if number >= WARM_UP:
+                times[index].append(time.perf_counter() - start)
+    return times

@@ -1,0 +1,193 @@
+"""Grids of coordinates, triangles and diagonals."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from lavax.ir.types import TensorType, float32, int32
+from lavax.numpy.application import apply
+from lavax.numpy.broadcasting import broadcast_to
+from lavax.numpy.comparison import equal, where
+from lavax.numpy.creation import iota, linspace
+from lavax.numpy.dtypes import canonical_dtype
+from lavax.numpy.elementwise import abs, exp, log, multiply, sign
+from lavax.numpy.errors import shape_error
+from lavax.numpy.exponential import power
+from lavax.numpy.joining import cut, stack
+from lavax.numpy.manipulation import Shape, as_shape, moveaxis, ravel, reshaped
+from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.padding import pad
+from lavax.numpy.reductions import sum as sum_over
+from lavax.tracer import lift, with_weak
+from lavax.tracer.value import Value
+
+
+def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False) -> list[Value]:
+    """Coordinate arrays of a grid from one-axis arrays of coordinates, one each.
+
+    With "ij" the array k varies along axis k; with "xy" axes 0 and 1 are exchanged. `sparse` leaves the other axes
+    at extent 1.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
+    values = [ravel(array) for array in arrays]
+    places = list(range(len(values)))
+    if indexing == "xy" and len(values) > 1:
+        places[:2] = [1, 0]
+    shape = [0] * len(values)
+    for value, place in zip(values, places, strict=True):
+        shape[place] = value.size
+    result = []
+    for value, place in zip(values, places, strict=True):
+        line = reshaped(value, tuple(value.size if d == place else 1 for d in range(len(values))))
+        result.append(line if sparse else broadcast_to(line, tuple(shape)))
+    return result
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """The coordinates of a grid of extents `dimensions` along each axis, stacked; int32 if no `dtype` is given.
+
+    `sparse` gives a tuple of arrays that broadcast to the grid.
+    """
+    shape = as_shape(dimensions)
+    held = int32 if dtype is None else canonical_dtype(dtype)
+    if sparse:
+        lines = (tuple(n if d == axis else 1 for d in range(len(shape))) for axis, n in enumerate(shape))
+        return tuple(iota(TensorType(line, held), axis) for axis, line in enumerate(lines))
+    if not shape:
+        return reshaped(iota(TensorType((0,), held), 0), (0,))
+    return stack([iota(TensorType(shape, held), axis) for axis in range(len(shape))])
+
+
+def logspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
+    axis: int = 0,
+) -> Value:
+    """Powers of `base` with exponents at equal distances from `start` to `stop`; as `linspace`."""
+    result = power(float(base), linspace(start, stop, num, endpoint, axis=axis))
+    return result if dtype is None else cast(result, canonical_dtype(dtype))
+
+
+def geomspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Value:
+    """`num` numbers at equal ratios from `start` to `stop`, both of one sign and not 0; as `linspace`."""
+    low, high = as_value(start) * 1.0, as_value(stop) * 1.0
+    exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint, axis=axis)
+    result = multiply(exp(exponents), sign(low))
+    if num and not low.ndim and not high.ndim:
+        place = iota(TensorType((num,), int32), 0)
+        result = where(equal(place, 0), low, result)
+        if endpoint and num > 1:
+            result = where(equal(place, num - 1), high, result)
+    return with_weak(result if dtype is None else cast(result, canonical_dtype(dtype)), False)
+
+
+def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Value:
+    """Ones on and below the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros above; float32 without `dtype`."""
+    columns = n_rows if n_cols is None else n_cols
+    held = float32 if dtype is None else canonical_dtype(dtype)
+    return cast(_below(TensorType((n_rows, columns), int32), k), held)
+
+
+def _below(type: TensorType, k: int) -> Value:
+    """Whether elements of a type's last two axes are on or below the k-th diagonal."""
+    row, column = iota(type, type.rank - 2), iota(type, type.rank - 1)
+    return apply("less_equal", column, row + operator.index(k))
+
+
+def _matrices(name: str, x: ArrayLike) -> tuple[Value, TensorType]:
+    value = as_value(x)
+    if value.ndim < 2:
+        raise shape_error(f"{name}: {value.type} needs at least two axes")
+    return value, value.type.with_dtype(int32)
+
+
+def tril(x: ArrayLike, /, *, k: int = 0) -> Value:
+    """The matrices in the last two axes of `x` with zeros above the `k`-th diagonal."""
+    value, kind = _matrices("tril", x)
+    return where(_below(kind, k), value, 0) if value.type.dtype.kind != "bool" else _below(kind, k) & value
+
+
+def triu(x: ArrayLike, /, *, k: int = 0) -> Value:
+    """The matrices in the last two axes of `x` with zeros below the `k`-th diagonal."""
+    value, kind = _matrices("triu", x)
+    below = _below(kind, k - 1)
+    return where(below, 0, value) if value.type.dtype.kind != "bool" else ~below & value
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
+    """The int32 rows and columns of the elements on and below the `k`-th diagonal of an (n, m) matrix."""
+    rows, columns = np.tril_indices(n, k, m)
+    return lift(rows.astype(np.int32)), lift(columns.astype(np.int32))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
+    """The int32 rows and columns of the elements on and above the `k`-th diagonal of an (n, m) matrix."""
+    rows, columns = np.triu_indices(n, k, m)
+    return lift(rows.astype(np.int32)), lift(columns.astype(np.int32))
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Value, ...]:
+    """The int32 positions of the diagonal of an array of `ndim` axes of extent `n`."""
+    return (iota(TensorType((n,), int32), 0),) * ndim
+
+
+def _diagonal_length(shape: Shape, offset: int) -> int:
+    rows, columns = shape
+    return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+
+
+def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
+    """The `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`, as a last axis."""
+    value = as_value(x)
+    if value.ndim < 2:
+        raise shape_error(f"diagonal: {value.type} needs at least two axes")
+    moved = moveaxis(value, (axis1, axis2), (-2, -1))
+    *outer, rows, columns = moved.shape
+    length = _diagonal_length((rows, columns), offset)
+    if not length:
+        return reshaped(cut(reshaped(moved, (*outer, rows * columns)), len(outer), 0, 0), (*outer, 0))
+    first = offset if offset >= 0 else -offset * columns
+    flat = reshaped(moved, (*outer, rows * columns))
+    return cut(flat, len(outer), first, first + (length - 1) * (columns + 1) + 1, columns + 1)
+
+
+def diag(x: ArrayLike, k: int = 0) -> Value:
+    """The `k`-th diagonal of a matrix; of a one-axis array: the matrix that has it there, zeros elsewhere."""
+    value = as_value(x)
+    if value.ndim == 2:
+        return diagonal(value, k)
+    if value.ndim != 1:
+        raise shape_error(f"diag: {value.type} must have one axis or two")
+    return diagflat(value, k)
+
+
+def diagflat(x: ArrayLike, k: int = 0) -> Value:
+    """The matrix with the flattened `x` on its `k`-th diagonal, zeros elsewhere."""
+    value = ravel(x)
+    count, side = value.size, value.size + max(k, -k)
+    if not count:
+        return broadcast_to(cast(as_value(0), value.type.dtype), (side, side))
+    spaced = pad(reshaped(value, (count, 1)), ((0, 0), (0, count)))
+    square = reshaped(cut(reshaped(spaced, (count * (count + 1),)), 0, 0, count * count), (count, count))
+    return pad(square, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0))))
+
+
+def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Value:
+    """The sums of the `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`."""
+    return sum_over(diagonal(x, offset, axis1, axis2), -1, dtype)
+
+
+def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Value:
+    """The powers of the one-axis `x` as columns: from the (n - 1)-th down to 0, or rising."""
+    value = as_value(x)
+    if value.ndim != 1:
+        raise shape_error(f"vander: {value.type} must have one axis")
+    count = value.size if n is None else operator.index(n)
+    column = reshaped(value, (value.size, 1))
+    powers = iota(TensorType((1, count), int32), 1)
+    return power(column, powers if increasing else count - 1 - powers)

@@ -1,0 +1,10 @@
+"""Hyperbolic functions and their inverses."""
+from __future__ import annotations
+
+from lavax.numpy.elementwise import real_function
+
+sinh = real_function("sinh", "The hyperbolic sine")
+cosh = real_function("cosh", "The hyperbolic cosine")
+asinh = real_function("asinh", "The inverse of the hyperbolic sine")
+acosh = real_function("acosh", "The inverse of the hyperbolic cosine, not negative; NaN below 1")
+atanh = real_function("atanh", "The inverse of the hyperbolic tangent; infinite at -1 and 1, NaN beyond")

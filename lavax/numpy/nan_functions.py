@@ -1,0 +1,112 @@
+"""Reductions that leave NaN out."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.ir.types import int32
+from lavax.numpy.application import as_floating
+from lavax.numpy.axes import Axis, rising_axes
+from lavax.numpy.broadcasting import spread
+from lavax.numpy.comparison import equal, isnan, less, logical_not, where
+from lavax.numpy.creation import astype
+from lavax.numpy.elementwise import divide, multiply, sqrt, subtract
+from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.reductions import all as all_over
+from lavax.numpy.reductions import argmax, argmin, fold, prod, sum
+from lavax.numpy.reductions import max as max_over
+from lavax.numpy.reductions import min as min_over
+from lavax.tracer.value import Value
+
+
+def _with(x: ArrayLike, instead: float) -> Value:
+    """`x` with NaN replaced."""
+    value = as_value(x)
+    return where(isnan(value), instead, value) if value.type.dtype.is_float else value
+
+
+def nansum(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
+    """As `sum`, with NaN taken for 0."""
+    return sum(_with(x, 0.0), axis, dtype, keepdims=keepdims)
+
+
+def nanprod(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
+    """As `prod`, with NaN taken for 1."""
+    return prod(_with(x, 1.0), axis, dtype, keepdims=keepdims)
+
+
+def _extremum(x: ArrayLike, axis: Axis, keepdims: bool, greatest: bool) -> Value:
+    value = as_value(x)
+    over = max_over if greatest else min_over
+    if not value.type.dtype.is_float:
+        return over(value, axis, keepdims=keepdims)
+    found = over(_with(value, float("-inf") if greatest else float("inf")), axis, keepdims=keepdims)
+    return where(all_over(isnan(value), axis, keepdims=keepdims), float("nan"), found)
+
+
+def nanmax(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+    """As `max` of the elements that are not NaN; NaN where there are none."""
+    return _extremum(x, axis, keepdims, True)
+
+
+def nanmin(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+    """As `min` of the elements that are not NaN; NaN where there are none."""
+    return _extremum(x, axis, keepdims, False)
+
+
+def nanargmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+    """As `argmax` of the elements that are not NaN; -1 where there are none."""
+    return _position(argmax(_with(x, float("-inf")), axis, keepdims=keepdims), x, axis, keepdims)
+
+
+def nanargmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+    """As `argmin` of the elements that are not NaN; -1 where there are none."""
+    return _position(argmin(_with(x, float("inf")), axis, keepdims=keepdims), x, axis, keepdims)
+
+
+def _position(found: Value, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
+    value = as_value(x)
+    if not value.type.dtype.is_float:
+        return found
+    return where(all_over(isnan(value), axis, keepdims=keepdims), -1, found)
+
+
+def _count(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    return cast(fold("sum", cast(logical_not(isnan(value)), int32), axes, keepdims), value.type.dtype)
+
+
+def nanmean(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
+    """As `mean` of the elements that are not NaN; NaN where there are none."""
+    value = as_floating(x if dtype is None else astype(x, dtype))
+    axes = rising_axes("nanmean", axis, value.type)
+    return divide(nansum(value, axes, keepdims=keepdims), _count(value, axes, keepdims))
+
+
+def nanvar(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Value:
+    """As `var` of the elements that are not NaN; NaN where there are none, or no more than `ddof`."""
+    value = as_floating(x if dtype is None else astype(x, dtype))
+    axes = rising_axes("nanvar", axis, value.type)
+    centred = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
+    divisor = subtract(_count(value, axes, keepdims), float(ddof if correction is None else correction))
+    total = nansum(multiply(centred, centred), axes, keepdims=keepdims)
+    return where(less(divisor, 0) | equal(divisor, 0), float("nan"), divide(total, where(equal(divisor, 0), 1, divisor)))
+
+
+def nanstd(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Value:
+    """The square root of `nanvar` of the same arguments."""
+    return sqrt(nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims))

@@ -1,0 +1,65 @@
+"""Products of vectors and matrices that are no plain contraction."""
+from __future__ import annotations
+
+from lavax.numpy.axes import normal_axis
+from lavax.numpy.broadcasting import broadcast_arrays, broadcast_shapes
+from lavax.numpy.elementwise import multiply, subtract
+from lavax.numpy.errors import shape_error
+from lavax.numpy.manipulation import moveaxis, reshaped
+from lavax.numpy.joining import stack
+from lavax.numpy.operands import ArrayLike, as_value
+from lavax.numpy.reductions import sum as sum_over
+from lavax.tracer.value import Value
+
+
+def kron(x: ArrayLike, y: ArrayLike) -> Value:
+    """The Kronecker product: each element of `x` times all of `y`, as blocks."""
+    left, right = as_value(x), as_value(y)
+    rank = max(left.ndim, right.ndim)
+    outer = (1,) * (rank - left.ndim) + left.shape
+    inner = (1,) * (rank - right.ndim) + right.shape
+    first = reshaped(left, tuple(extent for pair in zip(outer, (1,) * rank, strict=True) for extent in pair))
+    second = reshaped(right, tuple(extent for pair in zip((1,) * rank, inner, strict=True) for extent in pair))
+    return reshaped(multiply(first, second), tuple(a * b for a, b in zip(outer, inner, strict=True)))
+
+
+def cross(
+    x: ArrayLike, y: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Value:
+    """The cross product of vectors of 3 (or 2) components along `axis`; of two of 2 components: its third component.
+
+    Raises ShapeError for other extents.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    left, right = (moveaxis(value, at, -1) for value, at in ((x, axisa), (y, axisb)))
+    if left.shape[-1] not in (2, 3) or right.shape[-1] not in (2, 3):
+        raise shape_error(f"cross: vectors have 2 or 3 components, got {left.type} and {right.type}")
+    a, b = ([value[..., k] for k in range(value.shape[-1])] for value in (left, right))
+    third = subtract(multiply(a[0], b[1]), multiply(a[1], b[0]))
+    if len(a) == len(b) == 2:
+        return third
+    zero = multiply(third, 0)
+    a, b = (parts if len(parts) == 3 else [*parts, zero] for parts in (a, b))
+    parts = [
+        subtract(multiply(a[1], b[2]), multiply(a[2], b[1])),
+        subtract(multiply(a[2], b[0]), multiply(a[0], b[2])),
+        third,
+    ]
+    result = stack(broadcast_arrays(*parts), -1)
+    return moveaxis(result, -1, normal_axis("cross", axisc, result.type))
+
+
+def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1) -> Value:
+    """The sum over `axis`, counted from the end, of the products of elements; the other axes broadcast.
+
+    Raises ShapeError where the extents along `axis` differ.
+    """
+    left, right = as_value(x), as_value(y)
+    if axis >= 0:
+        axis = normal_axis("vecdot", axis, left.type) - left.ndim
+    extents = [value.shape[normal_axis("vecdot", axis, value.type)] for value in (left, right)]
+    if extents[0] != extents[1]:
+        raise shape_error(f"vecdot: {left.type} and {right.type} differ along axis {axis}")
+    broadcast_shapes(left.shape, right.shape)
+    return sum_over(multiply(left, right), axis)

@@ -1,0 +1,35 @@
+"""Uniform bits."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lavax.ir.types import DType, uint32
+from lavax.numpy.application import apply
+from lavax.numpy.dtypes import canonical_dtype
+from lavax.numpy.errors import dtype_error
+from lavax.numpy.operands import ArrayLike, cast
+from lavax.random.keys import BOTH, as_key, block, positions, result_shape
+from lavax.tracer.value import Value
+
+
+def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32") -> Value:
+    """Uniform random bits of `shape` in an unsigned `dtype` of at most 32 bits.
+
+    An 8-bit or 16-bit draw is the low end of the 32-bit one. Raises DtypeError for other dtypes.
+    """
+    return drawn_bits("bits", key, result_shape("bits", shape), _unsigned(dtype))
+
+
+def drawn_bits(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = uint32) -> Value:
+    """The bits for the function `name`."""
+    words = block(as_key(name, key), positions(shape), BOTH)
+    width = 8 * dtype.numpy.itemsize
+    return words if width == 32 else cast(apply("and", words, 2**width - 1), dtype)
+
+
+def _unsigned(dtype: Any) -> DType:
+    held = canonical_dtype(dtype)
+    if held.kind != "uint":
+        raise dtype_error(f"bits: dtype must be unsigned, got {held.numpy}")
+    return held

@@ -1,0 +1,118 @@
+"""Discrete distributions that take a fixed number of draws an element."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import lavax.numpy as lnp
+from lavax.ir.types import DType, TensorType, float32, int32, uint32
+from lavax.numpy.application import apply, as_floating
+from lavax.numpy.axes import normal_axis
+from lavax.numpy.broadcasting import common_shape, fit
+from lavax.numpy.dtypes import canonical_dtype
+from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.operands import ArrayLike, Operand, as_operand, cast
+from lavax.numpy.sorting import argsort
+from lavax.random.bits import drawn_bits
+from lavax.random.continuous import standard_gumbel, uniform_between
+from lavax.random.keys import result_shape, split
+from lavax.random.parameters import drawn_shape, spread_parameter
+from lavax.tracer.value import Value
+
+Extents = int | Sequence[int]
+
+
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) -> Value:
+    """Truth values, true with probability `p`, whose shape it is if none is given."""
+    extents = drawn_shape("bernoulli", shape, p)
+    return lnp.less(uniform_between("bernoulli", key, extents), spread_parameter(p, extents, float32))
+
+
+def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = "int32") -> Value:
+    """Integers of `shape` in [minval, maxval), to which integer arrays broadcast; minval where the range is empty.
+
+    A Python `maxval` may be one beyond the greatest number of `dtype`. In a range of n numbers their probabilities
+    differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in 2^48).
+    Raises DtypeError for bounds that are not integers or that `dtype` does not hold.
+    """
+    held = _integer_dtype(dtype)
+    extents = drawn_shape("randint", shape, minval, maxval)
+    last = int(np.iinfo(held.numpy).max)
+    whole = isinstance(maxval, int) and maxval == last + 1
+    low, high = _bounds(minval, last if whole else maxval, held)
+    least = cast(low, uint32)
+    count = lnp.subtract(cast(high, uint32), least)
+    # With all 2^32 numbers in range the count wraps to 0, by which a remainder leaves everything as it is.
+    count = lnp.add(count, 1) if whole else lnp.where(lnp.less(low, high), count, 1)
+    offset = _below(key, extents, count)
+    return cast(cast(lnp.add(least, offset), low.type.dtype), held)
+
+
+def _below(key: ArrayLike, shape: tuple[int, ...], count: Value) -> Value:
+    """Numbers of `shape` below `count`: the remainder of 64 bits, whose high and low half are two draws."""
+    high, low = (drawn_bits("randint", part, shape) for part in split(key))
+    half = apply("remainder", 2**16, count)
+    weight = apply("remainder", lnp.multiply(half, half), count)
+    total = lnp.add(lnp.multiply(apply("remainder", high, count), weight), apply("remainder", low, count))
+    return apply("remainder", total, count)
+
+
+def _integer_dtype(dtype: Any) -> DType:
+    held = canonical_dtype(dtype)
+    if not held.is_integer:
+        raise dtype_error(f"randint: dtype must be an integer dtype, got {held.numpy}")
+    return held
+
+
+def _bounds(minval: ArrayLike, maxval: ArrayLike, held: DType) -> tuple[Value, Value]:
+    """The bounds in their common shape, in 32 bits."""
+    operands = [_bound("minval", minval), _bound("maxval", maxval)]
+    shape = common_shape("randint", operands)
+    wide = int32 if held.kind == "int" else uint32
+    low, high = (fit(operand, TensorType(shape, wide)) for operand in operands)
+    return low, high
+
+
+def _bound(argument: str, bound: ArrayLike) -> Operand:
+    operand = as_operand(bound)
+    if not operand.type.dtype.is_integer:
+        raise dtype_error(f"randint: {argument} must be an integer, got {operand.type}")
+    return operand
+
+
+def categorical(
+    key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Extents | None = None, replace: bool = True
+) -> Value:
+    """Positions along `axis` of `logits`, each with a probability in proportion to exp(logit): int32.
+
+    `shape` ends in the shape of `logits` without `axis`, which it is if not given; axes before that are for more
+    draws. With `replace` False these draws are without replacement, of which there are at most as many as
+    categories. Raises ShapeError where that is not so.
+    """
+    scores = as_floating(logits)
+    along = normal_axis("categorical", axis, scores.type)
+    batch = scores.shape[:along] + scores.shape[along + 1 :]
+    extents = batch if shape is None else result_shape("categorical", shape)
+    draws = extents[: max(len(extents) - len(batch), 0)]
+    kept = extents[len(draws) :]
+    if not replace:
+        return _without_replacement(key, scores, along, draws, kept == batch)
+    drawn_shape("categorical", extents, lnp.empty(batch))
+    noise = standard_gumbel("categorical", key, (*draws, *kept[:along], scores.shape[along], *kept[along:]))
+    return lnp.argmax(lnp.add(noise, scores), axis=len(draws) + along)
+
+
+def _without_replacement(key: ArrayLike, scores: Value, axis: int, draws: tuple[int, ...], fits: bool) -> Value:
+    """The places of the greatest scores with noise, in falling order."""
+    count, categories = math.prod(draws), scores.shape[axis]
+    if not fits or count > categories:
+        raise shape_error(
+            f"categorical: draws {draws} without replacement from {scores.type} along axis {axis}: there are "
+            f"{categories} categories, and shape must end in the shape of logits without that axis"
+        )
+    noisy = lnp.add(standard_gumbel("categorical", key, scores.shape), scores)
+    order = lnp.moveaxis(argsort(lnp.negative(noisy), axis=axis), axis, 0)[:count]
+    return lnp.reshape(order, (*draws, *order.shape[1:]))

@@ -1,0 +1,106 @@
+"""Random orders, and draws from what is given."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+import lavax.numpy as lnp
+from lavax.numpy.application import as_floating
+from lavax.numpy.axes import normal_axis
+from lavax.numpy.cumulative import cumsum
+from lavax.numpy.errors import shape_error
+from lavax.numpy.operands import ArrayLike, as_value
+from lavax.numpy.sorting import argsort
+from lavax.random.bits import drawn_bits
+from lavax.random.continuous import standard_gumbel, uniform_between
+from lavax.random.discrete import randint
+from lavax.random.keys import as_key, result_shape, split
+from lavax.tracer import bind
+from lavax.tracer.value import Value
+
+
+def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Value:
+    """`x` with its entries along `axis` in a random order; for an int, 0 to x - 1.
+
+    With `independent` each line along `axis` has an order of its own. Made by sorting by random keys, so often that
+    equal ones do not matter.
+    """
+    if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        return _shuffled(key, lnp.arange(_count("permutation", x)), 0)
+    value = as_value(x)
+    along = normal_axis("permutation", axis, value.type)
+    if independent or value.ndim == 1:
+        return _shuffled(key, value, along)
+    return lnp.take(value, _shuffled(key, lnp.arange(value.shape[along]), 0), axis=along)
+
+
+def _shuffled(key: ArrayLike, x: Value, axis: int) -> Value:
+    """Sorted by keys of 32 bits until they have among them three times the bits that all positions take."""
+    remaining = as_key("permutation", key)
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        remaining, drawn = split(remaining)
+        order = argsort(drawn_bits("permutation", drawn, x.shape), axis=axis)
+        x = lnp.take_along_axis(x, order, axis=axis)
+    return x
+
+
+def choice(
+    key: ArrayLike,
+    a: int | ArrayLike,
+    shape: int | Sequence[int] = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
+) -> Value:
+    """Entries of `a` along `axis`, or of 0 to a - 1 for an int, in `shape` where that axis was.
+
+    `p` are their probabilities, equal if not given; they must sum to 1. Raises ShapeError for draws from nothing,
+    for more draws without `replace` than there are entries, and for another number of probabilities than entries.
+    """
+    extents = result_shape("choice", shape)
+    values = None if isinstance(a, (int, np.integer)) and not isinstance(a, bool) else as_value(a)
+    if values is None:
+        along, count = 0, _count("choice", a)
+    else:
+        along = normal_axis("choice", axis, values.type)
+        count = values.shape[along]
+    places = _places(key, count, extents, replace, p)
+    return places if values is None else lnp.take(values, places, axis=along)
+
+
+def _places(key: ArrayLike, count: int, shape: tuple[int, ...], replace: bool, p: ArrayLike | None) -> Value:
+    """Positions below `count`, as `choice` draws them."""
+    draws = math.prod(shape)
+    if draws and not count:
+        raise shape_error(f"choice: there is nothing to draw {shape} from")
+    if not replace and draws > count:
+        raise shape_error(f"choice: {draws} draws without replacement from {count} entries")
+    if p is None:
+        if replace:
+            return randint(key, shape, 0, max(count, 1))
+        return lnp.reshape(permutation(key, count)[:draws], shape)
+    weights = as_value(p)
+    if weights.shape != (count,):
+        raise shape_error(f"choice: p must have shape ({count},), one probability an entry, got {weights.type}")
+    if replace:
+        return _by_weight(key, weights, shape)
+    noisy = lnp.add(standard_gumbel("choice", key, (count,)), lnp.log(weights))
+    return lnp.reshape(argsort(lnp.negative(noisy))[:draws], shape)
+
+
+def _by_weight(key: ArrayLike, weights: Value, shape: tuple[int, ...]) -> Value:
+    """Where in the running sum of the weights a point falls that is uniform over (0, their sum]."""
+    ends = cumsum(as_floating(weights))
+    points = lnp.multiply(ends[-1], lnp.subtract(1.0, uniform_between("choice", key, (math.prod(shape),))))
+    return lnp.reshape(bind("search_sorted", ends, points, right=False), shape)
+
+
+def _count(name: str, x: int | ArrayLike) -> int:
+    count = operator.index(x)  # type: ignore[arg-type]
+    if count < 0:
+        raise shape_error(f"{name}: {count} is not a number of entries")
+    return count

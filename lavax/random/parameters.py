@@ -1,0 +1,45 @@
+"""The parameters of distributions: as floats, and the shape they are drawn in."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lavax.ir.types import DType, TensorType
+from lavax.numpy.broadcasting import common_shape, fit
+from lavax.numpy.dtypes import canonical_dtype
+from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.operands import ArrayLike, Operand, as_operand
+from lavax.random.keys import result_shape
+from lavax.tracer.value import Value
+
+
+def floating_dtype(name: str, dtype: Any) -> DType:
+    """The floating dtype that `dtype` names. Raises DtypeError where it is another."""
+    held = canonical_dtype(dtype)
+    if not held.is_float:
+        raise dtype_error(f"{name}: dtype must be floating, got {held.numpy}")
+    return held
+
+
+def drawn_shape(name: str, shape: int | Sequence[int] | None, *parameters: ArrayLike) -> tuple[int, ...]:
+    """`shape`, to which all parameters must broadcast; if None, their common shape."""
+    operands = [as_operand(parameter) for parameter in parameters]
+    if shape is None:
+        return common_shape(name, operands)
+    extents = result_shape(name, shape)
+    for operand in operands:
+        _require_fit(name, operand, extents)
+    return extents
+
+
+def _require_fit(name: str, operand: Operand, shape: tuple[int, ...]) -> None:
+    fits = len(operand.shape) <= len(shape) and all(
+        own in (1, extent) for own, extent in zip(reversed(operand.shape), reversed(shape), strict=False)
+    )
+    if not fits:
+        raise shape_error(f"{name}: a parameter of shape {operand.shape} does not broadcast to the shape {shape}")
+
+
+def spread_parameter(parameter: ArrayLike, shape: tuple[int, ...], dtype: DType) -> Value:
+    """A parameter in the shape and dtype of what is drawn."""
+    return fit(as_operand(parameter), TensorType(shape, dtype))

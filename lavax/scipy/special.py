@@ -1,0 +1,217 @@
+"""Special functions with the names and meanings they have in scipy.special, elementwise but for the sums.
+
+All take arrays, traced values, NumPy arrays, nested lists and Python scalars, and give floats: integers and truth
+values count as floats. All have derivatives of every order.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from lavax.nn import functional
+from lavax.numpy.application import as_floating, together
+from lavax.numpy.axes import Axis
+from lavax.numpy.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    where,
+)
+from lavax.numpy.elementwise import (
+    abs,
+    add,
+    divide,
+    expm1,
+    log,
+    log1p,
+    maximum,
+    multiply,
+    negative,
+    real_function,
+    sqrt,
+    subtract,
+)
+from lavax.numpy.hyperbolic import atanh
+from lavax.numpy.operands import ArrayLike
+from lavax.tracer import with_weak
+from lavax.tracer.value import Value
+
+__all__ = [
+    "betaln",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "expit",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "lgamma",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "ndtri",
+    "psi",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+]
+
+erf = real_function("erf", "The error function")
+erfc = real_function("erfc", "1 - erf(x), exact for large `x` too")
+erfcx = real_function("erfcx", "exp(x^2) erfc(x)")
+erfinv = real_function("erfinv", "The inverse of erf: infinite at -1 and 1, NaN beyond")
+expit = real_function("logistic", "1 / (1 + exp(-x)), without overflow", "expit")
+lgamma = real_function("lgamma", "The logarithm of the absolute value of the gamma function", "lgamma")
+gammaln = lgamma
+digamma = real_function("digamma", "The derivative of `lgamma`; NaN at negative whole numbers")
+psi = digamma
+i0 = real_function("bessel_i0", "The modified Bessel function of the first kind of order 0", "i0")
+i0e = real_function("bessel_i0e", "i0(x) exp(-|x|)", "i0e")
+i1 = real_function("bessel_i1", "The modified Bessel function of the first kind of order 1", "i1")
+i1e = real_function("bessel_i1e", "i1(x) exp(-|x|)", "i1e")
+ndtr = real_function("ndtr", "The probability that a normal variate is below `x`, exact where it is small too")
+ndtri = real_function("ndtri", "The inverse of `ndtr`: infinite at 0 and 1, NaN beyond")
+
+_ROOT_HALF = math.sqrt(0.5)
+# From here on Stirling's series with three terms is exact in float32.
+_STIRLING = 8.0
+
+
+def softmax(x: ArrayLike, axis: Axis = None) -> Value:
+    """exp(x) over its sum along `axis` (None: all axes), without overflow."""
+    return functional.softmax(x, axis)
+
+
+def log_softmax(x: ArrayLike, axis: Axis = None) -> Value:
+    """The logarithm of `softmax(x, axis)`, exact for small probabilities too."""
+    return functional.log_softmax(x, axis)
+
+
+def logsumexp(
+    x: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False, return_sign: bool = False
+) -> Value | tuple[Value, Value]:
+    """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
+
+    Where the sum is negative the result is NaN; with `return_sign` it is the logarithm of the sum's absolute value,
+    and the sum's sign (-1, 0 or 1) comes with it.
+    """
+    if not return_sign:
+        return functional.logsumexp(x, axis, b, keepdims)
+    factor = as_floating(1.0 if b is None else b)
+    gain = functional.logsumexp(x, axis, maximum(factor, 0.0), keepdims)
+    loss = functional.logsumexp(x, axis, maximum(negative(factor), 0.0), keepdims)
+    above = greater_equal(gain, loss)
+    larger, smaller = where(above, gain, loss), where(above, loss, gain)
+    is_empty = equal(larger, -math.inf)
+    gap = where(is_empty, 0.0, subtract(smaller, larger))
+    result = where(is_empty, larger, add(larger, log(negative(expm1(gap)))))
+    signs = where(equal(gain, loss), 0.0, where(above, 1.0, where(less(gain, loss), -1.0, result)))
+    return where(equal(gain, loss), -math.inf, result), signs
+
+
+def logit(x: ArrayLike) -> Value:
+    """log(x / (1 - x)), exact near 1/2 too: infinite at 0 and 1, NaN outside."""
+    value = as_floating(x)
+    centred = subtract(multiply(value, 2.0), 1.0)
+    middle = less(abs(centred), 0.5)
+    outer = where(middle, 0.125, value)
+    near = multiply(atanh(where(middle, centred, 0.0)), 2.0)
+    return with_weak(where(middle, near, log(divide(outer, subtract(1.0, outer)))), value.weak)
+
+
+def _product_with_logarithm(
+    name: str, x: ArrayLike, y: ArrayLike, logarithm: Callable[[ArrayLike], Value], root: float
+) -> Value:
+    """x * logarithm(y), and 0 where x is 0 and y no NaN; `root` is where the logarithm is -inf."""
+    (factor, argument), weak = together(name, x, y, real=True)
+    is_zero = equal(factor, 0)
+    regular = logical_and(greater(argument, root), less(argument, math.inf))
+    usable = logical_or(logical_or(logical_not(is_zero), regular), isnan(argument))
+    product = multiply(factor, logarithm(where(usable, argument, 1.0)))
+    # A value of 0 whose derivatives are -inf by `x` and 0 by `y`, as they are in the limit.
+    corner = logical_and(is_zero, equal(argument, root))
+    result = where(corner, negative(sqrt(where(corner, factor, 1.0))), product)
+    return with_weak(result, weak)
+
+
+def xlogy(x: ArrayLike, y: ArrayLike) -> Value:
+    """x log(y), elementwise, and 0 where `x` is 0 and `y` is not NaN. The derivatives at (0, 0) are -inf and 0."""
+    return _product_with_logarithm("xlogy", x, y, log, 0.0)
+
+
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Value:
+    """x log(1 + y), elementwise, and 0 where `x` is 0 and `y` is not NaN. The derivatives at (0, -1) are -inf and 0."""
+    return _product_with_logarithm("xlog1py", x, y, log1p, -1.0)
+
+
+def entr(x: ArrayLike) -> Value:
+    """-x log(x), elementwise: 0 at 0, with an infinite derivative, and -inf below."""
+    value = as_floating(x)
+    is_zero, is_negative = equal(value, 0), less(value, 0)
+    inside = where(logical_or(is_zero, is_negative), 1.0, value)
+    corner = sqrt(where(is_zero, value, 1.0))
+    outside = where(is_zero, corner, -math.inf)
+    product = negative(multiply(inside, log(inside)))
+    return with_weak(where(logical_or(is_zero, is_negative), outside, product), value.weak)
+
+
+def _stirling_rest(x: Value) -> Value:
+    """What Stirling's formula lacks of lgamma(x), from 8 upwards (Abramowitz and Stegun 6.1.41)."""
+    inverse = divide(1.0, x)
+    square = multiply(inverse, inverse)
+    series = add(multiply(add(multiply(square, 1 / 1260), -1 / 360), square), 1 / 12)
+    return multiply(series, inverse)
+
+
+def betaln(a: ArrayLike, b: ArrayLike) -> Value:
+    """The logarithm of the absolute value of the beta function, elementwise: lgamma(a) + lgamma(b) - lgamma(a + b).
+
+    For positive arguments of which one is large the three are not taken apart, since their digits would cancel.
+    """
+    (first, second), weak = together("betaln", a, b, real=True)
+    above = greater(first, second)
+    small, large = where(above, second, first), where(above, first, second)
+    is_large = logical_and(greater_equal(large, _STIRLING), greater(small, 0))
+    are_large = greater_equal(small, _STIRLING)
+    plain = subtract(add(lgamma(small), lgamma(large)), lgamma(add(small, large)))
+    s, z = where(is_large, small, 1.0), where(is_large, large, _STIRLING)
+    one = _beta_of_one_large(s, z)
+    both = _beta_of_two_large(where(are_large, s, _STIRLING), where(are_large, z, _STIRLING))
+    return with_weak(where(is_large, where(are_large, both, one), plain), weak)
+
+
+def _beta_of_one_large(s: Value, z: Value) -> Value:
+    total = add(s, z)
+    powers = add(multiply(subtract(z, 0.5), log1p(divide(s, z))), multiply(s, subtract(log(total), 1.0)))
+    return subtract(add(lgamma(s), subtract(_stirling_rest(z), _stirling_rest(total))), powers)
+
+
+def _beta_of_two_large(s: Value, z: Value) -> Value:
+    total = add(s, z)
+    powers = subtract(multiply(subtract(s, 0.5), log(divide(s, total))), multiply(z, log1p(divide(s, z))))
+    rests = subtract(add(_stirling_rest(s), _stirling_rest(z)), _stirling_rest(total))
+    return add(add(powers, multiply(log(z), -0.5)), add(rests, 0.5 * math.log(2 * math.pi)))
+
+
+def log_ndtr(x: ArrayLike) -> Value:
+    """The logarithm of `ndtr(x)`, exact where that is 0 or 1 in float32, too."""
+    value = as_floating(x)
+    is_low, is_middle = less(value, -0.5), less_equal(abs(value), 0.5)
+    lower = where(is_low, value, -1.0)
+    low = subtract(log(multiply(erfcx(multiply(lower, -_ROOT_HALF)), 0.5)), multiply(multiply(lower, 0.5), lower))
+    middle = subtract(log1p(erf(multiply(where(is_middle, value, 0.0), _ROOT_HALF))), math.log(2))
+    high = log1p(negative(ndtr(negative(where(greater(value, 0.5), value, 1.0)))))
+    return with_weak(where(is_low, low, where(is_middle, middle, where(isnan(value), value, high))), value.weak)

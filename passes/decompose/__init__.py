@@ -1,0 +1,14 @@
+"""Routines as several kernels: what one kernel would do too slowly becomes a few nodes that each have a good one."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Node
+from lavax.passes.decompose.cumulative import RULES as CUMULATIVE
+from lavax.passes.decompose.scatter import RULES as SCATTER
+from lavax.passes.decompose.sorting import RULES as SORTING
+
+# One entry an operation: the node -> a node of the same value that kernels are made of.
+RULES: dict[str, Callable[[Node], Node]] = {**CUMULATIVE, **SCATTER, **SORTING}
+
+__all__ = ["RULES"]

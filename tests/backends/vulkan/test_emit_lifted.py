@@ -1,0 +1,130 @@
+"""Shaders of eager operations: sizes are push constants, so that another shape compiles nothing."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+
+import pytest
+
+from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
+
+
+def _broadcast_multiply(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}], y: f32[{m}]) {{
+          %0 = broadcast(y) axes=[1] : f32[{n},{m}]
+          %1 = multiply(x, %0) : f32[{n},{m}]
+          return %1
+        }}
+    """
+
+
+def _transpose(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}]) {{
+          %0 = transpose(x) axes=[1,0] : f32[{m},{n}]
+          return %0
+        }}
+    """
+
+
+def _gather(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},3], i: i32[{m}]) {{
+          %0 = gather(x, i) axes=[0] : f32[{m},3]
+          return %0
+        }}
+    """
+
+
+def _row_maximum(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}]) {{
+          %0 = max(x) axes=[1] : f32[{n}]
+          return %0
+        }}
+    """
+
+
+def _column_sum(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}]) {{
+          %0 = sum(x) axes=[0] : f32[{m}]
+          return %0
+        }}
+    """
+
+
+def _dot(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}], y: f32[{m},{n}]) {{
+          %0 = dot(x, y) contract=[1]x[0] : f32[{n},{n}]
+          return %0
+        }}
+    """
+
+
+def _scatter_add(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},3], u: f32[{m},3], i: i32[{m}]) {{
+          %0 = scatter_add(x, u, i) axes=[0] : f32[{n},3]
+          return %0
+        }}
+    """
+
+
+SHAPES = {
+    _broadcast_multiply: ((6, 8), (10, 12)),
+    _transpose: ((3, 5), (7, 9)),
+    _gather: ((5, 7), (11, 13)),
+    _row_maximum: ((30, 128), (50, 256)),
+    _column_sum: ((5, 256), (9, 1024)),
+    _dot: ((16, 64), (20, 128)),
+    _scatter_add: ((5, 4), (9, 6)),
+}
+
+
+@pytest.mark.parametrize("device", PROFILES)
+@pytest.mark.parametrize("graph", SHAPES, ids=lambda graph: graph.__name__.strip("_"))
+def test_two_shapes_have_one_shader(graph: Callable[[int, int], str], device: str) -> None:
+    one, other = (dispatch_of(graph(*shape), PROFILES[device], eager=True) for shape in SHAPES[graph])
+    assert one.shader == other.shader
+    assert len(one.words) == len(other.words) and one.words != other.words
+
+
+def test_a_compiled_shader_has_its_sizes_as_literals() -> None:
+    for graph, shapes in SHAPES.items():
+        one, other = (dispatch_of(graph(*shape), PROFILES["cpu"]) for shape in shapes)
+        assert one.words == other.words == ()
+        assert one.shader != other.shader
+
+
+def test_the_shader_and_its_words() -> None:
+    dispatch = dispatch_of(_transpose(3, 5), PROFILES["cpu"], eager=True)
+    assert dispatch.words == (15, 3, 5, 3)
+    assert_shader(
+        dispatch,
+        dedent("""
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
+            if (i >= int(words[2])) return;
+            int v1 = int(uint(i) % uint(int(words[3])));
+            int v2 = int(uint(i) / uint(int(words[5])));
+            float v3 = F32(p0).data[(v1 * int(words[4]) + v2)];
+            F32(p1).data[i] = v3;
+        }
+        """),
+    )
+
+
+def test_sizes_that_find_no_word_are_literals() -> None:
+    """Push constants hold 30 words; a shader that needs more serves one shape only, and is right."""
+    extents = "2,3,2,3,2,3,2,3,2,3,2"
+    back = ",".join(reversed(extents.split(",")))
+    axes = ",".join(map(str, reversed(range(11))))
+    text = f"graph (x: f32[{extents}]) {{\n  %0 = transpose(x) axes=[{axes}] : f32[{back}]\n  return %0\n}}"
+    dispatch = dispatch_of(text, PROFILES["cpu"], eager=True)
+    assert len(dispatch.slots) + len(dispatch.words) == 30

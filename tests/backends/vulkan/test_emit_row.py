@@ -1,0 +1,173 @@
+"""The shaders of row kernels, as plain text."""
+from __future__ import annotations
+
+import pytest
+
+from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
+
+# the graph, the device, what the shader does
+SHADERS: dict[str, tuple[str, str, str]] = {
+    "a subgroup a row": (
+        """
+        graph (x: f32[3,64]) {
+          %0 = max(x) axes=[1] : f32[3]
+          %1 = broadcast(%0) axes=[0] : f32[3,64]
+          %2 = subtract(x, %1) : f32[3,64]
+          return %2
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
+            if (i >= 24) return;
+            int row = i / 8;
+            int lane_of_row = i % 8;
+            vec4 v1 = vec4(uintBitsToFloat(0xff800000u));
+            for (int k = lane_of_row; k < 16; k += 8) {
+                vec4 v2 = F32x4(p0).data[(k + row * 16)];
+                v1 = lx_maximum(v1, v2);
+            }
+            float v3 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 1u));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 2u));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 4u));
+            for (int k = lane_of_row; k < 16; k += 8) {
+                vec4 v4 = F32x4(p0).data[(k + row * 16)];
+                vec4 v5 = (v4 - vec4(v3));
+                F32x4(p1).data[(k + row * 16)] = v5;
+            }
+        }
+        """,
+    ),
+    "a subgroup a row, larger subgroups": (
+        """
+        graph (x: f32[3,64]) {
+          %0 = max(x) axes=[1] : f32[3]
+          %1 = broadcast(%0) axes=[0] : f32[3,64]
+          %2 = subtract(x, %1) : f32[3,64]
+          return %2
+        }
+        """,
+        "gpu",
+        """
+        layout(local_size_x = 32, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 32u + gl_LocalInvocationID.x);
+            if (i >= 96) return;
+            int row = i / 32;
+            int lane_of_row = i % 32;
+            vec4 v1 = vec4(uintBitsToFloat(0xff800000u));
+            for (int k = lane_of_row; k < 16; k += 32) {
+                vec4 v2 = F32x4(p0).data[(k + row * 16)];
+                v1 = lx_maximum(v1, v2);
+            }
+            float v3 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 1u));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 2u));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 4u));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 8u));
+            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 16u));
+            for (int k = lane_of_row; k < 16; k += 32) {
+                vec4 v4 = F32x4(p0).data[(k + row * 16)];
+                vec4 v5 = (v4 - vec4(v3));
+                F32x4(p1).data[(k + row * 16)] = v5;
+            }
+        }
+        """,
+    ),
+    "four neighbouring rows an invocation": (
+        """
+        graph (x: f32[5,64]) {
+          %0 = sum(x) axes=[0] : f32[64]
+          return %0
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
+            if (i >= 16) return;
+            vec4 v1 = vec4(float(0));
+            for (int k = 0; k < 5; k += 1) {
+                vec4 v2 = F32x4(p0).data[(i + k * 16)];
+                v1 = (v1 + v2);
+            }
+            F32x4(p1).data[i] = v1;
+        }
+        """,
+    ),
+    "one row an invocation where there are few": (
+        """
+        graph (x: f32[5,64]) {
+          %0 = sum(x) axes=[0] : f32[64]
+          return %0
+        }
+        """,
+        "gpu",
+        """
+        layout(local_size_x = 128, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_LocalInvocationID.x);
+            if (i >= 64) return;
+            float v1 = float(float(0));
+            for (int k = 0; k < 5; k += 1) {
+                float v2 = F32(p0).data[(i + k * 64)];
+                v1 = (v1 + v2);
+            }
+            F32(p1).data[i] = v1;
+        }
+        """,
+    ),
+    "a position": (
+        """
+        graph (x: f32[3,5]) {
+          %0 = argmax(x) axis=1 : i32[3]
+          return %0
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
+            if (i >= 3) return;
+            float v1_best;
+            int v1 = int(-1);
+            for (int k = 0; k < 5; k += 1) {
+                float v2 = F32(p0).data[(i * 5 + k)];
+                float v3 = v2;
+                int v4 = k;
+                if (v1 < 0 || (v3 > v1_best || (lx_isnan(v3) && !lx_isnan(v1_best)))) { v1_best = v3; v1 = v4; }
+            }
+            I32(p1).data[i] = v1;
+        }
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHADERS)
+def test_shader(name: str) -> None:
+    graph, device, expected = SHADERS[name]
+    assert_shader(dispatch_of(graph, PROFILES[device]), expected)
+
+
+def test_a_subgroup_shader_is_run_in_full_subgroups() -> None:
+    for device, size in (("cpu", 8), ("gpu", 32)):
+        dispatch = dispatch_of(SHADERS["a subgroup a row"][0], PROFILES[device])
+        assert dispatch.shader.subgroup_size == size
+        assert dispatch.groups == (3, 1, 1)
+    assert dispatch_of(SHADERS["a position"][0], PROFILES["cpu"]).shader.subgroup_size is None

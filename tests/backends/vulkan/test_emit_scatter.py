@@ -1,0 +1,74 @@
+"""The shaders of scatters, as plain text."""
+from __future__ import annotations
+
+import pytest
+
+from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
+
+# the graph, the device, what the shader does
+SHADERS: dict[str, tuple[str, str, str]] = {
+    "each invocation owns a line of the result": (
+        """
+        graph (i: i32[4], u: f32[4,3]) {
+          %0 = constant() value=0.0 : f32[5,3]
+          %1 = scatter_add(%0, u, i) axes=[0] : f32[5,3]
+          return %1
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            uint64_t p2 = table.address[words[2]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
+            if (i >= 3) return;
+            for (int k = 0; k < 5; ++k) {
+                F32(p2).data[(i + k * 3)] = 0.0;
+            }
+            for (int s = 0; s < 4; ++s) {
+                int v1 = I32(p1).data[s];
+                float v2 = F32(p0).data[(i + s * 3)];
+                int target = (v1) * 3 + (i) * 1;
+                if (v1 >= 0 && v1 < 5) F32(p2).data[target] = (F32(p2).data[target] + v2);
+            }
+        }
+        """,
+    ),
+    "larger workgroups": (
+        """
+        graph (i: i32[4], u: f32[4,3]) {
+          %0 = constant() value=0.0 : f32[5,3]
+          %1 = scatter_add(%0, u, i) axes=[0] : f32[5,3]
+          return %1
+        }
+        """,
+        "gpu",
+        """
+        layout(local_size_x = 128, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            uint64_t p2 = table.address[words[2]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_LocalInvocationID.x);
+            if (i >= 3) return;
+            for (int k = 0; k < 5; ++k) {
+                F32(p2).data[(i + k * 3)] = 0.0;
+            }
+            for (int s = 0; s < 4; ++s) {
+                int v1 = I32(p1).data[s];
+                float v2 = F32(p0).data[(i + s * 3)];
+                int target = (v1) * 3 + (i) * 1;
+                if (v1 >= 0 && v1 < 5) F32(p2).data[target] = (F32(p2).data[target] + v2);
+            }
+        }
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHADERS)
+def test_shader(name: str) -> None:
+    graph, device, expected = SHADERS[name]
+    assert_shader(dispatch_of(graph, PROFILES[device]), expected)

@@ -1,0 +1,204 @@
+"""Index expressions against plain integer arithmetic."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lavax.passes.kernels.index import (
+    ZERO,
+    Index,
+    add,
+    clamp,
+    constant,
+    evaluate,
+    flatten,
+    linear,
+    quotient,
+    remainder,
+    strides_of,
+    substitute,
+    unflatten,
+    variable,
+)
+
+EXTENTS = {"a": 3, "b": 4, "c": 6, "d": 1}
+POINTS = [dict(zip(EXTENTS, point, strict=True)) for point in product(*map(range, EXTENTS.values()))]
+Values = Mapping[str, int]
+
+fuzz = settings(max_examples=400, deadline=None, derandomize=True)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An index, and what it must be."""
+
+    index: Index
+    value: Callable[[Values], int]
+
+    def __repr__(self) -> str:
+        return repr(self.index)
+
+
+def _sum(parts: list[tuple[Expression, int]], offset: int) -> Expression:
+    index = linear([(part.index, factor) for part, factor in parts], offset)
+    return Expression(index, lambda values: offset + sum(factor * part.value(values) for part, factor in parts))
+
+
+def _not_negative(part: Expression) -> Expression:
+    shift = max(0, -part.index.low)
+    return Expression(add(part.index, shift), lambda values: part.value(values) + shift)
+
+
+def _quotient(part: Expression, divisor: int) -> Expression:
+    part = _not_negative(part)
+    return Expression(quotient(part.index, divisor), lambda values: part.value(values) // divisor)
+
+
+def _remainder(part: Expression, divisor: int) -> Expression:
+    part = _not_negative(part)
+    return Expression(remainder(part.index, divisor), lambda values: part.value(values) % divisor)
+
+
+def _clamped(part: Expression, low: int, length: int) -> Expression:
+    high = low + length
+    return Expression(clamp(part.index, low, high), lambda values: min(max(part.value(values), low), high))
+
+
+def _of(name: str) -> Expression:
+    return Expression(variable(name, EXTENTS[name]), lambda values: values[name])
+
+
+def _grown(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    factor, offset, divisor = st.integers(-7, 7), st.integers(-9, 20), st.integers(1, 12)
+    return st.one_of(
+        st.builds(_sum, st.lists(st.tuples(parts, factor), min_size=1, max_size=3), offset),
+        st.builds(_quotient, parts, divisor),
+        st.builds(_remainder, parts, divisor),
+        st.builds(_clamped, parts, st.integers(-5, 10), st.integers(0, 12)),
+    )
+
+
+expressions = st.recursive(st.sampled_from([_of(name) for name in EXTENTS]), _grown, max_leaves=8)
+
+
+@fuzz
+@given(expressions)
+def test_an_expression_has_the_value_of_plain_arithmetic(expression: Expression) -> None:
+    for values in POINTS:
+        assert evaluate(expression.index, values) == expression.value(values)
+
+
+@fuzz
+@given(expressions)
+def test_bounds_hold(expression: Expression) -> None:
+    found = [expression.value(values) for values in POINTS]
+    assert expression.index.low <= min(found) and max(found) <= expression.index.high
+
+
+@fuzz
+@given(expressions, st.fixed_dictionaries(dict.fromkeys("abc", expressions)))
+def test_substitution_has_the_value_of_plain_arithmetic(
+    expression: Expression, replacements: dict[str, Expression]
+) -> None:
+    held = {name: _clamped(part, 0, EXTENTS[name] - 1) for name, part in replacements.items()}
+    substituted = substitute(expression.index, {name: part.index for name, part in held.items()})
+    for values in POINTS:
+        inner = dict(values) | {name: part.value(values) for name, part in held.items()}
+        assert evaluate(substituted, values) == expression.value(inner)
+
+
+@fuzz
+@given(expressions, expressions)
+def test_equal_keys_are_equal_numbers(left: Expression, right: Expression) -> None:
+    """The difference of an index with itself is nothing; two with one key cannot differ anywhere."""
+    assert linear([(left.index, 1), (left.index, -1)]) == ZERO
+    if left.index == right.index:
+        assert all(left.value(values) == right.value(values) for values in POINTS)
+
+
+shapes = st.lists(st.integers(1, 6), max_size=5).map(tuple)
+
+
+def _coordinates(shape: tuple[int, ...]) -> tuple[Index, ...]:
+    return tuple(variable(f"i{axis}", extent) for axis, extent in enumerate(shape))
+
+
+@fuzz
+@given(shapes)
+def test_flattened_coordinates_come_apart_as_they_were(shape: tuple[int, ...]) -> None:
+    at = _coordinates(shape)
+    assert unflatten(flatten(at, shape), shape) == at
+
+
+@fuzz
+@given(shapes)
+def test_a_position_taken_apart_comes_together_as_it_was(shape: tuple[int, ...]) -> None:
+    position = variable("i", prod(shape))
+    assert flatten(unflatten(position, shape), shape) == position
+
+
+@st.composite
+def reshapes(draw: st.DrawFn) -> list[tuple[int, ...]]:
+    """Shapes of the same number of elements."""
+    factors = draw(st.lists(st.sampled_from([2, 2, 3, 5]), max_size=5))
+    found = []
+    for _ in range(draw(st.integers(2, 4))):
+        order = draw(st.permutations(factors))
+        cuts = draw(st.sets(st.integers(0, len(factors)), max_size=3)) | {0, len(factors)}
+        bounds = sorted(cuts)
+        found.append(tuple(prod(order[low:high]) for low, high in pairwise(bounds)))
+    return found
+
+
+@fuzz
+@given(reshapes())
+def test_a_chain_of_reshapes_finds_the_same_element(chain: list[tuple[int, ...]]) -> None:
+    at, shape = _coordinates(chain[0]), chain[0]
+    for following in chain[1:]:
+        at, shape = unflatten(flatten(at, shape), following), following
+    for point in product(*map(range, chain[0])):
+        values = {f"i{axis}": number for axis, number in enumerate(point)}
+        start = sum(a * stride for a, stride in zip(point, strides_of(chain[0]), strict=True))
+        found = [evaluate(index, values) for index in at]
+        assert sum(a * stride for a, stride in zip(found, strides_of(shape), strict=True)) == start
+        assert all(0 <= number < extent for number, extent in zip(found, shape, strict=True))
+
+
+@fuzz
+@given(reshapes())
+def test_a_reshape_and_its_inverse_leave_no_trace(chain: list[tuple[int, ...]]) -> None:
+    at = _coordinates(chain[0])
+    there = unflatten(flatten(at, chain[0]), chain[1])
+    assert unflatten(flatten(there, chain[1]), chain[0]) == at
+
+
+@pytest.mark.parametrize(
+    ("index", "key"),
+    [
+        (quotient(linear([(variable("i", 8), 4), (variable("j", 4), 1)]), 4), "i"),
+        (remainder(linear([(variable("i", 8), 4), (variable("j", 4), 1)]), 4), "j"),
+        (quotient(linear([(variable("i", 8), 4), (variable("j", 8), 1)]), 4), "(j)/4+i"),
+        (quotient(linear([(variable("i", 8), 4), (variable("j", 2), 2)]), 8), "(i)/2"),
+        (remainder(variable("i", 8), 1), "0"),
+        (quotient(quotient(variable("i", 100), 3), 5), "(i)/15"),
+        (linear([(quotient(variable("i", 12), 5), 5), (remainder(variable("i", 12), 5), 1)]), "i"),
+        (clamp(variable("i", 4), 0, 3), "i"),
+        (clamp(add(variable("i", 4), -1), 0, 3), "clamp(i+-1,0,3)"),
+        (clamp(constant(9), 0, 3), "3"),
+        (variable("i", 1), "0"),
+    ],
+)
+def test_normal_forms(index: Index, key: str) -> None:
+    assert repr(index) == key
+
+
+def test_shapes_without_elements_have_positions_all_the_same() -> None:
+    assert unflatten(ZERO, (0, 3)) == (ZERO, ZERO)
+    assert unflatten(ZERO, (3, 0)) == (ZERO, ZERO)
+    assert flatten(_coordinates((2, 0)), (2, 0)) == ZERO

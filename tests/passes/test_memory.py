@@ -1,0 +1,230 @@
+"""Where temporaries lie, and which results may take over the memory of donated arguments."""
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lavax.passes.memory import plan_arena
+from tests.passes.lowering import program_of
+
+lives = st.tuples(st.integers(0, 8), st.integers(0, 4)).map(lambda life: (life[0], life[0] + life[1]))
+buffers = st.lists(st.tuples(st.integers(0, 3000), lives), max_size=14)
+
+
+def _aligned(size: int) -> int:
+    return -(-max(size, 1) // 256) * 256
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(buffers)
+def test_buffers_that_live_together_do_not_overlap(given_buffers: list[tuple[int, tuple[int, int]]]) -> None:
+    sizes = {f"t{number}": size for number, (size, _) in enumerate(given_buffers)}
+    lifetimes = {f"t{number}": life for number, (_, life) in enumerate(given_buffers)}
+    offsets, total = plan_arena(sizes, lifetimes)
+    assert offsets.keys() == sizes.keys()
+    for name, offset in offsets.items():
+        assert offset % 256 == 0 and offset >= 0 and offset + sizes[name] <= total
+    for one, other in combinations(offsets, 2):
+        (first, last), (other_first, other_last) = lifetimes[one], lifetimes[other]
+        if first <= other_last and other_first <= last:
+            apart = offsets[one] + sizes[one] <= offsets[other] or offsets[other] + sizes[other] <= offsets[one]
+            assert apart or not sizes[one] or not sizes[other], f"{one} and {other}"
+    assert total <= sum(map(_aligned, sizes.values()))
+
+
+def test_memory_is_used_again_once_its_buffer_is_dead() -> None:
+    sizes = dict.fromkeys("abcd", 1000)
+    offsets, total = plan_arena(sizes, {"a": (0, 1), "b": (1, 2), "c": (2, 3), "d": (3, 4)})
+    assert offsets == {"a": 0, "b": 1024, "c": 0, "d": 1024}
+    assert total == 2048
+
+
+def test_a_buffer_goes_into_the_lowest_gap_that_holds_it() -> None:
+    lifetimes = {"a": (0, 0), "b": (0, 2), "c": (1, 2), "d": (1, 2)}
+    offsets, total = plan_arena({"a": 600, "b": 500, "c": 700, "d": 256}, lifetimes)
+    assert offsets == {"a": 0, "b": 768, "c": 0, "d": 1280}
+    assert total == 1536
+
+
+# the graph, what is donated, and what takes over what
+DONATIONS: dict[str, tuple[str, tuple[int, ...], dict[str, str]]] = {
+    "element by element": (
+        """
+        graph (x: f32[4,3], y: f32[3]) {
+          %0 = broadcast(y) axes=[1] : f32[4,3]
+          %1 = multiply(x, %0) : f32[4,3]
+          return %1
+        }
+        """,
+        (0, 1),
+        {"%r0": "x"},
+    ),
+    "only what is donated": (
+        """
+        graph (x: f32[4], y: f32[4]) {
+          %0 = add(x, y) : f32[4]
+          return %0
+        }
+        """,
+        (1,),
+        {"%r0": "y"},
+    ),
+    "moved elements are read elsewhere than written": (
+        """
+        graph (x: f32[3,3]) {
+          %0 = transpose(x) axes=[1,0] : f32[3,3]
+          return %0
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "neighbours are read too": (
+        """
+        graph (x: f32[4]) {
+          %0 = flip(x) axes=[0] : f32[4]
+          %1 = add(x, %0) : f32[4]
+          return %1
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "a reshape keeps every element in its place": (
+        """
+        graph (x: f32[4,3]) {
+          %0 = reshape(x) : f32[2,6]
+          %1 = negate(%0) : f32[2,6]
+          return %1
+        }
+        """,
+        (0,),
+        {"%r0": "x"},
+    ),
+    "rows are written after they are read": (
+        """
+        graph (x: f32[4,3]) {
+          %0 = max(x) axes=[1] : f32[4]
+          %1 = broadcast(%0) axes=[0] : f32[4,3]
+          %2 = subtract(x, %1) : f32[4,3]
+          return %2
+        }
+        """,
+        (0,),
+        {"%r0": "x"},
+    ),
+    "one value a row over one of the elements it is made of": (
+        """
+        graph (x: f32[4,1]) {
+          %0 = argmax(x) axis=1 : i32[4]
+          return %0
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "operands of a contraction are read by many": (
+        """
+        graph (x: f32[4,4], r: f32[4,4]) {
+          %0 = dot(x, x) contract=[1]x[0] : f32[4,4]
+          %1 = add(%0, r) : f32[4,4]
+          return %1
+        }
+        """,
+        (0, 1),
+        {"%r0": "r"},
+    ),
+    "an operand that is added as well": (
+        """
+        graph (x: f32[4,4], y: f32[4,4]) {
+          %0 = dot(x, y) contract=[1]x[0] : f32[4,4]
+          %1 = add(%0, x) : f32[4,4]
+          return %1
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "gathered elements may be any": (
+        """
+        graph (x: f32[4], i: i32[4]) {
+          %0 = gather(x, i) axes=[0] : f32[4]
+          return %0
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "a routine takes nothing over in its own phase": (
+        """
+        graph (x: f32[4], u: f32[2], i: i32[2]) {
+          %0 = scatter_add(x, u, i) axes=[0] : f32[4]
+          return %0
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "a later result takes what an earlier kernel read": (
+        """
+        graph (x: f32[4,4], y: f32[4,4]) {
+          %0 = dot(x, x) contract=[1]x[0] : f32[4,4]
+          %1 = dot(%0, y) contract=[1]x[0] : f32[4,4]
+          return %1
+        }
+        """,
+        (0,),
+        {"%r0": "x"},
+    ),
+    "two kernels of one phase read it": (
+        """
+        graph (x: f32[4,4]) {
+          %0 = negate(x) : f32[4,4]
+          %1 = sum(x) axes=[0] : f32[4]
+          return %0, %1
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "an input that is returned stays": (
+        """
+        graph (x: f32[4]) {
+          %0 = negate(x) : f32[4]
+          return %0, x
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "each input once": (
+        """
+        graph (x: f32[4], y: f32[4]) {
+          %0 = add(x, y) : f32[4]
+          %1 = multiply(x, y) : f32[4]
+          return %0, %1
+        }
+        """,
+        (0, 1),
+        {"%r0": "x", "%r1": "y"},
+    ),
+    "other dtypes of the same size": (
+        """
+        graph (x: f32[4]) {
+          %0 = cast(x) : i32[4]
+          return %0
+        }
+        """,
+        (0,),
+        {"%r0": "x"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DONATIONS)
+def test_donation(name: str) -> None:
+    graph, donated, expected = DONATIONS[name]
+    assert program_of(graph, donated).donors == expected

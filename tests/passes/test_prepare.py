@@ -1,0 +1,187 @@
+"""The last rewrites before fusion: what they make, and that results stay."""
+from __future__ import annotations
+
+import math
+from collections import Counter
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from lavax.ir import Graph, Node, TensorType, float32, int32, interpret, parse, verify
+from lavax.ir.graph import graph_of, input_node
+from lavax.passes import builder
+from lavax.passes.prepare import prepare
+from tests.random_graphs import random_graph
+
+TEXTS: dict[str, tuple[str, str]] = {
+    "gradients are taken by now": (
+        """
+        graph (x: f32[3]) {
+          %0 = stop_gradient(x) : f32[3]
+          %1 = add(x, %0) : f32[3]
+          return %1
+        }
+        """,
+        """
+        graph (x: f32[3]) {
+          %0 = add(x, x) : f32[3]
+          return %0
+        }
+        """,
+    ),
+    "a matrix times a vector is a sum over rows": (
+        """
+        graph (x: f32[4,3], y: f32[3]) {
+          %0 = dot(x, y) contract=[1]x[0] : f32[4]
+          return %0
+        }
+        """,
+        """
+        graph (x: f32[4,3], y: f32[3]) {
+          %0 = broadcast(y) axes=[1] : f32[4,3]
+          %1 = multiply(x, %0) : f32[4,3]
+          %2 = sum(%1) axes=[1] : f32[4]
+          return %2
+        }
+        """,
+    ),
+    "a vector times a matrix is a sum over leading axes": (
+        """
+        graph (x: f32[3], y: f32[3,4]) {
+          %0 = dot(x, y) contract=[0]x[0] : f32[4]
+          return %0
+        }
+        """,
+        """
+        graph (x: f32[3], y: f32[3,4]) {
+          %0 = broadcast(x) axes=[0] : f32[3,4]
+          %1 = multiply(y, %0) : f32[3,4]
+          %2 = sum(%1) axes=[0] : f32[4]
+          return %2
+        }
+        """,
+    ),
+    "a long sum is a sum of parts": (
+        """
+        graph (x: f32[33000]) {
+          %0 = sum(x) axes=[0] : f32[]
+          return %0
+        }
+        """,
+        """
+        graph (x: f32[33000]) {
+          %0 = reshape(x) : f32[1,33000]
+          %1 = pad(%0) low=[0,0] high=[0,3864] interior=[0,0] value=0.0 : f32[1,36864]
+          %2 = reshape(%1) : f32[1,9,4096]
+          %3 = sum(%2) axes=[2] : f32[1,9]
+          %4 = sum(%3) axes=[1] : f32[1]
+          %5 = reshape(%4) : f32[]
+          return %5
+        }
+        """,
+    ),
+    "a long sum over leading axes keeps the others innermost": (
+        """
+        graph (x: f32[40960,3]) {
+          %0 = max(x) axes=[0] : f32[3]
+          return %0
+        }
+        """,
+        """
+        graph (x: f32[40960,3]) {
+          %0 = reshape(x) : f32[10,4096,3]
+          %1 = max(%0) axes=[1] : f32[10,3]
+          %2 = max(%1) axes=[0] : f32[3]
+          return %2
+        }
+        """,
+    ),
+    "what has no elements is a constant": (
+        """
+        graph (x: f32[0,3], y: f32[2,3]) {
+          %0 = exp(x) : f32[0,3]
+          %1 = concatenate(%0, y) axis=0 : f32[2,3]
+          %2 = sum(x) axes=[0] : f32[3]
+          %3 = prod(x) axes=[0] : f32[3]
+          return %0, %1, %2, %3, x
+        }
+        """,
+        """
+        graph (x: f32[0,3], y: f32[2,3]) {
+          %0 = constant() value=0.0 : f32[0,3]
+          %1 = concatenate(%0, y) axis=0 : f32[2,3]
+          %2 = constant() value=0.0 : f32[3]
+          %3 = constant() value=1.0 : f32[3]
+          return %0, %1, %2, %3, x
+        }
+        """,
+    ),
+    "padding of nothing reads nothing": (
+        """
+        graph (x: i32[0]) {
+          %0 = pad(x) low=[1] high=[2] interior=[0] value=7 : i32[3]
+          return %0
+        }
+        """,
+        """
+        graph (x: i32[0]) {
+          %0 = constant() value=0 : i32[0]
+          %1 = pad(%0) low=[1] high=[2] interior=[0] value=7 : i32[3]
+          return %1
+        }
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_rewrites(name: str) -> None:
+    before, after = TEXTS[name]
+    graph = parse(dedent(before))
+    prepared = prepare(graph)
+    assert str(prepared) == dedent(after).strip()
+    verify(prepared)
+    _assert_same(graph, prepared, 1e-12)
+
+
+def _assert_same(graph: Graph, prepared: Graph, tolerance: float = 0.0) -> None:
+    random = np.random.default_rng(0)
+    arrays = [random.integers(-3, 4, node.shape).astype(node.dtype.numpy) for node in graph.inputs]
+    for got, want in zip(interpret(prepared, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=0)
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("dtype", [float32, int32], ids=str)
+def test_long_reductions_over_any_axes(op: str, axes: tuple[int, ...], dtype: object) -> None:
+    """Small whole numbers: their order does not matter."""
+    shape = tuple((300, 3, 129)[axis] if axis in axes else (2, 1, 5)[axis] for axis in range(3))
+    shape = tuple(extent * (40000 // math.prod(shape[a] for a in axes) + 1 if axis == axes[0] else 1)
+                  for axis, extent in enumerate(shape))  # fmt: skip
+    x = input_node("x", TensorType(shape, dtype))  # type: ignore[arg-type]
+    graph = graph_of([x], [builder.reduce(op, x, axes)])
+    prepared = prepare(graph)
+    assert Counter(node.op for node in prepared.nodes)[op] == 2
+    verify(prepared)
+    values = np.random.default_rng(0).choice([-1, 1], shape).astype(x.dtype.numpy)
+    np.testing.assert_array_equal(interpret(prepared, values)[0], interpret(graph, values)[0])
+
+
+@pytest.mark.parametrize("count", [8, 9, 64, 65, 200])
+def test_wide_concatenations_are_joined_in_groups(count: int) -> None:
+    inputs: list[Node] = [input_node(f"x{n}", TensorType((2, n % 3), float32)) for n in range(count)]
+    graph = graph_of(inputs, [builder.concatenate(inputs, 1)])
+    prepared = prepare(graph)
+    assert all(len(node.operands) <= 8 for node in prepared.nodes)
+    _assert_same(graph, prepared)
+
+
+def test_random_graphs_stay_what_they_are() -> None:
+    for seed in range(100):
+        graph, arrays = random_graph(seed)
+        prepared = prepare(graph)
+        verify(prepared)
+        for got, want in zip(interpret(prepared, *arrays), interpret(graph, *arrays), strict=True):
+            np.testing.assert_array_equal(got, want)

@@ -1,0 +1,116 @@
+"""checkpoint: the same values and derivatives, what is computed again under each policy, and the memory it saves."""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.passes.prepare import prepare
+from lavax.passes.schedule import schedule
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(8, 16)).astype("f")
+WEIGHTS = [RANDOM.normal(size=(16, 16)).astype("f") * 0.3 for _ in range(4)]
+POLICIES = pytest.mark.parametrize("policy", ["nothing", "dots", "everything"])
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-4) -> None:
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+def block(w: Any, x: Any) -> Any:
+    return lnp.tanh(lnp.sin(x @ w) * 2)
+
+
+def loss_with(transform: Any) -> Any:
+    def loss(weights: Any, x: Any) -> Any:
+        for w in weights:
+            x = transform(block)(w, x)
+        return lnp.sum(x)
+
+    return loss
+
+
+def with_policy(policy: Any) -> Any:
+    return loss_with(lambda f: lx.checkpoint(f, policy=policy))
+
+
+PLAIN = loss_with(lambda f: f)
+
+
+@POLICIES
+def test_values_and_derivatives_stay(policy: str) -> None:
+    loss = with_policy(policy)
+    close(loss(WEIGHTS, X), PLAIN(WEIGHTS, X))
+    for found, expected in zip(lx.grad(loss)(WEIGHTS, X), lx.grad(PLAIN)(WEIGHTS, X), strict=True):
+        close(found, expected)
+    close(lx.grad(loss, argnums=1)(WEIGHTS, X), lx.grad(PLAIN, argnums=1)(WEIGHTS, X))
+    tangents = [2 * w for w in WEIGHTS]
+    pushed = lx.jvp(lambda w: loss(w, X), (WEIGHTS,), (tangents,))[1]
+    close(pushed, lx.jvp(lambda w: PLAIN(w, X), (WEIGHTS,), (tangents,))[1])
+
+
+@POLICIES
+def test_nested_in_other_transformations(policy: str) -> None:
+    def loss(x: Any) -> Any:
+        return lnp.sum(lx.checkpoint(lambda x: lnp.sin(x) * lnp.sum(x * x), policy=policy)(x))
+
+    def plain(x: Any) -> Any:
+        return lnp.sum(lnp.sin(x) * lnp.sum(x * x))
+
+    close(lx.hessian(loss)(X[0]), lx.hessian(plain)(X[0]))
+    close(lx.jacrev(lx.grad(loss))(X[0]), lx.hessian(plain)(X[0]))
+    close(lx.vmap(lx.grad(loss))(X), lx.vmap(lx.grad(plain))(X))
+    close(lx.grad(lambda x: lnp.sum(lx.vmap(loss)(x)))(X), lx.vmap(lx.grad(plain))(X))
+    close(lx.grad(lx.checkpoint(loss, policy=policy))(X[0]), lx.grad(plain)(X[0]))
+
+
+def count_of(op: str, policy: str) -> int:
+    text = lx.compile(lx.grad(with_policy(policy))).lower(WEIGHTS, X).as_text("optimized")
+    return len(re.findall(rf" {op}\(", text))
+
+
+def test_what_is_computed_again() -> None:
+    """The last block's forward values are needed by nobody but its gradient, so they are computed once."""
+    assert [count_of("sin", policy) for policy in ("nothing", "dots", "everything")] == [7, 7, 4]
+    assert [count_of("dot", policy) for policy in ("nothing", "dots", "everything")] == [14, 11, 11]
+
+
+def arena_of(policy: str) -> int:
+    """Bytes of temporaries of the gradient of 16 layers in 4 checkpoints."""
+    weights = [np.ones((64, 64), "f")] * 16
+    x = np.ones((256, 64), "f")
+
+    def group(weights: Any, x: Any) -> Any:
+        for w in weights:
+            x = block(w, x)
+        return x
+
+    def loss(weights: Any, x: Any) -> Any:
+        for k in range(0, 16, 4):
+            x = lx.checkpoint(group, policy=policy)(weights[k : k + 4], x)
+        return lnp.sum(x)
+
+    optimized = lx.compile(lx.grad(loss)).lower(weights, x).optimized
+    return schedule(prepare(optimized)).arena_bytes
+
+
+def test_memory() -> None:
+    """Four of sixteen layers live at once, and the inputs of the four groups."""
+    nothing, dots, everything = map(arena_of, ("nothing", "dots", "everything"))
+    assert nothing < 0.5 * everything
+    assert nothing < dots < everything
+
+
+def test_settings_pass_through() -> None:
+    found = lx.grad(lambda x: lx.checkpoint(lambda x, how: lnp.sum(x**2) if how == "square" else x[0])(x, "square"))(X[0])
+    close(found, 2 * X[0])
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    with pytest.raises(ValueError, match="policy 'all' is none of nothing, dots, everything"):
+        lx.checkpoint(block, policy="all")  # type: ignore[arg-type]

@@ -1,0 +1,210 @@
+"""custom_vjp, custom_jvp and closure_convert: in every mode, nested, with settings, trees and integers, and errors."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.errors import CustomRuleError, TreeMismatchError
+
+X = np.array([0.5, -1.0, 2.0], "f")
+T = np.array([1.0, 0.5, -2.0], "f")
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+@lx.custom_vjp
+def tripled(x: Any, y: Any) -> Any:
+    """x·y, whose gradients are said to be three times what they are, so that it shows where the rule was used."""
+    return x * y
+
+
+tripled.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, g: (3 * g * kept[1], 3 * g * kept[0]))
+
+
+@lx.custom_jvp
+def doubled(x: Any, y: Any) -> Any:
+    """x·y, whose tangents are said to be twice what they are."""
+    return x * y
+
+
+@doubled.defjvp
+def doubled_rule(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    return x * y, 2 * (dx * y + x * dy)
+
+
+BOTH = pytest.mark.parametrize(("function", "factor"), [(tripled, 3), (doubled, 2)], ids=["vjp", "jvp"])
+
+
+@BOTH
+def test_the_rule_is_used_in_every_mode(function: Any, factor: float) -> None:
+    close(function(X, T), X * T)
+    close(lx.compile(function)(X, T), X * T)
+    close(lx.grad(lambda x: lnp.sum(function(x, T)))(X), factor * T)
+    close(lx.grad(lambda x: lnp.sum(function(x, x)))(X), factor * 2 * X)
+    close(lx.jvp(lambda x: function(x, T), (X,), (T,))[1], factor * T * T)
+    close(lx.vjp(function, X, T)[1](T)[1], factor * T * X)
+    close(lx.jacrev(lambda x: function(x, T))(X), factor * np.diag(T))
+    close(lx.jacfwd(lambda x: function(x, T))(X), factor * np.diag(T))
+    close(lx.linearize(lambda x: function(x, T), X)[1](X), factor * T * X)
+    close(lx.compile(lx.grad(lambda x: lnp.sum(function(x, T))))(X), factor * T)
+
+
+@BOTH
+def test_mapped(function: Any, factor: float) -> None:
+    batch = np.stack([X, T])
+    close(lx.vmap(function)(batch, batch), batch * batch)
+    each = lx.vmap(lx.grad(lambda x, y: lnp.sum(function(x, y)), argnums=(0, 1)), in_axes=(0, None))(batch, X)
+    close(each[0], factor * np.stack([X, X]))
+    close(each[1], factor * batch)
+    shared = lx.grad(lambda y: lnp.sum(lx.vmap(function, in_axes=(0, None))(batch, y)))(X)
+    close(shared, factor * batch.sum(0))
+    close(lx.jvp(lambda y: lx.vmap(function, in_axes=(0, None))(batch, y), (X,), (T,))[1], factor * batch * T)
+
+
+@BOTH
+def test_differentiated_twice(function: Any, factor: float) -> None:
+    """The rules are ordinary functions, and are differentiated as they stand, with the rule for the value in them."""
+
+    def loss(x: Any) -> Any:
+        return lnp.sum(function(x, x))
+
+    for hessian in (lx.hessian(loss), lx.jacrev(lx.grad(loss)), lx.jacfwd(lx.grad(loss))):
+        close(hessian(X), 2 * factor * np.eye(3))
+
+
+def test_clipped_gradients() -> None:
+    @lx.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x
+
+    clipped.defvjp(lambda x: (x, None), lambda _, g: (lnp.clip(g, -1, 1),))
+    close(lx.grad(lambda x: lnp.sum(5 * clipped(x)))(X), np.ones(3))
+
+
+def test_settings_trees_integers_and_keywords() -> None:
+    @lx.custom_vjp
+    def scaled(how: str, p: Any, n: Any, power: float = 2.0) -> Any:
+        raise AssertionError("replaced below")
+
+    def body(how: str, p: Any, n: Any, power: float = 2.0) -> Any:
+        assert how == "up"
+        return {"u": p["a"] * n, "count": n + 1}
+
+    scaled = lx.custom_vjp(body, nondiff_argnums=(0,))
+
+    def backward(how: str, residuals: Any, g: Any) -> Any:
+        assert how == "up" and g["count"] is None
+        return {"a": g["u"] * 10, "b": None}, None, None
+
+    scaled.defvjp(lambda how, p, n, power: (body(how, p, n), None), backward)
+    p = {"a": X, "b": T}
+    close(scaled("up", p, n=3)["u"], 3 * X)
+    gradient = lx.grad(lambda p: lnp.sum(scaled("up", p, n=3)["u"]))(p)
+    close(gradient["a"], 10 * np.ones(3))
+    close(gradient["b"], np.zeros(3))
+
+
+def test_rules_by_argument() -> None:
+    @lx.custom_jvp
+    def product(x: Any, y: Any) -> Any:
+        return x * y
+
+    product.defjvps(lambda t, result, x, y: 5 * t * y, None)
+    close(lx.grad(lambda x, y: lnp.sum(product(x, y)), argnums=(0, 1))(X, T)[0], 5 * T)
+    close(lx.grad(lambda x, y: lnp.sum(product(x, y)), argnums=(0, 1))(X, T)[1], np.zeros(3))
+    close(lx.jvp(product, (X, T), (T, T))[1], 5 * T * T)
+
+
+def test_a_stable_logarithm() -> None:
+    """The classic: log(1 + e^x), whose derivative as written is NaN for large x."""
+
+    @lx.custom_jvp
+    def log1pexp(x: Any) -> Any:
+        return lnp.log(1 + lnp.exp(x))
+
+    log1pexp.defjvp(lambda primals, tangents: (log1pexp(*primals), tangents[0] * (1 - 1 / (1 + lnp.exp(primals[0])))))
+    close(lx.grad(log1pexp)(100.0), 1)
+    close(lx.grad(lx.grad(log1pexp))(0.0), 0.25)
+
+
+def test_methods() -> None:
+    @lx.tree.register_dataclass
+    @__import__("dataclasses").dataclass
+    class Layer:
+        w: Any
+
+        @lx.custom_vjp
+        def apply(self, x: Any) -> Any:
+            return self.w * x
+
+    Layer.apply.defvjp(lambda self, x: (self.w * x, x), lambda x, g: (Layer(7 * x * g), None))
+    close(lx.grad(lambda layer: lnp.sum(layer.apply(X)))(Layer(T)).w, 7 * X)
+
+
+def test_values_from_outside() -> None:
+    """What a rule only reads may come from outside; what is differentiated by may not."""
+
+    def outer(x: Any, y: Any) -> Any:
+        @lx.custom_vjp
+        def inner(x: Any) -> Any:
+            return x * y
+
+        inner.defvjp(lambda x: (x * y, None), lambda _, g: (g * y * 2,))
+        return lnp.sum(inner(x))
+
+    close(lx.grad(outer)(X, T), 2 * T)
+    close(lx.vmap(lx.grad(outer), in_axes=(0, None))(np.stack([X, T]), T), 2 * np.stack([T, T]))
+    with pytest.raises(CustomRuleError, match="closure_convert"):
+        lx.grad(outer, argnums=1)(X, T)
+
+
+def test_closure_convert() -> None:
+    def outer(y: Any) -> Any:
+        converted, values = lx.closure_convert(lambda x: x * y, X)
+
+        @lx.custom_vjp
+        def inner(x: Any, *values: Any) -> Any:
+            return converted(x, *values)
+
+        inner.defvjp(
+            lambda x, *values: (converted(x, *values), x),
+            lambda x, g: (None, *(g * x * 4 for _ in values)),
+        )
+        return lnp.sum(inner(X, *values))
+
+    close(lx.grad(outer)(T), 4 * X)
+    converted, values = lx.closure_convert(lambda x: x + lnp.asarray(T), X)
+    close(converted(X, *values), X + T)
+    with pytest.raises(TreeMismatchError):
+        converted(X, X, *values, 1.0)
+
+
+def broken(forward: Any, backward: Any) -> Any:
+    function = lx.custom_vjp(lambda x: x * 2)
+    function.defvjp(forward, backward)
+    return lambda: lx.grad(lambda x: lnp.sum(function(x)))(X)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lx.grad(lx.custom_vjp(lambda x: x))(1.0), "no rules are given yet"),
+        (lambda: lx.grad(lx.custom_jvp(lambda x: x))(1.0), "no rule is given yet"),
+        (broken(lambda x: x * 2, lambda r, g: (g,)), r"must give \(result, residuals\)"),
+        (broken(lambda x: (x[0], None), lambda r, g: (g,)), r"its result is f32\[\], but the function's is f32\[3\]"),
+        (broken(lambda x: ((x, x), None), lambda r, g: (g,)), "its result is tuple"),
+        (broken(lambda x: (x * 2, None), lambda r, g: g), "must give a tuple with one entry an argument"),
+        (broken(lambda x: (x * 2, None), lambda r, g: (g, g)), "must give one entry an argument"),
+        (broken(lambda x: (x * 2, None), lambda r, g: (g[0],)), r"what it gives for x: f32\[3\] must be like it"),
+    ],
+)
+def test_rules_that_do_not_fit_say_why(call: Any, message: str) -> None:
+    with pytest.raises(CustomRuleError, match=message):
+        call()

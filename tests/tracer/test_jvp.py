@@ -1,0 +1,121 @@
+"""jvp, linearize and linear_transpose: against differences and reverse mode, trees, integers, nesting, errors."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.errors import DtypeError, LinearityError, NonFloatArgumentError, ShapeError, TreeMismatchError
+
+X = np.array([0.5, -1.0, 2.0], "f")
+T = np.array([1.0, 0.5, -2.0], "f")
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+def f(x: Any) -> Any:
+    return lnp.sin(x) * lnp.sum(x**2)
+
+
+def test_value_and_tangent() -> None:
+    value, pushed = lx.jvp(f, (X,), (T,))
+    close(value, np.sin(X) * (X**2).sum())
+    close(pushed, np.cos(X) * T * (X**2).sum() + np.sin(X) * 2 * (X * T).sum())
+
+
+def test_trees_and_arguments_that_do_not_change() -> None:
+    def g(p: Any, n: Any, y: Any) -> Any:
+        return {"a": p["w"] * y, "n": n + 1}
+
+    value, pushed = lx.jvp(g, ({"w": X}, 3, 2.0), ({"w": T}, None, None))
+    close(pushed["a"], 2 * T)
+    assert pushed["n"] is None and int(value["n"]) == 4
+    _, pushed = lx.jvp(g, ({"w": X}, 3, 2.0), ({"w": None}, np.zeros((), [("float0", "V")]), 1.0))
+    close(pushed["a"], X)
+
+
+def test_the_auxiliary_result_has_no_tangent() -> None:
+    value, pushed, auxiliary = lx.jvp(lambda x: (lnp.sum(x), {"twice": 2 * x, "name": "n"}), (X,), (T,), has_aux=True)
+    close(value, X.sum())
+    close(pushed, T.sum())
+    close(auxiliary["twice"], 2 * X)
+    assert auxiliary["name"] == "n"
+
+
+def test_nested_in_any_order() -> None:
+    def cube(x: Any) -> Any:
+        return x * x * x
+
+    def derivative(g: Any) -> Any:
+        return lambda x: lx.jvp(g, (x,), (1.0,))[1]
+
+    close(derivative(derivative(cube))(2.0), 12)
+    close(lx.grad(derivative(cube))(2.0), 12)
+    close(derivative(lx.grad(cube))(2.0), 12)
+    close(lx.vmap(derivative(derivative(derivative(cube))))(X), [6, 6, 6])
+    close(lx.compile(derivative(lx.grad(cube)))(2.0), 12)
+
+
+def test_perturbations_are_not_confused() -> None:
+    """d/dx [x · d/dy (x + y)] is 1, not 2."""
+    close(lx.jvp(lambda x: x * lx.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (1.0,), (1.0,))[1], 1)
+    close(lx.grad(lambda x: x * lx.grad(lambda y: x + y)(1.0))(1.0), 1)
+    close(lx.grad(lambda x: x * lx.jvp(lambda y: x * y * y, (3.0,), (1.0,))[1])(2.0), 24)
+
+
+def test_linearize_computes_the_value_once() -> None:
+    value, push = lx.linearize(f, X)
+    close(value, f(X))
+    for tangent in (T, 2 * T, None):
+        expected = 0 * X if tangent is None else lx.jvp(f, (X,), (tangent,))[1]
+        close(push(tangent), expected)
+    assert not any(node.op in ("sin", "cos") for node in push.graph.nodes)
+    value, push, auxiliary = lx.linearize(lambda x: (x * x, x + 1), X, has_aux=True)
+    close(push(T), 2 * X * T)
+    close(auxiliary, X + 1)
+
+
+def test_linear_transpose() -> None:
+    w = np.arange(6, dtype="f").reshape(2, 3)
+    transposed = lx.linear_transpose(lambda x, y: w @ x + 2 * y, X, lx.ShapeDtype((2,), np.dtype("f4")))
+    left, right = transposed(np.array([1.0, 2.0], "f"))
+    close(left, w.T @ [1, 2])
+    close(right, [2, 4])
+    close(lx.vmap(transposed)(np.eye(2, dtype="f"))[0], w)
+    with pytest.raises(LinearityError, match="by way of"):
+        lx.linear_transpose(lambda x: x * x, X)
+    with pytest.raises(NonFloatArgumentError):
+        lx.linear_transpose(lambda x: x, 3)
+
+
+def test_a_multilayer_perceptron_costs_three_times_its_dots() -> None:
+    w = [np.ones((4, 4), "f")] * 4
+
+    def loss(w: Any, x: Any) -> Any:
+        for m in w:
+            x = lnp.tanh(x @ m)
+        return lnp.sum(x)
+
+    def push(w: Any, t: Any, x: Any) -> Any:
+        return lx.jvp(lambda w: loss(w, x), (w,), (t,))
+
+    text = lx.compile(push).lower(w, w, np.ones((5, 4), "f")).as_text()
+    assert text.count(" dot(") == 4 + 4 + 3
+
+
+def test_wrong_tangents_say_what_is_wrong() -> None:
+    with pytest.raises(ShapeError, match=r"the tangent of x: f32\[3\] must be like it, got f32\[2\]"):
+        lx.jvp(f, (X,), (T[:2],))
+    with pytest.raises(DtypeError, match="the tangent of x"):
+        lx.jvp(f, (X,), (lnp.asarray([1, 2, 3]),))
+    with pytest.raises(NonFloatArgumentError, match=r"the tangent of x, which is i32\[\], must be None"):
+        lx.jvp(lambda x: x, (3,), (1,))
+    with pytest.raises(TreeMismatchError):
+        lx.jvp(f, (X,), (T, T))
+    with pytest.raises(TypeError, match="two tuples"):
+        lx.jvp(f, X, T)

@@ -1,0 +1,40 @@
+"""Functions without closures: what they met outside becomes arguments."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lavax.errors import TreeMismatchError
+from lavax.tracer.call import call_of, named_conversion
+from lavax.tracer.convert import abstract_of, lift
+from lavax.tracer.executable import apply_graph
+from lavax.tracer.pytree import unflatten
+from lavax.tracer.signature import signature_of
+from lavax.tracer.tracing import trace_call
+from lavax.tracer.value import Value
+
+
+def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Value]]:
+    """`(converted, values)`: `converted(*args, *values)` is `function(*args)` and closes over nothing.
+
+    `values` are the arrays and traced values that `function` met outside, so that they can be passed as arguments, for
+    instance through a function with a custom_vjp rule. `example_args` are arrays, numbers or anything with `shape` and
+    `dtype`; `converted` takes arguments of just their structures and shapes, and raises TreeMismatchError for others.
+    """
+    signature = signature_of(function)
+    call, leaves = call_of(example_args, {})
+    kinds = named_conversion(abstract_of, leaves, call, signature)
+    traced = trace_call(function, signature, call, kinds, "closure_convert")
+    count = len(example_args)
+
+    def converted(*args: Any) -> Any:
+        given, found = call_of(args[:count], {})
+        if given.positional is not call.positional or len(args) != count + len(traced.captured):
+            raise TreeMismatchError(
+                f"closure_convert of {signature.function}: made for the arguments {call.positional!r} and "
+                f"{len(traced.captured)} values, got {given.positional!r} and {len(args) - count}"
+            )
+        values = [lift(leaf) for leaf in (*found, *args[count:])]
+        return unflatten(traced.structure, apply_graph(traced.graph, values, traced.weak))
+
+    return converted, list(traced.captured)
