@@ -6,10 +6,11 @@ import platform
 from collections.abc import Callable, Sequence
 
 import lavax as lx
-from benchmarks import digits, overhead
+from benchmarks import algorithms, digits, overhead
 from benchmarks.figure import Figure, as_table
 
 BENCHMARKS: dict[str, Callable[[], Sequence[Figure]]] = {
+    "algorithms": algorithms.measure,
     "digits": digits.measure,
     "overhead": overhead.measure,
 }
@@ -28,7 +29,7 @@ def main() -> None:
         for name, measure in BENCHMARKS.items():
             print(f"{name:10} {(measure.__doc__ or '').splitlines()[0]}")
         return
-    device = lx.devices()[0]
+    device = lx.default_device()
     print(f"{device.name}, {device.driver}; Python {platform.python_version()}")
     for name in options.names or BENCHMARKS:
         print(f"\n{name}\n{as_table(BENCHMARKS[name]())}", flush=True)

@@ -37,17 +37,18 @@ def units(found: Floats, exact: Doubles, size: Doubles | None = None) -> Doubles
     zeros must have the right sign. The unit is that of `exact`, or of `size` where this is given and greater.
     """
     with np.errstate(all="ignore"):
+        value: Doubles = found.astype(np.float64)
         scale = np.abs(exact) if size is None else np.fmax(np.abs(exact), size)
         exponents = np.frexp(np.clip(scale, SMALLEST_NORMAL, OVERFLOW / 2))[1] - 1
-        distance = np.abs(np.clip(found.astype(np.float64), -OVERFLOW, OVERFLOW) - np.clip(exact, -OVERFLOW, OVERFLOW))
+        distance = np.abs(np.clip(value, -OVERFLOW, OVERFLOW) - np.clip(exact, -OVERFLOW, OVERFLOW))
         result: Doubles = np.ldexp(distance, 23 - exponents)
-    result[(np.abs(exact) < SMALLEST_NORMAL) & (found == 0)] = 0
+    result[(np.abs(exact) < SMALLEST_NORMAL) & (value == 0)] = 0
     special_value = np.isnan(exact) | np.isinf(exact)
     if size is None:
         special_value |= exact == 0
-    same = (np.isnan(exact) & np.isnan(found)) | ((found == exact) & (np.signbit(found) == np.signbit(exact)))
+    same = (np.isnan(exact) & np.isnan(value)) | ((value == exact) & (np.signbit(value) == np.signbit(exact)))
     result[special_value] = np.where(same[special_value], 0, np.inf)
-    result[np.isnan(found) & ~np.isnan(exact)] = np.inf
+    result[np.isnan(value) & ~np.isnan(exact)] = np.inf
     return result
 
 
@@ -158,9 +159,9 @@ def _infinite(function: Callable[[Doubles], Doubles], sign: bool) -> Callable[[D
     return exact
 
 
-def _smallest(x: Doubles) -> Doubles:
+def _smallest(*arguments: Doubles) -> Doubles:
     """So that the sign of a zero does not count."""
-    return np.full_like(x, SMALLEST_NORMAL)
+    return np.full_like(arguments[0], SMALLEST_NORMAL)
 
 
 def _log_of_sum_size(x: Doubles, y: Doubles) -> Doubles:
@@ -256,6 +257,8 @@ SPECIAL = (
     _scipy("expit", -90, 20),
     _scipy("logit", 0, 1),
     Function("special.entr", special.entr, reference.entr, ((0, 3),), size=_smallest),
+    Function("special.xlogy", special.xlogy, reference.xlogy, ((-10, 10), (0, 10)), size=_smallest),
+    Function("special.xlog1py", special.xlog1py, reference.xlog1py, ((-10, 10), (-1, 9)), size=_smallest),
     Function("special.lgamma, x ≥ 0", special.lgamma, reference.gammaln, ((0, 20),), within=_POSITIVE),
     Function(
         "special.lgamma, x < 0 (a)",
@@ -307,7 +310,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=SAMPLES, help="random arguments a function")
     options = parser.parse_args()
     chosen = [function for function in FUNCTIONS if not options.names or function.name in options.names]
-    device = lx.devices()[0]
+    device = lx.default_device()
     print(f"{device.name}, {device.driver}; Python {platform.python_version()}; {options.samples} samples a function\n")
     for row in rows(chosen, options.samples):
         print(row, flush=True)

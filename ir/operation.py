@@ -13,7 +13,9 @@ Attributes = Mapping[str, Any]
 TypeRule = Callable[[Sequence[TensorType], Attributes, "TensorType | None"], TensorType]
 # evaluate(arrays, attributes, result type, NumPy dtype of the result)
 Evaluation = Callable[[Sequence[np.ndarray], Attributes, TensorType, np.dtype], np.ndarray]
-Family = Literal["source", "elementwise", "reduction", "movement", "indexing", "contraction", "routine", "region", "axis"]
+Family = Literal[
+    "source", "elementwise", "reduction", "movement", "indexing", "contraction", "routine", "region", "axis"
+]
 
 
 @dataclass(frozen=True)

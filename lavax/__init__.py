@@ -1,7 +1,7 @@
 """lavax: plain Python functions, traced, differentiated and compiled to Vulkan compute programs."""
 from __future__ import annotations
 
-from lavax import ir, numpy, profiler, random, tree
+from lavax import debug, ir, numpy, profiler, random, tree
 from lavax.errors import (
     ConcretizationError,
     ControlFlowTypeError,
@@ -11,11 +11,13 @@ from lavax.errors import (
     DtypeError,
     LavaxError,
     LinearityError,
+    NaNError,
     NonFloatArgumentError,
     NonScalarGradError,
     ParseError,
     ShaderCompilerError,
     ShapeError,
+    SideEffectError,
     StaticArgumentError,
     TracerLeakError,
     TreeMismatchError,
@@ -31,12 +33,13 @@ from lavax.tracer.closure_convert import closure_convert
 from lavax.tracer.compile import compile
 from lavax.tracer.control_flow import cond, fori_loop, map, scan, switch, while_loop
 from lavax.tracer.custom_rules import custom_jvp, custom_vjp
+from lavax.tracer.debugging import check_leaks
 from lavax.tracer.grad import grad, stop_gradient, value_and_grad
 from lavax.tracer.jacobian import hessian, jacfwd, jacrev
 from lavax.tracer.jvp import jvp, linearize
 from lavax.tracer.linear_transpose import linear_transpose
 from lavax.tracer.named_axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
-from lavax.tracer.placement import device_put, devices
+from lavax.tracer.placement import default_device, device_put, devices
 from lavax.tracer.vjp import vjp
 from lavax.tracer.vmap import vmap
 
@@ -63,12 +66,14 @@ __all__ = [
     "DtypeError",
     "LavaxError",
     "LinearityError",
+    "NaNError",
     "NonFloatArgumentError",
     "NonScalarGradError",
     "ParseError",
     "ShaderCompilerError",
     "ShapeDtype",
     "ShapeError",
+    "SideEffectError",
     "StaticArgumentError",
     "TracerLeakError",
     "TreeMismatchError",
@@ -79,12 +84,15 @@ __all__ = [
     "all_gather",
     "axis_index",
     "axis_size",
+    "check_leaks",
     "checkpoint",
     "closure_convert",
     "compile",
     "cond",
     "custom_jvp",
     "custom_vjp",
+    "debug",
+    "default_device",
     "device_put",
     "devices",
     "eval_shape",

@@ -34,6 +34,14 @@ class CustomRuleError(LavaxError, TypeError):
     """The rules of a function with derivatives of its own are missing or do not fit the function."""
 
 
+class SideEffectError(LavaxError, RuntimeError):
+    """A print or callback stands where it cannot be done when the program runs."""
+
+
+class NaNError(LavaxError, FloatingPointError):
+    """An operation gave NaN where `debug.nans` was watching."""
+
+
 class ControlFlowTypeError(LavaxError, TypeError):
     """Branches give different types, or a loop's body does not give what it takes."""
 

@@ -1,15 +1,20 @@
 """Pytrees: nested tuples, lists, dicts, None, named tuples and registered classes, with arrays as leaves."""
 from lavax.tracer.pytree import TreeDef, flatten, leaves, map, paths, structure, unflatten
 from lavax.tracer.registration import register_dataclass, register_node
+from lavax.tracer.tree_tools import flatten_with_path, map_with_path, reduce, transpose
 
 __all__ = [
     "TreeDef",
     "flatten",
+    "flatten_with_path",
     "leaves",
     "map",
+    "map_with_path",
     "paths",
+    "reduce",
     "register_dataclass",
     "register_node",
     "structure",
+    "transpose",
     "unflatten",
 ]

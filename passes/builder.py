@@ -212,6 +212,14 @@ def flip(x: Node, axes: Sequence[int]) -> Node:
     return build("flip", x, axes=tuple(sorted(axes)))
 
 
+def shear(
+    x: Node, shape: Sequence[int], axes: Sequence[int], along: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Node:
+    """The element o of each of `axes` is read at o·stride + k·dilation, where k is the place along its `along`."""
+    attrs = dict(axes=tuple(axes), along=tuple(along), stride=tuple(stride), dilation=tuple(dilation))
+    return build("shear", x, type=x.type.with_shape(tuple(shape)), **attrs)
+
+
 # Indexing
 
 

@@ -11,7 +11,9 @@ from math import prod
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import TensorType
+from lavax.passes.builder import build, located, set_location
 from lavax.passes.decompose import RULES as DECOMPOSE
+from lavax.passes.decompose.window import convolution_as_dot
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
@@ -28,19 +30,19 @@ _ZEROS: dict[str, float | int | bool] = {"float": 0.0, "int": 0, "uint": 0, "boo
 
 
 def _zeros(type: TensorType) -> Node:
-    return make_node("constant", (), {"value": _ZEROS[type.dtype.kind]}, type)
+    return build("constant", type=type, value=_ZEROS[type.dtype.kind])
 
 
 def _reshape(node: Node, shape: tuple[int, ...]) -> Node:
-    return node if node.shape == shape else make_node("reshape", (node,), {}, node.type.with_shape(shape))
+    return node if node.shape == shape else build("reshape", node, type=node.type.with_shape(shape))
 
 
 def _transpose(node: Node, axes: tuple[int, ...]) -> Node:
-    return node if axes == tuple(range(len(axes))) else make_node("transpose", (node,), {"axes": axes})
+    return node if axes == tuple(range(len(axes))) else build("transpose", node, axes=axes)
 
 
 def _broadcast(node: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
-    return make_node("broadcast", (node,), {"axes": axes}, node.type.with_shape(shape))
+    return build("broadcast", node, type=node.type.with_shape(shape), axes=axes)
 
 
 def _prepare_stop_gradient(node: Node) -> Node:
@@ -55,8 +57,8 @@ def _prepare_concatenate(node: Node) -> Node:
     operands = node.operands
     while len(operands) > _JOINED_AT_ONCE:
         groups = [operands[start : start + _JOINED_AT_ONCE] for start in range(0, len(operands), _JOINED_AT_ONCE)]
-        operands = tuple(make_node("concatenate", group, node.attrs) for group in groups)
-    return node if operands is node.operands else make_node("concatenate", operands, node.attrs)
+        operands = tuple(build("concatenate", *group, **node.attrs) for group in groups)
+    return node if operands is node.operands else build("concatenate", *operands, **node.attrs)
 
 
 def _prepare_reduction(node: Node) -> Node:
@@ -67,7 +69,7 @@ def _prepare_reduction(node: Node) -> Node:
     rows = node.type.size
     if length == 0:
         value = _IDENTITIES[node.op][node.dtype.kind]
-        return make_node("constant", (), {"value": value}, node.type)
+        return build("constant", type=node.type, value=value)
     if length < _LONG_ROW or rows > _FEW_ROWS or rows == 0:
         return node
     return _in_parts(node, length, rows)
@@ -87,18 +89,21 @@ def _in_parts(node: Node, length: int, rows: int) -> Node:
         if inner_first
         else ((rows, length), (0, parts * _PART - length))
     )
-    padded = make_node(
+    padded = build(
         "pad",
-        (_reshape(moved, shape),),
-        {"low": (0, 0), "high": padding, "interior": (0, 0), "value": _IDENTITIES[node.op][node.dtype.kind]},
+        _reshape(moved, shape),
+        low=(0, 0),
+        high=padding,
+        interior=(0, 0),
+        value=_IDENTITIES[node.op][node.dtype.kind],
     )
     split = (parts, _PART, rows) if inner_first else (rows, parts, _PART)
-    partial = make_node(
+    partial = build(
         node.op,
-        (_reshape(padded if max(padding) else padded.operands[0], split),),
-        {"axes": (1,) if inner_first else (2,)},
+        _reshape(padded if max(padding) else padded.operands[0], split),
+        axes=(1,) if inner_first else (2,),
     )
-    whole = make_node(node.op, (partial,), {"axes": (0,) if inner_first else (1,)})
+    whole = build(node.op, partial, axes=(0,) if inner_first else (1,))
     if parts > _PART:
         whole = _in_parts(whole, parts, rows)
     return _reshape(whole, node.shape)
@@ -129,8 +134,15 @@ def _prepare_dot(node: Node) -> Node:
         else tuple(range(len(matrix.shape) - len(summed), len(matrix.shape)))
     )
     repeated = _broadcast(vector, (*range(first), *summed_axes), matrix.shape)
-    product = make_node("multiply", (matrix, repeated))
-    return _reshape(_prepare_reduction(make_node("sum", (product,), {"axes": summed_axes})), node.shape)
+    product = build("multiply", matrix, repeated)
+    return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes)), node.shape)
+
+
+def _prepare_conv(node: Node) -> Node:
+    if 0 in (*node.operands[0].shape, *node.operands[1].shape):
+        return _zeros(node.type)
+    product, order = convolution_as_dot(node)
+    return _transpose(_prepare_dot(product), order)
 
 
 _PREPARE: dict[str, Callable[[Node], Node]] = {
@@ -138,6 +150,7 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
     "known_value": _prepare_known_value,
     "concatenate": _prepare_concatenate,
     "dot": _prepare_dot,
+    "conv": _prepare_conv,
     **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **DECOMPOSE,
 }
@@ -147,12 +160,14 @@ def prepare(graph: Graph) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, no products with vectors, no values
     without elements but as constants, long sums and long routines in parts."""
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
-    for node in graph.nodes:
-        operands = tuple(found[operand] for operand in node.operands)
-        if node.type.size == 0:
-            found[node] = _zeros(node.type)
-            continue
-        rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
-        found[node] = _PREPARE[node.op](rebuilt) if node.op in _PREPARE else rebuilt
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            operands = tuple(found[operand] for operand in node.operands)
+            if node.type.size == 0:
+                found[node] = _zeros(node.type)
+                continue
+            rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
+            found[node] = _PREPARE[node.op](rebuilt) if node.op in _PREPARE else rebuilt
     found.update((node, node) for node in graph.inputs)  # an input that is returned stays that input
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])

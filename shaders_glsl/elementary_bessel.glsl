@@ -3,6 +3,11 @@
 // Polynomials are our own Remez-like fits with coefficients rounded to float32 one after the other: in (x/2)^2 below
 // 5, where all are positive, and in 1/x above (Abramowitz and Stegun 9.6.10 and 9.7.1).
 
+// Stand-ins for functions of the other files, so that this one compiles on its own; a shader gets the real ones.
+float lx_sqrt(float x) { return sqrt(x); }
+float lx_exp(float x) { return exp(x); }
+float lx_exp_scaled(float x, int k) { return exp(x) * exp2(float(k)); }
+
 //! function lx_bessel_i0_small
 // I0(a) for 0 <= a <= 5.
 float lx_bessel_i0_small(float a) {

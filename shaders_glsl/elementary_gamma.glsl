@@ -3,6 +3,12 @@
 // Polynomials are our own Remez-like fits with coefficients rounded to float32 one after the other. Formulas: Abramowitz
 // and Stegun, "Handbook of Mathematical Functions" (1964), 6.1.15, 6.1.17, 6.1.40, 6.3.5, 6.3.7 and 6.3.18.
 
+// Stand-ins for functions of the other files, so that this one compiles on its own; a shader gets the real ones.
+float lx_log(float x) { return log(x); }
+float lx_divide(float x, float y) { return x / y; }
+float lx_sin_polynomial(float r) { return sin(r); }
+float lx_cos_polynomial(float r) { return cos(r); }
+
 //! function lx_lgamma_near_two
 // log(gamma(2 + t)) for -3/4 <= t <= 1/4.
 float lx_lgamma_near_two(float t) {

@@ -11,6 +11,32 @@ float lx_divide(float x, float y) {
     return quotient;
 }
 
+//! function lx_multiply_by_zero
+// x zero, for a zero of either sign.
+float lx_multiply_by_zero(float x, float zero) {
+    uint bits = floatBitsToUint(x);
+    uint sign = (bits ^ floatBitsToUint(zero)) & 0x80000000u;
+    return uintBitsToFloat(mix(sign, 0x7fc00000u, (bits & 0x7fffffffu) >= 0x7f800000u));
+}
+
+//! function lx_divide_by_zero
+// x / zero, for a zero of either sign.
+float lx_divide_by_zero(float x, float zero) {
+    uint bits = floatBitsToUint(x);
+    uint sign = (bits ^ floatBitsToUint(zero)) & 0x80000000u;
+    bool undefined = x == 0.0 || (bits & 0x7fffffffu) > 0x7f800000u;
+    return uintBitsToFloat(mix(0x7f800000u | sign, 0x7fc00000u, undefined));
+}
+
+//! function lx_divide_zero
+// zero / y, for a zero of either sign.
+float lx_divide_zero(float zero, float y) {
+    uint bits = floatBitsToUint(y);
+    uint sign = (bits ^ floatBitsToUint(zero)) & 0x80000000u;
+    bool undefined = y == 0.0 || (bits & 0x7fffffffu) > 0x7f800000u;
+    return uintBitsToFloat(mix(sign, 0x7fc00000u, undefined));
+}
+
 //! function lx_log2_parts
 // log2(a) = high + low for positive finite normal a, good to about 2^-31 relative: with s = (m - 1) / (m + 1) the
 // series 2/ln(2) (s + s^3/3 + ...) needs only its first product in two parts. Products of 12-bit heads are exact

@@ -57,6 +57,7 @@ _DOMAINS: Mapping[str, Sequence[Any]] = {
     "sign": [_AWAY_FROM_ZERO],
     "divide": [_ANYWHERE, _AWAY_FROM_ZERO],
     "remainder": [_ANYWHERE, _AWAY_FROM_ZERO],
+    "modulo": [_ANYWHERE, _AWAY_FROM_ZERO],
     "power": [_POSITIVE, _ANYWHERE],
     "log2": [_POSITIVE],
     "cbrt": [_AWAY_FROM_ZERO],
@@ -419,9 +420,8 @@ def _scatter(op: str) -> Iterator[Case]:
 
 
 def _lines() -> Iterator[tuple[Shape, int]]:
-    for shape, axis in (((1,), 0), ((3,), 0), ((41,), 0), ((3, 17), 0), ((3, 17), 1), ((2, 3, 64), 2), ((0,), 0)):
-        yield shape, axis
-    yield (2, 1, 3), 1
+    yield from (((1,), 0), ((3,), 0), ((41,), 0), ((3, 17), 0), ((3, 17), 1))
+    yield from (((2, 3, 64), 2), ((0,), 0), ((2, 1, 3), 1))
 
 
 def _cumulative(op: str) -> Iterator[Case]:
@@ -484,6 +484,64 @@ def _search_sorted() -> Iterator[Case]:
         yield _case("search_sorted", f"special-{dtype}", [special, special], dict(right=False), special=True)
 
 
+# Matrices: far from singular, eigenvalues and singular values far from each other.
+
+_MATRICES: tuple[Shape, ...] = ((1, 1), (3, 3), (2, 4, 4), (1, 2, 5, 5))
+_SETTINGS_OF_PARTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "lu": [{}],
+    "qr": [dict(complete=False), dict(complete=True)],
+    "eigh": [dict(vectors=False), dict(vectors=True)],
+    "svd": [dict(vectors=False, complete=False), dict(vectors=True, complete=False), dict(vectors=True, complete=True)],
+}
+
+
+def _matrix(label: str, shape: Shape, symmetric: bool = False) -> np.ndarray:
+    """Singular values 1, 2, 3, …; symmetric matrices are positive definite."""
+    random = _random(f"{label}{shape}")
+    *batch, rows, columns = shape
+    left = np.linalg.qr(random.normal(size=(*batch, rows, columns)))[0]
+    right = np.swapaxes(left, -1, -2) if symmetric else np.linalg.qr(random.normal(size=(*batch, columns, columns)))[0]
+    return np.asarray((left * np.arange(1.0, columns + 1)) @ right, np.float32)
+
+
+def _taken_apart(op: str) -> Iterator[Case]:
+    tall = ((3, 1), (5, 3), (2, 4, 2)) if op in ("qr", "svd") else ()
+    for shape in (*_MATRICES, *tall):
+        for attrs in _SETTINGS_OF_PARTS[op]:
+            square = shape[-1] == shape[-2]
+            if attrs.get("complete") and not square and op == "svd":
+                continue  # what completes the left vectors is not determined
+            label = f"{list(shape)}-{'-'.join(str(value) for value in attrs.values())}"
+            no_gradient = bool(attrs.get("complete")) and not square
+            yield _case(op, label, [_matrix(op, shape, op == "eigh")], attrs, special=no_gradient)
+
+
+def _cholesky() -> Iterator[Case]:
+    for shape in _MATRICES:
+        yield _case("cholesky", str(list(shape)), [_matrix("cholesky", shape, symmetric=True)], {})
+
+
+def _triangular_solve() -> Iterator[Case]:
+    for shape, columns in (((1, 1), 1), ((3, 3), 1), ((2, 4, 4), 3), ((5, 5), 17)):
+        random = _random(f"triangular_solve{shape}{columns}")
+        matrix = np.asarray(random.uniform(-1, 1, shape) + 2 * np.eye(shape[-1]), np.float32)
+        right = np.asarray(random.uniform(-3, 3, (*shape[:-1], columns)), np.float32)
+        for lower, transposed, unit in ((True, False, False), (False, False, True), (True, True, True), (False, True, False)):
+            attrs = dict(lower=lower, transposed=transposed, unit_diagonal=unit)
+            label = f"{list(shape)}-{columns}-{lower}-{transposed}-{unit}"
+            yield _case("triangular_solve", label, [matrix, right], attrs)
+
+
+def _linear_solve() -> Iterator[Case]:
+    for shape, columns in (((1, 1), 1), ((3, 3), 1), ((2, 4, 4), 3)):
+        matrix = _matrix(f"linear_solve{columns}", shape)
+        factored = np.asarray(_evaluated(make_node("lu", [_input_like("x", matrix)], {}), matrix), np.float32)
+        right = np.asarray(_random(f"linear_solve{shape}").uniform(-3, 3, (*shape[:-1], columns)), np.float32)
+        for transposed in (False, True):
+            label = f"{list(shape)}-{columns}-{transposed}"
+            yield _case("linear_solve", label, [matrix, factored, right], dict(transposed=transposed))
+
+
 def _fold_segments() -> Iterator[Case]:
     for dtype in DTYPES.values():
         for join in JOINS:
@@ -537,6 +595,66 @@ def _dot() -> Iterator[Case]:
         yield _case("dot", f"f32-{m}x{k}x{n}", arrays, dict(contract=((1,), (0,)), batch=((), ())))
 
 
+# Windows
+
+# Shapes of both operands; contract, batch and window axes; stride, low, high, interior, dilation of each window axis.
+_CONVS: tuple[tuple[Shape, Shape, Any, Any, Any, Any], ...] = (
+    ((5,), (3,), ((), ()), ((), ()), ((0,), (0,)), ((1, 0, 0, 0, 1),)),
+    ((2, 7, 3), (3, 3, 4), ((2,), (1,)), ((), ()), ((1,), (0,)), ((2, 1, 1, 0, 1),)),
+    ((2, 3, 6), (4, 3, 2), ((1,), (1,)), ((), ()), ((2,), (2,)), ((1, 2, 1, 0, 2),)),
+    ((2, 5, 4, 3), (3, 2, 3, 4), ((3,), (2,)), ((), ()), ((1, 2), (0, 1)), ((1, 1, 1, 0, 1), (2, 0, 1, 0, 1))),
+    ((2, 3, 5, 4), (2, 3, 3, 3), ((1,), (1,)), ((), ()), ((2, 3), (2, 3)), ((1, 1, 1, 0, 1), (1, 1, 1, 0, 1))),
+    ((1, 2, 4, 4), (3, 2, 3, 2), ((1,), (1,)), ((), ()), ((2, 3), (2, 3)), ((1, 2, 1, 1, 1), (1, 1, 2, 2, 2))),
+    ((2, 2, 5, 3), (2, 4, 3, 2), ((3,), (2,)), ((1,), (0,)), ((2,), (3,)), ((1, 0, 0, 0, 1),)),
+    ((2, 5, 6, 3), (3, 3, 3), ((), ()), ((3,), (2,)), ((1, 2), (0, 1)), ((1, 1, 1, 0, 1), (2, 1, 0, 0, 1))),
+    ((3, 6, 2), (2, 3, 4), ((2,), (0,)), ((), ()), ((1,), (1,)), ((1, -1, -2, 0, 1),)),
+    ((3, 5), (2, 3), ((), ()), ((), ()), ((1,), (0,)), ((3, -1, 4, 1, 2),)),
+    ((1, 3, 3, 2, 2), (2, 2, 2, 2, 3), ((4,), (3,)), ((), ()), ((1, 2, 3), (0, 1, 2)), ((1, 1, 0, 0, 1),) * 3),
+    ((2, 3, 4), (4, 5), ((2,), (0,)), ((), ()), ((), ()), ()),
+    ((4, 8, 8, 8), (3, 3, 8, 16), ((3,), (2,)), ((), ()), ((1, 2), (0, 1)), ((1, 1, 1, 0, 1),) * 2),
+    ((2, 4, 9, 8), (8, 4, 3, 3), ((1,), (1,)), ((), ()), ((2, 3), (2, 3)), ((2, 1, 1, 0, 1),) * 2),
+    ((2, 2, 3), (4, 3, 5), ((2,), (1,)), ((), ()), ((1,), (0,)), ((1, 0, 0, 0, 1),)),
+    ((0, 5, 3), (2, 3, 4), ((2,), (1,)), ((), ()), ((1,), (0,)), ((1, 0, 0, 0, 1),)),
+    ((2, 5, 0), (2, 0, 4), ((2,), (1,)), ((), ()), ((1,), (0,)), ((1, 0, 0, 0, 1),)),
+    ((2, 0, 3), (2, 3, 4), ((2,), (1,)), ((), ()), ((1,), (0,)), ((1, 1, 2, 0, 1),)),
+)
+
+
+def _conv() -> Iterator[Case]:
+    for dtype in (float32, int32, uint32):
+        for left, right, contract, batch, window, numbers in _CONVS:
+            lists = zip(*numbers, strict=True) if numbers else [()] * 5
+            names = ("stride", "low", "high", "interior", "dilation")
+            attrs = dict(zip(names, map(tuple, lists), strict=True), window=window, contract=contract, batch=batch)
+            label = f"{dtype}-{left}-{right}-{numbers}"
+            random = _random(f"conv{label}")
+            arrays = [_values(random, TensorType(shape, dtype)) for shape in (left, right)]
+            yield _case("conv", label, arrays, attrs)
+
+
+# The narrow shape, the wide one, and for each sheared axis: the axis, the one along it, stride and dilation.
+_SHEARED: tuple[tuple[Shape, Shape, tuple[tuple[int, int, int, int], ...]], ...] = (
+    ((3, 2), (4, 2), ((0, 1, 1, 1),)),
+    ((3, 2), (7, 2), ((0, 1, 2, 1),)),
+    ((2, 4, 3), (2, 9, 3), ((1, 2, 1, 2),)),
+    ((3, 2, 4), (3, 2, 17), ((2, 0, 3, 2),)),
+    ((2, 3, 4, 2, 3), (2, 4, 9, 2, 3), ((1, 3, 1, 1), (2, 4, 2, 1))),
+    ((1, 3), (5, 3), ((0, 1, 2, 2),)),
+    ((2, 3), (2, 3), ()),
+    ((2, 3, 0), (2, 5, 0), ((1, 2, 1, 1),)),
+)
+
+
+def _sheared(op: str) -> Iterator[Case]:
+    for narrow, wide, numbers in _SHEARED:
+        lists = zip(*numbers, strict=True) if numbers else [()] * 4
+        attrs = dict(zip(("axes", "along", "stride", "dilation"), map(tuple, lists), strict=True))
+        shapes = (wide, narrow) if op == "shear" else (narrow, wide)
+        yield from _moved(op, shapes[0], f"{shapes[1]}-{numbers}", attrs, shapes[1])
+    if op == "shear":
+        yield from _moved(op, (1, 3), "none", dict(axes=(0,), along=(1,), stride=(1,), dilation=(1,)), (0, 3))
+
+
 # Sources
 
 
@@ -564,7 +682,8 @@ _UNARY = (
     "bessel_i1", "bessel_i1e", "population_count", "not", "stop_gradient",
 )
 _BINARY = (
-    "add", "subtract", "multiply", "divide", "remainder", "power", "atan2", "maximum", "minimum", "and", "or", "xor",
+    "add", "subtract", "multiply", "divide", "remainder", "modulo", "power", "atan2", "maximum", "minimum", "and", "or",
+    "xor",
 )
 
 # Those that hold graphs, or mean nothing outside vmap, have tests of their own.
@@ -598,6 +717,12 @@ _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "search_sorted": _search_sorted,
     "fold_segments": _fold_segments,
     "dot": _dot,
+    **{op: partial(_taken_apart, op) for op in _SETTINGS_OF_PARTS},
+    "cholesky": _cholesky,
+    "triangular_solve": _triangular_solve,
+    "linear_solve": _linear_solve,
+    "conv": _conv,
+    **{op: partial(_sheared, op) for op in ("shear", "unshear")},
     "constant": _constant,
     "iota": _iota,
 }

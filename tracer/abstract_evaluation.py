@@ -13,7 +13,7 @@ from lavax.tracer.call import call_of, named_conversion
 from lavax.tracer.convert import abstract_of
 from lavax.tracer.pytree import unflatten
 from lavax.tracer.signature import signature_of
-from lavax.tracer.tracing import Traced, trace_call
+from lavax.tracer.tracing import Traced, trace_call, without_effects
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
     signature = signature_of(function)
     call, leaves = call_of(args, kwargs)
     kinds = named_conversion(abstract_of, leaves, call, signature)
-    return trace_call(function, signature, call, kinds, purpose)
+    return without_effects(trace_call(function, signature, call, kinds, purpose))

@@ -10,6 +10,7 @@ import numpy as np
 
 from lavax.errors import DeviceError
 from lavax.ir import Graph, TensorType
+from lavax.passes.reports import Cost, Memory, Profile
 
 Buffer: TypeAlias = Any  # memory on the device, filled or about to be: an object of the backend's own class
 
@@ -21,6 +22,12 @@ class Program(Protocol):
     """
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]: ...
+
+    def cost(self) -> Cost: ...
+
+    def memory(self) -> Memory: ...
+
+    def profile(self, *buffers: Buffer) -> Profile: ...  # gives nothing away
 
 
 class LoweredProgram(Protocol):
@@ -43,6 +50,8 @@ class Backend(Protocol):
     def wait(self, buffer: Buffer) -> None: ...
 
     def devices(self) -> list[Any]: ...
+
+    def default_device(self) -> Any: ...
 
 
 @dataclass(eq=False)

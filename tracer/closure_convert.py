@@ -10,7 +10,7 @@ from lavax.tracer.convert import abstract_of, lift
 from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import unflatten
 from lavax.tracer.signature import signature_of
-from lavax.tracer.tracing import trace_call
+from lavax.tracer.tracing import trace_call, without_effects
 from lavax.tracer.value import Value
 
 
@@ -24,7 +24,7 @@ def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[C
     signature = signature_of(function)
     call, leaves = call_of(example_args, {})
     kinds = named_conversion(abstract_of, leaves, call, signature)
-    traced = trace_call(function, signature, call, kinds, "closure_convert")
+    traced = without_effects(trace_call(function, signature, call, kinds, "closure_convert"))
     count = len(example_args)
 
     def converted(*args: Any) -> Any:

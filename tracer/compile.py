@@ -19,7 +19,7 @@ from lavax.tracer.programs import remember
 from lavax.tracer.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.signature import Signature, signature_of
 from lavax.tracer.trace import active_trace
-from lavax.tracer.tracing import Traced, trace_call
+from lavax.tracer.tracing import Traced, performed, trace_call
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,6 +29,11 @@ class _Entry:
     run: Executable
     structure: TreeDef  # of the result
     is_leaf: bool
+    traced: Traced | None  # of a function that does something on the host besides
+
+
+def _entry(run: Executable, traced: Traced) -> _Entry:
+    return _Entry(run, traced.structure, traced.structure is LEAF, traced if traced.effects else None)
 
 
 class CompiledFunction:
@@ -63,6 +68,8 @@ class CompiledFunction:
         except (AttributeError, KeyError):
             entry, leaves = self._prepared(leaves, CallStructure(positional, keywords, statics))
         results = entry.run(leaves)
+        if entry.traced is not None:
+            results = performed(entry.traced, results)
         return results[0] if entry.is_leaf else unflatten(entry.structure, results)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -95,7 +102,7 @@ class CompiledFunction:
             traced = self._traced(call, [array.abstract for array in arrays])
             optimized = remove_stop_gradient(traced.graph)
             run = Executable(optimized, traced.weak, traced.captured, self._donated_leaves(call))
-            entry = remember(self._entries, key, _Entry(run, traced.structure, traced.structure is LEAF))
+            entry = remember(self._entries, key, _entry(run, traced))
         return entry, arrays
 
     def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

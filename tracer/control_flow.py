@@ -13,6 +13,7 @@ from lavax.ir import TensorType, bool_, int32
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.bind import bind, with_weak
 from lavax.tracer.convert import constant, lift
+from lavax.tracer.effects import Effect, emit_again, take_effects, values_of
 from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import TreeDef, flatten, paths, unflatten
 from lavax.tracer.regions import apply_region, trace_body, with_common_captures
@@ -121,7 +122,9 @@ def scan(
     if unroll > 1 and steps % unroll == 0 and steps:
         return _unrolled_scan(f, init, xs, steps, reverse, unroll)
     slices = [abstract(each.type.with_shape(each.shape[1:]), each.weak) for each in sequences]
-    body, carries = _steady("scan", f, [carry_structure, sequence_structure], carries, slices)
+    effects: list[Effect] = []
+    with_effects = _with_effects(f, effects)
+    body, carries = _steady("scan", with_effects, [carry_structure, sequence_structure], carries, slices)
     graphs, captured = with_common_captures([body], len(carries) + len(sequences))
     outputs = _types(body)
     types = [*outputs[: len(carries)], *(type.with_shape((steps, *type.shape)) for type in outputs[len(carries) :])]
@@ -137,7 +140,22 @@ def scan(
         body=graphs[0],
     )
     last, stacked = body.structure.children
-    return unflatten(last, results[: len(carries)]), unflatten(stacked, results[len(carries) :])
+    outputs, shown = unflatten(stacked, results[len(carries) :])
+    emit_again(effects, shown, steps, -1 if reverse else 1)
+    return unflatten(last, results[: len(carries)]), outputs
+
+
+def _with_effects(f: Callable[[Any, Any], tuple[Any, Any]], effects: list[Effect]) -> Callable[[Any, Any], Any]:
+    """A step that gives, besides y, the values of what it has to do on the host, which goes to `effects`."""
+
+    def step(carry: Any, x: Any) -> Any:
+        result = f(carry, x)
+        effects[:] = take_effects()
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            return result
+        return result[0], (result[1], values_of(effects))
+
+    return step
 
 
 def _unrolled_scan(

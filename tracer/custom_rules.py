@@ -9,72 +9,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from lavax.errors import CustomRuleError, DtypeError, ShapeError, TreeMismatchError
+from lavax.errors import CustomRuleError
 from lavax.ir import Graph
 from lavax.ir.graph import LaterGraph, graph_of
-from lavax.ir.types import TensorType
-from lavax.tracer.abstract import abstract
-from lavax.tracer.arguments import Arguments, arguments_of
-from lavax.tracer.convert import constant, value_like
-from lavax.tracer.pytree import TreeDef, flatten, flatten_up_to, paths, unflatten
+from lavax.tracer.arguments import arguments_of
+from lavax.tracer.custom_calls import CustomCall, trace_backward, trace_forward, trace_tangent_rule
+from lavax.tracer.pytree import unflatten
 from lavax.tracer.regions import apply_region, with_common_captures
 from lavax.tracer.signature import Signature, signature_of
 from lavax.tracer.trace import active_trace
-from lavax.tracer.tracing import Input, Traced, trace_function
-from lavax.tracer.value import Value
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A call of such a function: the arguments that derivatives are by, and the others in their places."""
-
-    arguments: Arguments  # less those of nondiff_argnums
-    fixed: dict[int, Any]  # the arguments of nondiff_argnums by position
-
-    @property
-    def inputs(self) -> list[Input]:
-        return self.arguments.as_inputs()
-
-    @property
-    def float_types(self) -> list[TensorType]:
-        return [value.type for value in self.arguments.values if value.type.dtype.is_float]
-
-    def call(self, function: Callable[..., Any], tracers: Sequence[Value]) -> Any:
-        """`function` of all arguments, in their places."""
-        args = list(self.arguments.with_values(tracers)[0])
-        for position in sorted(self.fixed):
-            args.insert(position, self.fixed[position])
-        return function(*args)
-
-    @property
-    def fixed_first(self) -> list[Any]:
-        return [self.fixed[position] for position in sorted(self.fixed)]
-
-    def float_leaves(self, trees: Sequence[Any], what: str) -> list[Value]:
-        """What stands in `trees`, one an argument, at the floats among the arguments; zeros for None."""
-        call = self.arguments.call
-        try:
-            parts = flatten_up_to(call.positional, tuple(trees), allow_none=True)
-        except TreeMismatchError as error:
-            raise CustomRuleError(
-                f"{what} must give one entry an argument, like the arguments, with None for zeros: {error}"
-            ) from None
-        names = call.names(self.arguments.signature)
-        found = []
-        for leaf in self.arguments.inputs:
-            type = self.arguments.leaves[leaf].type
-            if type.dtype.is_float:
-                found.append(_like(parts[leaf], type, f"{what}: what it gives for {names[leaf]}: {type}"))
-        return found
-
-    def in_arguments(self, floats: Sequence[Value]) -> tuple[Any, ...]:
-        """Trees like the arguments with these at the floats, and None elsewhere."""
-        remaining = iter(floats)
-        leaves: list[Any] = [None] * len(self.arguments.leaves)
-        for leaf in self.arguments.inputs:
-            if self.arguments.leaves[leaf].type.dtype.is_float:
-                leaves[leaf] = next(remaining)
-        return tuple(self.arguments.call.arguments(leaves)[0])
+from lavax.tracer.tracing import Traced, trace_function
 
 
 @dataclass(eq=False)
@@ -82,12 +26,12 @@ class _Recording:
     """A call whose rules are being traced: when they call the function themselves, their rules are these."""
 
     function: _CustomFunction
-    call: _Call
+    call: CustomCall
     body: Traced
     rules: dict[str, Graph] = field(default_factory=dict)
     extra: int = 0  # how many values the rules meet outside that the function does not
 
-    def is_for(self, function: _CustomFunction, call: _Call) -> bool:
+    def is_for(self, function: _CustomFunction, call: CustomCall) -> bool:
         mine, other = self.call.arguments, call.arguments
         same = mine.call.positional is other.call.positional and mine.inputs == other.inputs
         kinds = [[value.type for value in arguments.values] for arguments in (mine, other)]
@@ -147,13 +91,13 @@ class _CustomFunction:
         rest = [arg for position, arg in enumerate(positional) if position not in fixed]
         names = tuple(name for p, name in enumerate(self._signature.positional) if p not in self._fixed)
         signature = Signature(self._signature.function, names, self._signature.rest, frozenset(), False)
-        call = _Call(arguments_of(signature, rest, {}), fixed)
+        call = CustomCall(arguments_of(signature, rest, {}), fixed)
         for recording in _recordings.get():
             if recording.is_for(self, call):
                 return self._record_itself(call, recording)
         return self._record(call)
 
-    def _record_itself(self, call: _Call, recording: _Recording) -> Any:
+    def _record_itself(self, call: CustomCall, recording: _Recording) -> Any:
         """A call by one of the function's own rules."""
         body = recording.body
         results = apply_region(
@@ -187,7 +131,7 @@ class _CustomFunction:
     def _require_rules(self) -> None:
         raise NotImplementedError
 
-    def _record(self, call: _Call) -> Any:
+    def _record(self, call: CustomCall) -> Any:
         raise NotImplementedError
 
 
@@ -216,20 +160,15 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
                 "defvjp(fwd, bwd) before it is used"
             )
 
-    def _record(self, call: _Call) -> Any:
+    def _record(self, call: CustomCall) -> Any:
         assert self._rules is not None
         forward_rule, backward_rule = self._rules
         name = self._signature.function
         body = trace_function(lambda tracers: call.call(self._function, tracers), call.inputs, f"custom_vjp of {name}")
         recording = _Recording(self, call, body)
         with _recorded(recording):
-            forward = trace_function(
-                lambda tracers: _pair(call.call(forward_rule, tracers), name),
-                call.inputs,
-                f"the forward rule of {name}",
-            )
-            _require_same_result(forward, 0, body, f"custom_vjp of {name}: the forward rule")
-            backward, kept = _trace_backward(call, backward_rule, body, forward, name)
+            forward = trace_forward(call, forward_rule, body, name)
+            backward, kept = trace_backward(call, backward_rule, body, forward, name)
         own = len(call.inputs)
         graphs, captured = with_common_captures([body, forward, backward], [own, own, kept + _float_count(body)])
         # What the rule for the way back met outside comes to it as further residuals.
@@ -288,13 +227,13 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
                 "defjvp(rule) before it is used"
             )
 
-    def _record(self, call: _Call) -> Any:
+    def _record(self, call: CustomCall) -> Any:
         assert self._rule is not None
         name = self._signature.function
         body = trace_function(lambda tracers: call.call(self._function, tracers), call.inputs, f"custom_jvp of {name}")
         recording = _Recording(self, call, body)
         with _recorded(recording):
-            rule = _trace_tangent_rule(call, self._rule, body, name)
+            rule = trace_tangent_rule(call, self._rule, body, name)
         own, tangents = len(call.inputs), len(call.float_types)
         (body_graph, rule_graph), captured = with_common_captures([body, rule], [own, own + tangents])
         recording.extra = len(captured) - len(body.captured)
@@ -309,94 +248,6 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
             **recording.rules,
         )
         return unflatten(body.structure, results)
-
-
-def _trace_backward(
-    call: _Call, rule: Callable[..., Any], body: Traced, forward: Traced, name: str
-) -> tuple[Traced, int]:
-    """The backward rule, from residuals and cotangents to the floats' cotangents, and how many residuals there are."""
-    result, residuals = forward.structure.children
-    outputs = body.graph.outputs
-    kept = [node.type for node in forward.graph.outputs[len(outputs) :]]
-    weak = forward.weak[len(outputs) :]
-    inputs = [Input(f"residual{k}", abstract(type, w)) for k, (type, w) in enumerate(zip(kept, weak, strict=True))]
-    given = [node.type for node in outputs if node.dtype.is_float]
-    inputs += [Input(f"cotangent{number}", abstract(type)) for number, type in enumerate(given)]
-    what = f"custom_vjp of {name}: the backward rule"
-
-    def run(tracers: list[Value]) -> list[Value]:
-        remaining = iter(tracers[len(kept) :])
-        leaves = [next(remaining) if node.dtype.is_float else None for node in outputs]
-        found = rule(*call.fixed_first, unflatten(residuals, tracers[: len(kept)]), unflatten(result, leaves))
-        if not isinstance(found, (tuple, list)):
-            raise CustomRuleError(
-                f"{what} must give a tuple with one entry an argument, got a {_type_name(found)}; for one argument "
-                "return (gradient,)"
-            )
-        return call.float_leaves(found, what)
-
-    return trace_function(run, inputs, f"the backward rule of {name}"), len(kept)
-
-
-def _trace_tangent_rule(call: _Call, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
-    """The rule as a graph: from the arguments and the floats' tangents to results and their floats' tangents."""
-    own = call.inputs
-    inputs = [*own, *(Input(f"tangent{k}", abstract(type)) for k, type in enumerate(call.float_types))]
-    what = f"custom_jvp of {name}: the rule"
-
-    def run(tracers: list[Value]) -> tuple[Any, Any]:
-        primals = tuple(call.arguments.with_values(tracers[: len(own)])[0])
-        found = rule(*call.fixed_first, primals, call.in_arguments(tracers[len(own) :]))
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise CustomRuleError(f"{what} must give (result, tangent), got a {_type_name(found)}")
-        value, tangent = found
-        _, structure = flatten(value)
-        if structure is not body.structure:
-            raise CustomRuleError(f"{what}: its result is {structure!r}, but the function's is {body.structure!r}")
-        parts = flatten_up_to(structure, tangent, allow_none=True)
-        places = paths(structure)
-        pushed = [
-            _like(part, node.type, f"{what}: the tangent{f' at {place}' if place else ''} of a result {node.type}")
-            for part, node, place in zip(parts, body.graph.outputs, places, strict=True)
-            if node.dtype.is_float
-        ]
-        return value, pushed
-
-    traced = trace_function(run, inputs, f"the rule of {name}")
-    _require_same_result(traced, 0, body, what)
-    return traced
-
-
-def _pair(result: Any, name: str) -> tuple[Any, Any]:
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise CustomRuleError(
-            f"custom_vjp of {name}: the forward rule must give (result, residuals), got a {_type_name(result)}"
-        )
-    return result[0], result[1]
-
-
-def _require_same_result(rule: Traced, position: int, body: Traced, what: str) -> None:
-    """The result that a rule gives is like the function's own."""
-    structure = rule.structure.children[position]
-    if structure is not body.structure:
-        raise CustomRuleError(f"{what}: its result is {structure!r}, but the function's is {body.structure!r}")
-    for place, mine, own in zip(paths(structure), rule.graph.outputs, body.graph.outputs, strict=False):
-        if mine.type != own.type:
-            where = f" at {place}" if place else ""
-            raise CustomRuleError(f"{what}: its result{where} is {mine.type}, but the function's is {own.type}")
-
-
-def _like(part: Any, type: TensorType, what: str) -> Value:
-    if part is None:
-        return constant(0.0, type)
-    try:
-        return value_like(part, type, what)
-    except (ShapeError, DtypeError) as error:
-        raise CustomRuleError(str(error)) from None
-
-
-def _type_name(value: Any) -> str:
-    return type(value).__name__
 
 
 def _with_inputs_last(graph: Graph, own: int, count: int) -> Graph:

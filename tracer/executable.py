@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lavax.errors import DonatedArrayError
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
+from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, splat_array, with_weakness
 from lavax.tracer.backend import Program
@@ -86,6 +87,26 @@ class Executable:
         for position in self._donated:
             arrays[position].donate()
         return results if self._is_plain else self._assembled(results, arrays)
+
+    def cost(self) -> Cost:
+        """What the kernels compute and move; outputs that are inputs or constants cost nothing."""
+        return self._program.cost() if self._program is not None else Cost({})
+
+    def memory(self) -> Memory:
+        """The memory of the program and of a call; what is closed over counts as constants."""
+        captured = sum(array.type.nbytes for array in self._captured)
+        if self._program is None:
+            return Memory(sum(node.type.nbytes for node in self._plan.graph.inputs) - captured, constants=captured)
+        found = self._program.memory()
+        return replace(found, arguments=found.arguments - captured, constants=found.constants + captured)
+
+    def profile(self, arrays: Sequence[Array]) -> Profile:
+        """The times of the kernels for these arrays, which are not given away. Raises ValueError without kernels."""
+        if self._program is None:
+            raise ValueError("nothing is computed: all results are arguments or constants, so there is no profile")
+        every: list[Array] = [*arrays, *self._captured]  # type: ignore[list-item]  # tracers are refused below
+        refuse_tracers(every)
+        return self._program.profile(*(array.buffer for array in every))
 
     def _assembled(self, computed: list[Array], arrays: Sequence[Array]) -> list[Array]:
         remaining = iter(computed)

@@ -21,6 +21,7 @@ from lavax.tracer.trace import active_trace
 from lavax.tracer.tracing import trace_function
 from lavax.tracer.value import Value
 
+
 def value_and_grad(
     function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:

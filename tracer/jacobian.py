@@ -63,7 +63,8 @@ def _jacobian(
         weak = [*[False] * len(found), *call.traced.weak[count:]]
         outputs = run_finished(whole, call.values, weak)
         matrices = _tree(call, chosen, outputs[: len(found)])
-        return (matrices, call.auxiliary.rebuilt(outputs[len(found) :])) if has_aux else matrices
+        auxiliary = call.auxiliary.rebuilt(outputs[len(found) :])
+        return (matrices, auxiliary) if has_aux else matrices
 
     return jacobian
 

@@ -15,7 +15,7 @@ from lavax.tracer.convert import abstract_of, value_like
 from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import TreeDef, flatten_up_to, unflatten
 from lavax.tracer.signature import signature_of
-from lavax.tracer.tracing import trace_call
+from lavax.tracer.tracing import trace_call, without_effects
 from lavax.tracer.transformed_call import finished
 from lavax.tracer.value import Value
 
@@ -52,7 +52,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
     call, leaves = call_of(primals, {})
     kinds = named_conversion(abstract_of, leaves, call, signature)
     what = f"linear_transpose of {signature.function}"
-    traced = trace_call(function, signature, call, kinds, "linear_transpose")
+    traced = without_effects(trace_call(function, signature, call, kinds, "linear_transpose"))
     for node in (*traced.graph.inputs[: len(kinds)], *traced.graph.outputs):
         if not node.dtype.is_float:
             raise NonFloatArgumentError(f"{what}: arguments and results must be floats, got {node.type}")

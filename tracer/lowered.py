@@ -8,6 +8,7 @@ from typing import Any
 
 from lavax.errors import DtypeError, ShapeError, TreeMismatchError
 from lavax.ir import Graph
+from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.array import Array
 from lavax.tracer.backend import LoweredProgram, active
@@ -16,7 +17,7 @@ from lavax.tracer.convert import argument
 from lavax.tracer.executable import Executable, plan, refuse_tracers
 from lavax.tracer.pytree import unflatten
 from lavax.tracer.signature import Signature
-from lavax.tracer.tracing import Traced
+from lavax.tracer.tracing import Traced, performed
 
 BACKEND_STAGES = ("kernels", "glsl", "spirv")
 STAGES = ("ir", "optimized", *BACKEND_STAGES)
@@ -71,6 +72,34 @@ class Compiled:
 
         Raises TreeMismatchError, ShapeError or DtypeError where the arguments are of another kind.
         """
+        traced = self.lowered.traced
+        return unflatten(traced.structure, performed(traced, self.run(self._arrays(args, kwargs))))
+
+    def cost(self) -> Cost:
+        """Floating-point operations, and bytes read and written at least once, of each kernel and of a call.
+
+        Prints as a table. In loops whose end hangs on data one turn is counted.
+        """
+        return self.run.cost()
+
+    def memory(self) -> Memory:
+        """Bytes of device memory: arguments, results, temporaries, constants, and the `peak` of a call.
+
+        Prints as a table.
+        """
+        return self.run.memory()
+
+    def profile(self, /, *args: Any, **kwargs: Any) -> Profile:
+        """Runs it a few times with a clock around every kernel: time, share, GB/s and GFLOP/s by kernel.
+
+        Prints as a table; `to_perfetto(path)` writes it as a trace. Kernels run one after another, so the sum may be
+        more than a call takes. Arguments are as those of a call; donated ones are not given away. Raises what a call
+        raises, and ValueError where there is nothing to compute.
+        """
+        return self.run.profile(self._arrays(args, kwargs))
+
+    def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Array]:
+        """The arguments as arrays, once they are found to be of the right kinds."""
         signature, call = self.lowered.signature, self.lowered.call
         given, leaves = call_of(args, kwargs)
         if given.positional is not call.positional or given.keywords is not call.keywords:
@@ -85,4 +114,4 @@ class Compiled:
                 mistake = ShapeError if array.shape != kind.type.shape else DtypeError
                 name = call.names(signature)[position]
                 raise mistake(f"{signature.function} was compiled for {name}: {kind.type}, got {array.type}")
-        return unflatten(self.lowered.traced.structure, self.run(arrays))
+        return arrays

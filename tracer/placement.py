@@ -14,6 +14,14 @@ def devices() -> list[Any]:
     return active().devices()
 
 
+def default_device() -> Any:
+    """The one of `devices()` that everything runs on: the best, or the one that LAVAX_DEVICE chooses.
+
+    Raises DeviceError where there is none.
+    """
+    return active().default_device()
+
+
 def device_put(tree: Any) -> Any:
     """The same tree with its numbers and NumPy arrays on the device. Does not wait."""
     return map(_on_device, tree)

@@ -20,7 +20,7 @@ class Trace:
     that is not in it is abstract.
     """
 
-    __slots__ = ("_names", "_token", "captures", "ended", "inputs", "known", "parent", "purpose")
+    __slots__ = ("_names", "_token", "captures", "effects", "ended", "inputs", "known", "parent", "purpose")
 
     def __init__(self, purpose: str) -> None:
         self.purpose = purpose  # for messages: "compile of step"
@@ -28,6 +28,7 @@ class Trace:
         self.inputs: list[Node] = []
         self.captures: dict[Any, tuple[Node, Value]] = {}
         self.known: dict[Node, Value] = {}
+        self.effects: list[Any] = []  # what is to be done on the host, see lavax.tracer.effects
         self.ended = False
         self._names: set[str] = set()
         self._token: Token[Trace | None] | None = None
@@ -43,6 +44,7 @@ class Trace:
         self.ended = True
         self.known.clear()
         self.captures.clear()
+        self.effects.clear()
 
     def add_input(self, name: str, type: TensorType, value: Value | None = None) -> Node:
         """A new input; with `value` it is known what stands behind it."""

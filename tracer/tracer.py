@@ -1,13 +1,16 @@
 """Tracers: the values that stand for a graph's nodes while a function is traced."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from lavax.errors import ConcretizationError, TracerLeakError
-from lavax.ir.graph import INPUT, Node, make_node
+from lavax.ir import OPERATIONS
+from lavax.ir.graph import INPUT, Node, graph_of, input_node, make_node, with_operands
 from lavax.ir.location import user_location
+from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.abstract import abstract
 from lavax.tracer.array import Array
 from lavax.tracer.eager import run_operation
@@ -110,24 +113,36 @@ def _evaluate(trace: Trace, target: Node) -> Array:
             stack.pop()
         elif isinstance(value, Tracer):
             known[node] = _evaluate(value.trace, value.node)
-        elif node.op == INPUT:
+        elif node.op == INPUT or OPERATIONS[node.op].family == "axis":
             raise _AbstractInputError(trace, node)
         else:
-            missing = [operand for operand in node.operands if not isinstance(known.get(operand), Array)]
+            read = node.operands[0].operands if node.op == "item" else node.operands
+            missing = [operand for operand in read if not isinstance(known.get(operand), Array)]
             stack.extend(missing)
             if not missing:
-                operands = [known[operand] for operand in node.operands]
-                known[node] = run_operation(node.op, operands, node.attrs, node.type)  # type: ignore[arg-type]
+                known[node] = _run(node, [known[operand] for operand in read])
     result = known[target]
     assert isinstance(result, Array)
     return result
 
 
+def _run(node: Node, operands: Sequence[Any]) -> Array:
+    """One operation at once; a result of one that has several together with that one."""
+    if node.op != "item":
+        return run_operation(node.op, operands, node.attrs, node.type)
+    from lavax.tracer.executable import Executable  # which stands on this module
+
+    (whole,) = node.operands
+    inputs = tuple(input_node(f"x{number}", operand.type) for number, operand in enumerate(operands))
+    result = with_operands(node, (with_operands(whole, inputs),))
+    return Executable(remove_stop_gradient(graph_of(inputs, (result,))), (False,))(operands)[0]
+
+
 def _concretization_error(tracer: Tracer, wanted: str, cause: _AbstractInputError) -> ConcretizationError:
-    location = user_location()
+    location, node = user_location(), cause.node
     return ConcretizationError(
         f"{location or 'unknown line'}: {wanted} asks for the number behind a traced value ({describe(tracer)}), which "
-        f"depends on the argument {cause.node.name} ({cause.node.type}) of the {cause.trace.purpose} and is known only "
+        f"depends on the argument {node.name or node.op} ({node.type}) of the {cause.trace.purpose} and is known only "
         "when the program runs. For a choice between values use lavax.numpy.where; for control flow on data "
         "lavax.cond or lavax.while_loop; if the argument is a setting and not data, name it in static_argnames."
     )

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lavax.errors import DtypeError
+from lavax.errors import DtypeError, SideEffectError
 from lavax.ir import Graph
 from lavax.ir.graph import graph_of
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.call import CallStructure
 from lavax.tracer.convert import is_numeric, lift
+from lavax.tracer.effects import Effect, emit_again, take_effects, values_of
 from lavax.tracer.pytree import TreeDef, flatten, paths
 from lavax.tracer.signature import Signature
 from lavax.tracer.trace import Trace
@@ -26,6 +27,7 @@ class Traced:
     captured: tuple[Value, ...]
     structure: TreeDef  # of the result, whose leaves are the graph's outputs
     weak: tuple[bool, ...]  # one an output
+    effects: tuple[Effect, ...] = ()  # what is to be done with the outputs behind the result's leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +39,14 @@ class Input:
     value: Value | None = None
 
 
-def trace_function(call: Callable[[list[Value]], Any], inputs: Sequence[Input], purpose: str) -> Traced:
+def trace_function(
+    call: Callable[[list[Value]], Any], inputs: Sequence[Input], purpose: str, keep_effects: bool = False
+) -> Traced:
     """Traces `call`, which takes one tracer an input and gives a pytree of values and numbers.
 
-    `purpose` names the trace in messages ("compile of step"). Raises DtypeError where a leaf of the result cannot
-    be a value.
+    `purpose` names the trace in messages ("compile of step"). With `keep_effects`, what is to be done on the host is
+    part of the result, and its values are further outputs of the graph. Raises DtypeError where a leaf of the result
+    cannot be a value, SideEffectError where effects are left that nobody keeps.
     """
     with Trace(purpose) as trace:
         tracers: list[Value] = [
@@ -49,10 +54,18 @@ def trace_function(call: Callable[[list[Value]], Any], inputs: Sequence[Input], 
         ]
         leaves, structure = flatten(call(tracers))
         values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]
+        effects = take_effects() if keep_effects else []
+        values += values_of(effects)
+        if trace.effects:
+            raise SideEffectError(
+                f"{purpose}: debug.print and debug.callback cannot stand here: whether and how often it runs is known "
+                "only on the device. Return the value and print it outside, or use scan"
+            )
         outputs = [node_in(trace, value) for value in values]
         captured = list(trace.captures.values())
     graph = graph_of([*trace.inputs, *(node for node, _ in captured)], outputs)
-    return Traced(graph, tuple(value for _, value in captured), structure, tuple(value.weak for value in values))
+    weak = tuple(value.weak for value in values)
+    return Traced(graph, tuple(value for _, value in captured), structure, weak, tuple(effects))
 
 
 def _result(leaf: Any, position: int, structure: TreeDef, purpose: str) -> Value:
@@ -75,4 +88,20 @@ def trace_call(
         return function(*args, **kwargs)
 
     inputs = [Input(name, kind) for name, kind in zip(call.names(signature), kinds, strict=True)]
-    return trace_function(run, inputs, f"{purpose} of {signature.function}")
+    return trace_function(run, inputs, f"{purpose} of {signature.function}", keep_effects=True)
+
+
+def without_effects(traced: Traced) -> Traced:
+    """What gives the values alone."""
+    count = traced.structure.leaf_count
+    graph = graph_of(traced.graph.inputs, traced.graph.outputs[:count])
+    return Traced(graph, traced.captured, traced.structure, traced.weak[:count])
+
+
+def performed(traced: Traced, results: Sequence[Value]) -> Sequence[Value]:
+    """The leaves of the result, from the results of a run, when its effects have been done."""
+    if not traced.effects:
+        return results
+    count = traced.structure.leaf_count
+    emit_again(traced.effects, results[count:])
+    return results[:count]

@@ -11,9 +11,10 @@ from lavax.passes.batch import batch, differing_outputs
 from lavax.passes.simplify import simplify
 from lavax.tracer.abstract import abstract
 from lavax.tracer.arguments import Arguments, arguments_of
+from lavax.tracer.effects import emit_again
 from lavax.tracer.named_axes import named_axis
 from lavax.tracer.pytree import TreeDef, broadcast_prefix, paths, unflatten
-from lavax.tracer.signature import Signature, signature_of
+from lavax.tracer.signature import signature_of
 from lavax.tracer.tracing import Input, trace_function
 from lavax.tracer.transformed_call import run_finished
 from lavax.tracer.value import Value
@@ -56,18 +57,23 @@ def vmap(
             return function(*positional, **keywords)
 
         with named_axis(axis_name, size):
-            traced = trace_function(run, _element_inputs(arguments, places), f"vmap of {signature.function}")
+            inputs = _element_inputs(arguments, places)
+            traced = trace_function(run, inputs, f"vmap of {signature.function}", keep_effects=True)
         graph = simplify(traced.graph)
         all_places = [*places, *[None] * len(traced.captured)]
-        out_places = _output_axes(out_axes, traced.structure, signature.function)
-        _check_same(out_places, differing_outputs(graph, all_places, size, axis_name), traced.structure, signature)
+        structure = traced.structure
+        out_places = _output_axes(out_axes, structure, signature.function)
+        differs = differing_outputs(graph, all_places, size, axis_name)
+        _check_same(out_places, differs[: len(out_places)], structure, signature.function)
         counted = [
             _counted(place, node.type.rank + 1, "a result", signature.function)
-            for place, node in zip(out_places, graph.outputs, strict=True)
+            for place, node in zip(out_places, graph.outputs, strict=False)
         ]
+        counted += [0] * (len(graph.outputs) - len(counted))
         batched = batch(graph, all_places, counted, size, axis_name)
         outputs = run_finished(batched, [*values, *traced.captured], traced.weak)
-        return unflatten(traced.structure, outputs)
+        emit_again(traced.effects, outputs[len(out_places) :], size)
+        return unflatten(structure, outputs[: len(out_places)])
 
     return mapped
 
@@ -116,8 +122,8 @@ def _counted(place: int | None, rank: int, what: str, function: str) -> int | No
         return None
     if not -rank <= place < rank:
         raise VmapAxisError(
-            f"vmap of {function}: axis {place} is not an axis of {what}, which has {rank}. Choose another axis, or give "
-            "None for what is the same for all elements"
+            f"vmap of {function}: axis {place} is not an axis of {what}, which has {rank}. Choose another axis, or "
+            "give None for what is the same for all elements"
         )
     return place % rank
 
@@ -169,10 +175,10 @@ def _output_axes(out_axes: Axes, structure: TreeDef, function: str) -> list[int 
         ) from None
 
 
-def _check_same(places: Sequence[int | None], differs: Sequence[bool], structure: TreeDef, signature: Signature) -> None:
+def _check_same(places: Sequence[int | None], differs: Sequence[bool], structure: TreeDef, function: str) -> None:
     for place, other, path in zip(places, differs, paths(structure), strict=True):
         if place is None and other:
             raise VmapAxisError(
-                f"vmap of {signature.function}: out_axes is None for the result{f' at {path}' if path else ''}, but it "
+                f"vmap of {function}: out_axes is None for the result{f' at {path}' if path else ''}, but it "
                 "differs between elements: give the axis where they are to be stacked, or reduce it with psum"
             )

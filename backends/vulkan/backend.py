@@ -16,10 +16,12 @@ from lavax.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare import prepare
+from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.schedule import schedule
 
 if TYPE_CHECKING:
     from lavax.backends.vulkan.device import Device
+    from lavax.backends.vulkan.instance import DeviceDescription
     from lavax.backends.vulkan.memory import Buffer
 
 
@@ -67,6 +69,12 @@ class VulkanBackend:
         from lavax.backends.vulkan.instance import list_devices
 
         return list(list_devices())
+
+    def default_device(self) -> DeviceDescription:
+        """The description of the device in use."""
+        from lavax.backends.vulkan.instance import describe
+
+        return describe(self.device.physical)
 
 
 class LoweredGraph:
@@ -123,3 +131,30 @@ class CompiledGraph:
         if self._direct:
             return results
         return [results[position] if is_computed else buffers[position] for is_computed, position in self._outputs]
+
+    def cost(self) -> Cost:
+        """What its kernels compute and move."""
+        return cost_of_program(self.lowered.kernels)
+
+    def memory(self) -> Memory:
+        """The memory of the program and of a call."""
+        from lavax.backends.vulkan.memory import rounded_size
+
+        plan = self.lowered.plan
+        results = [result.nbytes for result in plan.results]
+        handed_out = [*plan.arguments, *(result.nbytes for result in plan.results if result.donor is None)]
+        return Memory(
+            arguments=sum(plan.arguments),
+            results=sum(results),
+            donated=sum(plan.arguments) + sum(results) - sum(handed_out),
+            temporaries=plan.arena_bytes,
+            constants=sum(map(len, plan.constants)),
+            overhead=self.program.overhead_bytes() + sum(rounded_size(nbytes) - nbytes for nbytes in handed_out),
+        )
+
+    def profile(self, *buffers: Buffer) -> Profile:
+        """The times of its kernels, from a few runs by themselves; `buffers` keep their contents."""
+        from lavax.backends.vulkan.profiling import copy_rate
+
+        device = self.program.device
+        return profile_of(device.physical.name, self.cost(), self.program.profile(*buffers), copy_rate(device))

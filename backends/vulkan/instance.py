@@ -49,10 +49,13 @@ class PhysicalDevice:
 
 def list_devices() -> list[DeviceDescription]:
     """The devices lavax can use, best first: discrete, integrated, virtual, CPU. DeviceError if there is none."""
-    return [
-        DeviceDescription(index, device.name, device.kind, device.driver, device.memory_bytes)
-        for index, device in enumerate(usable_devices())
-    ]
+    return [describe(device) for device in usable_devices()]
+
+
+def describe(device: PhysicalDevice) -> DeviceDescription:
+    """The description of a usable device."""
+    index = usable_devices().index(device)
+    return DeviceDescription(index, device.name, device.kind, device.driver, device.memory_bytes)
 
 
 def choose_device(selector: str | None) -> PhysicalDevice:

@@ -29,6 +29,7 @@ from lavax.backends.vulkan.memory import Buffer
 from lavax.backends.vulkan.plan import MAX_WORDS, Dispatch, Plan
 from lavax.backends.vulkan.queue import Submission
 from lavax.backends.vulkan.sequence import Part, Run, has_loop, in_order, parts_of, run_parts, runs_of, segments_of
+from lavax.passes.reports import TimedDispatch
 
 RING = 4
 
@@ -155,8 +156,14 @@ class Program:
         """The addresses of the constants and temporaries: the end of every table."""
         return self._resources.static_addresses
 
-    def profile(self, *buffers: Buffer) -> list[tuple[str, float]]:
-        """Name and seconds of every dispatch, from one run by itself; `buffers` keep their contents."""
+    def overhead_bytes(self) -> int:
+        """Memory for tables of addresses and flags, and what is lost to rounding in that and the program's own."""
+        own = self._resources
+        sizes = sum(buffer.piece.size for buffer in (*own.constants, own.arena, own.flags, own.tables))
+        return sizes - self.plan.arena_bytes - sum(map(len, self.plan.constants))
+
+    def profile(self, *buffers: Buffer) -> list[TimedDispatch]:
+        """Every dispatch of a run by itself; `buffers` keep their contents."""
         from lavax.backends.vulkan.profiling import profile_program
 
         return profile_program(self, buffers)

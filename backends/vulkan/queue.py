@@ -4,6 +4,8 @@ The timeline of a queue is one semaphore that counts its submissions. Within a q
 """
 from __future__ import annotations
 
+import functools
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -12,8 +14,10 @@ from typing import Any
 from lavax import counters
 from lavax.backends.vulkan.api import array, check, created, ffi, lib, structure, vk
 
-# Short work is over before a sleeping thread would have been woken, so a wait first asks for this long.
+# Short work is over before a sleeping thread would have been woken, so a wait first asks for this long. Between two
+# questions it gives its turn to others: where the driver computes on the processor, to the very work it waits for.
 ASKING_SECONDS = 100e-6
+_give_turn = getattr(os, "sched_yield", functools.partial(time.sleep, 0))  # Windows has only the latter
 
 # Then it sleeps, in pieces of this length, so that Ctrl-C is heard.
 SLEEP_NANOSECONDS = 250_000_000
@@ -100,6 +104,7 @@ class Queue:
             if time.perf_counter() > deadline:
                 self.sleep(number)
                 return
+            _give_turn()
 
     def sleep(self, number: int) -> None:
         """Like `wait`, but leaves the processor to others from the beginning."""

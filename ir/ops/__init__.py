@@ -5,6 +5,7 @@ from lavax.ir.ops import (
     cumulative,
     elementwise,
     indexing,
+    linear_algebra,
     marker,
     movement,
     named_axes,
@@ -12,6 +13,7 @@ from lavax.ir.ops import (
     region,
     sorting,
     source,
+    window,
 )
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "cumulative",
     "elementwise",
     "indexing",
+    "linear_algebra",
     "marker",
     "movement",
     "named_axes",
@@ -27,4 +30,5 @@ __all__ = [
     "region",
     "sorting",
     "source",
+    "window",
 ]

@@ -147,6 +147,7 @@ _BINARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "multiply": (_NUMBER, np.multiply),
     "divide": (_NUMBER, _divide),
     "remainder": (_NUMBER, _remainder),
+    "modulo": (_FLOAT, np.remainder),  # with the sign of the divisor, that of a zero too
     "power": (_NUMBER, _power),
     "atan2": (_FLOAT, np.arctan2),
     "maximum": (_ANY, np.maximum),

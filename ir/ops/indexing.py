@@ -10,7 +10,6 @@ from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.types import TensorType, int32
 
-
 _NUMBERS = ("float", "int", "uint")
 _ANY = (*_NUMBERS, "bool")
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def _evaluate_search_sorted(
 ) -> np.ndarray:
     batch = prod(type.shape[:-1])
     rows, values = (array.reshape(batch, array.shape[-1]) for array in arrays)
-    side = "right" if attrs["right"] else "left"
+    side: Literal["left", "right"] = "right" if attrs["right"] else "left"
     found = [np.searchsorted(row, wanted, side) for row, wanted in zip(rows, values, strict=True)]
     return np.array(found, dtype).reshape(type.shape)
 

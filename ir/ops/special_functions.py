@@ -37,7 +37,7 @@ def _in_float64(function: Function) -> Function:
     return lambda x: np.asarray(function(x.astype(np.float64)))
 
 
-def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> Any:
+def _polynomial(coefficients: Sequence[float] | np.ndarray, x: np.ndarray) -> Any:
     """The sum of coefficients[k] x^k."""
     return np.polynomial.polynomial.polyval(x, coefficients)
 
@@ -54,14 +54,14 @@ def erfcx(x: np.ndarray) -> np.ndarray:
     terms = np.cumprod([1, *(-(2 * k - 1) / 2 for k in range(1, 13))])
     asymptotic = _polynomial(terms, 1 / large**2) / (large * math.sqrt(math.pi))
     moderate = np.minimum(x, _ERFCX_ASYMPTOTIC)
-    return np.where(x < _ERFCX_ASYMPTOTIC, np.exp(moderate**2) * erfc(moderate), asymptotic)
+    return np.asarray(np.where(x < _ERFCX_ASYMPTOTIC, np.exp(moderate**2) * erfc(moderate), asymptotic))
 
 
 def _inverse_erfc(q: np.ndarray) -> np.ndarray:
     """The x >= 0 with erfc(x) = q, for 0 < q <= 1/2: Newton's method for the logarithm, which is nearly a parabola."""
-    x = np.sqrt(-np.log(q))
+    x: np.ndarray = np.sqrt(-np.log(q))
     for _ in range(12):
-        x = x + (np.log(erfc(x)) - np.log(q)) * erfcx(x) / _TWO_BY_ROOT_PI
+        x = np.asarray(x + (np.log(erfc(x)) - np.log(q)) * erfcx(x) / _TWO_BY_ROOT_PI)
     return x
 
 

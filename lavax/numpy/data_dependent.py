@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import operator
 
-from lavax.errors import ConcretizationError
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy.application import as_truth
 from lavax.numpy.comparison import less, where
@@ -16,25 +15,9 @@ from lavax.numpy.errors import shape_error
 from lavax.numpy.joining import cut
 from lavax.numpy.manipulation import ravel, reshaped
 from lavax.numpy.operands import ArrayLike, Scalar, as_value, cast
+from lavax.numpy.shapes_of_data import length_of
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
-
-
-def length_of(name: str, count: Value, size: int | None, advice: str) -> int:
-    """How many entries a result has: `size`, or the number `count`, which must be known.
-
-    Raises ConcretizationError, with `advice`, where it is not.
-    """
-    if size is not None:
-        if operator.index(size) < 0:
-            raise shape_error(f"{name}: size={size} is not a number of entries")
-        return operator.index(size)
-    try:
-        return int(count)
-    except ConcretizationError as error:
-        raise ConcretizationError(
-            f"{name}: the shape of its result depends on data, which is not known while compile traces: {advice}\n{error}"
-        ) from None
 
 
 def counted(mask: Value) -> Value:

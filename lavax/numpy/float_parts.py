@@ -1,4 +1,4 @@
-"""Sign, mantissa, exponent and neighbours of floats, and what stands in for infinities and NaN."""
+"""Mantissa, exponent and neighbours of floats, and what stands in for infinities and NaN."""
 from __future__ import annotations
 
 import numpy as np
@@ -12,6 +12,7 @@ from lavax.numpy.elementwise import abs, add, clip, multiply, negative, subtract
 from lavax.numpy.errors import dtype_error
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.rounding import trunc
+from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -31,20 +32,6 @@ def _from_bits(bits: Value) -> Value:
 def _require_float32(name: str, dtype: DType) -> None:
     if dtype != float32:
         raise dtype_error(f"{name} is not defined for {dtype}: float32 only; cast by astype")
-
-
-def signbit(x: ArrayLike) -> Value:
-    """Whether each element is below 0, or is -0.0 or a NaN with its sign set; as bool."""
-    value = as_value(x)
-    if not value.type.dtype.is_float:
-        return less(value, 0)
-    return less(_bits(cast(value, float32)), 0)
-
-
-def copysign(x: ArrayLike, y: ArrayLike) -> Value:
-    """The size of `x` with the sign of `y`, elementwise, as a float; signs of zeros count."""
-    (size, sign), weak = together("copysign", x, y, real=True)
-    return with_weak(where(equal(signbit(size), signbit(sign)), size, negative(size)), weak)
 
 
 def nextafter(x: ArrayLike, y: ArrayLike) -> Value:

@@ -159,7 +159,7 @@ def flipped_axes(items: Sequence[Item]) -> tuple[int, ...]:
     return tuple(axis for axis, item in enumerate(real) if isinstance(item, Range) and item.flipped)
 
 
-def bounds_of(item: _Item, extent: int) -> tuple[int, int, int]:
+def bounds_of(item: Item, extent: int) -> tuple[int, int, int]:
     """(start, limit, step); the limit is the extent where the range goes through to the end."""
     if isinstance(item, Entry):
         return item.position, item.position + 1, 1

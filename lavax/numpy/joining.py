@@ -1,18 +1,21 @@
 """Arrays put together, cut apart and repeated."""
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from lavax.ir.types import TensorType, int32
 from lavax.numpy.axes import Axis, normal_axis
 from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, ravel, reshaped
+from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, atleast_3d, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, join_along_new_axis
-from lavax.tracer import bind
+from lavax.numpy.shapes_of_data import length_of
+from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
 Arrays: TypeAlias = "Sequence[ArrayLike] | Value | np.ndarray"
@@ -131,19 +134,49 @@ def _rolled(value: Value, axis: int, shift: int) -> Value:
     return bind("concatenate", cut(value, axis, start, extent), cut(value, axis, 0, start), axis=axis)
 
 
-def repeat(x: ArrayLike, repeats: int, axis: int | None = None) -> Value:
-    """`x` with each element `repeats` times in a row along `axis`; None: flattened first."""
+def repeat(
+    x: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Value:
+    """`x` with each element `repeats` times in a row along `axis`; None: flattened first.
+
+    `repeats` may be an array of one number for each entry. Where it is computed inside `compile`, the extent of the
+    result must be given as `total_repeat_length`: what is more is dropped, and the last entry fills up.
+    """
     value = as_value(x)
     if axis is None:
         value, axis = ravel(value), 0
     along = normal_axis("repeat", axis, value.type)
-    times = operator.index(repeats)
+    times = np.asarray(repeats) if not isinstance(repeats, Value) else repeats
+    if times.size == 1 and not isinstance(times, Value) and total_repeat_length is None:
+        return _repeated(value, along, operator.index(times.item()))
+    return _repeated_each(value, along, as_value(times), total_repeat_length)
+
+
+def _repeated(value: Value, along: int, times: int) -> Value:
     if times < 0:
         raise shape_error(f"repeat: {times} is not a number of repetitions")
     before, extent, after = value.shape[:along], value.shape[along], value.shape[along + 1 :]
     kept = tuple(d + (d > along) for d in range(value.ndim))
     spread = bind("broadcast", value, type=value.type.with_shape((*before, extent, times, *after)), axes=kept)
     return reshaped(spread, (*before, extent * times, *after))
+
+
+def _repeated_each(value: Value, along: int, times: Value, length: int | None) -> Value:
+    """Each place of the result is looked for among the ends of what the entries become."""
+    extent = value.shape[along]
+    if times.size == 1 and times.ndim < 2:
+        times = bind("broadcast", reshaped(times, ()), type=times.type.with_shape((extent,)), axes=())
+    if times.shape != (extent,) or not times.type.dtype.is_integer:
+        raise shape_error(f"repeat: {times.type} are no numbers of repetitions for axis {along} of {value.type}")
+    ends = bind("cumulative_sum", bind("cast", times, type=times.type.with_dtype(int32)), axis=0)
+    if length is None:
+        last = reshaped(cut(ends, 0, extent - 1, extent), ()) if extent else constant(0, TensorType((), int32))
+        length = length_of("repeat", last, None, "give total_repeat_length=")
+    places = bind("iota", type=TensorType((length,), int32), axis=0)
+    source = bind("search_sorted", ends, places, right=True)
+    order = [along, *(d for d in range(value.ndim) if d != along)]
+    found = bind("gather", value, source, axes=(along,))
+    return bind("transpose", found, axes=tuple(sorted(range(value.ndim), key=order.__getitem__)))
 
 
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Value:
@@ -161,3 +194,97 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Value:
     if any(count != 1 for count in times):
         spread = bind("broadcast", value, type=value.type.with_shape(pairs), axes=kept)
     return reshaped(spread, tuple(count * extent for count, extent in zip(times, shape, strict=True)))
+
+
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Value, ...]:
+    """The entries of `x` along `axis`, without it."""
+    value = as_value(x)
+    along = normal_axis("unstack", axis, value.type)
+    shape = (*value.shape[:along], *value.shape[along + 1 :])
+    return tuple(reshaped(cut(value, along, i, i + 1), shape) for i in range(value.shape[along]))
+
+
+def column_stack(arrays: Arrays) -> Value:
+    """One-axis arrays as columns, and arrays of two axes, side by side."""
+    values = [as_value(array) for array in _parts("column_stack", arrays)]
+    return concatenate([value if value.ndim > 1 else reshaped(value, (value.size, 1)) for value in values], 1)
+
+
+def dstack(arrays: Arrays) -> Value:
+    """`arrays` side by side along a third axis."""
+    return concatenate([atleast_3d(array) for array in _parts("dstack", arrays)], 2)
+
+
+def _split_along(name: str, axis: int, x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
+    value = as_value(x)
+    if value.ndim <= axis:
+        raise shape_error(f"{name}: {value.type} needs at least {axis + 1} axes")
+    return split(value, indices_or_sections, axis)
+
+
+def hsplit(x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
+    """`split` along axis 1, or axis 0 of an array of one axis."""
+    return _split_along("hsplit", min(as_value(x).ndim, 2) - 1, x, indices_or_sections)
+
+
+def vsplit(x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
+    """`split` along axis 0. Raises ShapeError below rank 2."""
+    if as_value(x).ndim < 2:
+        raise shape_error(f"vsplit: {as_value(x).type} needs at least 2 axes")
+    return _split_along("vsplit", 0, x, indices_or_sections)
+
+
+def dsplit(x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
+    """`split` along axis 2. Raises ShapeError below rank 3."""
+    return _split_along("dsplit", 2, x, indices_or_sections)
+
+
+def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
+    """`values` behind `x` along `axis`; None: both flattened."""
+    return concatenate([x, values], axis)
+
+
+def block(arrays: Any) -> Value:
+    """An array put together from nested lists of blocks: the innermost lists along the last axis, and so on outward."""
+    depth = _depth(arrays)
+    parts = _leaves(arrays)
+    rank = max([depth, *(as_value(part).ndim for part in parts)])
+    return _joined_blocks(arrays, depth, rank)
+
+
+def _depth(arrays: Any) -> int:
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise shape_error("block: a list of blocks must not be empty")
+    depths = {_depth(part) for part in arrays}
+    if len(depths) > 1:
+        raise shape_error("block: lists of blocks must be nested equally deep")
+    return 1 + depths.pop()
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [leaf for part in arrays for leaf in _leaves(part)] if isinstance(arrays, list) else [arrays]
+
+
+def _joined_blocks(arrays: Any, depth: int, rank: int) -> Value:
+    if not isinstance(arrays, list):
+        value = as_value(arrays)
+        return reshaped(value, (1,) * (rank - value.ndim) + value.shape)
+    return concatenate([_joined_blocks(part, depth - 1, rank) for part in arrays], rank - depth)
+
+
+def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
+    """The flattened `x`, over and over, in `new_shape`; zeros where `x` has no elements."""
+    value, shape = ravel(x), as_shape(new_shape)
+    size = math.prod(shape)
+    if min(shape, default=0) < 0:
+        raise shape_error(f"resize: {shape} has a negative extent")
+    if not value.size or not size:
+        return bind("constant", type=value.type.with_shape(shape), value=_zero(value))
+    times = -(-size // value.size)
+    return reshaped(cut(tile(value, times), 0, 0, size), shape)
+
+
+def _zero(value: Value) -> float | int | bool:
+    return {"float": 0.0, "bool": False}.get(value.type.dtype.kind, 0)

@@ -145,3 +145,43 @@ def atleast_2d(x: ArrayLike) -> Value:
     """`x`, with new axes in front to make two if it has fewer."""
     value = as_value(x)
     return reshaped(value, (1,) * (2 - value.ndim) + value.shape) if value.ndim < 2 else value
+
+
+def atleast_3d(x: ArrayLike) -> Value:
+    """`x`, with new axes to make three if it has fewer: one axis comes in the middle, two in front."""
+    value = as_value(x)
+    shapes = {0: (1, 1, 1), 1: (1, *value.shape, 1), 2: (*value.shape, 1)}
+    return reshaped(value, shapes[value.ndim]) if value.ndim < 3 else value
+
+
+def fliplr(x: ArrayLike) -> Value:
+    """`x` reversed along axis 1. Raises ShapeError below rank 2."""
+    return flip(x, 1)
+
+
+def flipud(x: ArrayLike) -> Value:
+    """`x` reversed along axis 0. Raises ShapeError for a scalar."""
+    return flip(x, 0)
+
+
+def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
+    """`x` turned `k` times by a right angle, from the first of `axes` towards the second."""
+    value = as_value(x)
+    first, second = normal_axes("rot90", tuple(axes), value.type)
+    turns = operator.index(k) % 4
+    if turns == 0:
+        return value
+    if turns == 2:
+        return flip(value, (first, second))
+    if turns == 1:
+        return swapaxes(flip(value, second), first, second)
+    return flip(swapaxes(value, first, second), second)
+
+
+def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
+    """`x` with `axis` moved to stand before what is the axis `start`."""
+    value = as_value(x)
+    along, place = normal_axis("rollaxis", axis, value.type), start + value.ndim * (start < 0)
+    if not 0 <= place <= value.ndim:
+        raise shape_error(f"rollaxis: start={start} is not a place among the axes of {value.type}")
+    return moveaxis(value, along, place - (along < place))

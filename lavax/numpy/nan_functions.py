@@ -7,7 +7,7 @@ from lavax.ir.types import int32
 from lavax.numpy.application import as_floating
 from lavax.numpy.axes import Axis, rising_axes
 from lavax.numpy.broadcasting import spread
-from lavax.numpy.comparison import equal, isnan, less, logical_not, where
+from lavax.numpy.comparison import greater, isnan, logical_not, where
 from lavax.numpy.creation import astype
 from lavax.numpy.elementwise import divide, multiply, sqrt, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
@@ -96,7 +96,8 @@ def nanvar(
     centred = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
     divisor = subtract(_count(value, axes, keepdims), float(ddof if correction is None else correction))
     total = nansum(multiply(centred, centred), axes, keepdims=keepdims)
-    return where(less(divisor, 0) | equal(divisor, 0), float("nan"), divide(total, where(equal(divisor, 0), 1, divisor)))
+    usable = greater(divisor, 0)
+    return where(usable, divide(total, where(usable, divisor, 1)), float("nan"))
 
 
 def nanstd(

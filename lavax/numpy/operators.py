@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lavax.numpy import bitwise, comparison, creation, elementwise, exponential, manipulation, reductions, rounding
-from lavax.numpy.indexed_update import At
 from lavax.numpy.indexing import index
 from lavax.numpy.linear_algebra import dot, matmul
 from lavax.numpy.operands import ArrayLike
@@ -104,7 +103,6 @@ _METHODS: dict[str, Callable[..., Any] | property] = {
     "__getitem__": index,
     "T": property(manipulation.transpose, doc="The array with its axes reversed."),
     "mT": property(manipulation.matrix_transpose, doc="The array with its last two axes exchanged."),
-    "at": property(At, doc="Places to update: `x.at[key].set(y)`."),
     "astype": creation.astype,
     "clip": elementwise.clip,
     "dot": dot,

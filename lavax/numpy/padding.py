@@ -9,6 +9,7 @@ import numpy as np
 
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, Scalar, as_value, scalar_as
+from lavax.numpy.padding_modes import MODES, Mode, padded_axis
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
@@ -28,22 +29,45 @@ def _by_side(name: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
 
 
 def pad(
-    x: ArrayLike, pad_width: PadWidth, mode: Literal["constant"] = "constant", constant_values: PadValues = 0
+    x: ArrayLike,
+    pad_width: PadWidth,
+    mode: Mode = "constant",
+    *,
+    constant_values: PadValues = 0,
+    end_values: PadValues = 0,
+    stat_length: PadWidth | None = None,
+    reflect_type: Literal["even", "odd"] = "even",
 ) -> Value:
-    """`x` with `pad_width` more elements at the ends of its axes, of the values `constant_values`.
+    """`x` with `pad_width` more elements at the ends of its axes.
 
-    Both are a number, a pair (before, after), or a pair for each axis. Where the edges of two axes meet, the
-    later axis's value stands. Raises ShapeError for negative widths, ValueError for another mode.
+    Widths and values are a number, a pair (before, after), or a pair for each axis. The modes are NumPy's: "constant"
+    (`constant_values`; where the edges of two axes meet, the later axis's stands), "edge", "reflect" and "symmetric"
+    (mirrored at or beyond the last element; `reflect_type` "odd" about its value), "wrap", "linear_ramp" (to
+    `end_values`), "maximum", "minimum", "mean" and "median" (of `stat_length` elements at that end, or all), "empty".
+    Raises ShapeError for negative widths, and where there is no element to repeat; ValueError for another mode.
     """
-    if mode != "constant":
-        raise ValueError(f"pad: mode {mode!r} is not known; the mode is 'constant'")
+    if mode not in MODES:
+        raise ValueError(f"pad: mode {mode!r} is not known; the modes are {', '.join(MODES)}")
     value = as_value(x)
     widths = [(operator.index(b), operator.index(a)) for b, a in _by_side("pad_width", pad_width, value.ndim)]
     if any(width < 0 for pair in widths for width in pair):
         raise shape_error(f"pad: widths must not be negative, got {pad_width}")
+    if mode in ("constant", "empty"):
+        return _with_constants(value, widths, 0 if mode == "empty" else constant_values)
+    name, given_sides = ("end_values", end_values) if mode == "linear_ramp" else ("stat_length", stat_length)
+    sides = [(None, None)] * value.ndim if given_sides is None else _by_side(name, given_sides, value.ndim)
+    for axis, (pair, given) in enumerate(zip(widths, sides, strict=True)):
+        if any(pair):
+            if not value.shape[axis]:
+                raise shape_error(f"pad: axis {axis} of {value.type} has no element to repeat")
+            value = padded_axis(value, axis, pair, mode, given, reflect_type == "odd")
+    return value
+
+
+def _with_constants(value: Value, widths: Sequence[tuple[int, int]], values: PadValues) -> Value:
     sides = [
         (scalar_as(before, value.type.dtype), scalar_as(after, value.type.dtype))
-        for before, after in _by_side("constant_values", constant_values, value.ndim)
+        for before, after in _by_side("constant_values", values, value.ndim)
     ]
     for low, high, fill in _steps(widths, sides):
         value = bind("pad", value, low=low, high=high, interior=(0,) * value.ndim, value=fill)

@@ -5,8 +5,8 @@ from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import broadcast_arrays, broadcast_shapes
 from lavax.numpy.elementwise import multiply, subtract
 from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import moveaxis, reshaped
 from lavax.numpy.joining import stack
+from lavax.numpy.manipulation import moveaxis, reshaped
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.reductions import sum as sum_over
 from lavax.tracer.value import Value

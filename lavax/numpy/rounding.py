@@ -6,6 +6,7 @@ from lavax.numpy.application import apply, together
 from lavax.numpy.comparison import equal, greater, less, logical_and, logical_or, where
 from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -75,18 +76,12 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Value:
     An integer divided by zero leaves itself.
     """
     dividend, divisor = _numbers("remainder", x, y)
+    if dividend.type.dtype.is_float:
+        return apply("modulo", dividend, divisor)
     truncated = apply("remainder", dividend, divisor)
     if truncated.type.dtype.kind == "uint":
         return truncated
-    if truncated.type.dtype.is_float:
-        truncated = where(equal(truncated, 0), _zero_with_sign_of(divisor, truncated), truncated)
     return where(_opposite(truncated, divisor), add(truncated, divisor), truncated)
-
-
-def _zero_with_sign_of(divisor: Value, remainder: Value) -> Value:
-    """0 with the sign of `divisor` and the derivative of `remainder`, given that this is 0."""
-    zero = where(less(divisor, 0), -0.0, 0.0)
-    return subtract(zero, subtract(bind("stop_gradient", remainder), remainder))
 
 
 def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
@@ -114,7 +109,7 @@ def _floor_divide_floats(x: Value, y: Value) -> Value:
     below = floor(nearly_whole)
     whole = where(greater(subtract(nearly_whole, below), 0.5), add(below, 1.0), below)
     # A quotient of 0 has the sign that x / y has.
-    signed = where(equal(nearly_whole, 0), multiply(ratio, 0.0), whole)
+    signed = where(equal(nearly_whole, 0), copysign(0.0, ratio), whole)
     return where(equal(divisor, 0), ratio, signed)
 
 

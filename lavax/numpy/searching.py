@@ -1,11 +1,8 @@
 """Positions in sorted arrays, membership, and choices by condition."""
 from __future__ import annotations
 
-
 from collections.abc import Sequence
 from typing import Any, Literal
-
-import numpy as np
 
 from lavax.ir.types import bool_
 from lavax.numpy import comparison
@@ -69,7 +66,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Value:
     rising = searchsorted(edges, x, "left" if right else "right")
     if edges.size < 2:
         return rising
-    backwards = searchsorted(flip(edges), x, "right" if right else "left")
+    backwards = searchsorted(flip(edges), x, "left" if right else "right")
     falling = bind("subtract", constant(edges.size, backwards.type), backwards)
     return comparison.where(comparison.less_equal(edges[0], edges[-1]), rising, falling)
 
@@ -96,13 +93,13 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     return as_value(result)
 
 
-def piecewise(x: ArrayLike, condlist: Sequence[ArrayLike] | ArrayLike, funclist: Sequence[Any], *args: Any) -> Value:
+def piecewise(x: ArrayLike, condlist: Sequence[Any] | ArrayLike, funclist: Sequence[Any], *args: Any) -> Value:
     """For each element the function (or number) of the last condition that is true, applied to it.
 
     One function more than conditions is for where none is; else 0. Every function is computed for all elements.
     """
     value = as_value(x)
-    given = [condlist] if isinstance(condlist, Value) or np.ndim(condlist) == value.ndim else list(condlist)  # type: ignore[arg-type]
+    given = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
     choices = list(funclist)
     otherwise: Any = choices.pop() if len(choices) == len(given) + 1 else 0
     if len(choices) != len(given):

@@ -57,8 +57,8 @@ def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: in
     along = normal_axis("put_along_axis", axis, value.type)
     positions = as_index(indices, along, value.shape[along], value.type).positions
     if positions.ndim != value.ndim:
-        raise shape_error(f"put_along_axis: {positions.type} does not give positions along axis {along} of {value.type}")
-    shape = tuple(n if d == along else extent for d, (n, extent) in enumerate(zip(positions.shape, value.shape, strict=True)))
+        raise shape_error(f"put_along_axis: {positions.type} gives no positions along axis {along} of {value.type}")
+    shape = tuple(positions.shape[d] if d == along else extent for d, extent in enumerate(value.shape))
     kind = TensorType(shape, int32)
     places = [broadcast_to(positions, shape) if d == along else iota(kind, d) for d in range(value.ndim)]
     updates = broadcast_to(cast(as_value(values), value.type.dtype), shape)

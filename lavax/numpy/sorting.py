@@ -56,7 +56,7 @@ def argsort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, st
 
 
 def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:
-    """The int32 positions along `axis` that put elements in order by the last key, ties by the one before, and so on."""
+    """The int32 positions along `axis` that put elements in order by the last key, ties by the one before it, …"""
     rows = [as_value(key) for key in keys]
     if not rows:
         raise shape_error("lexsort needs at least one key")

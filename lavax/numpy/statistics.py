@@ -12,7 +12,6 @@ from lavax.numpy.axes import Axis, rising_axes
 from lavax.numpy.broadcasting import broadcast_to, spread
 from lavax.numpy.comparison import equal, greater_equal, isnan, less_equal, logical_and, where
 from lavax.numpy.creation import linspace, zeros
-from lavax.numpy.data_dependent import length_of
 from lavax.numpy.elementwise import add, clip, divide, maximum, minimum, multiply, sqrt, subtract
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.joining import concatenate, cut, stack
@@ -25,6 +24,7 @@ from lavax.numpy.reductions import min as min_over
 from lavax.numpy.reductions import sum as sum_over
 from lavax.numpy.rounding import floor
 from lavax.numpy.searching import searchsorted
+from lavax.numpy.shapes_of_data import length_of
 from lavax.numpy.taking import take_along_axis
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value

@@ -5,7 +5,7 @@ import math
 
 from lavax.numpy.application import apply, as_floating
 from lavax.numpy.comparison import equal, less, where
-from lavax.numpy.elementwise import abs, divide, multiply, negative, real_function, sin, subtract
+from lavax.numpy.elementwise import abs, add, divide, multiply, negative, real_function, sin, subtract
 from lavax.numpy.operands import ArrayLike
 from lavax.tracer import with_weak
 from lavax.tracer.value import Value
@@ -46,7 +46,7 @@ def sinc(x: ArrayLike) -> Value:
     square = multiply(inside, inside)
     series: Value | float = _SERIES[-1]
     for coefficient in reversed(_SERIES[:-1]):
-        series = multiply(square, series) + coefficient  # type: ignore[operator]  # operators are installed
+        series = add(multiply(square, series), coefficient)
     # sin(πx) = ±sin(π(x - n)) with the nearest whole number n, and + where n is even.
     outside = where(small, 1.0, value)
     nearest = apply("round", outside)

@@ -140,7 +140,7 @@ def _product_with_logarithm(
     is_zero = equal(factor, 0)
     regular = logical_and(greater(argument, root), less(argument, math.inf))
     usable = logical_or(logical_or(logical_not(is_zero), regular), isnan(argument))
-    product = multiply(factor, logarithm(where(usable, argument, 1.0)))
+    product = multiply(factor, logarithm(where(usable, argument, root + 1)))
     # A value of 0 whose derivatives are -inf by `x` and 0 by `y`, as they are in the limit.
     corner = logical_and(is_zero, equal(argument, root))
     result = where(corner, negative(sqrt(where(corner, factor, 1.0))), product)

@@ -1,5 +1,5 @@
 """Batching: a graph for one element becomes a graph for many at once, none by a loop."""
 from lavax.passes.batch.batching import batch, batch_nodes, differing_outputs
-from lavax.passes.batch.rules import ASKED_ALWAYS, NEVER_BATCHED, RULES
+from lavax.passes.batch.rules import NEVER_BATCHED, RULES
 
-__all__ = ["ASKED_ALWAYS", "NEVER_BATCHED", "RULES", "batch", "batch_nodes", "differing_outputs"]
+__all__ = ["NEVER_BATCHED", "RULES", "batch", "batch_nodes", "differing_outputs"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
+from lavax.passes.batch.named_axes import speaks_of
 from lavax.passes.batch.rule import Axis, Operand, from_front, in_front, to_front
-from lavax.passes.batch.rules import ASKED_ALWAYS, RULES
+from lavax.passes.batch.rules import RULES
 from lavax.passes.builder import located, set_location
 
 
@@ -14,7 +15,7 @@ def batch_nodes(graph: Graph, operands: Mapping[Node, Operand], axis: Axis) -> l
     found = dict(operands)
     for node in graph.nodes:
         given = [found[operand] for operand in node.operands]
-        if node.op in ASKED_ALWAYS or any(operand.batched for operand in given):
+        if any(operand.batched for operand in given) or speaks_of(node, axis.name):
             set_location(node.location)
             found[node] = RULES[node.op](node, given, axis)
         else:

@@ -8,8 +8,6 @@ from lavax.ir.graph import Graph, LaterGraph, Node
 from lavax.passes.batch.rule import Axis, Operand, Rule, in_front
 from lavax.passes.builder import build
 
-HOLDING_GRAPHS = frozenset({"checkpoint", "custom_jvp", "custom_vjp"})
-
 
 def batched_body(graph: Graph, batched: Sequence[bool], axis: Axis) -> Graph:
     """`graph` with the batch axis in front of those inputs and of all outputs."""

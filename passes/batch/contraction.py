@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lavax.ir.graph import Node
 from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, shifted, to_front
-from lavax.passes.builder import dot, free_axes_of
+from lavax.passes.builder import build, dot, free_axes_of
 
 
 def _dot(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
@@ -22,4 +23,18 @@ def _dot(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
     return to_front(product, len(left_batch) + free_before)
 
 
-RULES: dict[str, Rule] = {"dot": batched_by(_dot)}
+def _conv(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
+    left, right = operands
+    attrs: dict[str, Any] = dict(node.attrs)
+    for name in ("batch", "contract", "window"):
+        sides = zip(node.attrs[name], operands, strict=True)
+        attrs[name] = tuple(shifted(axes) if operand.batched else axes for axes, operand in sides)
+    (left_batch, right_batch), kept = attrs["batch"], node.operands[0].type.rank - len(node.attrs["contract"][0])
+    if left.batched and right.batched:
+        attrs["batch"] = ((0, *left_batch), (0, *right_batch))
+        return build("conv", left.node, right.node, **attrs)
+    product = build("conv", left.node, right.node, **attrs)
+    return to_front(product, len(left_batch) if left.batched else kept)
+
+
+RULES: dict[str, Rule] = {"dot": batched_by(_dot), "conv": batched_by(_conv)}

@@ -3,11 +3,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.ir.graph import Node
+from lavax.ir.graph import Graph, Node
 from lavax.ir.ops.named_axes import REDUCTIONS
 from lavax.passes.batch.elementwise import elementwise
 from lavax.passes.batch.rule import Axis, Operand, Rule, in_front, shifted
 from lavax.passes.builder import build, index_type, iota, multiply, reduce, splat
+
+
+def speaks_of(node: Node, name: str | None) -> bool:
+    """Whether the node, or one of the graphs it holds, is about the axis of that name."""
+    if name is None:
+        return False
+    if node.op in RULES:
+        return bool(node.attrs["name"] == name)
+    graphs = (part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,)))
+    return any(speaks_of(inner, name) for graph in graphs if isinstance(graph, Graph) for inner in graph.nodes)
 
 
 def _elsewhere(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:

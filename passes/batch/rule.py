@@ -28,7 +28,7 @@ class Operand:
 
 
 # rule(node, operands, axis): the value of `node` on these operands. It is called only where an operand is batched,
-# except for the operations in `ASKED_ALWAYS`.
+# and where the node speaks of the axis by its name.
 Rule = Callable[[Node, Sequence[Operand], Axis], Operand]
 # The same, for operations that are batched as soon as an operand is.
 SimpleRule = Callable[[Node, Sequence[Operand], Axis], Node]

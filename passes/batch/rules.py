@@ -16,8 +16,5 @@ RULES: dict[str, Rule] = {
     **regions.RULES,
 }
 
-# Operations that may be batched, or change, where no operand of theirs is batched.
-ASKED_ALWAYS = frozenset({*named_axes.RULES, *calls.HOLDING_GRAPHS})
-
 # Operations without operands, which are the same for all elements, and those that only lowering makes, which is later.
 NEVER_BATCHED = frozenset({"constant", "iota", "merge_runs", "sort_runs"})

@@ -123,7 +123,7 @@ def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
 
 def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
     """The body is computed once more, behind a barrier that waits for the cotangents, and differentiated there."""
-    from lavax.passes.differentiate.reverse import backward  # which goes through calls by these rules
+    from lavax.passes.differentiate.reverse import backward, with_kept_carries  # which go through calls by these rules
 
     given = [cotangent for cotangent in cotangents if cotangent is not None and cotangent.type.size]
     if not given:
@@ -133,8 +133,9 @@ def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     outputs = _computed_again(body, node.operands, again, node.attrs["keep"], given[0])
     sources = [operand for operand, needed in zip(again, matters, strict=True) if needed]
     repeated = Graph(tuple(again), tuple(topological(outputs, stop=again)), tuple(outputs))
+    repeated = with_kept_carries(repeated, sources)
     seeds: dict[Node, Node] = {}
-    for output, cotangent in zip(outputs, cotangents, strict=True):
+    for output, cotangent in zip(repeated.outputs, cotangents, strict=True):
         if cotangent is not None:
             seeds[output] = build("add", seeds[output], cotangent) if output in seeds else cotangent
     gradients = iter(backward(repeated, sources, seeds))
@@ -153,7 +154,7 @@ def _computed_again(
     for node in body.nodes:
         first[node] = with_operands(node, tuple(first[operand] for operand in node.operands))
         second[node] = with_operands(node, tuple(second[operand] for operand in node.operands))
-        if keep == "dots" and node.op == "dot":
+        if keep == "dots" and node.op in ("dot", "conv"):
             second[node] = build("known_value", second[node], _barrier(first[node], after))
     return [second[output] for output in body.outputs]
 

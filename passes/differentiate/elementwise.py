@@ -171,6 +171,7 @@ RULES: dict[str, Rule] = {
     "multiply": by_operand(_multiply_by(1), _multiply_by(0)),
     "divide": by_operand(_dividend, _divisor),
     "remainder": by_operand(_pass_on, _remainder_divisor),
+    "modulo": by_operand(_pass_on, _remainder_divisor),
     "power": by_operand(_base, _exponent),
     "maximum": by_operand(_extremum(greater, 0), _extremum(greater, 1)),
     "minimum": by_operand(_extremum(less, 0), _extremum(less, 1)),

@@ -11,7 +11,7 @@ from itertools import count
 from lavax.ir.graph import Graph, Node, graph_of, input_node, topological, with_operands
 from lavax.passes.builder import add, build, located, set_location, zeros
 from lavax.passes.differentiate.forward_regions import REGION_RULES
-from lavax.passes.differentiate.reverse import backward, chosen_inputs
+from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
 Tangents = Sequence[Node | None]  # of a node's operands; None where there is none
@@ -30,16 +30,18 @@ _LINEAR = frozenset(
         "gather",
         "negate",
         "reshape",
+        "shear",
         "scatter_add",
         "slice",
         "subtract",
         "sum",
         "transpose",
+        "unshear",
         "where",
     }
 )
 # Linear in each of two operands.
-_BILINEAR = frozenset({"dot", "multiply"})
+_BILINEAR = frozenset({"conv", "dot", "multiply"})
 # Change as the first operand does, whatever the second.
 _OF_FIRST = frozenset({"barrier", "known_value"})
 
@@ -137,9 +139,10 @@ def transpose_linear(
     results: Sequence[Node], sources: Sequence[Node], seeds: Sequence[Node | None], stop: Sequence[Node]
 ) -> list[Node]:
     """The cotangents of `sources` for those of `results`, which depend on them linearly; nodes in `stop` are fixed."""
-    body = Graph(tuple(sources), tuple(topological(results, stop=stop)), tuple(results))
+    body = Graph((*sources, *stop), tuple(topological(results, stop=stop)), tuple(results))
+    body = with_kept_carries(body, sources)
     given: dict[Node, Node] = {}
-    for result, seed in zip(results, seeds, strict=True):
+    for result, seed in zip(body.outputs, seeds, strict=True):
         if seed is not None:
             given[result] = add(given[result], seed) if result in given else seed
     return backward(body, sources, given)

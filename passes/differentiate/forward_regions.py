@@ -1,4 +1,4 @@
-"""Forward mode through operations with several results: one rule each, since they have no cotangent rule to transpose."""
+"""Forward mode through operations with several results, which have no cotangent rule to transpose: one rule each."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -31,7 +31,7 @@ def _depending_on(graph: Graph, sources: Sequence[Node]) -> set[Node]:
     return active
 
 
-def _with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
+def with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
     """The graph with scans that keep what their gradients need."""
     if not any(node.op == "scan" for node in graph.nodes):
         return graph
@@ -98,7 +98,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
     a float, IndexError for an input that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
-    graph = _with_kept_carries(graph, sources)
+    graph = with_kept_carries(graph, sources)
     value = graph.outputs[output]
     if value.shape != () or not value.dtype.is_float:
         raise NonScalarGradError(f"differentiate: output {output} is {value.type}; a gradient needs a float scalar")
@@ -114,7 +114,7 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
-    graph = _with_kept_carries(graph, sources)
+    graph = with_kept_carries(graph, sources)
     taken = {node.name for node in graph.inputs}
     names = (name for number in count() if (name := f"cotangent{number}") not in taken)
     given: list[Node] = []

@@ -41,7 +41,9 @@ def _cumulative_sum(node: Node, g: Node) -> Node:
     return flip(build("cumulative_sum", flip(g, (axis,)), axis=axis), (axis,))
 
 
-def _by_doubling(node: Node, g: Node, identity: float, joined: Callable[..., Node], shares: Callable[..., Node]) -> Node:
+def _by_doubling(
+    node: Node, g: Node, identity: float, joined: Callable[..., Node], shares: Callable[..., Node]
+) -> Node:
     """Through log2(n) steps that each join every element with the one a power of two before it.
 
     `shares(x, y, xy)` is the derivative of xy, the join of x and y, by x. There is no division, so that zeros are no

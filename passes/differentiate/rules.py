@@ -5,12 +5,14 @@ from lavax.passes.differentiate import (
     contraction,
     elementwise,
     indexing,
+    linear_algebra,
     movement,
     named_axes,
     reduction,
     routine,
     special,
     trigonometric,
+    window,
 )
 from lavax.passes.differentiate.region import REGION_RULES
 from lavax.passes.differentiate.rule import Rule
@@ -23,7 +25,9 @@ RULES: dict[str, Rule] = {
     **movement.RULES,
     **indexing.RULES,
     **contraction.RULES,
+    **window.RULES,
     **routine.RULES,
+    **linear_algebra.RULES,
     **named_axes.RULES,
 }
 

@@ -15,6 +15,7 @@ _COSTS = {
     **dict.fromkeys(("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"), _SPECIAL),
     "divide": 4,
     "remainder": 6,
+    "modulo": 8,
     "sqrt": 4,
     "rsqrt": 4,
     "exp": _TRANSCENDENTAL,

@@ -6,7 +6,7 @@ same array read at other coordinates. Reductions and contractions read many elem
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
@@ -102,6 +102,39 @@ def inside_pad(node: Node, at: Coordinates) -> list[Within]:
     return [condition for condition in conditions if not condition.always]
 
 
+def _shear(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    source = list(at)
+    for axis, along, stride, dilation in sheared_axes(node):
+        source[axis] = linear([(at[axis], stride), (at[along], dilation)])
+    return ((node.operands[0], tuple(source)),)
+
+
+def sheared_axes(node: Node) -> Iterator[tuple[int, int, int, int]]:
+    """(axis, axis along which its places move, stride, dilation), of each sheared axis."""
+    return zip(*(node.attrs[name] for name in ("axes", "along", "stride", "dilation")), strict=True)
+
+
+def _unshear(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    """Where no element stands the nearest one is read, and not used."""
+    (operand,) = node.operands
+    source = list(at)
+    for axis, along, stride, dilation in sheared_axes(node):
+        place = linear([(at[axis], 1), (at[along], -dilation)])
+        source[axis] = quotient(clamp(place, 0, (operand.shape[axis] - 1) * stride), stride)
+    return ((operand, tuple(source)),)
+
+
+def inside_unshear(node: Node, at: Coordinates) -> list[Within]:
+    """When an element of an unshear is the operand's; conditions that always hold are left out."""
+    (operand,) = node.operands
+    conditions = []
+    for axis, along, stride, dilation in sheared_axes(node):
+        place = linear([(at[axis], 1), (at[along], -dilation)])
+        last = operand.shape[axis] - 1
+        conditions.append(Within(place, 0, last * stride, stride if last else 1))
+    return [condition for condition in conditions if not condition.always]
+
+
 def concatenate_starts(node: Node) -> list[int]:
     """Where each operand of a concatenate begins along its axis."""
     starts, axis = [0], node.attrs["axis"]
@@ -124,7 +157,8 @@ def counted(index: Node, at: Coordinates) -> Index | None:
     while index.op in ("reshape", "transpose", "broadcast", "slice", "flip"):
         ((index, at),) = READS[index.op](index, at)
     if index.op == "iota":
-        return at[index.attrs["axis"]]
+        axis: int = index.attrs["axis"]
+        return at[axis]
     return constant(index.attrs["value"]) if index.op == "constant" else None
 
 
@@ -156,6 +190,8 @@ READS: dict[str, Callable[[Node, Coordinates], tuple[Read, ...]]] = {
     "slice": _slice,
     "flip": _flip,
     "pad": _pad,
+    "shear": _shear,
+    "unshear": _unshear,
     "concatenate": _concatenate,
     "gather": _gather,
 }

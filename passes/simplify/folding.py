@@ -18,7 +18,7 @@ from lavax.passes.builder import splat, zeros
 from lavax.passes.simplify.matching import is_splat, splat_value
 
 _LIMITS = np.finfo(np.float32)
-_JUMPING = frozenset({"ceil", "floor", "remainder", "round", "sign", "truncate"})
+_JUMPING = frozenset({"ceil", "floor", "modulo", "remainder", "round", "sign", "truncate"})
 
 
 def _evaluate(node: Node, floating: type[np.floating[Any]]) -> Any:

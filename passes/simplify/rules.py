@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.simplify import arithmetic, contraction, folding, indexing, logic, movement, reduction, sinking
+from lavax.passes.simplify import arithmetic, contraction, folding, indexing, logic, movement, reduction, sinking, window
 from lavax.passes.simplify.rewriting import Rule, Rules
 
 # Rules of every operation of a family, tried after `folding.empty` and before the operation's own.
@@ -28,6 +28,7 @@ _OWN: dict[str, tuple[Rule, ...]] = {
     **reduction.RULES,
     **indexing.RULES,
     **contraction.RULES,
+    **window.RULES,
 }
 
 
@@ -45,6 +46,6 @@ def _pass_second(node: Node) -> Node:
 
 
 RULES: Rules = {name: _rules_of(name) for name in OPERATIONS}
-MERGING: Rules = {"transpose": (contraction.transpose_of_dot,), **reduction.MERGING}
+MERGING: Rules = {"transpose": (contraction.transpose_of_dot,), **reduction.MERGING, **window.MERGING}
 # For graphs that will not be differentiated any more.
 RULES_WITHOUT_GRADIENTS: Rules = {**RULES, "stop_gradient": (_pass_through,), "known_value": (_pass_second,)}

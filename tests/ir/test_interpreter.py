@@ -90,6 +90,13 @@ def remainder(x: Any, y: Any) -> Any:
     return x if y == 0 else abs(x) % abs(y) * sign(x)
 
 
+def modulo(x: float, y: float) -> float:
+    """Python's %, which has no remainder by zero or of infinities."""
+    if y == 0 or math.isinf(x) or math.isnan(x):
+        return math.nan
+    return x % y
+
+
 def power(x: Any, y: Any) -> Any:
     """C's pow, which Python's is but for the errors; for whole numbers by what the quotient truncates to."""
     if isinstance(x, float):
@@ -178,6 +185,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "multiply": lambda x, y: x * y,
     "divide": divide,
     "remainder": remainder,
+    "modulo": modulo,
     "power": power,
     "maximum": greatest,
     "minimum": least,
@@ -436,6 +444,48 @@ def dot(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType
     return total
 
 
+def conv(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    left, right = arrays
+    (left_batch, right_batch), (left_sum, right_sum), (of_left, of_right) = (
+        attrs[name] for name in ("batch", "contract", "window")
+    )
+    kept = [axis for axis in range(left.ndim) if axis not in (*left_batch, *left_sum)]
+    free = [axis for axis in range(right.ndim) if axis not in (*right_batch, *right_sum, *of_right)]
+    at = dict(zip([*left_batch, *kept], place, strict=False))
+    lists = [attrs[name] for name in ("stride", "dilation", "low", "interior")]
+    total = 0
+    for inner in places([left.shape[axis] for axis in left_sum]):
+        for element in places([right.shape[axis] for axis in of_right]):
+            x_place, inside = dict(at) | dict(zip(left_sum, inner, strict=True)), True
+            for axis, k, stride, dilation, low, interior in zip(of_left, element, *lists, strict=True):
+                x_place[axis], between = divmod(at[axis] * stride + k * dilation - low, interior + 1)
+                inside = inside and not between and 0 <= x_place[axis] < left.shape[axis]
+            y_place = dict(zip((*right_batch, *right_sum, *of_right), (*place[: len(left_batch)], *inner, *element), strict=True))
+            y_place |= dict(zip(free, place[len(left_batch) + len(kept) :], strict=True))
+            if inside:
+                x = left[tuple(x_place[axis] for axis in range(left.ndim))].item()
+                total += x * right[tuple(y_place[axis] for axis in range(right.ndim))].item()
+    return total
+
+
+def shear(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    source = list(place)
+    for axis, along, stride, dilation in zip(*(attrs[name] for name in SHEARED), strict=True):
+        source[axis] = place[axis] * stride + place[along] * dilation
+    return arrays[0][tuple(source)]
+
+
+def unshear(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    source = list(place)
+    for axis, along, stride, dilation in zip(*(attrs[name] for name in SHEARED), strict=True):
+        source[axis], between = divmod(place[axis] - place[along] * dilation, stride)
+        if between or not 0 <= source[axis] < arrays[0].shape[axis]:
+            return 0
+    return arrays[0][tuple(source)]
+
+
+SHEARED = ("axes", "along", "stride", "dilation")
+
 FOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda held, update: held + update,
     "multiply": lambda held, update: held * update,
@@ -479,6 +529,9 @@ DEFINITIONS: dict[str, Definition] = {
     "search_sorted": search_sorted,
     "fold_segments": fold_segments,
     "dot": dot,
+    "conv": conv,
+    "shear": shear,
+    "unshear": unshear,
     "constant": lambda arrays, attrs, type, place: attrs["value"],
     "iota": lambda arrays, attrs, type, place: place[attrs["axis"]],
 }
@@ -523,9 +576,9 @@ def test_float32(op: str) -> None:
     for case in cases_of(op):
         (found,) = interpret(case.graph, *case.arrays, dtype=np.float32)
         assert found.dtype == case.node.dtype.numpy
-        if not case.special and case.op != "remainder":
+        if not case.special and case.op not in ("remainder", "modulo"):
             (expected,) = interpret(case.graph, *case.arrays)
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 if op in ("dot", "sum", "cumulative_sum", "cumulative_logsumexp") else 0)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 if op in ("dot", "conv", "sum", "cumulative_sum", "cumulative_logsumexp") else 0)
 
 
 def test_signed_zeros_and_division() -> None:

@@ -101,10 +101,29 @@ def test_keys_that_do_not_fit(key: Any, words: str) -> None:
     assert "test_numpy_indexing.py:" in str(found.value)
 
 
-def test_masks_and_floats_are_no_positions() -> None:
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.arange(12).reshape(4, 3) % 2 == 0,
+        [True, False, True, False],
+        (slice(None), np.array([True, False, True])),
+        (np.array([True, False, True, True]), np.array([1, 0, 2])),
+        (..., np.zeros(3, BOOL)),
+        (None, np.array([True, False, True, False]), None),
+    ],
+)
+def test_masks_stand_for_positions(key: Any) -> None:
+    x = sample((4, 3))
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(x)[key]), x[key])
+    given = key if isinstance(key, tuple) else (key,)
+    as_values = tuple(lnp.asarray(part) if isinstance(part, (np.ndarray, list)) else part for part in given)
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(x)[as_values]), x[key])
+
+
+def test_masks_that_do_not_fit_and_floats_are_no_positions() -> None:
     x = lnp.zeros((4, 3))
-    for mask in (x > 0, np.zeros((4, 3), BOOL), [True, False, True, False]):
-        with pytest.raises(DtypeError, match=r"a mask bool\[.*lnp.where"):
+    for mask in (np.zeros((4, 2), BOOL), [True, False], lnp.zeros((2,), bool)):
+        with pytest.raises(IndexError, match="a mask of shape"):
             x[mask]
     for floats in (x, np.ones(2), [0.5]):
         with pytest.raises(DtypeError, match="must be integers"):

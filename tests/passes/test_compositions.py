@@ -1,4 +1,4 @@
-"""Every operation under compositions of passes, on the float64 interpreter, against simpler ways to the same numbers."""
+"""Every operation under compositions of passes, in float64, against simpler ways to the same numbers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import pytest
 from lavax.ir import Graph, interpret
 from lavax.ir.graph import graph_of
 from lavax.passes.batch import batch
-from lavax.passes.builder import add, multiply, splat, sum_over
+from lavax.passes.builder import add, multiply, sum_over
 from lavax.passes.differentiate import RULES, differentiate, jvp
 from lavax.passes.simplify import simplify
 from tests.operation_cases import Case, all_cases
@@ -53,7 +53,9 @@ def in_float64(case: Case) -> list[np.ndarray]:
 
 
 def batches_of(case: Case, first_shared: bool) -> tuple[list[int | None], list[np.ndarray]]:
-    axes: list[int | None] = [None if first_shared and k == 0 and len(case.arrays) > 1 else 0 for k in range(len(case.arrays))]
+    axes: list[int | None] = [0] * len(case.arrays)
+    if first_shared and len(axes) > 1:
+        axes[0] = None
     stacked = [
         array if axis is None else np.stack([np.roll(array.reshape(-1), k).reshape(array.shape) for k in range(SIZE)])
         for array, axis in zip(in_float64(case), axes, strict=True)

@@ -13,7 +13,15 @@ from lavax.ir.interpreter import evaluate_node
 from lavax.ir.operation import names_of_family
 from lavax.passes import builder
 from lavax.passes.kernels.index import Clamped, Index, Lookup, Quotient, Remainder, Variable, constant, variable
-from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_starts, counted, inside_pad
+from lavax.passes.kernels.reads import (
+    READS,
+    Coordinates,
+    Within,
+    concatenate_starts,
+    counted,
+    inside_pad,
+    inside_unshear,
+)
 from tests.operation_cases import cases_of
 
 
@@ -60,6 +68,9 @@ class Reader:
         if node.op == "pad":
             inside = all(self.holds(condition) for condition in inside_pad(node, at))
             return values[0] if inside else node.attrs["value"]
+        if node.op == "unshear":
+            inside = all(self.holds(condition) for condition in inside_unshear(node, at))
+            return values[0] if inside else type(values[0])(0)
         if node.op == "concatenate":
             along = self.number(at[node.attrs["axis"]])
             return values[sum(along >= start for start in concatenate_starts(node)) - 1]

@@ -89,10 +89,6 @@ def test_clipped_gradients() -> None:
 
 
 def test_settings_trees_integers_and_keywords() -> None:
-    @lx.custom_vjp
-    def scaled(how: str, p: Any, n: Any, power: float = 2.0) -> Any:
-        raise AssertionError("replaced below")
-
     def body(how: str, p: Any, n: Any, power: float = 2.0) -> Any:
         assert how == "up"
         return {"u": p["a"] * n, "count": n + 1}

@@ -32,7 +32,11 @@ def test_where_the_axis_goes_in_the_result(axis: int) -> None:
 def test_axes_are_prefixes_of_trees() -> None:
     tree = {"a": A, "b": (B, 2.0)}
     axes = ({"a": 1, "b": (0, None)},)
-    found = lx.vmap(lambda t: {"s": lnp.sum(t["a"]) + t["b"][0], "t": t["b"][1]}, axes, out_axes={"s": 0, "t": None})(tree)
+
+    def function(t: Any) -> Any:
+        return {"s": lnp.sum(t["a"]) + t["b"][0], "t": t["b"][1]}
+
+    found = lx.vmap(function, axes, out_axes={"s": 0, "t": None})(tree)
     close(found["s"], A.sum((0, 2)) + B)
     assert float(found["t"]) == 2
     assert found["t"].shape == ()

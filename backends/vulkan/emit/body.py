@@ -32,7 +32,7 @@ from lavax.passes.kernels.index import (
     substitute,
     variable,
 )
-from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_starts, inside_pad
+from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_starts, inside_pad, inside_unshear
 
 LANE = variable("lane", VECTOR)
 _LANE = "lane"
@@ -240,9 +240,12 @@ class Body:
                 return Value(f"{type_name(node.dtype, counted.width)}({counted.text})", counted.width)
             case "pad":
                 return self._pad(node, at, operands[0])
+            case "unshear":
+                conditions = [self._within(condition) for condition in inside_unshear(node, at)]
+                return self._select(conditions, operands[0], Value(literal(0, node.dtype), 1), node.dtype)
             case "concatenate":
                 return self._concatenate(node, at, operands)
-            case "reshape" | "transpose" | "broadcast" | "slice" | "flip" | "gather":
+            case "reshape" | "transpose" | "broadcast" | "slice" | "flip" | "shear" | "gather":
                 return operands[-1]
         width = max((operand.width for operand in operands), default=1)
         arguments = [widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)]

@@ -6,6 +6,7 @@ themselves and carry the whole on to the next elements; and *single*, one invoca
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 from lavax.backends.vulkan.emit.body import LANE, Value, widened
@@ -104,7 +105,7 @@ class CumulativeEmitter:
         value = self.body.value(self.node.operands[0], at)
         self._declare("folded", widened(value, width, self.node.dtype), type_name(self.node.dtype, width))
         if width == VECTOR:
-            for earlier, later in zip(COMPONENTS, COMPONENTS[1:], strict=False):
+            for earlier, later in pairwise(COMPONENTS):
                 self.body.line(f"folded.{later} = {self._join(f'folded.{earlier}', f'folded.{later}')};")
         self._declare("whole", "folded.w" if width == VECTOR else "folded")
         distance = 1

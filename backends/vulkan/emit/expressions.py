@@ -59,6 +59,27 @@ def _by_kind(**entries: Expression) -> Expression:
     return lambda call: entries[call.kind](call)
 
 
+def _is_zero(node: Node) -> bool:
+    return node.op == "constant" and node.dtype.is_float and node.attrs["value"] == 0
+
+
+def _multiply(call: Call) -> str:
+    """A driver may take the product with a literal zero for zero, whatever the other factor."""
+    left, right = call.arguments
+    if _is_zero(call.node.operands[0]):
+        left, right = right, left
+    elif not _is_zero(call.node.operands[1]):
+        return f"({left} * {right})"
+    return f"lx_multiply_by_zero({left}, {right})"
+
+
+def _divide(call: Call) -> str:
+    """A driver may take literal zeros for leave to assume that the quotient is a number."""
+    dividend, divisor = map(_is_zero, call.node.operands)
+    name = "lx_divide_by_zero" if divisor else "lx_divide_zero" if dividend else "lx_divide"
+    return f"{name}({', '.join(call.arguments)})"
+
+
 def _relational(symbol: str, function: str) -> Expression:
     """Comparisons; false counts as less than true."""
 
@@ -161,11 +182,12 @@ EXPRESSIONS: dict[str, Expression] = {
     ),
     "add": _infix("+"),
     "subtract": _infix("-"),
-    "multiply": _infix("*"),
-    "divide": _by_kind(float=_function("lx_divide"), int=_function("lx_int_divide"), uint=_function("lx_uint_divide")),
+    "multiply": _multiply,
+    "divide": _by_kind(float=_divide, int=_function("lx_int_divide"), uint=_function("lx_uint_divide")),
     "remainder": _by_kind(
         float=_function("lx_fmod"), int=_function("lx_int_remainder"), uint=_function("lx_uint_remainder")
     ),
+    "modulo": _function("lx_remainder"),
     "atan2": _function("lx_atan2"),
     "power": _by_kind(float=_function("lx_pow"), int=_function("lx_int_power"), uint=_function("lx_uint_power")),
     "maximum": _by_kind(

@@ -13,26 +13,27 @@ from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.index import ZERO, Index, flatten
 from lavax.passes.kernels.kernel import Kernel
 
-# Elements that one invocation writes; every run is a multiple of it.
-MERGED_BY_ONE = 8
+# Elements that one invocation writes, by kind of device: many make the search for its start cheap, few give more
+# invocations. Every run is a multiple of them.
+_MERGED_BY_ONE = {"cpu": 32, "gpu": 8}
 
 
 class MergeEmitter:
     """The state of writing one merging kernel."""
 
-    def __init__(self, routine: Routine) -> None:
-        self.routine = routine
+    def __init__(self, routine: Routine, share: int) -> None:
+        self.routine, self.share = routine, share
         self.body: Body = routine.body
         self.keys, self.order = routine.operands
         self.row: list[Index]
 
     def emit(self) -> Launch:
         length = self.keys.shape[-1]
-        parts = (*self.keys.shape[:-1], -(-length // MERGED_BY_ONE))
+        parts = (*self.keys.shape[:-1], -(-length // self.share))
         *self.row, part = self.routine.open_elements(parts)
         self.routine.integer("extent", length)
         self.routine.integer("run", self.routine.node.attrs["run"])
-        self.body.line(f"int first = {self.body.index(part)} * {MERGED_BY_ONE};")
+        self.body.line(f"int first = {self.body.index(part)} * {self.share};")
         self.body.line("int low = first / (2 * run) * (2 * run);")
         self.body.line("int middle = min(low + run, extent), high = min(low + 2 * run, extent);")
         self._find_start()
@@ -69,7 +70,7 @@ class MergeEmitter:
             body.line(f"{kind} {side}_key = {key};")
         body.line(f"int target = {body.index(flatten((*self.row, ZERO), self.keys.shape))};")
         goes_right = before("right_key", "left_key", self.keys.dtype)
-        with body.block(f"for (int k = first; k < min(first + {MERGED_BY_ONE}, high); ++k)"):
+        with body.block(f"for (int k = first; k < min(first + {self.share}, high); ++k)"):
             body.line(f"bool from_left = right >= high || (left < middle && !{goes_right});")
             body.line(f"{self.routine.element('target + k')} = from_left ? left_position : right_position;")
             body.line("left += int(from_left);")
@@ -83,4 +84,4 @@ class MergeEmitter:
 
 def emit_merge_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of merge_runs."""
-    return MergeEmitter(open_routine(kernel, profile, lifted)).emit()
+    return MergeEmitter(open_routine(kernel, profile, lifted), _MERGED_BY_ONE[profile.kind]).emit()

@@ -33,7 +33,6 @@ from lavax.passes.kernels.index import Index, Variable, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
-
 # From this many additions one after the other on, what rounding loses is kept and added in the end.
 _LONG_CHAIN = 64
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
@@ -177,8 +176,8 @@ class RowEmitter:
                 self.body.line(f"{name}{component} += mix(0.0, {lost}{component}, {finite});")
         if width == VECTOR and self.schedule.element_width == VECTOR:
             whole, name = name, self.body.name()
-            pairs = [reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw")]
-            self.body.line(f"{type_name(node.dtype, 1)} {name} = {reduction.join(*pairs, node.dtype, 1)};")
+            first, second = (reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw"))
+            self.body.line(f"{type_name(node.dtype, 1)} {name} = {reduction.join(first, second, node.dtype, 1)};")
         if self.schedule.shared:
             for step in self._butterfly():
                 other = f"subgroupShuffleXor({name}, {step}u)"

@@ -27,7 +27,8 @@ def operations(op_graph: Graph) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((1025,), 0), ((5000,), 0), ((3, 2048), 1), ((2500, 3), 0), ((2, 1100, 3), 1), ((5000, 4096), 0)]
+    ("shape", "axis"),
+    [((1025,), 0), ((5000,), 0), ((3, 2048), 1), ((2500, 3), 0), ((2, 1100, 3), 1), ((5000, 4096), 0)],
 )
 @pytest.mark.parametrize("op", ["cumulative_sum", "cumulative_max", "cumulative_min"])
 def test_cumulative(op: str, shape: tuple[int, ...], axis: int) -> None:
@@ -111,7 +112,8 @@ def test_a_batch_of_scatters_is_dealt_out_too() -> None:
     array, updates = np.zeros((2, 5), np.float32), RANDOM.integers(0, 9, (2, 4000)).astype(np.float32)
     index = RANDOM.integers(0, 5, (2, 4000)).astype(np.int32)
     batch = np.broadcast_to(np.arange(2, dtype=np.int32)[:, None], (2, 4000))
-    inputs = [input_node(f"x{n}", TensorType(a.shape, OF_NUMPY[a.dtype])) for n, a in enumerate((array, updates, index))]
+    arrays = (array, updates, index)
+    inputs = [input_node(f"x{n}", TensorType(a.shape, OF_NUMPY[a.dtype])) for n, a in enumerate(arrays)]
     counts = make_node("iota", (), {"axis": 0}, inputs[2].type)
     node = make_node("scatter_add", (*inputs[:2], counts, inputs[2]), {"axes": (0, 1)})
     (found,) = run(graph_of(inputs, [node]), [array, updates, index])

@@ -64,6 +64,12 @@ def test_no_dispatch_needs_more_slots_and_words_than_there_are() -> None:
             assert len(dispatch.slots) + len(dispatch.words) <= 30
 
 
+@pytest.mark.parametrize(("seed", "steps"), [(675, 25), (20, 80)])
+def test_a_reduction_is_asked_for_only_where_it_is_computed(seed: int, steps: int) -> None:
+    """A kernel once took in a value that was written by a later map, and so met its own reduction in another row."""
+    assert dispatches_of(random_graph(seed, steps)[0], CPU_DRIVER)
+
+
 @pytest.mark.skipif(shutil.which("spirv-val") is None, reason="spirv-val (package spirv-tools) is not installed")
 def test_spirv_is_valid(tmp_path: Path) -> None:
     """One shader an operation, and those of some random graphs."""

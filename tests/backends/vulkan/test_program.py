@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -214,11 +215,12 @@ def test_dispatches_beyond_the_limits_are_refused(device: Device) -> None:
 def test_profiling_times_every_dispatch_and_changes_no_argument(device: Device) -> None:
     buffer = up(device)
     (timed,) = Program(device, add_one(donor=0)).profile(buffer)
-    assert timed[0] == "shader" and 0 < timed[1] < 10
+    assert timed.name == "shader" and timed.start == 0 and 0 < timed.seconds < 10
     np.testing.assert_array_equal(down(device, buffer), VALUES)
     times = Program(device, chain(4)).profile(buffer)
     assert len(times) == 4
-    quick, long = (Program(device, slow(rounds)).profile(buffer)[0][1] for rounds in (1, 1_000_000))
+    assert all(a.start + a.seconds <= b.start for a, b in pairwise(times))
+    quick, long = (Program(device, slow(rounds)).profile(buffer)[0].seconds for rounds in (1, 1_000_000))
     assert long > quick
     assert Program(device, Plan((), (), (), (), 0, ())).profile() == []
 

@@ -1,0 +1,294 @@
+"""Jacobi's methods: eigenvalues of symmetric matrices by rotations from both sides, singular values by rotations of
+pairs of columns (Golub and Van Loan, 8.5 and 8.6.3). Disjoint pairs are rotated at once, each pair in turn as in a
+round-robin tournament; a sweep takes in every pair, and sweeps end when there is nothing left to rotate.
+
+Both work on the matrix divided by its largest element, so that squares do not overflow.
+"""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.emit.matrices import NAN, MatrixRoutine
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel
+
+# Convergence is quadratic: matrices with thousands of rows take about ten sweeps in float32.
+_SWEEPS = 30
+# Off-diagonal elements (relative to the norm of the matrix), and cosines of angles between columns, that are zeros.
+_NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = "1e-9", "(6e-8 * sqrt(float(rows)))"
+
+_SCALE = """
+meet();
+float scale = 0.0, bad = 0.0;
+for (int e = lane; e < rows * columns; e += LOCAL) {
+    float magnitude = abs(x.data[work + e / columns * kept + e % columns]);
+    scale = max(scale, magnitude);
+    if (!(magnitude <= 3.4028235e38)) bad = 1.0;
+}
+bad = largest(bad);
+scale = bad > 0.0 ? 1.0 : largest(scale);
+scale = scale > 0.0 ? scale : 1.0;
+for (int e = lane; e < rows * columns; e += LOCAL) x.data[work + e / columns * kept + e % columns] /= scale;
+"""
+_IDENTITY = """
+for (int e = lane; e < columns * columns; e += LOCAL)
+    x.data[VECTORS + e] = e / columns == e % columns ? 1.0 : 0.0;
+"""
+# The pair (p, q), p < q, of the match number t in the round `turn` among `columns` players, one of whom may rest.
+_PAIR = """
+int p = t == 0 ? even - 1 : (turn + t) % (even - 1), q = (turn + even - 1 - t) % (even - 1);
+int low = min(p, q), high = max(p, q);
+p = low; q = high;
+"""
+_TURN = """
+{
+    float first = x.data[FIRST], second = x.data[SECOND];
+    x.data[FIRST] = c * first - s * second;
+    x.data[SECOND] = s * first + c * second;
+}
+"""
+
+
+def _turn(first: str, second: str) -> str:
+    return _TURN.strip().replace("FIRST", first).replace("SECOND", second)
+
+
+# Angles stand in the last row of the scratch: a cosine and a sine for each pair, nobody's if one rests.
+_EIGH = """
+float norm = 0.0;
+for (int e = lane; e < rows * rows; e += LOCAL) norm += x.data[work + e] * x.data[work + e];
+float negligible = NEGLIGIBLE * sqrt(total(norm));
+int even = (rows + 1) / 2 * 2, first_match = even - rows;
+for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
+    float rotated = 0.0;
+    for (int turn = 0; turn < even - 1; ++turn) {
+        meet();
+        for (int t = first_match + lane; t < even / 2; t += LOCAL) {
+            PAIR
+            float across = x.data[work + q * rows + p];
+            float c = 1.0, s = 0.0;
+            if (abs(across) > negligible) {
+                float tilt = (x.data[work + q * rows + q] - x.data[work + p * rows + p]) / (2.0 * across);
+                float slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
+                slope = tilt < 0.0 ? -slope : slope;
+                c = 1.0 / sqrt(1.0 + slope * slope);
+                s = slope * c;
+                rotated = 1.0;
+            }
+            x.data[angles + 2 * (t - first_match)] = c;
+            x.data[angles + 2 * (t - first_match) + 1] = s;
+        }
+        meet();
+        ROTATE_COLUMNS
+        meet();
+        ROTATE_ROWS
+    }
+    if (largest(rotated) == 0.0) break;
+}
+"""
+_OVER_PAIRS = """
+for (int e = lane; e < (even / 2 - first_match) * rows; e += LOCAL) {
+    int t = first_match + e / rows, k = e % rows;
+    PAIR
+    float c = x.data[angles + 2 * (t - first_match)], s = x.data[angles + 2 * (t - first_match) + 1];
+    if (s != 0.0) {
+        TURNS
+    }
+}
+"""
+_EXACT_ZERO = "if (k == p || k == q) x.data[work + (k == p ? q : p) * rows + k] = 0.0;"
+# Puts the values in order by exchanging the next one and its vector with the best of what is left.
+_ORDER = """
+meet();
+for (int k = 0; k < columns; ++k) {
+    int best = k;
+    for (int j = k + 1; j < columns; ++j) if (x.data[j] BEFORE x.data[best]) best = j;
+    meet();
+    if (best != k) {
+        if (lane == 0) {
+            float held = x.data[k];
+            x.data[k] = x.data[best];
+            x.data[best] = held;
+        }
+        EXCHANGE
+    }
+    meet();
+}
+"""
+_EXCHANGE = """
+for (int j = lane; j < COUNT; j += LOCAL) {
+    float held = x.data[FIRST];
+    x.data[FIRST] = x.data[SECOND];
+    x.data[SECOND] = held;
+}
+"""
+_SIGNS = """
+for (int k = lane; k < columns; k += LOCAL) {
+    float extreme = 0.0;
+    for (int j = 0; j < columns; ++j) {
+        float part = x.data[VECTORS + k * columns + j];
+        if (abs(part) > abs(extreme)) extreme = part;
+    }
+    if (extreme < 0.0) {
+        for (int j = 0; j < columns; ++j) x.data[VECTORS + k * columns + j] *= -1.0;
+        OTHER
+    }
+}
+"""
+_FAIL = """
+meet();
+if (bad > 0.0) for (int e = lane; e < size; e += LOCAL) x.data[e] = FAILED;
+"""
+
+
+def _exchange(count: str, first: str, second: str) -> str:
+    return _EXCHANGE.strip().replace("COUNT", count).replace("FIRST", first).replace("SECOND", second)
+
+
+def _over_pairs(*turns: str) -> str:
+    return _OVER_PAIRS.strip().replace("PAIR", _PAIR.strip()).replace("TURNS", "\n".join(turns))
+
+
+def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of eigh."""
+    routine = MatrixRoutine(kernel, profile, lifted)
+    vectors = routine.node.attrs["vectors"]
+    routine.starts("scratch", *(["vectors"] if vectors else []))
+    routine.write("int work = scratch, angles = scratch + rows * rows, kept = columns;")
+    routine.load("work + e", "c <= r")
+    routine.write(
+        "meet();\n"
+        "for (int e = lane; e < rows * rows; e += LOCAL)\n"
+        "    if (e % rows > e / rows) x.data[work + e] = x.data[work + e % rows * rows + e / rows];"
+    )
+    routine.write(_SCALE)
+    columns = [_turn("work + k * rows + p", "work + k * rows + q")]
+    turned = [_turn("work + p * rows + k", "work + q * rows + k"), _EXACT_ZERO]
+    if vectors:
+        routine.write(_IDENTITY.replace("VECTORS", "vectors"))
+        turned.append(_turn("vectors + p * rows + k", "vectors + q * rows + k"))
+    algorithm = _EIGH.replace("ROTATE_COLUMNS", _over_pairs(*columns)).replace("ROTATE_ROWS", _over_pairs(*turned))
+    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_SWEEPS))
+    routine.write(algorithm.replace("NEGLIGIBLE", _NEGLIGIBLE_ELEMENT))
+    routine.write(
+        "meet();\nfor (int k = lane; k < rows; k += LOCAL) x.data[k] = x.data[work + k * rows + k] * scale;\n"
+        "meet();\nfor (int e = lane; e < rows * rows + rows; e += LOCAL) x.data[scratch + e] = 0.0;"
+    )
+    exchange = _exchange("rows", "vectors + k * rows + j", "vectors + best * rows + j") if vectors else ""
+    routine.write(_ORDER.replace("BEFORE", "<").replace("EXCHANGE", exchange))
+    if vectors:
+        routine.write(_SIGNS.replace("VECTORS", "vectors").replace("OTHER", ""))
+    routine.write(_FAIL.replace("FAILED", NAN))
+    return routine.close()
+
+
+# Each invocation has pairs of columns of its own.
+_SVD = """
+int even = (columns + 1) / 2 * 2, first_match = even - columns;
+for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
+    float rotated = 0.0;
+    for (int turn = 0; turn < even - 1; ++turn) {
+        meet();
+        for (int t = first_match + lane; t < even / 2; t += LOCAL) {
+            PAIR
+            float of_p = 0.0, of_q = 0.0, across = 0.0;
+            for (int r = 0; r < rows; ++r) {
+                float first = x.data[work + r * kept + p], second = x.data[work + r * kept + q];
+                of_p += first * first;
+                of_q += second * second;
+                across += first * second;
+            }
+            if (abs(across) > NEGLIGIBLE * sqrt(of_p) * sqrt(of_q) && across != 0.0) {
+                float tilt = (of_q - of_p) / (2.0 * across);
+                float slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
+                slope = tilt < 0.0 ? -slope : slope;
+                float c = 1.0 / sqrt(1.0 + slope * slope), s = slope * c;
+                rotated = 1.0;
+                for (int k = 0; k < rows; ++k) TURN_LEFT
+                TURN_RIGHT
+            }
+        }
+    }
+    if (largest(rotated) == 0.0) break;
+}
+meet();
+for (int k = lane; k < columns; k += LOCAL) {
+    float length = 0.0;
+    for (int r = 0; r < rows; ++r) length += x.data[work + r * kept + k] * x.data[work + r * kept + k];
+    x.data[k] = sqrt(length);
+}
+"""
+# Left vectors are the columns divided by their lengths. Those of lengths that are nothing but rounding, and those that
+# a complete set lacks, are made of unit vectors by Gram and Schmidt's method, twice: each time of the one that those
+# before have least of.
+_LEFT = """
+float least = max(x.data[0] * 1e-7, 1e-37);
+int known = columns;
+for (int k = columns - 1; k >= 0; --k) if (!(x.data[k] > least)) known = k;
+for (int e = lane; e < rows * known; e += LOCAL) x.data[work + e / known * kept + e % known] /= x.data[e % known];
+for (int k = known; k < kept; ++k) {
+    meet();
+    int choice = 0;
+    float smallest = 1e30;
+    for (int r = 0; r < rows; ++r) {
+        float taken = 0.0;
+        for (int j = 0; j < k; ++j) taken += x.data[work + r * kept + j] * x.data[work + r * kept + j];
+        if (taken < smallest) { smallest = taken; choice = r; }
+    }
+    for (int r = lane; r < rows; r += LOCAL) {
+        float part = r == choice ? 1.0 : 0.0;
+        for (int j = 0; j < k; ++j) part -= x.data[work + choice * kept + j] * x.data[work + r * kept + j];
+        x.data[work + r * kept + k] = part;
+    }
+    for (int j = 0; j < k; ++j) {
+        meet();
+        float shared_part = 0.0;
+        for (int r = lane; r < rows; r += LOCAL)
+            shared_part += x.data[work + r * kept + j] * x.data[work + r * kept + k];
+        shared_part = total(shared_part);
+        for (int r = lane; r < rows; r += LOCAL)
+            x.data[work + r * kept + k] -= shared_part * x.data[work + r * kept + j];
+    }
+    float length = 0.0;
+    for (int r = lane; r < rows; r += LOCAL) length += x.data[work + r * kept + k] * x.data[work + r * kept + k];
+    length = sqrt(total(length));
+    for (int r = lane; r < rows; r += LOCAL) x.data[work + r * kept + k] /= length;
+}
+"""
+
+
+def emit_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of svd."""
+    routine = MatrixRoutine(kernel, profile, lifted)
+    attrs = routine.node.attrs
+    vectors = attrs["vectors"]
+    place = "left" if vectors else "scratch"
+    routine.starts(place, *(["right"] if vectors else []))
+    routine.integer("kept", routine.rows if vectors and attrs["complete"] else routine.columns)
+    routine.write(f"int work = {place};")
+    routine.load("work + r * kept + c")
+    routine.write(_SCALE)
+    if vectors:
+        routine.write(_IDENTITY.replace("VECTORS", "right"))
+    turn_right = _turn("right + p * columns + k", "right + q * columns + k")
+    algorithm = _SVD.replace("TURN_LEFT", _turn("work + k * kept + p", "work + k * kept + q"))
+    algorithm = algorithm.replace(
+        "TURN_RIGHT", f"for (int k = 0; k < columns; ++k) {turn_right}" if vectors else ""
+    )
+    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_SWEEPS))
+    routine.write(algorithm.replace("NEGLIGIBLE", _NEGLIGIBLE_COSINE))
+    exchange = [
+        _exchange("columns", "right + k * columns + j", "right + best * columns + j"),
+        _exchange("rows", "work + j * kept + k", "work + j * kept + best"),
+    ]
+    routine.write(_ORDER.replace("BEFORE", ">").replace("EXCHANGE", "\n".join(exchange) if vectors else ""))
+    if vectors:
+        routine.write(_LEFT)
+        routine.write("meet();")
+        other = "for (int j = 0; j < rows; ++j) x.data[work + j * kept + k] *= -1.0;"
+        routine.write(_SIGNS.replace("VECTORS", "right").replace("OTHER", other))
+    else:
+        routine.write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[work + e] = 0.0;")
+    routine.write("for (int k = lane; k < columns; k += LOCAL) x.data[k] *= scale;")
+    routine.write(_FAIL.replace("FAILED", NAN))
+    return routine.close()

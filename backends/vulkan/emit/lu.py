@@ -1,0 +1,57 @@
+"""Gaussian elimination with partial pivoting; each invocation has columns of its own (Golub and Van Loan, 3.4.1)."""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.emit.matrices import MatrixRoutine
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel
+
+# Of equal pivots the first is taken; a column of zeros is left as it is.
+_ELIMINATE = """
+for (int r = lane; r < rows; r += LOCAL) x.data[permutation + r] = float(r);
+float sign = 1.0;
+for (int k = 0; k < rows; ++k) {
+    meet();
+    float highest = -1.0;
+    int place = rows;
+    for (int r = k + lane; r < rows; r += LOCAL) {
+        float magnitude = abs(x.data[r * rows + k]);
+        if (magnitude > highest) { highest = magnitude; place = r; }
+    }
+    float best = largest(highest);
+    int pivot = int(-largest(highest == best && place < rows ? -float(place) : -float(rows)));
+    pivot = pivot < rows ? pivot : k;
+    if (pivot != k) {
+        for (int c = lane; c < rows; c += LOCAL) {
+            float held = x.data[k * rows + c];
+            x.data[k * rows + c] = x.data[pivot * rows + c];
+            x.data[pivot * rows + c] = held;
+        }
+        if (lane == 0) {
+            float held = x.data[permutation + k];
+            x.data[permutation + k] = x.data[permutation + pivot];
+            x.data[permutation + pivot] = held;
+        }
+        sign = -sign;
+        meet();
+    }
+    float divisor = x.data[k * rows + k];
+    if (divisor != 0.0) for (int r = k + 1 + lane; r < rows; r += LOCAL) x.data[r * rows + k] /= divisor;
+    meet();
+    for (int c = k + 1 + lane; c < rows; c += LOCAL) {
+        float above = x.data[k * rows + c];
+        for (int r = k + 1; r < rows; ++r) x.data[r * rows + c] -= x.data[r * rows + k] * above;
+    }
+}
+if (lane == 0) x.data[parity] = sign;
+"""
+
+
+def emit_lu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of lu."""
+    routine = MatrixRoutine(kernel, profile, lifted)
+    routine.starts("permutation", "parity")
+    routine.load("e")
+    routine.write(_ELIMINATE)
+    return routine.close()

@@ -1,0 +1,90 @@
+"""What the kernels that take matrices apart have in common: one workgroup a matrix, which works in the result's memory.
+
+The algorithm is GLSL text. It may use the sizes it asks for by name, `lane` of `LOCAL` invocations, the matrix's own
+part of the result as `x.data[…]`, `meet()` (all have come here and see what all have written), and `total(part)` and
+`largest(part)`, which fold one number of each invocation in the same order on every run.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from lavax.backends.vulkan.emit.launch import Launch, grid
+from lavax.backends.vulkan.emit.routine import Routine, open_routine
+from lavax.backends.vulkan.emit.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan import Shader
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.ops.linear_algebra import parts_of
+from lavax.passes.kernels.index import unflatten, variable
+from lavax.passes.kernels.kernel import Kernel
+
+_GPU_LOCAL = 128
+_FOLD = """float NAME(float part) {
+    folded[lane] = part;
+    for (int width = LOCAL / 2; width > 0; width /= 2) {
+        barrier();
+        if (lane < width) folded[lane] = JOIN;
+    }
+    barrier();
+    float whole = folded[0];
+    barrier();
+    return whole;
+}"""
+_DECLARATIONS = [
+    "layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Matrix { float data[]; };",
+    "shared float folded[LOCAL];",
+    "int lane;",
+    "void meet() { memoryBarrierBuffer(); barrier(); }",
+    _FOLD.replace("NAME", "total").replace("JOIN", "folded[lane] + folded[lane + width]"),
+    _FOLD.replace("NAME", "largest").replace("JOIN", "max(folded[lane], folded[lane + width])"),
+]
+NAN = "uintBitsToFloat(0x7fc00000u)"
+
+
+class MatrixRoutine:
+    """A kernel of one workgroup a matrix, while it is being written."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
+        (node,) = kernel.graph.outputs
+        local = profile.subgroup_size if profile.kind == "cpu" else _GPU_LOCAL
+        self.routine: Routine = open_routine(kernel, profile, lifted, local)
+        self.node, self.body = node, self.routine.body
+        self.operand = node.operands[0]
+        *self.batch, self.rows, self.columns = self.operand.shape
+        self.count = prod(self.batch)
+        self.routine.open(self.count * local)
+        self.matrix = self.routine.position("matrix", f"i / {local}", self.count)
+        self.body.line(f"lane = i % {local};")
+        size = self.routine.integer("size", node.type.size // self.count)
+        self.body.line(f"Matrix x = Matrix({self.routine.target} + uint64_t(matrix) * uint64_t({size}) * 4ul);")
+        self.routine.integer("rows", self.rows)
+        self.routine.integer("columns", self.columns)
+
+    def starts(self, *names: str) -> None:
+        """Where parts of the result begin, each under the part's name."""
+        parts = parts_of(self.node.op, self.operand.type, self.node.attrs)
+        for name in names:
+            self.routine.integer(name, parts[name][0])
+
+    def integer(self, name: str, value: int) -> None:
+        self.routine.integer(name, value)
+
+    def load(self, target: str, condition: str = "") -> None:
+        """Every element [r, c] of the matrix to `x.data[target]`, where `condition` holds."""
+        with self.body.block("for (int e = lane; e < rows * columns; e += LOCAL)"):
+            row = self.routine.position("r", "e / columns", self.rows)
+            column = self.routine.position("c", "e % columns", self.columns)
+            batch = unflatten(variable("matrix", self.count), tuple(self.batch))
+            value = self.routine.read(self.operand, (*batch, row, column))
+            self.body.line(f"{f'if ({condition}) ' if condition else ''}x.data[{target}] = {value};")
+
+    def write(self, text: str) -> None:
+        """The algorithm, or a part of it."""
+        for line in text.strip().splitlines():
+            self.body.line(line)
+
+    def close(self) -> Launch:
+        local = self.routine.local
+        declarations = [f"const int LOCAL = {local};", *_DECLARATIONS]
+        text = ShaderText(self.body.scopes[0].lines, (local, 1), declarations)
+        return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(self.count))

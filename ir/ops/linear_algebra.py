@@ -1,0 +1,234 @@
+"""Matrices taken apart, and systems of equations, over the last two axes; the axes before them are a batch.
+
+The result of lu, qr, eigh or svd is one array whose last axis holds the parts one behind the other: `parts_of` says
+where each stands. What is singular or not positive definite gives NaN or infinities, never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from lavax.errors import DtypeError, ShapeError
+from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
+from lavax.ir.types import TensorType
+
+Shape = tuple[int, ...]
+
+
+def _lu_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    return {"factors": (rows, rows), "permutation": (rows,), "parity": (1,)}
+
+
+def _qr_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    kept = rows if attrs["complete"] else columns
+    return {"q": (rows, kept), "r": (kept, columns)}
+
+
+def _eigh_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    vectors = {"vectors": (rows, rows)} if attrs["vectors"] else {}
+    return {"values": (rows,), **vectors, "scratch": (rows * rows + rows,)}
+
+
+def _svd_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    if not attrs["vectors"]:
+        return {"values": (columns,), "scratch": (rows * columns,)}
+    return {"values": (columns,), "right": (columns, columns), "left": (rows, rows if attrs["complete"] else columns)}
+
+
+_PARTS: dict[str, Callable[[int, int, Attributes], dict[str, Shape]]] = {
+    "lu": _lu_parts,
+    "qr": _qr_parts,
+    "eigh": _eigh_parts,
+    "svd": _svd_parts,
+}
+
+
+def parts_of(op: str, matrix: TensorType, attrs: Attributes) -> dict[str, tuple[int, Shape]]:
+    """Where each part of one matrix's result begins in the last axis, and its shape."""
+    start, found = 0, {}
+    for name, shape in _PARTS[op](*matrix.shape[-2:], attrs).items():
+        found[name] = (start, shape)
+        start += prod(shape)
+    return found
+
+
+# Type rules
+
+
+def _check_matrix(name: str, type: TensorType, square: bool) -> None:
+    if not type.dtype.is_float:
+        raise DtypeError(f"{name} is defined for floats, got {type}")
+    if type.rank < 2 or 0 in type.shape[-2:]:
+        raise ShapeError(f"{name} takes matrices with at least one row and column, got {type}")
+    if square and type.shape[-1] != type.shape[-2]:
+        raise ShapeError(f"{name} takes square matrices, got {type}")
+
+
+def _infer_cholesky(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (matrix,) = operands
+    _check_matrix("cholesky", matrix, square=True)
+    return matrix
+
+
+def _packed(name: str, square: bool) -> TypeRule:
+    def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+        (matrix,) = operands
+        _check_matrix(name, matrix, square)
+        if matrix.shape[-2] < matrix.shape[-1]:
+            raise ShapeError(f"{name} takes matrices with at least as many rows as columns, got {matrix}")
+        start, shape = list(parts_of(name, matrix, attrs).values())[-1]
+        return matrix.with_shape((*matrix.shape[:-2], start + prod(shape)))
+
+    return infer
+
+
+def _check_right_side(name: str, matrix: TensorType, right: TensorType) -> None:
+    _check_matrix(name, matrix, square=True)
+    if right.dtype != matrix.dtype:
+        raise DtypeError(f"{name}: operands must have one dtype, got {matrix} and {right}")
+    if right.rank != matrix.rank or right.shape[:-1] != matrix.shape[:-1]:
+        raise ShapeError(f"{name}: {right} must agree with {matrix} in all axes but the last")
+
+
+def _infer_triangular_solve(
+    operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None
+) -> TensorType:
+    matrix, right = operands
+    _check_right_side("triangular_solve", matrix, right)
+    return right
+
+
+def _infer_linear_solve(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    matrix, factored, right = operands
+    _check_right_side("linear_solve", matrix, right)
+    expected = _packed("lu", True)([matrix], {}, None)
+    if factored != expected:
+        raise ShapeError(f"linear_solve: {factored} must be what lu gives for {matrix}: {expected}")
+    return right
+
+
+# Evaluation in NumPy
+
+
+def _for_each(function: Callable[..., np.ndarray], *stacks: np.ndarray) -> list[np.ndarray]:
+    """`function` of the matrices at each place of the batch."""
+    batch = stacks[0].shape[:-2]
+    flat = [stack.reshape(prod(batch), *stack.shape[len(batch) :]) for stack in stacks]
+    return [function(*matrices) for matrices in zip(*flat, strict=True)]
+
+
+def _evaluation(function: Callable[..., np.ndarray]) -> Evaluation:
+    """That of an operation on one matrix of each operand; what cannot be taken apart gives NaN."""
+
+    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+        shape = type.shape[len(arrays[0].shape[:-2]) :]
+
+        def one(*matrices: np.ndarray) -> np.ndarray:
+            try:
+                return function(*matrices, **attrs)
+            except np.linalg.LinAlgError:
+                return np.full(shape, np.nan)
+
+        with np.errstate(all="ignore"):
+            return np.array(_for_each(one, *arrays), dtype).reshape(type.shape)
+
+    return evaluate
+
+
+def _cholesky(matrix: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.cholesky(matrix))
+
+
+def _triangular_solve(
+    matrix: np.ndarray, right: np.ndarray, lower: bool, transposed: bool, unit_diagonal: bool
+) -> np.ndarray:
+    triangle = np.tril(matrix) if lower else np.triu(matrix)
+    if unit_diagonal:
+        np.fill_diagonal(triangle, 1)
+    oriented = triangle.T if transposed else triangle
+    order = range(len(matrix)) if lower != transposed else reversed(range(len(matrix)))
+    result = np.zeros_like(right)
+    for row in order:
+        result[row] = (right[row] - oriented[row] @ result) / oriented[row, row]
+    return result
+
+
+def _lu(matrix: np.ndarray) -> np.ndarray:
+    work, size = np.array(matrix), len(matrix)
+    order, parity = np.arange(size), 1.0
+    for k in range(size):
+        pivot = k + int(np.argmax(np.abs(work[k:, k])))
+        if pivot != k:
+            work[[k, pivot]], order[[k, pivot]], parity = work[[pivot, k]], order[[pivot, k]], -parity
+        if work[k, k] != 0:
+            work[k + 1 :, k] /= work[k, k]
+        work[k + 1 :, k + 1 :] -= np.outer(work[k + 1 :, k], work[k, k + 1 :])
+    return np.concatenate([work.ravel(), order, [parity]])
+
+
+def _linear_solve(matrix: np.ndarray, factored: np.ndarray, right: np.ndarray, transposed: bool) -> np.ndarray:
+    return np.asarray(np.linalg.solve(matrix.T if transposed else matrix, right))
+
+
+def _evaluate_linear_solve(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    matrix, factored, right = arrays
+    return _evaluation(_linear_solve)([matrix, factored[..., None], right], attrs, type, dtype)
+
+
+def _qr(matrix: np.ndarray, complete: bool) -> np.ndarray:
+    q, r = np.linalg.qr(matrix, "complete" if complete else "reduced")
+    return np.concatenate([q.ravel(), r.ravel()])
+
+
+def _signs(rows: np.ndarray) -> np.ndarray:
+    """What makes the component of largest magnitude of each row positive, as a column."""
+    largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=-1)[:, None], -1)
+    return np.where(largest < 0, -1, 1)
+
+
+def _eigh(matrix: np.ndarray, vectors: bool) -> np.ndarray:
+    size = len(matrix)
+    values, columns = np.linalg.eigh(matrix)
+    rows = columns.T
+    found = [(rows * _signs(rows)).ravel()] if vectors else []
+    return np.concatenate([values, *found, np.zeros(size * size + size)])
+
+
+def _svd(matrix: np.ndarray, vectors: bool, complete: bool) -> np.ndarray:
+    left, values, right = np.linalg.svd(matrix, full_matrices=complete)
+    if not vectors:
+        return np.concatenate([values, np.zeros(matrix.size)])
+    signs = _signs(right)
+    left[:, : len(values)] *= signs[:, 0]
+    return np.concatenate([values, (right * signs).ravel(), left.ravel()])
+
+
+# The lower triangular factor L of a symmetric matrix L·Lᵀ, of which only the lower triangle is read.
+define(Operation("cholesky", "routine", _infer_cholesky, _evaluation(_cholesky)))
+# x of op(T)·x = b for a triangle T of the first operand; op transposes if `transposed`.
+define(
+    Operation(
+        "triangular_solve",
+        "routine",
+        _infer_triangular_solve,
+        _evaluation(_triangular_solve),
+        ("lower", "transposed", "unit_diagonal"),
+    )
+)
+# Gaussian elimination with the pivot of largest magnitude: L below the diagonal (whose own is 1) and U share `factors`;
+# row i of L·U is row `permutation`[i] of the matrix, a permutation of that `parity`, 1 or -1.
+define(Operation("lu", "routine", _packed("lu", True), _evaluation(_lu)))
+# x of op(A)·x = b, given A, what lu gives for A, and b.
+define(Operation("linear_solve", "routine", _infer_linear_solve, _evaluate_linear_solve, ("transposed",)))
+# Householder's: orthonormal columns q (all that there are, if `complete`) and an upper triangle r with q·r the matrix.
+define(Operation("qr", "routine", _packed("qr", False), _evaluation(_qr), ("complete",)))
+# Eigenvalues, rising, and unit eigenvectors, as rows, of a symmetric matrix of which only the lower triangle is read.
+define(Operation("eigh", "routine", _packed("eigh", True), _evaluation(_eigh), ("vectors",)))
+# Singular values, falling, right vectors as rows and left ones as columns (all that there are, if `complete`).
+# In eigenvectors and right vectors the component of largest magnitude is positive.
+define(Operation("svd", "routine", _packed("svd", False), _evaluation(_svd), ("vectors", "complete")))

@@ -1,0 +1,56 @@
+"""What convolution and pooling share: how windows move, given by the user for each axis or for all."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from lavax.ir.types import TensorType
+from lavax.numpy.errors import shape_error
+
+PerAxis: TypeAlias = int | Sequence[int]
+Padding: TypeAlias = Literal["VALID", "SAME", "SAME_LOWER"] | int | Sequence[int] | Sequence[tuple[int, int]]
+
+
+def per_axis(name: str, what: str, given: PerAxis, count: int) -> tuple[int, ...]:
+    """`given` for each of `count` axes, at least 1 everywhere. Raises ShapeError."""
+    numbers = tuple(map(operator.index, given)) if isinstance(given, Sequence) else (operator.index(given),) * count
+    if len(numbers) != count or min((*numbers, 1)) < 1:
+        raise shape_error(f"{name}: {what} must be a positive number, or one for each of {count} axes, got {given}")
+    return numbers
+
+
+def span_of(window: int, dilation: int) -> int:
+    """How many elements lie from the first to the last of a window."""
+    return (window - 1) * dilation + 1
+
+
+def paddings(
+    name: str, given: Padding, extents: Sequence[int], spans: Sequence[int], strides: Sequence[int]
+) -> list[tuple[int, int]]:
+    """(before, after) of each axis.
+
+    "VALID" is none. "SAME" is what gives ceil(extent / stride) windows, half of it on each side; of an odd number the
+    odd one comes after, with "SAME_LOWER" before. Else a number for all sides, or for each axis a number or a pair;
+    negative ones cut. Raises ShapeError, or ValueError for another string.
+    """
+    if isinstance(given, str):
+        if given not in ("VALID", "SAME", "SAME_LOWER"):
+            raise ValueError(f"{name}: padding is 'VALID', 'SAME', 'SAME_LOWER' or numbers, got {given!r}")
+        totals = [
+            0 if given == "VALID" else max((-(-extent // stride) - 1) * stride + span - extent, 0)
+            for extent, span, stride in zip(extents, spans, strides, strict=True)
+        ]
+        halves = [(total // 2, total - total // 2) for total in totals]
+        return [pair[::-1] for pair in halves] if given == "SAME_LOWER" else halves
+    entries = list(given) if isinstance(given, Sequence) else [given] * len(extents)
+    pairs = [tuple(entry) if isinstance(entry, Sequence) else (entry, entry) for entry in entries]
+    if len(pairs) != len(extents) or any(len(pair) != 2 for pair in pairs):
+        raise shape_error(f"{name}: padding must be a pair (before, after) for each of {len(extents)} axes, got {given}")
+    return [(operator.index(before), operator.index(after)) for before, after in pairs]
+
+
+def require_window_axes(name: str, type: TensorType, count: int) -> None:
+    """Raises ShapeError where a value has fewer than `count` axes."""
+    if type.rank < count:
+        raise shape_error(f"{name}: a window of {count} axes needs as many, got {type}")

@@ -1,0 +1,59 @@
+"""The methods of arrays and traced values that are more than operators, by name."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from lavax.numpy import cumulative, data_dependent, grids, joining, searching, selecting, sorting, statistics, taking
+from lavax.numpy.exchange import dlpack_device, to_dlpack
+from lavax.numpy.indexed_update import At
+from lavax.tracer.array import Array
+from lavax.tracer.placement import device_put, devices
+from lavax.tracer.value import Value
+
+
+def _namespace(self: Value, /, *, api_version: str | None = None) -> ModuleType:
+    """lavax.numpy; `api_version` is one of the array API standard's, up to 2024.12."""
+    from lavax import numpy  # late: it is made of this module
+    from lavax.numpy.namespace_info import array_api_version
+
+    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", array_api_version):
+        raise ValueError(f"lavax.numpy follows the array API standard up to {array_api_version}, not {api_version!r}")
+    return numpy
+
+
+def _set_item(self: Value, key: Any, value: Any) -> None:
+    raise TypeError("arrays cannot be written to: x = x.at[key].set(value) makes a new one")
+
+
+def _device(self: Value) -> Any:
+    return devices()[0]
+
+
+def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
+    """The array on `device`."""
+    return device_put(self) if isinstance(self, Array) else self
+
+
+METHODS: dict[str, Callable[..., Any] | property] = {
+    "__array_namespace__": _namespace,
+    "__dlpack__": to_dlpack,
+    "__dlpack_device__": dlpack_device,
+    "__setitem__": _set_item,
+    "argsort": sorting.argsort,
+    "at": property(At, doc="Places to update: `x.at[key].set(y)`."),
+    "compress": lambda self, condition, axis=None: selecting.compress(condition, self, axis),
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "device": property(_device, doc="The device that holds the array."),
+    "diagonal": grids.diagonal,
+    "nonzero": data_dependent.nonzero,
+    "ptp": statistics.ptp,
+    "repeat": joining.repeat,
+    "searchsorted": searching.searchsorted,
+    "sort": sorting.sort,
+    "take": taking.take,
+    "to_device": _to_device,
+    "trace": grids.trace,
+}

@@ -1,0 +1,25 @@
+"""One number read from the device, for the shape of a result."""
+from __future__ import annotations
+
+import operator
+
+from lavax.errors import ConcretizationError
+from lavax.numpy.errors import shape_error
+from lavax.tracer.value import Value
+
+
+def length_of(name: str, count: Value, size: int | None, advice: str) -> int:
+    """How many entries a result has: `size`, or the number `count`, which must be known.
+
+    Raises ConcretizationError, with `advice`, where it is not.
+    """
+    if size is not None:
+        if operator.index(size) < 0:
+            raise shape_error(f"{name}: size={size} is not a number of entries")
+        return operator.index(size)
+    try:
+        return int(count)
+    except ConcretizationError as error:
+        raise ConcretizationError(
+            f"{name}: the shape of its result depends on data, which compile does not know yet: {advice}\n{error}"
+        ) from None

@@ -1,0 +1,114 @@
+"""Gradients of convolutions, which are convolutions, and of the movement that windows are made of."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.contraction import free_axes
+from lavax.passes.builder import build, flip, shear, transpose, zeros
+from lavax.passes.differentiate.rule import Rule, by_operand
+
+Axes = tuple[int, ...]
+
+
+def _axes_in_result(node: Node) -> tuple[Axes, dict[int, int], Axes]:
+    """In a convolution's result: the batch axes, where each other axis of the left operand stands, the right's axes."""
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    left, right = node.operands
+    first = len(left_batch)
+    kept = free_axes(left.type, left_batch, left_sum)
+    free = free_axes(right.type, (*right_batch, *node.attrs["window"][1]), right_sum)
+    places = {axis: first + number for number, axis in enumerate(kept)}
+    last = first + len(kept)
+    return tuple(range(first)), places, tuple(range(last, last + len(free)))
+
+
+def _ordered(x: Node, places: Sequence[int]) -> Node:
+    """`x` with its axis d at places[d]."""
+    return transpose(x, sorted(range(len(places)), key=places.__getitem__))
+
+
+def _of_left(node: Node, g: Node) -> Node:
+    """The cotangent, spread by the stride, meets the right operand from its other end.
+
+    With j = i·(interior + 1) + low, the element i of an axis of the left operand is in the window o at k where
+    j = o·stride + k·dilation, so it gets the sum over k of g[(j - k·dilation)/stride] · right[k].
+    """
+    left, right = node.operands
+    of_left, of_right = node.attrs["window"]
+    batch, places, free = _axes_in_result(node)
+    right_batch, right_sum = node.attrs["batch"][1], node.attrs["contract"][1]
+    low, high = [], []
+    for number, (axis, other) in enumerate(zip(of_left, of_right, strict=True)):
+        stride, dilation, interior = (node.attrs[name][number] for name in ("stride", "dilation", "interior"))
+        before = node.attrs["low"][number]
+        low.append((right.shape[other] - 1) * dilation - before)
+        high.append((left.shape[axis] - 1) * (interior + 1) + before - (g.shape[places[axis]] - 1) * stride)
+    pulled = build(
+        "conv",
+        g,
+        flip(right, of_right),
+        window=(tuple(places[axis] for axis in of_left), of_right),
+        stride=tuple(between + 1 for between in node.attrs["interior"]),
+        low=tuple(low),
+        high=tuple(high),
+        interior=tuple(step - 1 for step in node.attrs["stride"]),
+        dilation=node.attrs["dilation"],
+        contract=(free, free_axes(right.type, (*right_batch, *of_right), right_sum)),
+        batch=(batch, right_batch),
+    )
+    meets = dict(zip(right_sum, node.attrs["contract"][0], strict=True))
+    return _ordered(pulled, [*node.attrs["batch"][0], *places, *(meets[axis] for axis in sorted(right_sum))])
+
+
+def _of_right(node: Node, g: Node) -> Node:
+    """The left operand meets the cotangent as a window: what was the stride is its dilation, and the other way round."""
+    left, right = node.operands
+    of_left, of_right = node.attrs["window"]
+    batch, places, free = _axes_in_result(node)
+    left_batch, left_sum = node.attrs["batch"][0], node.attrs["contract"][0]
+    alike = [axis for axis in places if axis not in of_left]
+    high = []
+    for number, (axis, other) in enumerate(zip(of_left, of_right, strict=True)):
+        stride, dilation, interior = (node.attrs[name][number] for name in ("stride", "dilation", "interior"))
+        span = (right.shape[other] - 1) * dilation + (g.shape[places[axis]] - 1) * stride + 1
+        high.append(span - node.attrs["low"][number] - (left.shape[axis] - 1) * (interior + 1) - 1)
+    pulled = build(
+        "conv",
+        left,
+        g,
+        window=(of_left, tuple(places[axis] for axis in of_left)),
+        stride=node.attrs["dilation"],
+        low=node.attrs["low"],
+        high=tuple(high),
+        interior=node.attrs["interior"],
+        dilation=node.attrs["stride"],
+        contract=(tuple(alike), tuple(places[axis] for axis in alike)),
+        batch=(left_batch, batch),
+    )
+    meets = dict(zip((*left_sum, *of_left), (*node.attrs["contract"][1], *of_right), strict=True))
+    right_free = free_axes(right.type, (*node.attrs["batch"][1], *of_right), node.attrs["contract"][1])
+    return _ordered(pulled, [*node.attrs["batch"][1], *(meets[axis] for axis in sorted(meets)), *right_free])
+
+
+def _conv(node: Node, g: Node, position: int) -> Node:
+    if 0 in (*g.shape, *node.operands[0].shape, *node.operands[1].shape):
+        return zeros(node.operands[position].type)
+    return (_of_left, _of_right)[position](node, g)
+
+
+def _shear(node: Node, g: Node) -> Node:
+    (x,) = node.operands
+    return zeros(x.type) if g.type.size == 0 else build("unshear", g, type=x.type, **node.attrs)
+
+
+def _unshear(node: Node, g: Node) -> Node:
+    attrs = node.attrs
+    return shear(g, node.operands[0].shape, attrs["axes"], attrs["along"], attrs["stride"], attrs["dilation"])
+
+
+RULES: dict[str, Rule] = {
+    "conv": _conv,
+    "shear": by_operand(_shear),
+    "unshear": by_operand(_unshear),
+}

@@ -1,0 +1,225 @@
+"""Counts what kernels compute and move at least, from their graphs.
+
+Elements are followed from the results back to the arrays that are read, through the index expressions of movements:
+of what is sliced, gathered or padded only the elements that are needed count. An element counts once.
+"""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from lavax.ir.graph import INPUT, Graph, Node
+from lavax.ir.operation import OPERATIONS, names_of_family
+from lavax.passes.fuse.costs import cost_of
+from lavax.passes.kernels.commands import Command, Guard, Repeat, Until
+from lavax.passes.kernels.index import Index, variable
+from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.reports.cost import Cost, KernelCost
+
+_FLAG_BYTES = 4
+
+# Elementwise, but no arithmetic.
+_CHOICES = frozenset({"cast", "bitcast", "where", "stop_gradient", "known_value"})
+
+
+def _of_operand(node: Node) -> int:
+    """Each element of the operand is taken in once."""
+    return node.operands[0].type.size
+
+
+def _of_dot(node: Node) -> int:
+    left = node.operands[0]
+    length: int = prod(left.shape[axis] for axis in node.attrs["contract"][0])
+    return 2 * node.type.size * length
+
+
+def _of_conv(node: Node) -> int:
+    right = node.operands[1]
+    met = (*node.attrs["contract"][1], *node.attrs["window"][1])
+    length: int = prod(right.shape[axis] for axis in met)
+    return 2 * node.type.size * length
+
+
+def _of_logsumexp(node: Node) -> int:
+    """log(exp(x) + exp(y)) for each element: a maximum, a difference, exp, log1p, an addition."""
+    return 27 * _of_operand(node)
+
+
+def _of_sort(node: Node) -> int:
+    """Comparisons of sorting by merging."""
+    keys = node.operands[0]
+    return keys.type.size * _halvings(keys.shape[node.attrs.get("axis", -1)])
+
+
+def _of_runs(node: Node) -> int:
+    """Comparisons of sorting runs, or of the search for each element's place in the other run."""
+    return node.operands[0].type.size * _halvings(node.attrs["run"])
+
+
+def _of_search(node: Node) -> int:
+    return node.type.size * _halvings(node.operands[0].shape[-1] + 1)
+
+
+def _of_scatter(node: Node) -> int:
+    return 0 if node.op == "scatter_set" else node.operands[1].type.size
+
+
+def _halvings(length: int) -> int:
+    """How often a length is halved until one is left."""
+    return max(length - 1, 0).bit_length()
+
+
+# Of one matrix of m rows and n columns and, in systems, n right sides (Golub and Van Loan, Matrix Computations).
+
+
+def _of_cholesky(node: Node, m: int, n: int) -> int:
+    return n**3 // 3
+
+
+def _of_triangular_solve(node: Node, m: int, n: int) -> int:
+    return m**2 * n
+
+
+def _of_lu(node: Node, m: int, n: int) -> int:
+    return 2 * n**3 // 3
+
+
+def _of_linear_solve(node: Node, m: int, n: int) -> int:
+    return 2 * m**2 * n
+
+
+def _of_qr(node: Node, m: int, n: int) -> int:
+    return 4 * n**2 * (3 * m - n) // 3
+
+
+def _of_eigh(node: Node, m: int, n: int) -> int:
+    return 9 * n**3 if node.attrs["vectors"] else 4 * n**3 // 3
+
+
+def _of_svd(node: Node, m: int, n: int) -> int:
+    return 6 * m * n**2 + 20 * n**3 if node.attrs["vectors"] else 4 * n**2 * (3 * m - n) // 3
+
+
+def _of_matrices(of_one: Callable[[Node, int, int], int]) -> Callable[[Node], int]:
+    def of_all(node: Node) -> int:
+        *batch, rows, columns = node.operands[-1].shape
+        return prod(batch) * of_one(node, rows, columns)
+
+    return of_all
+
+
+# Operations of nodes that read all of their operands.
+WHOLE: dict[str, Callable[[Node], int]] = {
+    **dict.fromkeys(names_of_family("reduction"), _of_operand),
+    "dot": _of_dot,
+    "conv": _of_conv,
+    **dict.fromkeys(("cumulative_sum", "cumulative_prod", "cumulative_max", "cumulative_min"), _of_operand),
+    "cumulative_logsumexp": _of_logsumexp,
+    "fold_segments": _of_operand,
+    "sort": _of_sort,
+    "sort_order": _of_sort,
+    "sort_runs": _of_runs,
+    "merge_runs": _of_runs,
+    "search_sorted": _of_search,
+    "cholesky": _of_matrices(_of_cholesky),
+    "triangular_solve": _of_matrices(_of_triangular_solve),
+    "lu": _of_matrices(_of_lu),
+    "linear_solve": _of_matrices(_of_linear_solve),
+    "qr": _of_matrices(_of_qr),
+    "eigh": _of_matrices(_of_eigh),
+    "svd": _of_matrices(_of_svd),
+    **dict.fromkeys(sorted(name for name in names_of_family("indexing") if name != "gather"), _of_scatter),
+}
+
+
+@dataclass
+class _Needs:
+    """How many elements of each node are needed; at each set of coordinates a node is met once."""
+
+    extents: dict[str, int] = field(default_factory=dict)  # of the variables
+    elements: dict[Node, int] = field(default_factory=dict)
+    _met: set[tuple[Node, Coordinates]] = field(default_factory=set)
+    _waiting: deque[tuple[Node, Coordinates]] = field(default_factory=deque)
+
+    def follow(self, graph: Graph) -> None:
+        """Goes from the outputs of the graph to its inputs."""
+        for output in graph.outputs:
+            self._waiting.append((output, self._everywhere(output)))
+        while self._waiting:
+            node, at = self._waiting.popleft()
+            if (node, at) in self._met:
+                continue
+            self._met.add((node, at))
+            is_first = node not in self.elements
+            self.elements[node] = min(node.type.size, self.elements.get(node, 0) + self._count(at))
+            if node.op in READS:
+                self._waiting.extend(READS[node.op](node, at))
+            elif node.op != INPUT and is_first:
+                self._waiting.extend((operand, self._everywhere(operand)) for operand in node.operands)
+
+    def _everywhere(self, node: Node) -> Coordinates:
+        """Coordinates that run over all of the node: the same for all nodes of its shape."""
+        names = [f"{axis}of{extent}" for axis, extent in enumerate(node.shape)]
+        self.extents.update(zip(names, node.shape, strict=True))
+        return tuple(variable(name, extent) for name, extent in zip(names, node.shape, strict=True))
+
+    def _count(self, at: Coordinates) -> int:
+        """At most how many elements are met: no more than points of the variables, nor than coordinates reach."""
+        names: frozenset[str] = frozenset().union(*(index.variables for index in at))
+        return min(prod(self.extents[name] for name in names), prod(map(_reach, at)))
+
+
+def _reach(index: Index) -> int:
+    return index.high - index.low + 1
+
+
+def _operations(node: Node, elements: int) -> int:
+    """Floating-point operations of a node of which so many elements are needed."""
+    if node.op in _CHOICES or not any(value.dtype.is_float for value in (node, *node.operands)):
+        return 0
+    if node.op in WHOLE:
+        return WHOLE[node.op](node)
+    return cost_of(node) * elements if OPERATIONS[node.op].family == "elementwise" else 0
+
+
+def _cost_of_step(step: Step, times: int, is_least: bool) -> KernelCost:
+    operations = 0
+    read: dict[str, int] = {}
+    written: dict[str, int] = {}
+    for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
+        needs = _Needs()
+        needs.follow(kernel.graph)
+        operations += sum(_operations(node, needs.elements.get(node, 0)) for node in kernel.graph.nodes)
+        for node, name in zip(kernel.graph.inputs, reads, strict=True):
+            nbytes = needs.elements.get(node, 0) * node.dtype.storage.itemsize
+            read[name] = max(read.get(name, 0), nbytes)  # an array that several parts read comes from memory once
+        written.update(zip(writes, (node.type.nbytes for node in kernel.graph.outputs), strict=True))
+    moved = sum(read.values()), sum(written.values())
+    return KernelCost(step.name, step.kernel.kind, operations, *moved, times, is_least, _locations(step))
+
+
+def _locations(step: Step) -> tuple[str, ...]:
+    nodes = (node for kernel in step.kernels for node in kernel.graph.nodes)
+    return tuple(dict.fromkeys(node.location for node in nodes if node.location is not None))
+
+
+def _costs(commands: Sequence[Command], times: int, is_least: bool) -> Iterator[KernelCost]:
+    for command in commands:
+        match command:
+            case Step():
+                yield _cost_of_step(command, times, is_least)
+            case Guard():
+                yield KernelCost(command.name, "guard", 0, _FLAG_BYTES, _FLAG_BYTES, times, is_least)
+            case Repeat():
+                yield from _costs(command.commands, times * command.count, is_least)
+            case _:
+                yield from _costs(command.commands, times, is_least or isinstance(command, Until))
+
+
+def cost_of_program(program: KernelProgram) -> Cost:
+    """The cost of every kernel of a program, guards of branches and loops among them, in the order they run."""
+    return Cost({cost.name: cost for cost in _costs(program.steps, 1, False)})

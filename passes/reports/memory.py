@@ -1,0 +1,41 @@
+"""The device memory that a program needs."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lavax.passes.reports.table import bytes_text, table
+
+_MEANINGS = {
+    "arguments": "what it is called with",
+    "results": "what it returns",
+    "donated": "of the results, those in the memory of arguments",
+    "temporaries": "the arena, in which buffers share memory by lifetime",
+    "constants": "arrays it closes over, tables of its kernels",
+    "overhead": "tables of addresses, and what the allocator rounds up",
+}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of device memory. The arena, the constants and the tables are the program's as long as it lives.
+
+    `donated` bytes are counted among the results too. Results that are arguments, handed back, or one number
+    everywhere need no memory.
+    """
+
+    arguments: int = 0
+    results: int = 0
+    donated: int = 0
+    temporaries: int = 0
+    constants: int = 0
+    overhead: int = 0
+
+    @property
+    def peak(self) -> int:
+        """Bytes that one call needs at once: just what the allocator hands out for the program and the call."""
+        kept = self.arguments + self.temporaries + self.constants + self.overhead
+        return kept + self.results - self.donated
+
+    def __str__(self) -> str:
+        rows = [(name, bytes_text(getattr(self, name)), meaning) for name, meaning in _MEANINGS.items()]
+        return table(("", "bytes", ""), [*rows, ("peak", bytes_text(self.peak), "needed at once")])

@@ -1,0 +1,131 @@
+"""How long the kernels of a program take on the device, and a trace file of them."""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lavax.passes.reports.cost import Cost, KernelCost
+from lavax.passes.reports.table import lines_text, rate_text, seconds_text, table, times_text
+
+
+@dataclass(frozen=True)
+class TimedDispatch:
+    """One dispatch: the kernel it belongs to, seconds from the beginning of the run to its start, and its length."""
+
+    name: str
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """Seconds of one run of a kernel, and what it cost."""
+
+    cost: KernelCost
+    seconds: float
+
+    @property
+    def total_seconds(self) -> float:
+        """Of all its runs in a call."""
+        return self.seconds * self.cost.times
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """Bytes read and written, in 10⁹ a second."""
+        return _rate(self.cost.bytes_moved, self.seconds)
+
+    @property
+    def gigaflops(self) -> float:
+        """Floating-point operations, in 10⁹ a second."""
+        return _rate(self.cost.operations, self.seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """A run of a program, its kernels one after another.
+
+    `kernels` has the times by name; `copy_gigabytes_per_second` is what a plain copy of a large buffer read and wrote
+    in the same run: the limit of kernels that mostly move data. Of a loop one turn was timed, of a branch all ways.
+    """
+
+    device: str
+    kernels: Mapping[str, KernelTime]
+    dispatches: tuple[TimedDispatch, ...]
+    copy_gigabytes_per_second: float
+
+    @property
+    def seconds(self) -> float:
+        """Of all kernels, each as often as it runs in a call."""
+        return sum(kernel.total_seconds for kernel in self.kernels.values())
+
+    def __str__(self) -> str:
+        head = ("kernel", "kind", "times", "time", "share", "GB/s", "of a copy", "GFLOP/s", "source lines")
+        rows = [self._row(kernel) for kernel in sorted(self.kernels.values(), key=lambda kernel: -kernel.total_seconds)]
+        cost = Cost({name: kernel.cost for name, kernel in self.kernels.items()})
+        moved = _rate(cost.bytes_read + cost.bytes_written, self.seconds)
+        rates = (rate_text(moved), self._of_copy(moved), rate_text(_rate(cost.operations, self.seconds)))
+        total = ("all", "", "", seconds_text(self.seconds), "100 %" if rows else "", *rates, "")
+        return f"{self.device}\n{table(head, [*rows, total])}"
+
+    def to_perfetto(self, path: str | os.PathLike[str]) -> None:
+        """Writes a trace that ui.perfetto.dev and chrome://tracing open: a bar for every dispatch of the run.
+
+        In the Trace Event Format, JSON with times in microseconds.
+        """
+        content = {"traceEvents": list(self._events()), "displayTimeUnit": "ms"}
+        Path(path).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    def _row(self, kernel: KernelTime) -> tuple[str, ...]:
+        share = kernel.total_seconds / self.seconds if self.seconds else 0.0
+        return (
+            kernel.cost.name,
+            kernel.cost.kind,
+            times_text(kernel.cost.times, kernel.cost.is_least),
+            seconds_text(kernel.total_seconds),
+            f"{100 * share:.1f} %",
+            rate_text(kernel.gigabytes_per_second),
+            self._of_copy(kernel.gigabytes_per_second),
+            rate_text(kernel.gigaflops),
+            lines_text(kernel.cost.locations),
+        )
+
+    def _of_copy(self, rate: float) -> str:
+        return f"{100 * rate / self.copy_gigabytes_per_second:.0f} %" if rate else ""
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        yield {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": self.device}}
+        yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": 0, "args": {"name": "kernels"}}
+        for dispatch in self.dispatches:
+            kernel = self.kernels[dispatch.name]
+            yield {
+                "ph": "X",
+                "pid": 0,
+                "tid": 0,
+                "name": dispatch.name,
+                "cat": kernel.cost.kind,
+                "ts": dispatch.start * 1e6,
+                "dur": dispatch.seconds * 1e6,
+                "args": {
+                    "GB/s": kernel.gigabytes_per_second,
+                    "GFLOP/s": kernel.gigaflops,
+                    "times": times_text(kernel.cost.times, kernel.cost.is_least),
+                    "source lines": list(kernel.cost.locations),
+                },
+            }
+
+
+def profile_of(device: str, cost: Cost, dispatches: Sequence[TimedDispatch], copy_rate: float) -> Profile:
+    """The profile of a run; dispatches of one name are one kernel's. `copy_rate` is in bytes a second."""
+    seconds: dict[str, float] = {}
+    for dispatch in dispatches:
+        seconds[dispatch.name] = seconds.get(dispatch.name, 0.0) + dispatch.seconds
+    kernels = {name: KernelTime(cost.kernels[name], time) for name, time in seconds.items()}
+    return Profile(device, kernels, tuple(dispatches), copy_rate / 1e9)
+
+
+def _rate(amount: int, seconds: float) -> float:
+    return amount / seconds / 1e9 if seconds else 0.0

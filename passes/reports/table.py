@@ -1,0 +1,62 @@
+"""Tables of text, and numbers short enough to stand in them."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_LEFT_ALIGNED = ("kernel", "kind", "source lines", "")
+_TIMES = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+_BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Columns under their heads: words to the left, numbers to the right."""
+    lines = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(_line(line, head, widths) for line in lines)
+
+
+def _line(cells: Sequence[str], head: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        cell.ljust(width) if title in _LEFT_ALIGNED else cell.rjust(width)
+        for cell, title, width in zip(cells, head, widths, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def seconds_text(seconds: float) -> str:
+    """`1.23 ms`."""
+    scale, unit = next((pair for pair in _TIMES if seconds * pair[0] >= 1), _TIMES[-1])
+    return f"{_three_digits(seconds * scale)} {unit}"
+
+
+def bytes_text(nbytes: int) -> str:
+    """`1.5 MiB`; what is less than a KiB in bytes."""
+    for size, unit in _BYTES:
+        if nbytes >= size:
+            return f"{_three_digits(nbytes / size)} {unit}"
+    return f"{nbytes} B"
+
+
+def rate_text(rate: float) -> str:
+    """A number of billions a second; nothing where nothing was done."""
+    return _three_digits(rate) if rate else ""
+
+
+def times_text(times: int, is_least: bool) -> str:
+    """How often a kernel runs; with a plus where that is only known when it runs."""
+    return f"{times}+" if is_least else str(times)
+
+
+def lines_text(locations: Sequence[str], most: int = 4) -> str:
+    """Source lines in the order of their first use, `file.py:12,15 other.py:3`, at most so many."""
+    lines: dict[str, list[str]] = {}
+    for location in locations[:most]:
+        path, _, line = location.rpartition(":")
+        name = path.replace("\\", "/").rpartition("/")[2]
+        lines.setdefault(name, []).append(line)
+    shown = " ".join(f"{name}:{','.join(numbers)}" for name, numbers in lines.items())
+    return f"{shown} …" if len(locations) > most else shown
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"

@@ -1,0 +1,48 @@
+"""Movement of windows, and what is cut from their sums."""
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.elementwise import COMPARISONS
+from lavax.passes.builder import build, reduce, slice_, where, zeros
+from lavax.passes.simplify import folding
+from lavax.passes.simplify.matching import is_value, other_axes
+from lavax.passes.simplify.rewriting import Rule
+
+
+def _unshear_of_selection(node: Node) -> Node | None:
+    """unshear(where(c, x, 0)) -> where(unshear(c), unshear(x), 0): what is selected is not written out before it moves.
+
+    What c compares moves, if it compares. Where no element stands c may come out either way: x is zero there.
+    """
+    (selection,) = node.operands
+    if selection.op != "where" or not is_value(selection.operands[2], 0):
+        return None
+
+    def moved(part: Node) -> Node:
+        return build("unshear", part, type=node.type.with_dtype(part.dtype), **node.attrs)
+
+    condition, x, _ = selection.operands
+    compares = condition.op in COMPARISONS
+    chosen = build(condition.op, *map(moved, condition.operands)) if compares else moved(condition)
+    return where(chosen, moved(x), zeros(node.type))
+
+
+def slice_of_reduction(node: Node) -> Node | None:
+    """slice(sum(x)) -> sum(slice(x)), so that no more is summed than is needed; the same for prod, max, min."""
+    (folded,) = node.operands
+    if folded.op not in ("sum", "prod", "max", "min"):
+        return None
+    (x,) = folded.operands
+    axes = folded.attrs["axes"]
+    start, limit, stride = [0] * x.type.rank, list(x.shape), [1] * x.type.rank
+    for place, axis in enumerate(other_axes(x.type.rank, axes)):
+        start[axis], limit[axis], stride[axis] = (node.attrs[name][place] for name in ("start", "limit", "stride"))
+    return reduce(folded.op, slice_(x, start, limit, stride), axes)
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "shear": (folding.movement,),
+    "unshear": (_unshear_of_selection,),
+}
+# For nodes that are the only use of their operand.
+MERGING: dict[str, tuple[Rule, ...]] = {"slice": (slice_of_reduction,)}

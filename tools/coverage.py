@@ -1,0 +1,95 @@
+"""Writes docs/coverage.md: which names of other namespaces lavax has, and why it lacks the others.
+
+Run in the project's environment: python tools/coverage.py. With --check it writes nothing and fails if the page is
+not what it would write.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = Path(__file__).with_name("coverage_names.txt")
+PAGE = ROOT / "docs" / "coverage.md"
+NOT_YET = "not written yet"
+HEAD = """# Names of other namespaces
+
+Made by `python tools/coverage.py` from the code and from `tools/coverage_names.txt`. A name counts as present if
+the namespace of ours has it.
+"""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Names that one namespace offers, where ours would stand, and why some of them are meant to be absent."""
+
+    title: str
+    ours: str
+    names: tuple[str, ...]
+    reasons: dict[str, str]
+
+
+def groups(text: str) -> Iterator[Group]:
+    """The groups of the data file."""
+    title, ours, names, reasons = "", "", [], {}
+    for line in [*text.splitlines(), "[] end"]:
+        if line.startswith("["):
+            if title:
+                yield Group(title, ours, tuple(dict.fromkeys(names)), reasons)
+            title, _, ours = line[1:].partition("] ")
+            names, reasons = [], {}
+        elif " -- " in line:
+            name, _, reason = line.partition(" -- ")
+            names.append(name)
+            reasons[name] = reason
+        elif not line.startswith("#"):
+            names += line.split()
+
+
+def namespace(name: str) -> Any:
+    """A module, or what stands in one; None where there is none."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        module, _, attribute = name.rpartition(".")
+        return getattr(importlib.import_module(module), attribute, None) if module else None
+
+
+def section(group: Group) -> str:
+    """A group's part of the page."""
+    ours = namespace(group.ours)
+    present = [name for name in group.names if hasattr(ours, name)]
+    absent = [name for name in group.names if name not in present]
+    lines = [f"\n## {group.title}\n", f"{len(present)} of {len(group.names)} in `{group.ours}`.\n"]
+    if present:
+        lines.append(f"Present: {', '.join(f'`{name}`' for name in present)}.\n")
+    by_reason: dict[str, list[str]] = {}
+    for name in absent:
+        by_reason.setdefault(group.reasons.get(name, NOT_YET), []).append(f"`{name}`")
+    if absent:
+        lines += ["| absent | why |", "| --- | --- |"]
+        lines += [f"| {', '.join(names)} | {reason} |" for reason, names in sorted(by_reason.items())]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page() -> str:
+    """The whole page."""
+    return HEAD + "".join(map(section, groups(NAMES.read_text(encoding="utf-8"))))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
+    if parser.parse_args().check:
+        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else f"{PAGE.name} is out of date: run {__file__}")
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
