@@ -1,11 +1,14 @@
-"""The floor under every call: an empty command buffer, recorded once, submitted and waited for."""
+"""The floors under every call: a command buffer, empty or a program's own, submitted and waited for."""
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lavax.backends.vulkan.commands import CommandPool, Recorder
 from lavax.backends.vulkan.device import Device
+from lavax.backends.vulkan.memory import Buffer
+from lavax.backends.vulkan.program import Program
 from lavax.backends.vulkan.queue import Submission
 
 
@@ -29,3 +32,26 @@ def bare_submit(device: Device, wait: Callable[[int], None]) -> Callable[[], Non
 
     weakref.finalize(submit_and_wait, lambda: device.retire(queue.submitted, pool.close)).atexit = False
     return submit_and_wait
+
+
+@dataclass(frozen=True, eq=False)
+class BareReplay:
+    """Called, it submits what a program without loops recorded and waits: a call less all that the host does for it.
+
+    `buffers` are the arguments and results of the program's first call, which every replay reads and writes.
+    """
+
+    program: Program
+    buffers: Sequence[Buffer]
+
+    def __call__(self) -> None:
+        queue, recording = self.program.device.queue, self.program.recordings[0]
+        assert recording.submission is not None, "a program with loops is no single submission"
+        with queue.lock:
+            recording.number = queue.submit(recording.submission)
+        queue.wait(recording.number)
+
+
+def bare_replay(program: Program, *arguments: Buffer) -> BareReplay:
+    """Calls a program that was never called and gives the replay of that call."""
+    return BareReplay(program, [*arguments, *program(*arguments)])

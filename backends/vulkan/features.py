@@ -57,7 +57,8 @@ def enabled(physical: Any) -> Any:
 def read_profile(physical: Any) -> DeviceProfile:
     """The limits and features of a physical device."""
     version_13 = structure("VkPhysicalDeviceVulkan13Properties")
-    version_11 = structure("VkPhysicalDeviceVulkan11Properties", pNext=version_13)
+    version_12 = structure("VkPhysicalDeviceVulkan12Properties", pNext=version_13)
+    version_11 = structure("VkPhysicalDeviceVulkan11Properties", pNext=version_12)
     properties = structure("VkPhysicalDeviceProperties2", pNext=version_11)
     lib.vkGetPhysicalDeviceProperties2(physical, properties)
     limits = properties.properties.limits
@@ -75,6 +76,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         max_workgroup_count=_triple(limits.maxComputeWorkGroupCount),
         subgroup_arithmetic=bool(operations & vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT),
         subgroup_shuffle=bool(operations & vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
+        preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
         **{name: bool(getattr(_members(available[kind]), member)) for name, (kind, member) in OPTIONAL.items()},
     )
 

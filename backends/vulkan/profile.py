@@ -22,6 +22,7 @@ class DeviceProfile:
     max_workgroup_count: tuple[int, int, int]
     subgroup_arithmetic: bool
     subgroup_shuffle: bool
+    preserves_special_floats: bool  # shaders may ask that float32 zeros keep their signs, and infinities and NaN count
     float16: bool
     float64: bool
     int8: bool
@@ -43,6 +44,7 @@ GENERIC_GPU = DeviceProfile(
     max_workgroup_count=(65535, 65535, 65535),
     subgroup_arithmetic=True,
     subgroup_shuffle=True,
+    preserves_special_floats=True,
     float16=False,
     float64=False,
     int8=False,
@@ -64,6 +66,7 @@ CPU_DRIVER = DeviceProfile(
     max_workgroup_count=(65535, 65535, 65535),
     subgroup_arithmetic=True,
     subgroup_shuffle=True,
+    preserves_special_floats=True,
     float16=True,
     float64=True,
     int8=True,

@@ -108,8 +108,8 @@ class Program:
         self._argument_bytes = list(plan.arguments)
         self._addresses = struct.Struct(f"={len(plan.arguments) + len(plan.results)}Q")
         self._resources = Resources(device, plan)
-        self._ring = self._resources.recordings
-        self._ring.extend(self._record(index) for index in range(RING))
+        self.recordings = self._resources.recordings
+        self.recordings.extend(self._record(index) for index in range(RING))
         self._turn = 0
         weakref.finalize(self, self._resources.retire).atexit = False
         counters.count("recordings")
@@ -132,7 +132,7 @@ class Program:
         with queue.lock:
             turn = self._turn
             self._turn = (turn + 1) % RING
-            recording = self._ring[turn]
+            recording = self.recordings[turn]
             if recording.number > queue.completed:
                 queue.wait(recording.number)
             if recording.addresses != addresses:

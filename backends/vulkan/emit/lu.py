@@ -1,4 +1,4 @@
-"""Gaussian elimination with partial pivoting; each invocation has columns of its own (Golub and Van Loan, 3.4.1)."""
+"""Gaussian elimination with partial pivoting; elements are dealt out to the invocations (Golub and Van Loan, 3.4.1)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from lavax.passes.kernels.kernel import Kernel
 _ELIMINATE = """
 for (int r = lane; r < rows; r += LOCAL) x.data[permutation + r] = float(r);
 float sign = 1.0;
-for (int k = 0; k < rows; ++k) {
+for (int k = 0; k < columns; ++k) {
     meet();
     float highest = -1.0;
     int place = rows;
     for (int r = k + lane; r < rows; r += LOCAL) {
-        float magnitude = abs(x.data[r * rows + k]);
+        float magnitude = abs(x.data[r * columns + k]);
         if (magnitude > highest) { highest = magnitude; place = r; }
     }
     float best = largest(highest);
     int pivot = int(-largest(highest == best && place < rows ? -float(place) : -float(rows)));
     pivot = pivot < rows ? pivot : k;
     if (pivot != k) {
-        for (int c = lane; c < rows; c += LOCAL) {
-            float held = x.data[k * rows + c];
-            x.data[k * rows + c] = x.data[pivot * rows + c];
-            x.data[pivot * rows + c] = held;
+        for (int c = lane; c < columns; c += LOCAL) {
+            float held = x.data[k * columns + c];
+            x.data[k * columns + c] = x.data[pivot * columns + c];
+            x.data[pivot * columns + c] = held;
         }
         if (lane == 0) {
             float held = x.data[permutation + k];
@@ -36,12 +36,13 @@ for (int k = 0; k < rows; ++k) {
         sign = -sign;
         meet();
     }
-    float divisor = x.data[k * rows + k];
-    if (divisor != 0.0) for (int r = k + 1 + lane; r < rows; r += LOCAL) x.data[r * rows + k] /= divisor;
+    float divisor = x.data[k * columns + k];
+    if (divisor != 0.0) for (int r = k + 1 + lane; r < rows; r += LOCAL) x.data[r * columns + k] /= divisor;
     meet();
-    for (int c = k + 1 + lane; c < rows; c += LOCAL) {
-        float above = x.data[k * rows + c];
-        for (int r = k + 1; r < rows; ++r) x.data[r * rows + c] -= x.data[r * rows + k] * above;
+    int width = columns - k - 1;
+    for (int e = lane; e < (rows - k - 1) * width; e += LOCAL) {
+        int r = k + 1 + e / width, c = k + 1 + e % width;
+        x.data[r * columns + c] -= x.data[r * columns + k] * x.data[k * columns + c];
     }
 }
 if (lane == 0) x.data[parity] = sign;

@@ -14,7 +14,8 @@ from lavax.backends.vulkan.emit.map import emit_map
 from lavax.backends.vulkan.emit.merged import emit_merged
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.row import emit_row
-from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Until
+from lavax.backends.vulkan.emit.shader import strict_floats
+from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.commands import Guard, Guarded
@@ -131,7 +132,7 @@ class _Emission:
             launch = emit_merged(step.kernels, slots, self.profile)
             (self.constants[step.name],) = launch.constants
             own = (self.slots[step.name],)
-            yield Dispatch(launch.shader, own, launch.words, launch.groups, step.barrier, step.name)
+            yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, step.barrier, step.name)
             return
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
@@ -140,7 +141,11 @@ class _Emission:
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
             barrier = step.barrier and number == 0
-            yield Dispatch(launch.shader, slots, launch.words, launch.groups, barrier, step.name)
+            yield Dispatch(self._strict(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
+
+    def _strict(self, shader: Shader) -> Shader:
+        """The shader with NaN, infinities and signed zeros kept, where the device can be asked for that."""
+        return replace(shader, source=strict_floats(shader.source)) if self.profile.preserves_special_floats else shader
 
 
 def _counted(commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]]) -> list[Command]:

@@ -15,6 +15,11 @@ _HEADER = """#version 460
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 """
 _SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
+# 4466: the capability SignedZeroInfNanPreserve, 4461: the execution mode, 32: bits of the floats.
+_STRICT_FLOATS = """
+#extension GL_EXT_spirv_intrinsics : require
+spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, 32);
+"""
 _ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table {
     uint64_t address[];
 };
@@ -73,6 +78,14 @@ def assemble(text: ShaderText) -> str:
     called = {name for name in _CALL.findall(body) if name in elementary_functions()}
     functions = function_source(called)
     return "".join([*parts, functions, _vector_forms(called, functions), body])
+
+
+def strict_floats(source: str) -> str:
+    """The shader with the execution mode SignedZeroInfNanPreserve for 32-bit floats (SPIR-V float controls).
+
+    Without it a driver may take it that no float is infinite or NaN: x - x is 0 then, and x * 0 too.
+    """
+    return source.replace("\n", _STRICT_FLOATS, 1)
 
 
 def _references(body: str) -> str:
