@@ -17,24 +17,34 @@ WARM_UP = 100
 
 def measure() -> Sequence[Figure]:
     """A compiled `x + 1`, called and waited for, against an empty command buffer, submitted and waited for."""
-    from lavax.backends.vulkan.bare_submit import bare_submit  # late: these open the device
+    from lavax.backends.vulkan.backend import VulkanBackend  # late: these open the device
+    from lavax.backends.vulkan.bare_submit import bare_replay, bare_submit
     from lavax.backends.vulkan.device import get_device
 
     device = get_device()
     add_one = lx.compile(lambda x: x + 1)
     x = lx.device_put(np.zeros(8, np.float32))
-    asking, sleeping, called = interleaved(
+    lowered = VulkanBackend().lower(lx.trace(lambda x: x + 1)(x))
+    asking, sleeping, replayed, called = interleaved(
         bare_submit(device, device.queue.wait),
         bare_submit(device, device.queue.sleep),
+        bare_replay(lowered.compile().program, x.buffer),
         lambda: add_one(x).block_until_ready(),
     )
     return [
         Figure("an empty command buffer, waited for as results are", figure.spread(asking)),
         Figure("an empty command buffer, vkWaitSemaphores alone", figure.spread(sleeping)),
+        Figure("x + 1, its command buffer alone", figure.spread(replayed)),
         Figure("x + 1, called and waited for", figure.spread(called)),
-        figure.at_most("x + 1 over the first", figure.median(called) / figure.median(asking), 2),
-        figure.at_most("x + 1 over the second", figure.median(called) / figure.median(sleeping), 2),
+        figure.at_most("of this, the host's part", microseconds(called) - microseconds(replayed), 12, unit=" µs"),
+        figure.at_most("x + 1 over the first", microseconds(called) / microseconds(asking), 2),
+        figure.at_most("x + 1 over the second", microseconds(called) / microseconds(sleeping), 2),
     ]
+
+
+def microseconds(times: Sequence[float]) -> float:
+    """The median of times in seconds."""
+    return 1e6 * figure.median(times)
 
 
 def interleaved(*functions: Callable[[], object]) -> list[list[float]]:

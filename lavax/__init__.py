@@ -3,12 +3,15 @@ from __future__ import annotations
 
 from lavax import debug, ir, numpy, profiler, random, tree
 from lavax.errors import (
+    ArrayIndexError,
     ConcretizationError,
     ControlFlowTypeError,
     CustomRuleError,
     DeviceError,
     DonatedArrayError,
     DtypeError,
+    ExportError,
+    KeyReuseError,
     LavaxError,
     LinearityError,
     NaNError,
@@ -25,6 +28,7 @@ from lavax.errors import (
     VerificationError,
     VmapAxisError,
 )
+from lavax.parallel_scan import associative_scan
 from lavax.tracer.abstract_evaluation import ShapeDtype, eval_shape, trace
 from lavax.tracer.array import Array
 from lavax.tracer.backend import Backend, register
@@ -34,6 +38,7 @@ from lavax.tracer.compile import compile
 from lavax.tracer.control_flow import cond, fori_loop, map, scan, switch, while_loop
 from lavax.tracer.custom_rules import custom_jvp, custom_vjp
 from lavax.tracer.debugging import check_leaks
+from lavax.tracer.export import Exported, export, load_exported
 from lavax.tracer.grad import grad, stop_gradient, value_and_grad
 from lavax.tracer.jacobian import hessian, jacfwd, jacrev
 from lavax.tracer.jvp import jvp, linearize
@@ -58,12 +63,16 @@ register(_vulkan)
 
 __all__ = [
     "Array",
+    "ArrayIndexError",
     "ConcretizationError",
     "ControlFlowTypeError",
     "CustomRuleError",
     "DeviceError",
     "DonatedArrayError",
     "DtypeError",
+    "ExportError",
+    "Exported",
+    "KeyReuseError",
     "LavaxError",
     "LinearityError",
     "NaNError",
@@ -82,6 +91,7 @@ __all__ = [
     "VmapAxisError",
     "__version__",
     "all_gather",
+    "associative_scan",
     "axis_index",
     "axis_size",
     "check_leaks",
@@ -96,6 +106,7 @@ __all__ = [
     "device_put",
     "devices",
     "eval_shape",
+    "export",
     "fori_loop",
     "grad",
     "hessian",
@@ -106,6 +117,7 @@ __all__ = [
     "jvp",
     "linear_transpose",
     "linearize",
+    "load_exported",
     "map",
     "numpy",
     "pmax",

@@ -19,6 +19,16 @@ def validate() -> bool:
     return os.environ.get("LAVAX_VALIDATE", "0") not in ("", "0")
 
 
+def explain_retrace() -> bool:
+    """`LAVAX_EXPLAIN_RETRACE=1`: log why a compiled function is traced again."""
+    return os.environ.get("LAVAX_EXPLAIN_RETRACE", "0") not in ("", "0")
+
+
+def check_key_reuse() -> bool:
+    """`LAVAX_CHECK_KEY_REUSE=1`: refuse to draw random numbers from one key twice."""
+    return os.environ.get("LAVAX_CHECK_KEY_REUSE", "0") not in ("", "0")
+
+
 def cache_folder() -> Path:
     """`LAVAX_CACHE`: where compiled shaders are kept; else the user's cache folder."""
     chosen = os.environ.get("LAVAX_CACHE")

@@ -1,4 +1,5 @@
-"""Looking into compiled functions: `print`, `callback`, and `nans`, which finds the first NaN."""
+"""Looking into compiled functions: `print`, `callback`, `nans`, which finds the first NaN, and `key_reuse`."""
+from lavax.random.reuse import key_reuse
 from lavax.tracer.debugging import callback, nans, print
 
-__all__ = ["callback", "nans", "print"]
+__all__ = ["callback", "key_reuse", "nans", "print"]

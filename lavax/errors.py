@@ -74,6 +74,14 @@ class NonFloatArgumentError(DtypeError):
     """A derivative was asked by an argument that is not made of floats."""
 
 
+class KeyReuseError(LavaxError, ValueError):
+    """Random numbers were drawn twice from one key while that was being checked."""
+
+
+class ExportError(LavaxError, ValueError):
+    """A function cannot be written to a file, or a file does not hold one."""
+
+
 class VerificationError(LavaxError, ValueError):
     """A graph breaks a rule of the intermediate representation."""
 

@@ -80,3 +80,6 @@ class NumpyBackend:
 
     def devices(self) -> Sequence[str]:
         return ["numpy"]
+
+    def default_device(self) -> str:
+        return "numpy"

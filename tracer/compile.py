@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -17,6 +17,7 @@ from lavax.tracer.executable import Executable, refuse_tracers
 from lavax.tracer.lowered import Lowered
 from lavax.tracer.programs import remember
 from lavax.tracer.pytree import LEAF, TreeDef, flatten, unflatten
+from lavax.tracer.retrace import log_retrace
 from lavax.tracer.signature import Signature, signature_of
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracing import Traced, performed, trace_call
@@ -48,7 +49,7 @@ class CompiledFunction:
         self._static = static
         self._has_static = bool(static.positions or static.names)
         self._donated = donated
-        self._entries: dict[Hashable, _Entry] = {}
+        self._entries: dict[tuple[Any, ...], _Entry] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments. Inside a trace the function is traced as part of it."""
@@ -99,7 +100,11 @@ class CompiledFunction:
         key = (runtime(), call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
         entry = self._entries.get(key)
         if entry is None:
-            traced = self._traced(call, [array.abstract for array in arrays])
+            kinds = [array.abstract for array in arrays]
+            home = runtime()
+            earlier = [known[1:] for known in self._entries if known[0] is home]
+            log_retrace(self._function, self._signature, call, kinds, earlier)
+            traced = self._traced(call, kinds)
             optimized = remove_stop_gradient(traced.graph)
             run = Executable(optimized, traced.weak, traced.captured, self._donated_leaves(call))
             entry = remember(self._entries, key, _entry(run, traced))

@@ -145,7 +145,7 @@ def scan(
     return unflatten(last, results[: len(carries)]), outputs
 
 
-def _with_effects(f: Callable[[Any, Any], tuple[Any, Any]], effects: list[Effect]) -> Callable[[Any, Any], Any]:
+def _with_effects(f: Callable[[Any, Any], Any], effects: list[Effect]) -> Callable[[Any, Any], Any]:
     """A step that gives, besides y, the values of what it has to do on the host, which goes to `effects`."""
 
     def step(carry: Any, x: Any) -> Any:

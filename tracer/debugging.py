@@ -1,9 +1,9 @@
 """Looking into functions while they run: prints, callbacks, the first NaN, traced values that got away."""
 from __future__ import annotations
 
-import builtins
 import functools
 import gc
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,9 +29,9 @@ from lavax.tracer.value import Value
 def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Calls `function` on the host with these arguments, in which values are NumPy arrays (scalars of rank 0).
 
-    In a compiled function it is called each time the function has run, in the order of the calls in it; under `vmap` and
-    in `scan` once for each element or step. What it gives is not used. It cannot stand in the branches of `cond` and
-    `switch`, in `while_loop`, or in functions with rules of their own: SideEffectError.
+    In a compiled function it is called each time the function has run, in the order of the calls in it; under `vmap`
+    and in `scan` once for each element or step. What it gives is not used. In the branches of `cond` and `switch`, in
+    `while_loop` and in functions with rules of their own it raises SideEffectError.
     """
     leaves, structure = flatten((args, kwargs))
     traced = [position for position, leaf in enumerate(leaves) if is_numeric(leaf)]
@@ -51,7 +51,7 @@ def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 
 def print(format: str, *args: Any, **kwargs: Any) -> None:
     """Prints `format.format(*args, **kwargs)` with the numbers behind values; when and where, as `callback`."""
-    callback(lambda *given, **named: builtins.print(format.format(*given, **named)), *args, **kwargs)
+    callback(lambda *given, **named: sys.stdout.write(f"{format.format(*given, **named)}\n"), *args, **kwargs)
 
 
 def nans(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,9 +96,9 @@ def _refuse_nans(graph: Graph, suspects: Sequence[Node], flags: Sequence[Value],
         raise NaNError(f"{function}: its argument or captured value {node.name} ({node.type}) holds NaN")
     operands = ", ".join(str(operand.type) for operand in node.operands)
     raise NaNError(
-        f"{function}: the first NaN is a result of {node.op}({operands}) : {node.type}{where}. None of its operands held "
-        "one. Look for 0/0, inf - inf, 0·inf, and for log, sqrt or power outside their domain; where a branch of where "
-        "is not taken, make its operand safe before the operation"
+        f"{function}: the first NaN is a result of {node.op}({operands}) : {node.type}{where}. None of its operands "
+        "held one. Look for 0/0, inf - inf, 0·inf, and for log, sqrt or power outside their domain; where a branch of "
+        "where is not taken, make its operand safe before the operation"
     )
 
 
@@ -116,8 +116,8 @@ def check_leaks() -> Iterator[None]:
     if leaked:
         listed = "; ".join(f"{describe(tracer)}, of the {tracer.trace.purpose}" for tracer in leaked[:5])
         raise TracerLeakError(
-            f"{len(leaked)} traced values are still held after their traces have ended: {listed}. Return what is needed "
-            "from the function, and keep no traced values in lists, attributes or globals"
+            f"{len(leaked)} traced values are still held after their traces have ended: {listed}. Return what is "
+            "needed from the function, and keep no traced values in lists, attributes or globals"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a traced function is to do on the host besides giving values: recorded in order, and done when they are known."""
+"""What a traced function is to do on the host besides giving values: recorded in order, done when they are known."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

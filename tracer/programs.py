@@ -9,6 +9,7 @@ from lavax.ir.printer import format_node, value_names
 from lavax.tracer.backend import Program, runtime
 
 _LIMIT = 4096  # how many entries a cache keeps: programs hold device memory
+_Key = TypeVar("_Key", bound=Hashable)
 _Kept = TypeVar("_Kept")
 
 
@@ -22,7 +23,7 @@ def structural_key(graph: Graph) -> str:
     return "\n".join(lines)
 
 
-def remember(cache: dict[Hashable, Any], key: Hashable, entry: _Kept) -> _Kept:
+def remember(cache: dict[_Key, Any], key: _Key, entry: _Kept) -> _Kept:
     """Enters `entry` into a cache of bounded size, for the oldest one if it is full."""
     if len(cache) >= _LIMIT:
         cache.pop(next(iter(cache)), None)

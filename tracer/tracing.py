@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lavax.errors import DtypeError, SideEffectError
 from lavax.ir import Graph
@@ -17,6 +17,8 @@ from lavax.tracer.signature import Signature
 from lavax.tracer.trace import Trace
 from lavax.tracer.tracer import Tracer, node_in
 from lavax.tracer.value import Value
+
+_Held = TypeVar("_Held", bound=Value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,7 @@ def without_effects(traced: Traced) -> Traced:
     return Traced(graph, traced.captured, traced.structure, traced.weak[:count])
 
 
-def performed(traced: Traced, results: Sequence[Value]) -> Sequence[Value]:
+def performed(traced: Traced, results: list[_Held]) -> list[_Held]:
     """The leaves of the result, from the results of a run, when its effects have been done."""
     if not traced.effects:
         return results

@@ -19,7 +19,11 @@ Shape = tuple[int, ...]
 
 
 def _lu_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
-    return {"factors": (rows, rows), "permutation": (rows,), "parity": (1,)}
+    return {"factors": (rows, columns), "permutation": (rows,), "parity": (1,)}
+
+
+def _householder_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    return {"vectors": (rows, columns), "r": (columns, columns)}
 
 
 def _qr_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
@@ -40,6 +44,7 @@ def _svd_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
 
 _PARTS: dict[str, Callable[[int, int, Attributes], dict[str, Shape]]] = {
     "lu": _lu_parts,
+    "householder": _householder_parts,
     "qr": _qr_parts,
     "eigh": _eigh_parts,
     "svd": _svd_parts,
@@ -104,7 +109,7 @@ def _infer_triangular_solve(
 def _infer_linear_solve(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     matrix, factored, right = operands
     _check_right_side("linear_solve", matrix, right)
-    expected = _packed("lu", True)([matrix], {}, None)
+    expected = _packed("lu", False)([matrix], {}, None)
     if factored != expected:
         raise ShapeError(f"linear_solve: {factored} must be what lu gives for {matrix}: {expected}")
     return right
@@ -157,9 +162,9 @@ def _triangular_solve(
 
 
 def _lu(matrix: np.ndarray) -> np.ndarray:
-    work, size = np.array(matrix), len(matrix)
-    order, parity = np.arange(size), 1.0
-    for k in range(size):
+    work, (rows, columns) = np.array(matrix), matrix.shape
+    order, parity = np.arange(rows), 1.0
+    for k in range(columns):
         pivot = k + int(np.argmax(np.abs(work[k:, k])))
         if pivot != k:
             work[[k, pivot]], order[[k, pivot]], parity = work[[pivot, k]], order[[pivot, k]], -parity
@@ -167,6 +172,20 @@ def _lu(matrix: np.ndarray) -> np.ndarray:
             work[k + 1 :, k] /= work[k, k]
         work[k + 1 :, k + 1 :] -= np.outer(work[k + 1 :, k], work[k, k + 1 :])
     return np.concatenate([work.ravel(), order, [parity]])
+
+
+def _householder(matrix: np.ndarray) -> np.ndarray:
+    work, columns = np.array(matrix), matrix.shape[1]
+    vectors = np.zeros_like(work)
+    for k in range(columns):
+        vector = np.array(work[k:, k])
+        if np.any(vector[1:] != 0):
+            diagonal = -np.copysign(np.linalg.norm(vector), vector[0])
+            vector /= vector[0] - diagonal
+            vector[0] = 1
+            vectors[k:, k] = vector
+            work[k:, k:] -= np.outer(vector, 2 / (vector @ vector) * (vector @ work[k:, k:]))
+    return np.concatenate([vectors.ravel(), np.triu(work[:columns]).ravel()])
 
 
 def _linear_solve(matrix: np.ndarray, factored: np.ndarray, right: np.ndarray, transposed: bool) -> np.ndarray:
@@ -222,7 +241,10 @@ define(
 )
 # Gaussian elimination with the pivot of largest magnitude: L below the diagonal (whose own is 1) and U share `factors`;
 # row i of L·U is row `permutation`[i] of the matrix, a permutation of that `parity`, 1 or -1.
-define(Operation("lu", "routine", _packed("lu", True), _evaluation(_lu)))
+define(Operation("lu", "routine", _packed("lu", False), _evaluation(_lu)))
+# The vectors v of the reflections I - 2·v·vᵀ/(vᵀ·v) that make the matrix, one after the other, an upper triangle r.
+# Vector k begins with a one in row k; where no reflection is needed it is zero. Lowering makes it.
+define(Operation("householder", "routine", _packed("householder", False), _evaluation(_householder)))
 # x of op(A)·x = b, given A, what lu gives for A, and b.
 define(Operation("linear_solve", "routine", _infer_linear_solve, _evaluate_linear_solve, ("transposed",)))
 # Householder's: orthonormal columns q (all that there are, if `complete`) and an upper triangle r with q·r the matrix.

@@ -6,7 +6,19 @@ from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
 logistic = sigmoid
 
 __all__ = [
-    *("log_softmax", "logistic", "logsumexp", "one_hot", "relu", "sigmoid", "softmax", "softplus", "tanh"),
-    *("conv", "conv_transpose"),
-    *("avg_pool", "max_pool", "min_pool", "sum_pool"),
+    "avg_pool",
+    "conv",
+    "conv_transpose",
+    "log_softmax",
+    "logistic",
+    "logsumexp",
+    "max_pool",
+    "min_pool",
+    "one_hot",
+    "relu",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "sum_pool",
+    "tanh",
 ]

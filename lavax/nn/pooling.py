@@ -106,6 +106,11 @@ def _extremum_pool(extremum: Extremum, x: ArrayLike, *window: Any) -> Value:
     return bind("known_value", chosen, bind("stop_gradient", result))
 
 
+def _sum_of_windows(name: str, value: Value, *window: Any) -> Value:
+    windows, along = _windows(name, value, *window, 0.0 if value.type.dtype.is_float else 0)
+    return fold("sum", windows, along, keepdims=False)
+
+
 def max_pool(
     x: ArrayLike,
     window_shape: Sequence[int],
@@ -152,9 +157,7 @@ def sum_pool(
     value = as_value(x)
     if value.type.dtype == bool_:
         raise dtype_error(f"sum_pool: not defined for truth values, got {value.type}; cast them to a number first")
-    fill = 0.0 if value.type.dtype.is_float else 0
-    windows, along = _windows("sum_pool", value, window_shape, strides, padding, window_dilation, axes, fill)
-    return fold("sum", windows, along, keepdims=False)
+    return _sum_of_windows("sum_pool", value, window_shape, strides, padding, window_dilation, axes)
 
 
 def avg_pool(
@@ -172,8 +175,8 @@ def avg_pool(
     windows without any). Raises ShapeError for windows or axes that do not fit.
     """
     value = as_floating(x)
-    total = sum_pool(value, window_shape, strides, padding, window_dilation, axes)
+    window = (window_shape, strides, padding, window_dilation, axes)
+    total = _sum_of_windows("avg_pool", value, *window)
     if count_include_pad or padding == "VALID":
         return divide(total, float(math.prod(window_shape)))
-    counts = sum_pool(ones(value.shape, np.float32), window_shape, strides, padding, window_dilation, axes)
-    return divide(total, counts)
+    return divide(total, _sum_of_windows("avg_pool", ones(value.shape, np.float32), *window))

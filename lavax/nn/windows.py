@@ -46,7 +46,7 @@ def paddings(
     entries = list(given) if isinstance(given, Sequence) else [given] * len(extents)
     pairs = [tuple(entry) if isinstance(entry, Sequence) else (entry, entry) for entry in entries]
     if len(pairs) != len(extents) or any(len(pair) != 2 for pair in pairs):
-        raise shape_error(f"{name}: padding must be a pair (before, after) for each of {len(extents)} axes, got {given}")
+        raise shape_error(f"{name}: padding must be a pair for each of {len(extents)} axes, got {given}")
     return [(operator.index(before), operator.index(after)) for before, after in pairs]
 
 

@@ -10,6 +10,7 @@ from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error
 from lavax.numpy.operands import ArrayLike, cast
 from lavax.random.keys import BOTH, as_key, block, positions, result_shape
+from lavax.random.reuse import consume
 from lavax.tracer.value import Value
 
 
@@ -23,7 +24,9 @@ def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32")
 
 def drawn_bits(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = uint32) -> Value:
     """The bits for the function `name`."""
-    words = block(as_key(name, key), positions(shape), BOTH)
+    held = as_key(name, key)
+    consume(name, key)
+    words = block(held, positions(shape), BOTH)
     width = 8 * dtype.numpy.itemsize
     return words if width == 32 else cast(apply("and", words, 2**width - 1), dtype)
 

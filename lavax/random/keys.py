@@ -13,6 +13,7 @@ from lavax.numpy.indexing import index
 from lavax.numpy.joining import stack
 from lavax.numpy.manipulation import as_shape, reshaped
 from lavax.numpy.operands import ArrayLike, Splat, as_value, cast, constant_of
+from lavax.random.reuse import consume
 from lavax.tracer import bind, lift
 from lavax.tracer.value import Value
 
@@ -34,6 +35,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
     """
     shape = result_shape("split", num)
     held = as_key("split", key)
+    consume("split", key)
     count = positions(shape)
     return stack([block(held, count, word) for word in (FIRST, SECOND)], axis=-1)
 

@@ -17,4 +17,4 @@ RULES: dict[str, Rule] = {
 }
 
 # Operations without operands, which are the same for all elements, and those that only lowering makes, which is later.
-NEVER_BATCHED = frozenset({"constant", "iota", "merge_runs", "sort_runs"})
+NEVER_BATCHED = frozenset({"constant", "iota", "householder", "merge_runs", "sort_runs"})

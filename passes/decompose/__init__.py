@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.passes.decompose.cumulative import RULES as CUMULATIVE
-from lavax.passes.decompose.linear_solve import RULES as LINEAR_SOLVE
+from lavax.passes.decompose.jacobi import RULES as JACOBI
+from lavax.passes.decompose.linear_algebra import RULES as LINEAR_ALGEBRA
 from lavax.passes.decompose.scatter import RULES as SCATTER
 from lavax.passes.decompose.sorting import RULES as SORTING
 
 # One entry an operation: the node -> a node of the same value that kernels are made of.
-RULES: dict[str, Callable[[Node], Node]] = {**CUMULATIVE, **LINEAR_SOLVE, **SCATTER, **SORTING}
+RULES: dict[str, Callable[[Node], Node]] = {**CUMULATIVE, **JACOBI, **LINEAR_ALGEBRA, **SCATTER, **SORTING}
 
 __all__ = ["RULES"]

@@ -50,6 +50,7 @@ NOT_DIFFERENTIABLE = frozenset(
         "fold_segments",
         "greater",
         "greater_equal",
+        "householder",
         "iota",
         "less",
         "less_equal",

@@ -62,10 +62,10 @@ def _of_left(node: Node, g: Node) -> Node:
 
 
 def _of_right(node: Node, g: Node) -> Node:
-    """The left operand meets the cotangent as a window: what was the stride is its dilation, and the other way round."""
+    """The left operand meets the cotangent as a window: its stride was the dilation, and the other way round."""
     left, right = node.operands
     of_left, of_right = node.attrs["window"]
-    batch, places, free = _axes_in_result(node)
+    batch, places, _ = _axes_in_result(node)
     left_batch, left_sum = node.attrs["batch"][0], node.attrs["contract"][0]
     alike = [axis for axis in places if axis not in of_left]
     high = []

@@ -27,7 +27,12 @@ _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 # Recomputing a small expensive value for every element of a large one: how often, and how much work in all.
 _REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
 # Operands of routines that are read many times over: worth storing where they are computed and not merely moved.
-_READ_OFTEN: dict[str, tuple[int, ...]] = {"sort_runs": (0,), "merge_runs": (0, 1), "search_sorted": (0,), "triangular_solve": (0,)}
+_READ_OFTEN: dict[str, tuple[int, ...]] = {
+    "merge_runs": (0, 1),
+    "search_sorted": (0,),
+    "sort_runs": (0,),
+    "triangular_solve": (0,),
+}
 # Kernels that take more members once they are open.
 _OPEN = ("row", "contract")
 
@@ -318,7 +323,7 @@ class Fusion:
             return [last] if last.kind == "row" else []
         arrays = self._arrays_of([operand])
         recent = self.rows.get((operand.shape, axes), [])[-4:]
-        return [home for home in reversed(recent) if not home.arrays.isdisjoint(arrays)]
+        return [home for home in reversed(recent) if not arrays or not home.arrays.isdisjoint(arrays)]
 
     def _join_reduction(self, node: Node, home: Home, axes: tuple[int, ...]) -> bool:
         (operand,) = node.operands

@@ -85,7 +85,11 @@ def _of_triangular_solve(node: Node, m: int, n: int) -> int:
 
 
 def _of_lu(node: Node, m: int, n: int) -> int:
-    return 2 * n**3 // 3
+    return n**2 * (3 * m - n) // 3
+
+
+def _of_householder(node: Node, m: int, n: int) -> int:
+    return 2 * n**2 * (3 * m - n) // 3
 
 
 def _of_linear_solve(node: Node, m: int, n: int) -> int:
@@ -128,6 +132,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "cholesky": _of_matrices(_of_cholesky),
     "triangular_solve": _of_matrices(_of_triangular_solve),
     "lu": _of_matrices(_of_lu),
+    "householder": _of_matrices(_of_householder),
     "linear_solve": _of_matrices(_of_linear_solve),
     "qr": _of_matrices(_of_qr),
     "eigh": _of_matrices(_of_eigh),

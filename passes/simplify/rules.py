@@ -3,7 +3,17 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.simplify import arithmetic, contraction, folding, indexing, logic, movement, reduction, sinking, window
+from lavax.passes.simplify import (
+    arithmetic,
+    contraction,
+    folding,
+    indexing,
+    logic,
+    movement,
+    reduction,
+    sinking,
+    window,
+)
 from lavax.passes.simplify.rewriting import Rule, Rules
 
 # Rules of every operation of a family, tried after `folding.empty` and before the operation's own.

@@ -32,6 +32,11 @@ def test_an_operation_is_defined_once() -> None:
 
 
 INNER = dict(contract=((0,), (0,)), batch=((), ()))
+CONV = dict(
+    window=((0,), (0,)), stride=(1,), low=(0,), high=(0,), interior=(0,), dilation=(1,),
+    contract=((), ()), batch=((), ()),
+)
+SHEAR = dict(axes=(0,), along=(1,), stride=(1,), dilation=(1,))
 REFUSED: list[Refused] = [
     ("sin", "f32[2] f32[2]", {}, None, ShapeError, "sin takes 1 operands, got 2"),
     ("sin", "i32[2]", {}, None, DtypeError, "sin is not defined for i32[2] (float dtypes only)"),
@@ -117,6 +122,27 @@ REFUSED: list[Refused] = [
     ),
     ("dot", "f32[3] i32[3]", INNER, None, DtypeError, "dot: operands must have one dtype, got f32[3] and i32[3]"),
     ("dot", "bool[3] bool[3]", INNER, None, DtypeError, "dot is not defined for bool[3]"),
+    ("conv", "f32[5] i32[2]", CONV, None, DtypeError, "conv: operands must have one dtype, got f32[5] and i32[2]"),
+    ("conv", "bool[5] bool[2]", CONV, None, DtypeError, "conv is not defined for bool[5]"),
+    ("conv", "f32[5] f32[0]", CONV, None, ShapeError, "conv: a window of no elements: f32[0] along axes [0]"),
+    ("conv", "f32[5] f32[2]", CONV | dict(stride=(0,)), None, ShapeError, "stride and dilation must be at least 1"),
+    ("conv", "f32[5] f32[2]", CONV | dict(low=()), None, ShapeError, "and dilation must be of 1 axes"),
+    ("conv", "f32[5] f32[2]", CONV | dict(window=((1,), (0,))), None, ShapeError, "distinct axes of f32[5], got [1]"),
+    (
+        "conv",
+        "f32[5,3] f32[2,4]",
+        CONV | dict(contract=((1,), (1,))),
+        None,
+        ShapeError,
+        "conv: f32[5,3] and f32[2,4] do not agree on the axes to contract: [1] and [1]",
+    ),
+    ("shear", "f32[5,2]", SHEAR, "f32[5,2]", ShapeError, "axis 0 of f32[5,2] does not hold the windows of f32[5,2]"),
+    ("shear", "f32[5,2]", SHEAR, "f32[4,3]", ShapeError, "f32[5,2] and f32[4,3] must agree in all axes but [0]"),
+    ("shear", "f32[5,2]", SHEAR | dict(along=(0,)), "f32[4,2]", ShapeError, "must be distinct axes of f32[5,2]"),
+    ("shear", "f32[5,2]", SHEAR | dict(stride=()), "f32[4,2]", ShapeError, "1 axes need as many along"),
+    ("unshear", "f32[5,2]", SHEAR, "f32[5,2]", ShapeError, "axis 0 of f32[5,2] does not hold the windows of f32[5,2]"),
+    ("unshear", "f32[0,2]", SHEAR, "f32[5,2]", ShapeError, "does not hold the windows of f32[0,2]"),
+    ("unshear", "f32[4,2]", SHEAR, "i32[5,2]", ShapeError, "unshear: f32[4,2] does not become i32[5,2]"),
     ("constant", "", dict(value=1), "f32[]", DtypeError, "constant: 1 is not a Python number that f32[] holds"),
     ("constant", "", dict(value=1.0), "i32[]", DtypeError, "constant: 1.0 is not a Python number that i32[] holds"),
     ("constant", "", dict(value=True), "i32[]", DtypeError, "constant: True is not a Python number that i32[] holds"),

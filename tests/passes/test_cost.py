@@ -9,7 +9,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.ir import OPERATIONS
+from lavax.ir import OPERATIONS, TensorType, float32
+from lavax.ir.graph import input_node, make_node
 from lavax.passes.prepare import prepare
 from lavax.passes.reports import Cost, cost_of_program
 from lavax.passes.reports.counting import WHOLE
@@ -103,6 +104,19 @@ def test_of_a_loop_that_ends_by_its_data_one_turn_counts() -> None:
 def test_both_ways_of_a_branch_count() -> None:
     cost = cost_of(lambda p, x: lx.cond(p, lambda x: x * 2, lambda x: x + 1, x), np.bool_(True), f32(32))
     assert (cost.operations, cost.is_least) == (64, False)
+
+
+def test_a_convolution_counts_the_products_of_its_windows() -> None:
+    axes: dict[str, Any] = {"window": ((1,), (1,)), "contract": ((2,), (2,)), "batch": ((), ())}
+    sizes: dict[str, Any] = {"stride": (1,), "low": (0,), "high": (0,), "interior": (0,), "dilation": (1,)}
+    inputs = input_node("x", TensorType((4, 20, 3), float32)), input_node("w", TensorType((8, 5, 3), float32))
+    node = make_node("conv", inputs, {**axes, **sizes})
+    assert WHOLE["conv"](node) == 2 * (4 * 16 * 8) * (5 * 3)
+
+
+def test_matrices_count_by_their_batch() -> None:
+    node = make_node("cholesky", (input_node("a", TensorType((7, 30, 30), float32)),))
+    assert WHOLE["cholesky"](node) == 7 * 30**3 // 3
 
 
 def test_every_operation_that_reads_all_of_its_operands_has_a_count() -> None:

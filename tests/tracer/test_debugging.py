@@ -106,9 +106,9 @@ def test_the_first_nan_is_named() -> None:
     np.testing.assert_allclose(lx.debug.nans(f)(X, X), f(X, X), rtol=1e-6)
     with pytest.raises(NaNError, match=r"log\(f32\[3\]\) : f32\[3\], at .*test_debugging.py:\d+"):
         lx.debug.nans(f)(X, -X)
-    with pytest.raises(NaNError, match="x .*holds NaN"):
+    with pytest.raises(NaNError, match=r"x .*holds NaN"):
         lx.debug.nans(f)(np.nan * X, X)
-    with pytest.raises(NaNError, match="test_debugging.py"):
+    with pytest.raises(NaNError, match=r"test_debugging\.py"):
         lx.debug.nans(lx.grad(lambda x: lnp.sqrt(x * x)))(0.0)
 
 
@@ -118,6 +118,6 @@ def test_leaks_are_found() -> None:
         lx.compile(lambda x: x + 1)(X)
         lx.grad(lambda x: lnp.sum(x * x))(X)
         lx.vmap(lx.grad(lambda x: x * x))(X)
-    with pytest.raises(TracerLeakError, match="still held .* the input x"), lx.check_leaks():
+    with pytest.raises(TracerLeakError, match=r"still held .* the input x"), lx.check_leaks():
         lx.compile(lambda x: kept.append(x) or x)(X)
     kept.clear()

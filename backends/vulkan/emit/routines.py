@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lavax.backends.vulkan.emit.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.cumulative import FOLDS, emit_cumulative
 from lavax.backends.vulkan.emit.fold_segments import emit_fold_segments
-from lavax.backends.vulkan.emit.householder import emit_householder
+from lavax.backends.vulkan.emit.householder import emit_householder, emit_qr
 from lavax.backends.vulkan.emit.jacobi import emit_eigh, emit_svd
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.lu import emit_lu
@@ -29,6 +29,7 @@ EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
     "householder": emit_householder,
     "lu": emit_lu,
     "merge_runs": emit_merge_runs,
+    "qr": emit_qr,
     "search_sorted": emit_search_sorted,
     "sort_runs": emit_sort_runs,
     "svd": emit_svd,

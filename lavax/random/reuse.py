@@ -1,0 +1,85 @@
+"""The check, on request, that no key is drawn from twice.
+
+A key counts as the same where it is the very same object: the keys in an array of keys are taken out anew each time,
+and are not recognized. What is drawn in a function while it is traced counts until its trace ends, so that a body
+traced twice, and two branches, may each draw from one key.
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax import config
+from lavax.errors import KeyReuseError
+from lavax.ir.location import user_location
+from lavax.tracer import Tracer, active_trace
+from lavax.tracer.array import Array
+from lavax.tracer.trace import Trace
+
+_asked: ContextVar[bool] = ContextVar("lavax_key_reuse", default=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Use:
+    """A key was drawn from."""
+
+    key: Any  # what gives the key while there is one: a weak reference, or a function that gives a graph's node
+    trace: Trace | None
+    function: str
+    location: str | None
+
+    @property
+    def is_over(self) -> bool:
+        return self.key() is None or (self.trace is not None and self.trace.ended)
+
+
+_uses: dict[int, _Use] = {}  # by the identity of the key, which is another's once `is_over`
+
+
+@contextmanager
+def key_reuse() -> Iterator[None]:
+    """Inside the block a key may be drawn from or split only once; a second time raises KeyReuseError.
+
+    Draws before the block do not count. As LAVAX_CHECK_KEY_REUSE=1 does for a whole process. `fold_in` may take a
+    key any number of times.
+    """
+    before = dict(_uses)
+    _uses.clear()
+    token = _asked.set(True)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+        _uses.clear()
+        _uses.update(before)
+
+
+def consume(function: str, key: Any) -> None:
+    """Notes that `function` draws from `key`. Raises KeyReuseError where that has been drawn from before."""
+    if not (_asked.get() or config.check_key_reuse()):
+        return
+    for identity in [identity for identity, use in _uses.items() if use.is_over]:
+        del _uses[identity]
+    target = key.node if isinstance(key, Tracer) else key
+    earlier = _uses.get(id(target))
+    location = user_location()
+    if earlier is not None:
+        raise KeyReuseError(
+            f"{function}{_at(location)} draws from a key that {earlier.function} has drawn from{_at(earlier.location)}: "
+            "the numbers would not be independent. Make a key for each with lavax.random.split(key), or "
+            "lavax.random.fold_in(key, number)"
+        )
+    if isinstance(key, Tracer):
+        _uses[id(target)] = _Use(lambda: target, active_trace(), function, location)
+    elif isinstance(key, (Array, np.ndarray)):
+        _uses[id(target)] = _Use(weakref.ref(key), active_trace(), function, location)
+
+
+def _at(location: str | None) -> str:
+    return f" at {location}" if location else ""

@@ -1,0 +1,97 @@
+"""associative_scan against the same thing one element after the other."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.errors import ControlFlowTypeError, ShapeError
+
+RANDOM = np.random.default_rng(0)
+
+
+def affine(first: Any, second: Any) -> Any:
+    """x -> a x + b after another: associative, but not commutative."""
+    (a, b), (c, d) = first["f"], second["f"]
+    return {"f": (a * c, c * b + d)}
+
+
+def one_by_one(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    found = [(a[0], b[0])]
+    for c, d in zip(a[1:], b[1:], strict=True):
+        p, q = found[-1]
+        found.append((p * c, c * q + d))
+    return np.stack([x for x, _ in found]), np.stack([y for _, y in found])
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-4) -> None:
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 16, 21])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_operation_that_does_not_commute(count: int, reverse: bool) -> None:
+    a, b = RANDOM.normal(size=(2, count, 3))
+    expected = one_by_one(a[::-1], b[::-1]) if reverse else one_by_one(a, b)
+    for run in (lx.associative_scan, lx.compile(lx.associative_scan, static_argnames=("fn", "reverse"))):
+        found = run(affine, {"f": (a.astype("f"), b.astype("f"))}, reverse=reverse)["f"]
+        for one, other in zip(found, expected, strict=True):
+            close(one, other[::-1] if reverse else other)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_along_an_axis(axis: int) -> None:
+    x = RANDOM.normal(size=(3, 5, 4)).astype("f")
+    close(lx.associative_scan(lnp.add, x, axis=axis), np.cumsum(x, axis))
+    close(lx.associative_scan(lnp.maximum, x, reverse=True, axis=axis), np.flip(np.maximum.accumulate(np.flip(x, axis), axis), axis))
+
+
+def test_matrices_and_nothing() -> None:
+    m = RANDOM.normal(size=(6, 2, 2)).astype("f")
+    expected = m[0].astype("d")
+    for position, found in enumerate(np.asarray(lx.associative_scan(lambda a, b: b @ a, m))):
+        expected = m[position] @ expected if position else expected
+        close(found, expected)
+    assert lx.associative_scan(lnp.add, np.zeros((0, 2), "f")).shape == (0, 2)
+    assert lx.associative_scan(lnp.add, ()) == ()
+
+
+def test_derivatives_and_batches() -> None:
+    x, w = RANDOM.normal(size=(2, 5)).astype("f")
+
+    def weighted(x: Any) -> Any:
+        return lnp.sum(lx.associative_scan(lambda a, b: a * b, x) * w)
+
+    def reference(x: np.ndarray) -> Any:
+        return np.sum(np.cumprod(x) * w)
+
+    step = 1e-5 * np.eye(5)
+    expected = [(reference(x + e) - reference(x - e)) / 2e-5 for e in step]
+    close(lx.grad(weighted)(x), expected)
+    close(lx.jvp(weighted, (x,), (w,))[1], np.dot(expected, w))
+    close(lx.hessian(weighted)(x), np.asarray(lx.jacfwd(lx.jacfwd(weighted))(x)), 1e-3)
+    both = np.stack([x, w])
+    close(lx.vmap(lambda x: lx.associative_scan(lnp.multiply, x))(both), np.cumprod(both, 1))
+    close(lx.compile(lx.vmap(lx.grad(weighted)))(both)[0], expected)
+
+
+def test_its_depth_grows_with_the_logarithm() -> None:
+    def size(count: int) -> int:
+        graph = lx.trace(lambda x: lx.associative_scan(lnp.add, x))(np.zeros(count, "f"))
+        return sum(node.op == "add" for node in graph.nodes)
+
+    assert [size(2**power) for power in (1, 4, 10)] == [1, 7, 19]
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ShapeError, match=r"must agree, got \[3, 4\]"):
+        lx.associative_scan(affine, (np.zeros(3, "f"), np.zeros(4, "f")))
+    with pytest.raises(ShapeError, match="axis 1 is not an axis"):
+        lx.associative_scan(lnp.add, np.zeros(3, "f"), axis=1)
+    with pytest.raises(ControlFlowTypeError, match="structure"):
+        lx.associative_scan(lambda a, b: (a, b), np.zeros(3, "f"))
+    with pytest.raises(ControlFlowTypeError, match=r"gives bool\[1\], it was given f32\[1\]"):
+        lx.associative_scan(lambda a, b: a < b, np.zeros(3, "f"))
