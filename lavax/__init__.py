@@ -1,7 +1,7 @@
 """lavax: plain Python functions, traced, differentiated and compiled to Vulkan compute programs."""
 from __future__ import annotations
 
-from lavax import debug, ir, numpy, profiler, random, tree
+from lavax import debug, ir, linalg, numpy, profiler, random, tree
 from lavax.errors import (
     ArrayIndexError,
     ConcretizationError,
@@ -115,6 +115,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "linalg",
     "linear_transpose",
     "linearize",
     "load_exported",

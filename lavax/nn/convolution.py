@@ -78,7 +78,7 @@ def _check_channels(name: str, lhs: Value, rhs: Value, layout: Layout, groups: i
         )
 
 
-def _convolved(lhs: Value, rhs: Value, layout: Layout, groups: int, attrs: dict[str, tuple[int, ...]]) -> Value:
+def _convolved(lhs: Value, rhs: Value, layout: Layout, groups: int, attrs: dict[str, Any]) -> Value:
     """The convolution of operands that fit. With groups "G" is an axis in front of that of channels."""
     names = list(layout)
     if groups > 1:
@@ -139,7 +139,7 @@ def conv(
         raise shape_error(f"conv: the kernel {right.type} has windows of no elements")
     spans = [span_of(window, step) for window, step in zip(windows, dilation, strict=True)]
     pads = paddings("conv", padding, extents, spans, strides)
-    attrs = dict(
+    attrs: dict[str, Any] = dict(
         stride=strides,
         low=tuple(before for before, _ in pads),
         high=tuple(after for _, after in pads),

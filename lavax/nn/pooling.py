@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,8 @@ def _padded(value: Value, axes: Sequence[int], pads: Sequence[tuple[int, int]], 
     for axis, (before, after) in zip(axes, pads, strict=True):
         low[axis], high[axis] = before, after
     if max((*low, *high, 0)) > 0:
-        widths = {name: tuple(max(width, 0) for width in side) for name, side in (("low", low), ("high", high))}
-        value = bind("pad", value, **widths, interior=(0,) * value.ndim, value=fill)
+        before, after = (tuple(max(width, 0) for width in side) for side in (low, high))
+        value = bind("pad", value, low=before, high=after, interior=(0,) * value.ndim, value=fill)
     if min((*low, *high, 0)) < 0:
         start = tuple(max(-width, 0) for width in low)
         ends = zip(start, value.shape, high, strict=True)
@@ -54,27 +54,29 @@ def _padded(value: Value, axes: Sequence[int], pads: Sequence[tuple[int, int]], 
     return value
 
 
-def _windows(
-    name: str,
-    value: Value,
-    window_shape: Sequence[int],
-    strides: PerAxis | None,
-    padding: Padding,
-    window_dilation: PerAxis,
-    axes: Sequence[int] | None,
-    fill: float | int | bool,
-) -> tuple[Value, tuple[int, ...]]:
+class _Moves(NamedTuple):
+    """How a window moves, as the user says it."""
+
+    window_shape: Sequence[int]
+    strides: PerAxis | None
+    padding: Padding
+    window_dilation: PerAxis
+    axes: Sequence[int] | None
+
+
+def _windows(name: str, value: Value, moves: _Moves, fill: float | int | bool) -> tuple[Value, tuple[int, ...]]:
     """The windows: axes of `value`, then those of a window; also which these are."""
-    count = len(window_shape)
+    count = len(moves.window_shape)
     require_window_axes(name, value.type, count)
-    window = per_axis(name, "window_shape", window_shape, count)
-    steps = per_axis(name, "strides", 1 if strides is None else strides, count)
-    dilations = per_axis(name, "window_dilation", window_dilation, count)
-    places = normal_axes(name, tuple(range(value.ndim - count, value.ndim)) if axes is None else axes, value.type)
+    window = per_axis(name, "window_shape", moves.window_shape, count)
+    steps = per_axis(name, "strides", 1 if moves.strides is None else moves.strides, count)
+    dilations = per_axis(name, "window_dilation", moves.window_dilation, count)
+    last = tuple(range(value.ndim - count, value.ndim))
+    places = normal_axes(name, last if moves.axes is None else moves.axes, value.type)
     if len(places) != count:
-        raise shape_error(f"{name}: a window of {count} axes moves along as many, got axes {axes}")
+        raise shape_error(f"{name}: a window of {count} axes moves along as many, got axes {moves.axes}")
     spans = [span_of(extent, dilation) for extent, dilation in zip(window, dilations, strict=True)]
-    pads = paddings(name, padding, [value.shape[axis] for axis in places], spans, steps)
+    pads = paddings(name, moves.padding, [value.shape[axis] for axis in places], spans, steps)
     value = _padded(value, places, pads, fill)
     rank, shape = value.ndim, list(value.shape)
     for axis, extent, stride, dilation in zip(places, window, steps, dilations, strict=True):
@@ -86,13 +88,13 @@ def _windows(
     return bind("shear", repeated, type=type, **attrs), along
 
 
-def _extremum_pool(extremum: Extremum, x: ArrayLike, *window: Any) -> Value:
+def _extremum_pool(extremum: Extremum, x: ArrayLike, moves: _Moves) -> Value:
     """The extremum, whose gradient goes to the first element of the window that has it.
 
     The chosen element is known to be the extremum, so that only its gradient is ever computed.
     """
     value = as_value(x)
-    windows, along = _windows(f"{extremum}_pool", value, *window, _worst(extremum, value.type.dtype))
+    windows, along = _windows(f"{extremum}_pool", value, moves, _worst(extremum, value.type.dtype))
     result = fold(extremum, windows, along, keepdims=False)
     if not value.type.dtype.is_float or not windows.size:
         return result
@@ -106,8 +108,8 @@ def _extremum_pool(extremum: Extremum, x: ArrayLike, *window: Any) -> Value:
     return bind("known_value", chosen, bind("stop_gradient", result))
 
 
-def _sum_of_windows(name: str, value: Value, *window: Any) -> Value:
-    windows, along = _windows(name, value, *window, 0.0 if value.type.dtype.is_float else 0)
+def _sum_of_windows(name: str, value: Value, moves: _Moves) -> Value:
+    windows, along = _windows(name, value, moves, 0.0 if value.type.dtype.is_float else 0)
     return fold("sum", windows, along, keepdims=False)
 
 
@@ -127,7 +129,7 @@ def max_pool(
     floor((n + padding - (window - 1)·dilation - 1) / stride) + 1 windows. The gradient of a window goes to the first,
     in row-major order, of the elements that are greatest. Raises ShapeError for windows or axes that do not fit.
     """
-    return _extremum_pool("max", x, window_shape, strides, padding, window_dilation, axes)
+    return _extremum_pool("max", x, _Moves(window_shape, strides, padding, window_dilation, axes))
 
 
 def min_pool(
@@ -139,7 +141,7 @@ def min_pool(
     axes: Sequence[int] | None = None,
 ) -> Value:
     """The least element of every window; all else as in `max_pool`."""
-    return _extremum_pool("min", x, window_shape, strides, padding, window_dilation, axes)
+    return _extremum_pool("min", x, _Moves(window_shape, strides, padding, window_dilation, axes))
 
 
 def sum_pool(
@@ -157,7 +159,7 @@ def sum_pool(
     value = as_value(x)
     if value.type.dtype == bool_:
         raise dtype_error(f"sum_pool: not defined for truth values, got {value.type}; cast them to a number first")
-    return _sum_of_windows("sum_pool", value, window_shape, strides, padding, window_dilation, axes)
+    return _sum_of_windows("sum_pool", value, _Moves(window_shape, strides, padding, window_dilation, axes))
 
 
 def avg_pool(
@@ -175,8 +177,8 @@ def avg_pool(
     windows without any). Raises ShapeError for windows or axes that do not fit.
     """
     value = as_floating(x)
-    window = (window_shape, strides, padding, window_dilation, axes)
-    total = _sum_of_windows("avg_pool", value, *window)
+    moves = _Moves(window_shape, strides, padding, window_dilation, axes)
+    total = _sum_of_windows("avg_pool", value, moves)
     if count_include_pad or padding == "VALID":
         return divide(total, float(math.prod(window_shape)))
-    return divide(total, _sum_of_windows("avg_pool", ones(value.shape, np.float32), *window))
+    return divide(total, _sum_of_windows("avg_pool", ones(value.shape, np.float32), moves))

@@ -6,6 +6,7 @@ values their operators and methods.
 """
 import math
 
+from lavax.numpy.along_axis import apply_along_axis, apply_over_axes
 from lavax.numpy.array_methods import METHODS
 from lavax.numpy.bitwise import (
     bitwise_and,
@@ -285,6 +286,7 @@ arctan2 = atan2
 arctanh = atanh
 amax = max
 amin = min
+bool = bool_
 bitwise_not = invert = bitwise_invert
 left_shift = bitwise_left_shift
 right_shift = bitwise_right_shift
@@ -319,6 +321,8 @@ __all__ = [
     "amin",
     "any",
     "append",
+    "apply_along_axis",
+    "apply_over_axes",
     "arange",
     "arccos",
     "arccosh",
@@ -357,6 +361,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "block",
+    "bool",
     "bool_",
     "broadcast_arrays",
     "broadcast_shapes",
@@ -462,6 +467,7 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "linalg",
     "linspace",
     "log",
     "log10",
@@ -600,3 +606,5 @@ __all__ = [
 ]
 
 install({**OPERATORS, **METHODS})
+
+from lavax import linalg  # noqa: E402  # last: it is made of what is above

@@ -6,10 +6,11 @@ from types import ModuleType
 from typing import Any
 
 from lavax.numpy import cumulative, data_dependent, grids, joining, searching, selecting, sorting, statistics, taking
+from lavax.numpy.devices import require_device
 from lavax.numpy.exchange import dlpack_device, to_dlpack
 from lavax.numpy.indexed_update import At
 from lavax.tracer.array import Array
-from lavax.tracer.placement import device_put, devices
+from lavax.tracer.placement import default_device, device_put
 from lavax.tracer.value import Value
 
 
@@ -28,11 +29,12 @@ def _set_item(self: Value, key: Any, value: Any) -> None:
 
 
 def _device(self: Value) -> Any:
-    return devices()[0]
+    return default_device()
 
 
 def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
-    """The array on `device`."""
+    """The array on `device`, which is the one that holds all arrays. Raises ValueError for another."""
+    require_device("to_device", device)
     return device_put(self) if isinstance(self, Array) else self
 
 

@@ -13,6 +13,7 @@ from lavax.numpy.application import apply
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import broadcast_to, fit
 from lavax.numpy.comparison import equal, where
+from lavax.numpy.devices import copied, require_device
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.errors import dtype_error, shape_error
@@ -26,51 +27,59 @@ from lavax.tracer.value import Value
 Extents = int | Sequence[int]
 
 
-def asarray(x: ArrayLike, dtype: Any = None) -> Value:
+def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
     """`x` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
 
     `dtype` None keeps the dtype of the data: 64-bit numbers become 32-bit ones, and a Python scalar stays weak.
+    An array of that dtype is given back itself; with `copy` True the result has memory of its own. Raises
+    ValueError where `copy` is False and a copy is needed, as of all that is no array yet.
     """
+    require_device("asarray", device)
     if dtype is None:
-        return as_value(x)
+        return copied("asarray", x, as_value(x), copy)
     operand = as_operand(x)
-    return with_weak(fit(operand, operand.type.with_dtype(canonical_dtype(dtype))), False)
+    result = with_weak(fit(operand, operand.type.with_dtype(canonical_dtype(dtype))), False)
+    return copied("asarray", x, result, copy)
 
 
-def array(x: ArrayLike, dtype: Any = None) -> Value:
+def array(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
     """As `asarray`; a Python scalar becomes an array of a dtype that does not yield."""
-    return with_weak(asarray(x, dtype), False)
+    return with_weak(asarray(x, dtype, device=device, copy=copy), False)
 
 
-def astype(x: ArrayLike, dtype: Any) -> Value:
+def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -> Value:
     """`x` with elements of `dtype`.
 
-    Floats become integers by truncation, held to the ends of the range, NaN 0; anything not zero is true.
+    Floats become integers by truncation, held to the ends of the range, NaN 0; anything not zero is true. An array
+    of `dtype` is given back itself whatever `copy` says: nothing can be written to it.
     """
+    require_device("astype", device)
     return with_weak(cast(as_value(x), canonical_dtype(dtype)), False)
 
 
-def _filled(shape: Extents, value: Scalar, dtype: Any) -> Value:
+def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -> Value:
+    require_device(name, device)
     return full(shape, value, float32 if dtype is None else dtype)
 
 
-def zeros(shape: Extents, dtype: Any = None) -> Value:
+def zeros(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
     """An array of `shape` full of 0; float32 if no `dtype` is given."""
-    return _filled(shape, 0, dtype)
+    return _filled("zeros", shape, 0, dtype, device)
 
 
-def ones(shape: Extents, dtype: Any = None) -> Value:
+def ones(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
     """An array of `shape` full of 1; float32 if no `dtype` is given."""
-    return _filled(shape, 1, dtype)
+    return _filled("ones", shape, 1, dtype, device)
 
 
-def empty(shape: Extents, dtype: Any = None) -> Value:
+def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
     """An array of `shape` of no particular elements (zeros); float32 if no `dtype` is given."""
-    return zeros(shape, dtype)
+    return _filled("empty", shape, 0, dtype, device)
 
 
-def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None) -> Value:
+def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Value:
     """`fill_value` repeated to `shape`, in `dtype`: its own if None."""
+    require_device("full", device)
     operand = as_operand(fill_value)
     held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
     target = as_shape(shape)
@@ -81,29 +90,38 @@ def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None) -> Value:
     return with_weak(broadcast_to(cast(operand, held), target), False)
 
 
-def _like(x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents | None) -> Value:
+def _like(name: str, x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents | None, device: Any) -> Value:
+    require_device(name, device)
     kind = as_operand(x).type
     return full(kind.shape if shape is None else shape, value, kind.dtype if dtype is None else dtype)
 
 
-def zeros_like(x: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+def zeros_like(
+    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
     """Zeros in the shape and dtype of `x`, where these are not given."""
-    return _like(x, 0, dtype, shape)
+    return _like("zeros_like", x, 0, dtype, shape, device)
 
 
-def ones_like(x: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+def ones_like(
+    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
     """Ones in the shape and dtype of `x`, where these are not given."""
-    return _like(x, 1, dtype, shape)
+    return _like("ones_like", x, 1, dtype, shape, device)
 
 
-def empty_like(x: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+def empty_like(
+    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
     """No particular elements (zeros) in the shape and dtype of `x`, where these are not given."""
-    return _like(x, 0, dtype, shape)
+    return _like("empty_like", x, 0, dtype, shape, device)
 
 
-def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None) -> Value:
+def full_like(
+    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
     """`fill_value` in the shape and dtype of `x`, where these are not given."""
-    return _like(x, fill_value, dtype, shape)
+    return _like("full_like", x, fill_value, dtype, shape, device)
 
 
 def iota(type: TensorType, axis: int) -> Value:
@@ -111,12 +129,15 @@ def iota(type: TensorType, axis: int) -> Value:
     return bind("iota", type=type, axis=axis)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Value:
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
+) -> Value:
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
     int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python
     numbers: they make the shape.
     """
+    require_device("arange", device)
     first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
     if not by:
         raise shape_error("arange: the step must not be 0")
@@ -148,13 +169,21 @@ def _counted(count: int, first: float, step: float, dtype: DType) -> Value:
 
 
 def linspace(
-    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
 ) -> Value:
     """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
 
     `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no
     `dtype` is given; an integer dtype takes their floor.
     """
+    require_device("linspace", device)
     if num < 0:
         raise shape_error(f"linspace: {num} is not a number of elements")
     low, high = as_operand(start), as_operand(stop)
@@ -180,8 +209,11 @@ def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLi
     return first, last, subtract(last, first)
 
 
-def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Value:
+def eye(
+    n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
+) -> Value:
     """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given."""
+    require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
     kind = TensorType((n_rows, n_rows if n_cols is None else n_cols), int32)
     row, column = iota(kind, 0), iota(kind, 1)

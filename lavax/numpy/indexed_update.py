@@ -14,6 +14,7 @@ from lavax.numpy.creation import ones_like
 from lavax.numpy.elementwise import divide, negative
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.exponential import power
+from lavax.numpy.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing import (
     Item,
     Layout,
@@ -28,7 +29,7 @@ from lavax.numpy.indexing import (
     sliced,
 )
 from lavax.numpy.manipulation import reshaped, transposed
-from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
+from lavax.numpy.operands import ArrayLike, Scalar, as_operand, as_value, cast, scalar_as
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
@@ -62,53 +63,75 @@ class Place:
     a place is named more than once, updates come one after the other in row-major order: the last one set stands,
     and each is added. A position known while tracing that is outside the range raises an IndexError; an update at
     a computed one is dropped. Gradients flow to `x` and to the updates.
+    `mode` says otherwise, for known and computed positions alike: "clip" takes the nearest place, "drop" and "fill"
+    leave such updates out, None and "promise_in_bounds" are as above.
     """
 
     array: Value
     key: Any
 
-    def set(self, values: ArrayLike) -> Value:
+    def set(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """With `values` in place of what stood there."""
-        return _updated(self.array, self.key, "set", values)
+        return _updated_in_mode(self, "set", values, mode)
 
-    def add(self, values: ArrayLike) -> Value:
+    def add(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """With `values` added."""
-        return _updated(self.array, self.key, "add", values)
+        return _updated_in_mode(self, "add", values, mode)
 
-    def subtract(self, values: ArrayLike) -> Value:
+    def subtract(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """With `values` subtracted."""
-        return self.add(negative(values))
+        return self.add(negative(values), mode=mode)
 
-    def multiply(self, values: ArrayLike) -> Value:
+    def multiply(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """Multiplied by `values`."""
-        return _updated(self.array, self.key, "multiply", values)
+        return _updated_in_mode(self, "multiply", values, mode)
 
     mul = multiply
 
-    def divide(self, values: ArrayLike) -> Value:
+    def divide(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """Divided by `values`; cast to the dtype of `x`."""
-        divisors = Place(ones_like(self.array), self.key).multiply(values)
+        divisors = Place(ones_like(self.array), self.key).multiply(values, mode=mode)
         return cast(divide(self.array, divisors), self.array.type.dtype)
 
-    def power(self, values: ArrayLike) -> Value:
+    def power(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """Raised to the power of `values`."""
-        return power(self.array, Place(ones_like(self.array), self.key).multiply(values))
+        return power(self.array, Place(ones_like(self.array), self.key).multiply(values, mode=mode))
 
-    def min(self, values: ArrayLike) -> Value:
+    def min(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """With `values` where they are smaller; NaN where one of both is."""
-        return _updated(self.array, self.key, "minimum", values)
+        return _updated_in_mode(self, "minimum", values, mode)
 
-    def max(self, values: ArrayLike) -> Value:
+    def max(self, values: ArrayLike, *, mode: Mode = None) -> Value:
         """With `values` where they are greater; NaN where one of both is."""
-        return _updated(self.array, self.key, "maximum", values)
+        return _updated_in_mode(self, "maximum", values, mode)
 
-    def apply(self, function: Callable[[Value], ArrayLike]) -> Value:
+    def apply(self, function: Callable[[Value], ArrayLike], *, mode: Mode = None) -> Value:
         """With `function` of what stood there, once for each place."""
-        return self.set(function(self.get()))
+        return self.set(function(self.get(mode=mode)), mode=mode)
 
-    def get(self) -> Value:
-        """`x[key]`."""
-        return index(self.array, self.key)
+    def get(self, *, mode: Mode = None, fill_value: Scalar | None = None) -> Value:
+        """`x[key]`; with the mode "fill", positions outside read `fill_value`.
+
+        If that is None: NaN, the least signed integer, the greatest unsigned one, True. The mode "clip" reads the
+        nearest place, "drop" is as "fill". Raises ValueError for another mode, or a `fill_value` without "fill".
+        """
+        check_mode("get", mode)
+        if fill_value is not None and mode != "fill":
+            raise ValueError(f"at[].get: fill_value is read with mode='fill' only, got mode={mode!r}")
+        if leaves_out(mode):
+            return index(*with_margin(self.array, self.key, filling(self.array.type.dtype, fill_value)))
+        return index(self.array, held_inside(self.key, self.array.type) if mode == "clip" else self.key)
+
+
+def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> Value:
+    array, key = place.array, place.key
+    check_mode(join, mode)
+    if mode == "clip":
+        return _updated(array, held_inside(key, array.type), join, values)
+    if not leaves_out(mode):
+        return _updated(array, key, join, values)
+    widened, marked = with_margin(array, key, scalar_as(0, array.type.dtype))
+    return index(_updated(widened, marked, join, values), tuple(slice(extent) for extent in array.shape))
 
 
 def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:

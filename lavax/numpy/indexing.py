@@ -83,10 +83,10 @@ def _without_masks(parts: Sequence[Any], type: TensorType) -> list[Any]:
     axis = 0
     for place, part in enumerate(parts):
         if part is Ellipsis:
-            axis = type.rank - sum(_axes_used(other) for other in parts[place + 1 :])
+            axis = type.rank - sum(axes_used(other) for other in parts[place + 1 :])
         elif is_mask(part):
             result += _positions_of(part, type, axis)
-            axis += _axes_used(part)
+            axis += axes_used(part)
             continue
         else:
             axis += part is not None
@@ -103,7 +103,8 @@ def is_mask(part: Any) -> bool:
     return isinstance(part, np.ndarray) and part.dtype.kind == "b" and part.ndim > 0
 
 
-def _axes_used(part: Any) -> int:
+def axes_used(part: Any) -> int:
+    """How many axes a part of a key stands for."""
     if part is None or part is Ellipsis:
         return 0
     return int(np.ndim(part)) if is_mask(part) else 1

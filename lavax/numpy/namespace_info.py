@@ -20,9 +20,9 @@ class NamespaceInfo:
 
     def default_device(self) -> Any:
         """The device that arrays are made on."""
-        from lavax.tracer.placement import devices  # late: it asks for a device
+        from lavax.tracer.placement import default_device  # late: it asks for a device
 
-        return devices()[0]
+        return default_device()
 
     def devices(self) -> list[Any]:
         """All devices that can be used."""

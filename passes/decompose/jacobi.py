@@ -2,7 +2,7 @@
 
 Players of a round-robin tournament sit at a table, each opposite the one it meets: seat k opposite seat N - 1 - k. A
 turn rotates all pairs that meet; then all but the first move one seat on. After N - 1 turns all have met, and sit
-where they sat. See `backends/vulkan/emit/jacobi.py` for the matrices small enough for one workgroup, which stay as they are.
+where they sat. Matrices small enough for one workgroup stay as they are (`backends/vulkan/emit/jacobi.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lavax.passes.builder import (
 )
 from lavax.passes.decompose.linear_algebra import orthogonal_factors
 from lavax.passes.decompose.sorting import order_of_rows
-from lavax.passes.matrices import by_column, by_row, on_diagonal, packed, rows_in_order, rows_of, turned
+from lavax.passes.matrices import by_column, by_row, on_diagonal, packed, product, rows_in_order, rows_of, turned
 
 # What one workgroup does in few enough turns of its loops.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 16, 32, 24
@@ -148,8 +148,13 @@ def _eigh(node: Node) -> Node:
     seats = work.shape[-1]
     carried = [work, _unit_rows(matrix, seats)] if with_vectors else [work]
     work, *vectors = _repeated(_eigen_turn, carried, _turns(seats))
-    values = multiply(_diagonal(rows_of(work, 0, size))[0], by_row(divisor, (*matrix.shape[:-2], size)))
-    values, *vectors = _in_order(values, False, *(rows_of(rows, 0, size) for rows in vectors))
+    vectors = [rows_of(rows, 0, size) for rows in vectors]
+    if vectors:  # of the matrix itself, so that the rounding of all turns is not in them
+        values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
+    else:
+        values = _diagonal(rows_of(work, 0, size))[0]
+        values = multiply(values, by_row(divisor, values.shape))
+    values, *vectors = _in_order(values, False, *vectors)
     vectors = [multiply(rows, by_row(_signs(rows), rows.shape)) for rows in vectors]
     scratch = zeros(matrix.type.with_shape((*matrix.shape[:-2], size * size + size)))
     return packed([values, *vectors, scratch], rank - 2)

@@ -13,8 +13,8 @@ def _widened(node: Node) -> Node:
     for axis, *widths in zip(axes, *(node.attrs[name] for name in ("low", "high", "interior")), strict=True):
         low[axis], high[axis], interior[axis] = widths
     if any((*low, *high, *interior)):
-        positive = [[max(width, 0) for width in widths] for widths in (low, high)]
-        left = pad(left, *positive, interior, 0.0 if left.dtype.is_float else 0)
+        before, after = ([max(width, 0) for width in widths] for widths in (low, high))
+        left = pad(left, before, after, interior, 0.0 if left.dtype.is_float else 0)
     if min((*low, *high, 0)) < 0:
         start = [max(-width, 0) for width in low]
         limit = [extent - max(-width, 0) for extent, width in zip(left.shape, high, strict=True)]

@@ -160,7 +160,8 @@ def test_what_does_not_fit() -> None:
         (ShapeError, "window_strides must be a positive number, or one for each of 2 axes, got 0",
          lambda: nn.conv(x, w, 0)),
         (ShapeError, r"rhs_dilation must be .* got \(1, 2, 3\)", lambda: nn.conv(x, w, rhs_dilation=(1, 2, 3))),
-        (ShapeError, r"padding must be a pair for each of 2 axes, got \[\(1, 1\)\]", lambda: nn.conv(x, w, 1, [(1, 1)])),
+        (ShapeError, r"padding must be a pair for each of 2 axes, got \[\(1, 1\)\]",
+         lambda: nn.conv(x, w, 1, [(1, 1)])),
         (ValueError, "padding is 'VALID', 'SAME', 'SAME_LOWER' or numbers, got 'FULL'",
          lambda: nn.conv(x, w, 1, "FULL")),  # type: ignore[arg-type]
         (ValueError, "with lhs_dilation give padding as numbers", lambda: nn.conv(x, w, 1, "SAME", 2)),

@@ -1,0 +1,65 @@
+"""Linear algebra with the names and meanings of the array API standard's extension, NumPy and JAX.
+
+Matrices are the last two axes; those before them are a batch. What works on whole matrices takes them as float32 and
+runs on the device, inside and outside `compile`, under `grad` and `vmap`. What is singular, or not positive definite,
+gives NaN or infinities, and no error.
+"""
+
+from lavax.linalg.decompositions import (
+    EighResult,
+    QRResult,
+    SVDResult,
+    cholesky,
+    eigh,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from lavax.linalg.inverses import lstsq, matrix_power, matrix_rank, pinv
+from lavax.linalg.norms import cond, matrix_norm, norm, vector_norm
+from lavax.linalg.products import (
+    cross,
+    diagonal,
+    matmul,
+    matrix_transpose,
+    outer,
+    tensordot,
+    trace,
+    vecdot,
+)
+from lavax.linalg.solving import SlogdetResult, det, inv, slogdet, solve, solve_triangular
+
+__all__ = [
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

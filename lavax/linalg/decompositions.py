@@ -1,0 +1,162 @@
+"""Matrices as products: Cholesky's, orthogonal times triangular, eigenvalues and singular values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
+from lavax.numpy.creation import zeros
+from lavax.numpy.manipulation import matrix_transpose
+from lavax.numpy.operands import ArrayLike
+from lavax.tracer import bind
+from lavax.tracer.value import Value
+
+
+class QRResult(NamedTuple):
+    """The result of `qr`."""
+
+    Q: Value
+    R: Value
+
+
+class EighResult(NamedTuple):
+    """The result of `eigh`."""
+
+    eigenvalues: Value
+    eigenvectors: Value
+
+
+class SVDResult(NamedTuple):
+    """The result of `svd`."""
+
+    U: Value
+    S: Value
+    Vh: Value
+
+
+def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = True) -> Value:
+    """The lower triangle L with L·Lᵀ = x for symmetric positive definite matrices [..., n, n]; with `upper`, Lᵀ.
+
+    With `symmetrize_input` the symmetric part of `x` is taken, else its lower triangle (with `upper`, its upper one).
+    A matrix that is not positive definite gives NaN. Raises ShapeError for matrices that are not square.
+    """
+    value = square_matrices("cholesky", x)
+    if is_empty(value):
+        return value
+    given = symmetric_part(value) if symmetrize_input else (matrix_transpose(value) if upper else value)
+    factor = bind("cholesky", given)
+    return matrix_transpose(factor) if upper else factor
+
+
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult | Value:
+    """Orthonormal columns Q and an upper triangle R with Q·R = x, for matrices [..., m, n].
+
+    With k = min(m, n), `mode` "reduced" gives Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
+    [..., m, n], which has no gradient where m > n; "r" only R of "reduced". Signs are LAPACK's. Gradients take the
+    first k columns to be independent. Raises ShapeError for fewer than two axes, ValueError for another mode.
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
+    value = matrices("qr", x)
+    rows, columns = value.shape[-2:]
+    if is_empty(value):
+        result = _qr_of_nothing(value, rows if mode == "complete" else 0)
+    elif rows < columns:
+        first = _qr_tall(value[..., :rows], False)
+        rest = matrix_transpose(first.Q) @ value[..., rows:]
+        result = QRResult(first.Q, _beside(first.R, rest))
+    else:
+        result = _qr_tall(value, mode == "complete" and rows > columns)
+    return result.R if mode == "r" else result
+
+
+def _qr_tall(value: Value, complete: bool) -> QRResult:
+    parts = Parts("qr", value, complete=complete)
+    return QRResult(parts["q"], parts["r"])
+
+
+def _qr_of_nothing(value: Value, kept: int) -> QRResult:
+    *stack, rows, columns = value.shape
+    q = unit_matrices(value, rows) if kept else zeros((*stack, rows, 0), dtype=value.dtype)
+    return QRResult(q, zeros((*stack, kept, columns), dtype=value.dtype))
+
+
+def _beside(left: Value, right: Value) -> Value:
+    return bind("concatenate", left, right, axis=left.ndim - 1)
+
+
+def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues [..., n], rising, and orthonormal eigenvectors, the columns of [..., n, n], of symmetric matrices.
+
+    Which triangle is read is settled by `UPLO`, "L" or "U"; without it the symmetric part of `x` is taken, or with
+    `symmetrize_input=False` the lower triangle. In each vector the component of largest magnitude is positive.
+    Gradients of the vectors are those where eigenvalues differ. Raises ShapeError for matrices that are not square,
+    ValueError for another `UPLO`.
+    """
+    value = _one_triangle("eigh", x, UPLO, symmetrize_input)
+    if is_empty(value):
+        return EighResult(zeros(value.shape[:-1], dtype=value.dtype), value)
+    parts = Parts("eigh", value, vectors=True)
+    return EighResult(parts["values"], matrix_transpose(parts["vectors"]))
+
+
+def eigvalsh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> Value:
+    """The eigenvalues of `eigh`, [..., n]; their gradient is defined for equal ones too. Raises what `eigh` raises."""
+    value = _one_triangle("eigvalsh", x, UPLO, symmetrize_input)
+    if is_empty(value):
+        return zeros(value.shape[:-1], dtype=value.dtype)
+    return Parts("eigh", value, vectors=False)["values"]
+
+
+def _one_triangle(name: str, x: ArrayLike, triangle: str | None, symmetrize: bool) -> Value:
+    if triangle not in (None, "L", "U"):
+        raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {triangle!r}")
+    value = square_matrices(name, x)
+    if triangle == "U":
+        return matrix_transpose(value)
+    return symmetric_part(value) if triangle is None and symmetrize else value
+
+
+def svd(
+    x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True
+) -> SVDResult | Value:
+    """Singular values S [..., k], falling, k = min(m, n), and orthonormal vectors with U·diag(S)·Vh = x [..., m, n].
+
+    U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; only the latter have
+    gradients where m and n differ, and where singular values do. With `compute_uv=False` S alone.
+    Raises ShapeError for fewer than two axes.
+    """
+    if not compute_uv:
+        return svdvals(x)
+    value = matrices("svd", x)
+    rows, columns = value.shape[-2:]
+    if is_empty(value):
+        return _svd_of_nothing(value, full_matrices)
+    wide = rows < columns
+    parts = Parts(
+        "svd", matrix_transpose(value) if wide else value, vectors=True, complete=full_matrices and rows != columns
+    )
+    left, right = parts["left"], parts["right"]
+    if wide:
+        left, right = matrix_transpose(right), matrix_transpose(left)
+    return SVDResult(left, parts["values"], right)
+
+
+def _svd_of_nothing(value: Value, full_matrices: bool) -> SVDResult:
+    *stack, rows, columns = value.shape
+    u = unit_matrices(value, rows) if full_matrices else zeros((*stack, rows, 0), dtype=value.dtype)
+    v = unit_matrices(value, columns) if full_matrices else zeros((*stack, 0, columns), dtype=value.dtype)
+    return SVDResult(u, zeros((*stack, 0), dtype=value.dtype), v)
+
+
+def svdvals(x: ArrayLike, /) -> Value:
+    """The singular values of matrices [..., m, n], falling, [..., min(m, n)]; with their gradient for equal ones too.
+
+    Raises ShapeError for fewer than two axes.
+    """
+    value = matrices("svdvals", x)
+    if is_empty(value):
+        return zeros((*value.shape[:-2], 0), dtype=value.dtype)
+    if value.shape[-2] < value.shape[-1]:
+        value = matrix_transpose(value)
+    return Parts("svd", value, vectors=False, complete=False)["values"]

@@ -1,0 +1,119 @@
+"""Pseudoinverses, least squares, ranks and powers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from lavax.linalg.decompositions import svd, svdvals
+from lavax.linalg.matrices import EPSILON, is_empty, matrices, square_matrices, unit_matrices
+from lavax.linalg.solving import inv
+from lavax.numpy.comparison import greater, where
+from lavax.numpy.elementwise import add, divide, multiply, subtract
+from lavax.numpy.errors import shape_error
+from lavax.numpy.linear_algebra import matmul
+from lavax.numpy.manipulation import expand_dims, matrix_transpose, reshaped
+from lavax.numpy.operands import ArrayLike, as_value
+from lavax.numpy.reductions import count_nonzero
+from lavax.numpy.reductions import max as max_over
+from lavax.numpy.reductions import sum as sum_over
+from lavax.tracer.custom_rules import custom_jvp
+from lavax.tracer.value import Value
+
+
+def _relative(value: Value, tolerance: ArrayLike | None) -> ArrayLike:
+    """The tolerance, with one of its own for each matrix; else the rounding of float32 times the larger extent."""
+    if tolerance is None:
+        return max(value.shape[-2:]) * EPSILON
+    return expand_dims(tolerance, -1) if as_value(tolerance).ndim else tolerance
+
+
+def _limit(values: Value, relative: ArrayLike) -> Value:
+    return multiply(max_over(values, -1, keepdims=True), relative)
+
+
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
+    """The pseudoinverses [..., n, m] of matrices [..., m, n].
+
+    Singular values of at most `rtol` times the largest count as zero: by default max(m, n)·2⁻²³. The gradient is that of
+    matrices of constant rank (Golub and Pereyra 1973). Raises ShapeError for fewer than two axes.
+    """
+    value = matrices("pinv", x)
+    if is_empty(value):
+        return matrix_transpose(value)
+    relative = _relative(value, rtol)
+
+    @custom_jvp
+    def inverse(a: Value) -> Value:
+        left, values, right = svd(a, full_matrices=False)
+        kept = greater(values, _limit(values, relative))
+        inverses = where(kept, divide(1.0, where(kept, values, 1.0)), 0.0)
+        return matmul(multiply(matrix_transpose(right), expand_dims(inverses, -2)), matrix_transpose(left))
+
+    @inverse.defjvp
+    def tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Value, Value]:
+        (a,), (da,) = primals, tangents
+        p = inverse(a)
+        turned = matrix_transpose(da)
+        outside = subtract(turned, matmul(turned, matmul(a, p)))
+        inside = subtract(turned, matmul(matmul(p, a), turned))
+        within = matmul(matmul(p, da), p)
+        first = matmul(matmul(p, matrix_transpose(p)), outside)
+        second = matmul(matmul(inside, matrix_transpose(p)), p)
+        return p, subtract(add(first, second), within)
+
+    found: Value = inverse(value)
+    return found
+
+
+def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> Value:
+    """How many singular values of matrices [..., m, n] are more than `tol`, or than `rtol` times the largest; int32.
+
+    `rtol` is max(m, n)·2⁻²³ by default. Raises ShapeError for fewer than two axes, ValueError where both are given.
+    """
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: give tol or rtol, not both")
+    value = matrices("matrix_rank", x)
+    values = svdvals(value)
+    if is_empty(value):
+        return count_nonzero(values, -1)
+    limit: ArrayLike = _limit(values, _relative(value, rtol))
+    if tol is not None:
+        limit = expand_dims(tol, -1) if as_value(tol).ndim else tol
+    return count_nonzero(greater(values, limit), -1)
+
+
+def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Value, Value, Value, Value]:
+    """The x of least length that makes ‖a·x - b‖ least, for one matrix `a` [m, n] and `b` [m] or [m, k].
+
+    Gives (x [n] or [n, k], sums of squares of a·x - b [k], the rank of `a`, its singular values). Singular values of at
+    most `rcond` times the largest count as zero: by default max(m, n)·2⁻²³. Raises ShapeError where shapes do not fit.
+    """
+    matrix, right = matrices("lstsq", a), as_value(b)
+    if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
+        given = f"{matrix.type} and {right.type}"
+        raise shape_error(f"lstsq takes a matrix [m, n] and right sides [m] or [m, k], got {given}")
+    columns = reshaped(right, (right.size, 1)) if right.ndim == 1 else right
+    solution = matmul(pinv(matrix, rtol=rcond), columns)
+    beyond = subtract(matmul(matrix, solution), columns)
+    squares = sum_over(multiply(beyond, beyond), 0)
+    found = reshaped(solution, (solution.shape[0],)) if right.ndim == 1 else solution
+    return found, squares, matrix_rank(matrix, rtol=rcond), svdvals(matrix)
+
+
+def matrix_power(x: ArrayLike, n: int, /) -> Value:
+    """The product of `n` times the same matrix, for matrices [..., m, m]; the inverse's for negative n.
+
+    Raises ShapeError for matrices that are not square, TypeError for an `n` that is no integer.
+    """
+    exponent = operator.index(n)
+    value = square_matrices("matrix_power", x)
+    if exponent < 0:
+        value, exponent = inv(value), -exponent
+    result: Value | None = None
+    while exponent:
+        if exponent % 2:
+            result = value if result is None else matmul(result, value)
+        exponent //= 2
+        value = matmul(value, value) if exponent else value
+    return unit_matrices(value, value.shape[-1]) if result is None else result

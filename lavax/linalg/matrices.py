@@ -1,0 +1,68 @@
+"""Arguments as stacks of matrices, and the parts of what these are taken apart into."""
+
+from __future__ import annotations
+
+from math import prod
+
+from lavax.ir.ops.linear_algebra import parts_of
+from lavax.ir.types import TensorType
+from lavax.numpy.application import as_floating
+from lavax.numpy.broadcasting import broadcast_to
+from lavax.numpy.creation import eye
+from lavax.numpy.elementwise import add, multiply
+from lavax.numpy.errors import shape_error
+from lavax.numpy.joining import cut
+from lavax.numpy.manipulation import matrix_transpose, reshaped
+from lavax.numpy.operands import ArrayLike
+from lavax.tracer import bind, with_weak
+from lavax.tracer.value import Value
+
+EPSILON = 2.0**-23  # of float32
+
+
+def matrices(name: str, x: ArrayLike) -> Value:
+    """`x` as matrices of floats. Raises ShapeError for fewer than two axes."""
+    value = with_weak(as_floating(x), False)
+    if value.ndim < 2:
+        raise shape_error(f"{name} takes matrices: the argument must have at least two axes, got {value.type}")
+    return value
+
+
+def square_matrices(name: str, x: ArrayLike) -> Value:
+    """`x` as square matrices of floats. Raises ShapeError where they are not square."""
+    value = matrices(name, x)
+    if value.shape[-1] != value.shape[-2]:
+        raise shape_error(f"{name} takes square matrices: the last two axes must agree, got {value.type}")
+    return value
+
+
+def is_empty(value: Value) -> bool:
+    """Whether the matrices have no elements."""
+    return 0 in value.shape[-2:]
+
+
+def symmetric_part(value: Value) -> Value:
+    """(x + xᵀ) / 2, so that gradients are symmetric too."""
+    return multiply(add(value, matrix_transpose(value)), 0.5)
+
+
+def unit_matrices(value: Value, size: int) -> Value:
+    """Unit matrices of that size, as many as there are matrices in `value`."""
+    return broadcast_to(eye(size, dtype=value.dtype), (*value.shape[:-2], size, size))
+
+
+class Parts:
+    """What an operation takes matrices apart into, part by part."""
+
+    def __init__(self, op: str, value: Value, **attrs: bool) -> None:
+        self._packed = bind(op, value, **attrs)
+        self._places = parts_of(op, TensorType(value.shape, value.type.dtype), attrs)
+
+    def __getitem__(self, name: str) -> Value:
+        start, shape = self._places[name]
+        *stack, _ = self._packed.shape
+        return reshaped(cut(self._packed, len(stack), start, start + prod(shape)), (*stack, *shape))
+
+    @property
+    def packed(self) -> Value:
+        return self._packed

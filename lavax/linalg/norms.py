@@ -1,0 +1,119 @@
+"""Norms of vectors and matrices, and condition numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from lavax.linalg.decompositions import svdvals
+from lavax.linalg.matrices import matrices, square_matrices
+from lavax.linalg.solving import inv
+from lavax.numpy.application import as_floating
+from lavax.numpy.axes import Axis, normal_axes
+from lavax.numpy.comparison import equal, not_equal, where
+from lavax.numpy.elementwise import abs, divide, multiply, sqrt
+from lavax.numpy.errors import shape_error
+from lavax.numpy.exponential import power
+from lavax.numpy.manipulation import expand_dims, moveaxis
+from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy.reductions import max as max_over
+from lavax.numpy.reductions import min as min_over
+from lavax.numpy.reductions import sum as sum_over
+from lavax.tracer.value import Value
+
+Order = int | float | str | None
+
+
+def _root(total: Value, order: float = 2) -> Value:
+    """The root of a sum of magnitudes; at zero its gradient is zero."""
+    nothing = equal(total, 0)
+    safe = where(nothing, 1.0, total)
+    return where(nothing, 0.0, sqrt(safe) if order == 2 else power(safe, 1 / order))
+
+
+def _root_of_squares(value: Value, axes: Axis, keepdims: bool) -> Value:
+    return _root(sum_over(multiply(value, value), axes, keepdims=keepdims))
+
+
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Value:
+    """(Σ |x|^ord)^(1/ord) over `axis` (None: all): 2 by default; inf the largest magnitude, -inf the smallest, 0 how
+    many are not zero. The gradient of the 2-norm at zero is zero. Raises ShapeError for an axis that there is not.
+    """
+    value = as_floating(x)
+    axes = normal_axes("vector_norm", axis, value.type)
+    if ord == 2:
+        return _root_of_squares(value, axes, keepdims)
+    if ord == inf:
+        return max_over(abs(value), axes, keepdims=keepdims)
+    if ord == -inf:
+        return min_over(abs(value), axes, keepdims=keepdims)
+    if ord == 0:
+        return sum_over(cast(not_equal(value, 0), value.type.dtype), axes, keepdims=keepdims)
+    if ord == 1:
+        return sum_over(abs(value), axes, keepdims=keepdims)
+    return _root(sum_over(power(abs(value), float(ord)), axes, keepdims=keepdims), float(ord))
+
+
+def _largest_sum(along: int, fold: Callable[..., Value]) -> Callable[[Value], Value]:
+    return lambda value: fold(sum_over(abs(value), along), -1)
+
+
+_OF_MATRICES: dict[Order, Callable[[Value], Value]] = {
+    "fro": lambda value: _root_of_squares(value, (-2, -1), False),
+    "nuc": lambda value: sum_over(svdvals(value), -1),
+    1: _largest_sum(-2, max_over),
+    -1: _largest_sum(-2, min_over),
+    inf: _largest_sum(-1, max_over),
+    -inf: _largest_sum(-1, min_over),
+    2: lambda value: max_over(svdvals(value), -1),
+    -2: lambda value: min_over(svdvals(value), -1),
+}
+
+
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Value:
+    """The norm of matrices [..., m, n].
+
+    "fro" is the root of the sum of squares, "nuc" the sum of singular values, 1 and inf the largest sum of magnitudes of
+    a column and of a row, 2 the largest singular value; -1, -inf and -2 the smallest.
+
+    Raises ShapeError for fewer than two axes, ValueError for another `ord`.
+    """
+    value = matrices("matrix_norm", x)
+    if ord not in _OF_MATRICES:
+        raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
+    found = _OF_MATRICES[ord](value)
+    return expand_dims(found, (-2, -1)) if keepdims else found
+
+
+def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Value:
+    """NumPy's norm: of vectors along one axis, of matrices in two; without `axis` of the whole of one or two axes.
+
+    Without `ord` the root of the sum of squares, of any rank. Raises ShapeError where the axes are neither one nor two,
+    ValueError for an `ord` that is none of `vector_norm` or `matrix_norm`.
+    """
+    value = as_floating(x)
+    axes = normal_axes("norm", axis, value.type)
+    if ord is None:
+        return _root_of_squares(value, axes, keepdims)
+    if len(axes) == 1:
+        if isinstance(ord, str):
+            raise ValueError(f"norm: ord={ord!r} is a norm of matrices, but the axes {axes} are those of vectors")
+        return vector_norm(value, axis=axes, keepdims=keepdims, ord=ord)
+    if len(axes) != 2:
+        raise shape_error(f"norm: ord={ord!r} takes one axis or two, got {len(axes)} of {value.type}")
+    found = matrix_norm(moveaxis(value, axes, (-2, -1)), ord=ord)
+    return expand_dims(found, tuple(sorted(axes))) if keepdims else found
+
+
+def cond(x: ArrayLike, /, p: Order = None) -> Value:
+    """Condition numbers of matrices [..., m, n]: the largest singular value by the smallest one; with `p` -2 the
+    inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices.
+
+    Raises ShapeError for fewer than two axes, or for matrices that would have to be square and are not.
+    """
+    if p in (None, 2, -2):
+        values = svdvals(matrices("cond", x))
+        first, last = values[..., 0], values[..., -1]
+        return divide(last, first) if p == -2 else divide(first, last)
+    value = square_matrices("cond", x)
+    return multiply(matrix_norm(value, ord=p), matrix_norm(inv(value), ord=p))
