@@ -1,4 +1,5 @@
 # make demo: set everything up, train the digits example.   make test: the same set-up, then lint and tests.
+# make examples: the other examples.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -6,16 +7,21 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 PYTHON := .venv/bin/python
+EXAMPLES := newton neural_ode per_example_gradients hessian_spectrum maml
 ROOMS := tracer ir passes backends shaders_glsl
 
-.PHONY: demo test test-long bench accuracy lint clean
+.PHONY: demo examples test test-long bench accuracy lint clean
 
 demo: .venv/package.stamp
 	@$(PYTHON) examples/digits.py
 
-# The second run has the Khronos validation layer report every wrong use of Vulkan as a failed test.
+# Newton's method, a neural ODE, per-example gradients, a Hessian's spectrum and MAML: pictures in out/.
+examples: .venv/package.stamp
+	@for name in $(EXAMPLES); do echo "== $$name"; $(PYTHON) examples/$$name.py; done
+
+# The Khronos validation layer reports every wrong use of Vulkan as a failed test; a few run without it, as users do.
 test: .venv/package.stamp lint
-	@$(PYTHON) -m pytest
+	@$(PYTHON) -m pytest tests/test_readme.py tests/examples tests/backends/vulkan/test_program.py
 	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest
 
 test-long: .venv/package.stamp

@@ -6,11 +6,12 @@ import platform
 from collections.abc import Callable, Sequence
 
 import lavax as lx
-from benchmarks import algorithms, digits, overhead
+from benchmarks import algorithms, compile_time, digits, overhead
 from benchmarks.figure import Figure, as_table
 
 BENCHMARKS: dict[str, Callable[[], Sequence[Figure]]] = {
     "algorithms": algorithms.measure,
+    "compile-time": compile_time.measure,
     "digits": digits.measure,
     "overhead": overhead.measure,
 }

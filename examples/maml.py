@@ -121,8 +121,8 @@ def draw_curves(file: Path, networks: dict[str, Network], seed: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Learns to learn sines.")
     parser.add_argument("--seed", type=int, default=0, help="of the weights and the tasks")
-    parser.add_argument("--steps", type=int, default=2000, help="outer steps")
-    parser.add_argument("--tasks", type=int, default=25, help="tasks an outer step")
+    parser.add_argument("--steps", type=int, default=1000, help="outer steps")
+    parser.add_argument("--tasks", type=int, default=20, help="tasks an outer step")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
     options = parser.parse_args()
 

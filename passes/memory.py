@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import insort
+import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 
 from lavax.ir.graph import Node
 from lavax.passes.fuse.extract import Piece
@@ -25,20 +27,39 @@ def plan_arena(sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime]) -> t
     Buffers are placed in the order in which their lives begin, each into the lowest gap that holds it.
     """
     offsets: dict[str, int] = {}
-    placed: list[tuple[int, int, int]] = []  # offset, end, last phase; by offset
+    alive: list[tuple[int, int, int]] = []  # last phase, offset, end; the first to die in front
+    gaps: list[tuple[float, float]] = [(0, math.inf)]  # start and end, by offset, none touching another
     total = 0
     for name in sorted(lifetimes, key=lambda name: (lifetimes[name][0], -sizes[name], name)):
         first, last = lifetimes[name]
-        placed = [entry for entry in placed if entry[2] >= first]
-        size, offset = _aligned(sizes[name]), 0
-        for start, end, _ in placed:
-            if offset + size <= start:
-                break
-            offset = max(offset, end)
-        insort(placed, (offset, offset + size, last))
+        while alive and alive[0][0] < first:
+            _, start, end = heappop(alive)
+            _give_back(gaps, start, end)
+        offset = _take_lowest(gaps, _aligned(sizes[name]))
+        end = offset + _aligned(sizes[name])
+        heappush(alive, (last, offset, end))
         offsets[name] = offset
-        total = max(total, offset + size)
+        total = max(total, end)
     return offsets, total
+
+
+def _take_lowest(gaps: list[tuple[float, float]], size: int) -> int:
+    """Takes `size` bytes from the lowest gap that holds them; the last one holds any."""
+    position = next(position for position, (start, end) in enumerate(gaps) if start + size <= end)
+    start, end = gaps[position]
+    gaps[position : position + 1] = [(start + size, end)] if start + size < end else []
+    return int(start)
+
+
+def _give_back(gaps: list[tuple[float, float]], start: float, end: float) -> None:
+    """Makes a range a gap, together with the gaps that it touches."""
+    position = bisect_left(gaps, (start, end))
+    if position < len(gaps) and gaps[position][0] == end:
+        end = gaps.pop(position)[1]
+    if position and gaps[position - 1][1] == start:
+        start = gaps.pop(position - 1)[0]
+        position -= 1
+    gaps.insert(position, (start, end))
 
 
 def choose_donors(

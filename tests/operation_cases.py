@@ -527,8 +527,8 @@ def _triangular_solve() -> Iterator[Case]:
         random = _random(f"triangular_solve{shape}{columns}")
         matrix = np.asarray(random.uniform(-1, 1, shape) + 2 * np.eye(shape[-1]), np.float32)
         right = np.asarray(random.uniform(-3, 3, (*shape[:-1], columns)), np.float32)
-        for lower, transposed, unit in ((True, False, False), (False, False, True), (True, True, True), (False, True, False)):
-            attrs = dict(lower=lower, transposed=transposed, unit_diagonal=unit)
+        for lower, transposed, unit in ((1, 0, 0), (0, 0, 1), (1, 1, 1), (0, 1, 0)):
+            attrs = dict(lower=bool(lower), transposed=bool(transposed), unit_diagonal=bool(unit))
             label = f"{list(shape)}-{columns}-{lower}-{transposed}-{unit}"
             yield _case("triangular_solve", label, [matrix, right], attrs)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from lavax.errors import DonatedArrayError
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
+from lavax.passes.inline import inline_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, splat_array, with_weakness
@@ -145,7 +146,7 @@ def apply_graph(graph: Graph, values: Sequence[Value], weak: Sequence[bool]) -> 
     """The outputs of `graph` for `values`, one an input: inlined into the active trace, or run at once."""
     trace = active_trace()
     if trace is None:
-        return list(Executable(graph, weak)(values))  # type: ignore[arg-type]  # outside a trace all are arrays
+        return list(Executable(inline_calls(graph), weak)(values))  # type: ignore[arg-type]  # outside a trace all are arrays
     replacements: dict[Node, Node] = {
         node: node_in(trace, value) for node, value in zip(graph.inputs, values, strict=True)
     }

@@ -13,7 +13,7 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import TensorType
+from lavax.ir.types import TensorType, float32
 
 Shape = tuple[int, ...]
 
@@ -54,7 +54,8 @@ _PARTS: dict[str, Callable[[int, int, Attributes], dict[str, Shape]]] = {
 def parts_of(op: str, matrix: TensorType, attrs: Attributes) -> dict[str, tuple[int, Shape]]:
     """Where each part of one matrix's result begins in the last axis, and its shape."""
     start, found = 0, {}
-    for name, shape in _PARTS[op](*matrix.shape[-2:], attrs).items():
+    rows, columns = matrix.shape[-2:]
+    for name, shape in _PARTS[op](rows, columns, attrs).items():
         found[name] = (start, shape)
         start += prod(shape)
     return found
@@ -64,8 +65,8 @@ def parts_of(op: str, matrix: TensorType, attrs: Attributes) -> dict[str, tuple[
 
 
 def _check_matrix(name: str, type: TensorType, square: bool) -> None:
-    if not type.dtype.is_float:
-        raise DtypeError(f"{name} is defined for floats, got {type}")
+    if type.dtype != float32:
+        raise DtypeError(f"{name} is defined for f32, got {type}")
     if type.rank < 2 or 0 in type.shape[-2:]:
         raise ShapeError(f"{name} takes matrices with at least one row and column, got {type}")
     if square and type.shape[-1] != type.shape[-2]:

@@ -117,9 +117,7 @@ def _one_triangle(name: str, x: ArrayLike, triangle: str | None, symmetrize: boo
     return symmetric_part(value) if triangle is None and symmetrize else value
 
 
-def svd(
-    x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True
-) -> SVDResult | Value:
+def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Value:
     """Singular values S [..., k], falling, k = min(m, n), and orthonormal vectors with U·diag(S)·Vh = x [..., m, n].
 
     U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; only the latter have

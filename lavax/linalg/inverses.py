@@ -35,8 +35,8 @@ def _limit(values: Value, relative: ArrayLike) -> Value:
 def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
     """The pseudoinverses [..., n, m] of matrices [..., m, n].
 
-    Singular values of at most `rtol` times the largest count as zero: by default max(m, n)·2⁻²³. The gradient is that of
-    matrices of constant rank (Golub and Pereyra 1973). Raises ShapeError for fewer than two axes.
+    Singular values of at most `rtol` times the largest count as zero: by default max(m, n)·2⁻²³. The gradient is that
+    of matrices of constant rank (Golub and Pereyra 1973). Raises ShapeError for fewer than two axes.
     """
     value = matrices("pinv", x)
     if is_empty(value):

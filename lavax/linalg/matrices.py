@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from lavax.ir.ops.linear_algebra import parts_of
 from lavax.ir.types import TensorType
@@ -55,7 +56,8 @@ class Parts:
     """What an operation takes matrices apart into, part by part."""
 
     def __init__(self, op: str, value: Value, **attrs: bool) -> None:
-        self._packed = bind(op, value, **attrs)
+        settings: dict[str, Any] = dict(attrs)
+        self._packed = bind(op, value, **settings)
         self._places = parts_of(op, TensorType(value.shape, value.type.dtype), attrs)
 
     def __getitem__(self, name: str) -> Value:

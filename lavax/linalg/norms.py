@@ -73,8 +73,8 @@ _OF_MATRICES: dict[Order, Callable[[Value], Value]] = {
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Value:
     """The norm of matrices [..., m, n].
 
-    "fro" is the root of the sum of squares, "nuc" the sum of singular values, 1 and inf the largest sum of magnitudes of
-    a column and of a row, 2 the largest singular value; -1, -inf and -2 the smallest.
+    "fro" is the root of the sum of squares, "nuc" the sum of singular values, 1 and inf the largest sum of magnitudes
+    of a column and of a row, 2 the largest singular value; -1, -inf and -2 the smallest.
 
     Raises ShapeError for fewer than two axes, ValueError for another `ord`.
     """

@@ -77,8 +77,8 @@ def solve_triangular(
     """x of a·x = b, or of aᵀ·x = b with `trans` 1 or "T", where `a` [..., n, n] is a triangle.
 
     Read are only the upper triangle, or the lower one if `lower`, and with `unit_diagonal` nothing on the diagonal,
-    which is then taken to be one. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises ShapeError where the shapes
-    do not fit, ValueError for another `trans`.
+    which is then taken to be one. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises ShapeError where the
+    shapes do not fit, ValueError for another `trans`.
     """
     if trans not in _TRANSPOSED:
         raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")

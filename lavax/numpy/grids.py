@@ -9,6 +9,7 @@ import numpy as np
 
 from lavax.ir.types import TensorType, float32, int32
 from lavax.numpy.application import apply
+from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import broadcast_to
 from lavax.numpy.comparison import equal, where
 from lavax.numpy.creation import iota, linspace
@@ -76,13 +77,13 @@ def geomspace(
 ) -> Value:
     """`num` numbers at equal ratios from `start` to `stop`, both of one sign and not 0; as `linspace`."""
     low, high = as_value(start) * 1.0, as_value(stop) * 1.0
-    exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint, axis=axis)
+    exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint)
     result = multiply(exp(exponents), sign(low))
-    if num and not low.ndim and not high.ndim:
-        place = iota(TensorType((num,), int32), 0)
-        result = where(equal(place, 0), low, result)
-        if endpoint and num > 1:
-            result = where(equal(place, num - 1), high, result)
+    place = iota(TensorType((num, *(1,) * (result.ndim - 1)), int32), 0)
+    result = where(equal(place, 0), low, result)
+    if endpoint and num > 1:
+        result = where(equal(place, num - 1), high, result)
+    result = moveaxis(result, 0, normal_axis("geomspace", axis, result.type))
     return with_weak(result if dtype is None else cast(result, canonical_dtype(dtype)), False)
 
 

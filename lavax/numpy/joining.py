@@ -120,6 +120,8 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
     shifts = as_shape(shift)
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
         raise shape_error(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    if not axes or not shifts:
+        return value
     count = max(len(axes), len(shifts))
     for one, by in zip(axes * (count // len(axes)), shifts * (count // len(shifts)), strict=True):
         value = _rolled(value, one, by)

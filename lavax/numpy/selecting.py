@@ -11,9 +11,9 @@ from lavax.numpy.creation import iota
 from lavax.numpy.data_dependent import USE_SIZE, true_places
 from lavax.numpy.errors import shape_error
 from lavax.numpy.manipulation import ravel, reshaped
-from lavax.numpy.operands import ArrayLike, Scalar, as_value, cast
+from lavax.numpy.operands import ArrayLike, Scalar, as_value, cast, scalar_as
 from lavax.numpy.taking import take
-from lavax.tracer import bind
+from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
 
@@ -27,7 +27,7 @@ def compress(
 ) -> Value:
     """The entries of `x` along `axis` (None: of the flattened array) where `condition`, of one axis, is true.
 
-    `size` is how many are given: the first so many, then entries of `fill_value`. Needed inside `compile`, where
+    `size` is how many are given: the first so many, then entries of `fill_value`, cast to the dtype of `x`. Needed inside `compile`, where
     ConcretizationError is raised without it.
     """
     value = as_value(x)
@@ -42,7 +42,8 @@ def compress(
     if is_one is None:
         return taken
     shape = tuple(is_one.size if d == along else 1 for d in range(value.ndim))
-    return where(reshaped(is_one, shape), taken, fill_value)
+    filling = constant(scalar_as(fill_value, value.type.dtype), value.type.with_shape(()))
+    return where(reshaped(is_one, shape), taken, filling)
 
 
 def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None) -> Value:

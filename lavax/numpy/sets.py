@@ -166,9 +166,8 @@ def intersect1d(x: ArrayLike, y: ArrayLike, assume_unique: bool = False, return_
 
 def setdiff1d(x: ArrayLike, y: ArrayLike, assume_unique: bool = False) -> Value:
     """The distinct elements of `x` that are not in `y`, in rising order; outside `compile` only."""
-    first, second = common_dtype([x, y])
-    values = _unique(ravel(first), True, None, None).values
-    return compress(isin(values, second, invert=True), values)
+    values = _unique(ravel(x), True, None, None).values
+    return compress(isin(values, y, invert=True), values)
 
 
 def setxor1d(x: ArrayLike, y: ArrayLike, assume_unique: bool = False) -> Value:

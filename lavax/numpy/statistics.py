@@ -332,7 +332,10 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool = False,
 ) -> tuple[Value, list[Value]]:
-    """How many rows of `sample` (n, d) lie in each cell of a grid in d dimensions, and the edges of each dimension."""
+    """How many rows of `sample` (n, d) lie in each cell of a grid in d dimensions, and the edges of each dimension.
+
+    The counts are floats, as NumPy's are.
+    """
     value = as_floating(sample)
     if value.ndim != 2:
         raise shape_error(f"histogramdd: the sample must have two axes, got {value.type}")
@@ -340,7 +343,7 @@ def histogramdd(
     by_column = [bins] * len(columns) if isinstance(bins, int) else list(bins)
     ranges = [None] * len(columns) if range is None else list(range)
     edges = [histogram_bin_edges(*given) for given in zip(columns, by_column, ranges, strict=True)]
-    counts = _counts(columns, edges, None if weights is None else as_floating(weights))
+    counts = as_floating(_counts(columns, edges, None if weights is None else as_floating(weights)))
     if density:
         counts = divide(counts, sum_over(counts))
         for axis, edge in enumerate(edges):
@@ -358,6 +361,6 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool = False,
 ) -> tuple[Value, Value, Value]:
-    """How many points (x, y) lie in each cell of a grid, and the edges of both axes."""
+    """How many points (x, y) lie in each cell of a grid, as floats, and the edges of both axes."""
     counts, (first, second) = histogramdd(stack([x, y], 1), bins, range, weights, density)
     return counts, first, second

@@ -39,8 +39,8 @@ from lavax.passes.decompose.linear_algebra import orthogonal_factors
 from lavax.passes.decompose.sorting import order_of_rows
 from lavax.passes.matrices import by_column, by_row, on_diagonal, packed, product, rows_in_order, rows_of, turned
 
-# What one workgroup does in few enough turns of its loops.
-_MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 16, 32, 24
+# What one workgroup of 8 does in few enough turns of its loops (see `linear_algebra`).
+_MOST_EIGENVALUES, _MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 32, 16, 32, 24
 # Cosines of angles between columns that are rounding alone, in units of the root of how many rows there are.
 _NEGLIGIBLE = 6e-8
 # Singular values this small, relative to the largest, have left vectors of rounding alone.
@@ -138,7 +138,7 @@ def _unit_rows(matrix: Node, seats: int) -> Node:
 def _eigh(node: Node) -> Node:
     (matrix,) = node.operands
     rank, size = matrix.type.rank, matrix.shape[-1]
-    if size <= _MOST_COLUMNS:
+    if size <= _MOST_EIGENVALUES:
         return node
     with_vectors = node.attrs["vectors"]
     positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]

@@ -42,7 +42,7 @@ from lavax.passes.matrices import (
 )
 
 # Turns of the loops of one invocation, of at least _LANES in a workgroup.
-_MOST_TURNS, _LANES = 40_000, 4
+_MOST_TURNS, _LANES = 40_000, 8
 # The largest matrices that one workgroup factors, or solves for many right sides and for few.
 _CHOLESKY, _MANY_SIDES, _FEW_SIDES, _FEW = 64, 64, 256, 8
 
@@ -91,9 +91,8 @@ def _reflecting(rows: int, columns: int) -> int:
 def triangular_solution(matrix: Node, right: Node, *, lower: bool, transposed: bool, unit: bool) -> Node:
     """Solves for one half of the unknowns, takes them out, and solves for the others."""
     size = matrix.shape[-1]
-    attrs = {"lower": lower, "transposed": transposed, "unit_diagonal": unit}
     if size <= (_FEW_SIDES if right.shape[-1] < _FEW else _MANY_SIDES):
-        return build("triangular_solve", matrix, right, **attrs)
+        return build("triangular_solve", matrix, right, lower=lower, transposed=transposed, unit_diagonal=unit)
     half = _half(size)
     corners = [columns_of(rows_of(matrix, *ends), *ends) for ends in ((0, half), (half, size))]
     sides = [rows_of(right, 0, half), rows_of(right, half, size)]

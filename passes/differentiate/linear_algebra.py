@@ -86,9 +86,7 @@ def _lu(node: Node, g: Node) -> Node:
     unit = splat(1, factors.type.with_shape(factors.shape[:-1]))
     left = add(lower(factors, -1), on_diagonal(unit, factors.shape))
     right = upper(factors)
-    middle = add(
-        lower(product(turned(left), lower(given, -1)), -1), upper(product(upper(given), turned(right)))
-    )
+    middle = add(lower(product(turned(left), lower(given, -1)), -1), upper(product(upper(given), turned(right))))
     first = _triangular(factors, middle, lower=True, transposed=True, unit=True)
     # Z = X U⁻ᵀ is Zᵀ = U⁻¹ Xᵀ.
     inner = turned(_triangular(factors, turned(first), lower=False, transposed=False))

@@ -555,8 +555,12 @@ def defined(case: Case) -> np.ndarray:
     return result
 
 
+# Matrices taken apart have no definition element by element; see tests/ir/test_linear_algebra.py.
+OF_MATRICES = {"cholesky", "eigh", "householder", "linear_solve", "lu", "qr", "svd", "triangular_solve"}
+
+
 def test_every_operation_has_a_definition() -> None:
-    assert set(DEFINITIONS) == set(OPERATIONS) - WITHOUT_CASES
+    assert set(DEFINITIONS) | OF_MATRICES == set(OPERATIONS) - WITHOUT_CASES
 
 
 @pytest.mark.parametrize("op", sorted(DEFINITIONS))

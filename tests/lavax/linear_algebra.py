@@ -40,8 +40,8 @@ def weighted(function: Callable[..., Any]) -> Callable[..., Any]:
         results = function(*arguments)
         total = lx.numpy.zeros(())
         for result in results if isinstance(results, tuple) else (results,):
-            weights = np.cos(1 + np.arange(result.size, dtype=np.float64)).reshape(result.shape).astype(np.float32)
-            total = total + lx.numpy.sum(weights * result)
+            numbers = lx.numpy.reshape(lx.numpy.arange(1, result.size + 1, dtype="float32"), result.shape)
+            total = total + lx.numpy.sum(lx.numpy.cos(numbers) * result)
         return total
 
     return loss

@@ -30,7 +30,8 @@ def turned(x: np.ndarray) -> np.ndarray:
 
 
 def assert_orthonormal_columns(x: np.ndarray) -> None:
-    np.testing.assert_allclose(turned(x) @ x, np.broadcast_to(np.eye(x.shape[-1]), (*x.shape[:-2], *2 * x.shape[-1:])), rtol=0, atol=2 * rounding(x.shape))
+    product = turned(x) @ x
+    np.testing.assert_allclose(product - np.eye(x.shape[-1]), np.zeros_like(product), atol=2 * rounding(x.shape))
 
 
 @pytest.mark.parametrize("shape", [*SQUARE, (150, 150)])
@@ -60,7 +61,6 @@ def test_cholesky_reads_the_triangle_it_is_told() -> None:
     for found in (
         lnp.linalg.cholesky(below, symmetrize_input=False),
         lnp.linalg.cholesky(above, upper=True, symmetrize_input=False).mT,
-        lnp.linalg.cholesky((below + above - np.diag(np.diag(matrix)) - 7 + matrix - matrix).astype(np.float32) * 0 + matrix),
     ):
         np.testing.assert_allclose(exact(found), right, rtol=0, atol=1e-5)
     np.testing.assert_array_equal(exact(lnp.linalg.eigvalsh(below, "L")), exact(lnp.linalg.eigvalsh(above, "U")))
@@ -125,13 +125,12 @@ def test_svd(shape: tuple[int, ...], full: bool) -> None:
     assert [x.shape for x in (u, s, vh)] == [x.shape for x in expected]
     np.testing.assert_allclose(s, expected.S, rtol=0, atol=rounding(shape))
     np.testing.assert_allclose(exact(lnp.linalg.svdvals(matrix)), expected.S, rtol=0, atol=rounding(shape))
-    np.testing.assert_array_equal(
-        exact(lnp.linalg.svd(matrix, compute_uv=False)), exact(lnp.linalg.svdvals(matrix))
-    )
+    np.testing.assert_array_equal(exact(lnp.linalg.svd(matrix, compute_uv=False)), exact(lnp.linalg.svdvals(matrix)))
     assert_orthonormal_columns(u)
     assert_orthonormal_columns(turned(vh))
     count = s.shape[-1]
-    np.testing.assert_allclose((u[..., :count] * s[..., None, :]) @ vh[..., :count, :], matrix, rtol=0, atol=rounding(shape))
+    product = (u[..., :count] * s[..., None, :]) @ vh[..., :count, :]
+    np.testing.assert_allclose(product, matrix, rtol=0, atol=rounding(shape))
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -214,7 +213,11 @@ def test_inside_compile_and_vmap() -> None:
         return lnp.linalg.cholesky(x), *lnp.linalg.eigh(x), *lnp.linalg.svd(x), *lnp.linalg.qr(x)
 
     plain = [exact(x) for x in everything(matrix)]
-    for others in (lx.compile(everything)(matrix), lx.vmap(everything)(matrix), lx.compile(lx.vmap(everything))(matrix)):
+    for others in (
+        lx.compile(everything)(matrix),
+        lx.vmap(everything)(matrix),
+        lx.compile(lx.vmap(everything))(matrix),
+    ):
         for one, other in zip(plain, others, strict=True):
             np.testing.assert_allclose(exact(other), one, rtol=0, atol=2e-6)
 

@@ -12,10 +12,11 @@ from lavax.backends.vulkan.emit.matrices import NAN, MatrixRoutine
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 
-# Convergence is quadratic: six or seven sweeps do for the few columns that come here.
-_SWEEPS = 12
+# Convergence is quadratic: six or seven sweeps do for what comes here, or twice as many for columns of very different
+# lengths. The numbers keep the turns of loops within what every driver lets a kernel take.
+_EIGEN_SWEEPS, _SINGULAR_SWEEPS = 12, 30
 # Off-diagonal elements (relative to the norm of the matrix), and cosines of angles between columns, that are zeros.
-_NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = "1e-9", "(6e-8 * sqrt(float(rows)))"
+_NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = "1e-8", "(6e-8 * sqrt(float(rows)))"
 
 _SCALE = """
 meet();
@@ -169,7 +170,7 @@ def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         routine.write(_IDENTITY.replace("VECTORS", "vectors"))
         turned.append(_turn("vectors + p * rows + k", "vectors + q * rows + k"))
     algorithm = _EIGH.replace("ROTATE_COLUMNS", _over_pairs(*columns)).replace("ROTATE_ROWS", _over_pairs(*turned))
-    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_SWEEPS))
+    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_EIGEN_SWEEPS))
     routine.write(algorithm.replace("NEGLIGIBLE", _NEGLIGIBLE_ELEMENT))
     routine.write(
         "meet();\nfor (int k = lane; k < rows; k += LOCAL) x.data[k] = x.data[work + k * rows + k] * scale;\n"
@@ -273,10 +274,8 @@ def emit_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         routine.write(_IDENTITY.replace("VECTORS", "right"))
     turn_right = _turn("right + p * columns + k", "right + q * columns + k")
     algorithm = _SVD.replace("TURN_LEFT", _turn("work + k * kept + p", "work + k * kept + q"))
-    algorithm = algorithm.replace(
-        "TURN_RIGHT", f"for (int k = 0; k < columns; ++k) {turn_right}" if vectors else ""
-    )
-    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_SWEEPS))
+    algorithm = algorithm.replace("TURN_RIGHT", f"for (int k = 0; k < columns; ++k) {turn_right}" if vectors else "")
+    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_SINGULAR_SWEEPS))
     routine.write(algorithm.replace("NEGLIGIBLE", _NEGLIGIBLE_COSINE))
     exchange = [
         _exchange("columns", "right + k * columns + j", "right + best * columns + j"),

@@ -18,7 +18,8 @@ from lavax.ir.ops.linear_algebra import parts_of
 from lavax.passes.kernels.index import unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
-_GPU_LOCAL = 128
+# At least 8 invocations, so that no loop takes longer than `passes/decompose` reckons with.
+_CPU_LOCAL, _GPU_LOCAL = 8, 128
 _FOLD = """float NAME(float part) {
     folded[lane] = part;
     for (int width = LOCAL / 2; width > 0; width /= 2) {
@@ -46,7 +47,7 @@ class MatrixRoutine:
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
         (node,) = kernel.graph.outputs
-        local = profile.subgroup_size if profile.kind == "cpu" else _GPU_LOCAL
+        local = max(profile.subgroup_size, _CPU_LOCAL) if profile.kind == "cpu" else _GPU_LOCAL
         self.routine: Routine = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
         self.operand = node.operands[0]

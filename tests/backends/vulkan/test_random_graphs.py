@@ -11,7 +11,11 @@ from tests.backends.vulkan.execution import run
 from tests.random_graphs import random_graph
 
 
-@pytest.mark.parametrize("seed", range(300))
+# Those above 300 failed once: each found a mistake of its own in fusion.
+SEEDS = (*range(80), 274, 675, 774, 886, 1056, 4882)
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(80, 600))])
 def test_a_random_graph_computes_what_the_interpreter_computes(seed: int) -> None:
     graph, arrays = random_graph(seed)
     expected = interpret(graph, *arrays)

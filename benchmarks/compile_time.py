@@ -1,0 +1,72 @@
+"""How the time that compiling takes grows with the length of a program."""
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+import lavax as lx
+import lavax.numpy as lnp
+from benchmarks import figure
+from benchmarks.figure import Figure
+from lavax.passes.differentiate import differentiate
+from lavax.passes.prepare import prepare
+from lavax.passes.schedule import schedule
+from lavax.passes.simplify import remove_stop_gradient, simplify
+
+LAYERS = (10, 100, 1000)
+WIDTH, BATCH = 16, 8
+STAGES = ("trace", "simplify and differentiate", "fuse and schedule", "emit GLSL")
+BOUND = 2.0  # of the time a layer takes in the longest network over that in the one before
+
+Made = TypeVar("Made")
+
+
+def measure() -> Sequence[Figure]:
+    """The stages of compiling the gradient of networks of 10, 100 and 1,000 layers."""
+    stages_of(LAYERS[0])  # what is imported and looked up once
+    times = {layers: [min(stage) for stage in zip(*(stages_of(layers) for _ in range(3)), strict=True)] for layers in LAYERS}
+    figures = [
+        Figure(f"{stage}, {layers:,} layers", f"{1e3 * times[layers][number]:.3g} ms")
+        for number, stage in enumerate(STAGES)
+        for layers in LAYERS
+    ]
+    for number, stage in enumerate(STAGES):
+        short, long = (times[layers][number] / layers for layers in LAYERS[-2:])
+        name = f"{stage}, a layer of {LAYERS[-1]:,} over one of {LAYERS[-2]:,}"
+        figures.append(figure.at_most(name, long / short, BOUND))
+    return figures
+
+
+def loss(weights: Sequence[lnp.ndarray], x: lnp.ndarray) -> lnp.ndarray:
+    """Of a network of layers of one width: the sum of its last values."""
+    for weight in weights:
+        x = lnp.tanh(x @ weight)
+    return lnp.sum(x)
+
+
+def stages_of(layers: int) -> list[float]:
+    """The seconds that each stage takes."""
+    from lavax.backends.vulkan.backend import VulkanBackend  # late: it needs the Vulkan bindings
+    from lavax.backends.vulkan.emit.program import emit_program
+
+    weights = [np.zeros((WIDTH, WIDTH), np.float32)] * layers
+    x = np.zeros((BATCH, WIDTH), np.float32)
+    profile = VulkanBackend().profile
+    seconds: list[float] = []
+
+    def timed(make: Callable[[], Made]) -> Made:
+        gc.collect()
+        start = time.perf_counter()
+        made = make()
+        seconds.append(time.perf_counter() - start)
+        return made
+
+    traced = timed(lambda: lx.trace(loss)(weights, x))
+    gradient = timed(lambda: remove_stop_gradient(differentiate(simplify(traced), range(layers))))
+    program = timed(lambda: schedule(prepare(gradient)))
+    timed(lambda: emit_program(program, profile))
+    return seconds

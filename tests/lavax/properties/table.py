@@ -1,0 +1,23 @@
+"""All cases, by name: the name of the function, or more words where there are several of one."""
+from __future__ import annotations
+
+from tests.lavax.properties import creation, elementwise, ordering, products, reductions, shapes
+from tests.lavax.properties.cases import Case
+
+CASES: dict[str, Case] = {
+    name: case
+    for module in (creation, elementwise, ordering, products, reductions, shapes)
+    for name, case in module.CASES.items()
+}
+# Public names that have no case of their own, and why.
+WITHOUT_CASE = {
+    "can_cast": "of dtypes: tests/lavax/test_numpy_creation.py",
+    "finfo": "of dtypes",
+    "iinfo": "of dtypes",
+    "isdtype": "of dtypes",
+    "promote_types": "of dtypes",
+    "result_type": "of dtypes",
+    "from_dlpack": "takes another library's array",
+    "ndarray": "a class",
+    "__array_namespace_info__": "says what the namespace can do",
+}

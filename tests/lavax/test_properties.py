@@ -1,0 +1,78 @@
+"""Every public function of lavax.numpy against NumPy's, on arguments that hypothesis draws.
+
+Each example is compared twice: the traced graph in float64 with NumPy in float64, and the function called at once
+with NumPy arrays of any memory layout in float32, with a tolerance from the graph's condition at the arguments.
+"""
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lavax.numpy as lnp
+from lavax.numpy.scalar_types import ScalarType
+from tests.lavax.properties.cases import check
+from tests.lavax.properties.table import CASES, WITHOUT_CASE
+
+CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.large_base_example,
+          HealthCheck.filter_too_much, HealthCheck.data_too_large]  # fmt: skip
+FEW = settings(deadline=None, max_examples=10, derandomize=True, database=None, suppress_health_check=CHECKS)
+MANY = settings(deadline=None, max_examples=200, database=None, suppress_health_check=CHECKS)
+
+
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("name", CASES)
+@FEW
+@given(data=st.data())
+def test_as_numpy_does(name: str, data: st.DataObject) -> None:
+    check(CASES[name], data.draw(CASES[name].arguments))
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("name", CASES)
+@MANY
+@given(data=st.data())
+def test_as_numpy_does_on_many_arguments(name: str, data: st.DataObject) -> None:
+    check(CASES[name], data.draw(CASES[name].arguments))
+
+
+# One of each kind of kernel is enough for the device: its tests of operations and random graphs have the rest.
+ON_DEVICE = (
+    "add", "floor_divide", "clip", "where", "sum", "var", "argmax", "nanmax", "cumsum", "median", "matmul", "cross",
+    "interp", "sort", "argsort", "searchsorted", "take", "put_along_axis", "unique", "x[slices]", "x[positions]",
+    "x.at[slices]", "x.at[positions].get", "concatenate", "pad", "roll", "repeat", "linspace", "tril",
+)  # fmt: skip
+SPARSE = settings(FEW, max_examples=3)
+SOME = settings(MANY, max_examples=20)
+
+
+@pytest.mark.parametrize("name", ON_DEVICE)
+@SPARSE
+@given(data=st.data())
+def test_on_the_device(name: str, data: st.DataObject) -> None:
+    check(CASES[name], data.draw(CASES[name].arguments), on_device=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
+@SOME
+@given(data=st.data())
+def test_on_the_device_on_many_arguments(name: str, data: st.DataObject) -> None:
+    check(CASES[name], data.draw(CASES[name].arguments), on_device=True)
+
+
+def test_every_public_function_has_a_case() -> None:
+    """By its name or by another of the same function."""
+    checked = [getattr(lnp, name) for name in CASES if hasattr(lnp, name)]
+    missing = [
+        name
+        for name in lnp.__all__
+        if callable(found := getattr(lnp, name))
+        and not isinstance(found, ScalarType)
+        and name not in WITHOUT_CASE
+        and not any(found is one for one in checked)
+    ]
+    assert not missing
+    assert all(hasattr(lnp, name) and name not in CASES for name in WITHOUT_CASE)
+    assert all(name in CASES for name in ON_DEVICE)

@@ -1,0 +1,101 @@
+"""Gradients of lavax.numpy's differentiable functions in the middle of a graph, against central differences.
+
+The loss is c · Σ w ⊙ f(2x): its derivatives along random directions are differences of the graph in float64.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.ir import interpret
+from tests.lavax.arrays import F32, sample, traced
+from tests.lavax.properties.cases import Arguments, Case, listed
+from tests.lavax.properties.table import CASES
+from tests.lavax.test_properties import FEW, MANY
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+# Functions that are differentiable almost everywhere, and where random arguments have a margin to the places where
+# they are not.
+DIFFERENTIABLE = (
+    "abs", "acos", "acosh", "add", "apply_along_axis", "apply_over_axes", "array_split", "asin", "asinh", "atan", "atan2",
+    "atanh", "atleast_3d", "average", "block", "broadcast_to", "cbrt", "clip", "column_stack", "concatenate", "convolve",
+    "correlate", "cos", "cosh", "cov", "cross", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "degrees", "diag", "diagonal", "diff", "divide", "dot", "dstack", "ediff1d",
+    "einsum", "exp", "exp2", "expand_dims", "expm1", "flip", "float_power", "fmod", "gradient", "hstack", "hypot", "inner",
+    "interp", "kron", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logspace", "matmul",
+    "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "modf", "moveaxis", "multiply",
+    "nanmean", "nanprod", "nansum", "nanvar", "negative", "outer", "pad", "partition", "percentile", "piecewise",
+    "polyval", "power", "prod", "ptp", "put_along_axis", "quantile", "radians", "reciprocal", "remainder", "repeat",
+    "reshape", "resize", "roll", "rot90", "rsqrt", "select", "sin", "sinc", "sinh", "sort", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot",
+    "tile", "top_k", "trace", "transpose", "trapezoid", "tril", "triu", "unstack", "unwrap", "vander", "var", "vdot",
+    "vecdot", "vstack", "where", "x.at[slices]", "x[positions]", "x[slices]", "x.at[positions].get",
+)  # fmt: skip
+# How far the differences reach. Below it the error is of the second order, h² times a third derivative.
+STEP = 1e-5
+
+
+def loss_of(case: Case, drawn: Arguments) -> Callable[..., Any]:
+    """c · Σ w ⊙ f(2x / 2) over all floating results."""
+
+    def loss(*arrays: Any) -> Any:
+        given = [2 * (array * 0.5) if array.dtype == F32 else array for array in arrays]
+        total = lnp.asarray(0.0)
+        for place, result in enumerate(listed(case.call(lnp)(*given, **drawn.options))):
+            if result.type.dtype.is_float:
+                total = total + (sample(result.shape, low=0.5, high=2, seed=place) * result).sum()
+        return -1.5 * total
+
+    return loss
+
+
+def check(case: Case, drawn: Arguments) -> None:
+    floats = tuple(place for place, array in enumerate(drawn.arrays) if array.dtype == F32 and array.size)
+    if not floats or any(not np.isfinite(drawn.arrays[place]).all() for place in floats):
+        return
+    loss = loss_of(case, drawn)
+    try:
+        graph = traced(lambda *arrays: [loss(*arrays), *lx.grad(loss, argnums=floats)(*arrays)], *drawn.arrays)
+    except (ValueError, TypeError, lx.LavaxError):
+        with pytest.raises((ValueError, TypeError, lx.LavaxError)):
+            case.call(lnp)(*drawn.arrays, **drawn.options)  # it is the function that refuses, not its gradient
+        return
+    captured = [] if len(graph.inputs) == len(drawn.arrays) else None
+    assert captured is not None, "constants were captured"
+    exact = [array.astype(np.float64) if place in floats else array for place, array in enumerate(drawn.arrays)]
+    slopes = interpret(graph, *exact)[1:]
+    for place, slope in zip(floats, slopes, strict=True):
+        direction = np.random.default_rng(place).choice([-1.0, 0.5, 1.0], exact[place].shape)
+        ends = []
+        for sign in (1, -1, 2, -2):
+            moved = list(exact)
+            moved[place] = exact[place] + sign * STEP * direction
+            ends.append(float(interpret(graph, *moved)[0]))
+        found = float((slope * direction).sum())
+        near, far = (ends[0] - ends[1]) / (2 * STEP), (ends[2] - ends[3]) / (4 * STEP)
+        # What the two differences disagree by is the order of their error; the rest is rounding of the loss.
+        allowed = 4 * abs(near - far) + 1e-6 * (np.abs(slope * direction).sum() + abs(near)) + 1e-9 * max(map(abs, ends))
+        assert abs(found - near) <= allowed + 1e-9, f"argument {place}: {found} along a direction, differences {near}"
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@settings(FEW, max_examples=8)
+@given(data=st.data())
+def test_slopes_along_directions(name: str, data: st.DataObject) -> None:
+    check(CASES[name], data.draw(CASES[name].arguments))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@MANY
+@given(data=st.data())
+def test_slopes_along_directions_on_many_arguments(name: str, data: st.DataObject) -> None:
+    check(CASES[name], data.draw(CASES[name].arguments))
