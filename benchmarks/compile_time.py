@@ -19,6 +19,7 @@ from lavax.passes.simplify import remove_stop_gradient, simplify
 
 LAYERS = (10, 100, 1000)
 WIDTH, BATCH = 16, 8
+ROUNDS = 3
 STAGES = ("trace", "simplify and differentiate", "fuse and schedule", "emit GLSL")
 BOUND = 2.0  # of the time a layer takes in the longest network over that in the one before
 
@@ -28,9 +29,9 @@ Made = TypeVar("Made")
 def measure() -> Sequence[Figure]:
     """The stages of compiling the gradient of networks of 10, 100 and 1,000 layers."""
     stages_of(LAYERS[0])  # what is imported and looked up once
-    times = {layers: [min(stage) for stage in zip(*(stages_of(layers) for _ in range(3)), strict=True)] for layers in LAYERS}
+    times = {layers: shortest(*(stages_of(layers) for _ in range(ROUNDS))) for layers in LAYERS}
     figures = [
-        Figure(f"{stage}, {layers:,} layers", f"{1e3 * times[layers][number]:.3g} ms")
+        Figure(f"{stage}, {layers:,} layers", f"{1e3 * times[layers][number]:.4g} ms")
         for number, stage in enumerate(STAGES)
         for layers in LAYERS
     ]
@@ -39,6 +40,11 @@ def measure() -> Sequence[Figure]:
         name = f"{stage}, a layer of {LAYERS[-1]:,} over one of {LAYERS[-2]:,}"
         figures.append(figure.at_most(name, long / short, BOUND))
     return figures
+
+
+def shortest(*runs: Sequence[float]) -> list[float]:
+    """The shortest time of each stage."""
+    return [min(seconds) for seconds in zip(*runs, strict=True)]
 
 
 def loss(weights: Sequence[lnp.ndarray], x: lnp.ndarray) -> lnp.ndarray:
@@ -60,9 +66,13 @@ def stages_of(layers: int) -> list[float]:
 
     def timed(make: Callable[[], Made]) -> Made:
         gc.collect()
-        start = time.perf_counter()
-        made = make()
-        seconds.append(time.perf_counter() - start)
+        gc.disable()  # it would go over all that lives, again and again
+        try:
+            start = time.perf_counter()
+            made = make()
+            seconds.append(time.perf_counter() - start)
+        finally:
+            gc.enable()
         return made
 
     traced = timed(lambda: lx.trace(loss)(weights, x))

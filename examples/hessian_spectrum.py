@@ -5,8 +5,8 @@
 A small network is trained on points in two interleaved spirals. Products of its Hessian with vectors are derivatives of
 its gradient along them, jvp of grad; Lanczos' method takes one in each step of a scan and gives a small tridiagonal
 matrix, whose eigenvalues are those of the Hessian at the ends of the spectrum, and whose eigenvectors give weights for
-its density in between (stochastic Lanczos quadrature; Golub and Welsch 1969, Ghorbani et al. 2019). The network is small
-enough for the whole Hessian to be there for comparison.
+its density in between (stochastic Lanczos quadrature; Golub and Welsch 1969, Ghorbani et al. 2019). The network is
+small enough for the whole Hessian to be there for comparison.
 """
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def draw_spectrum(file: Path, exact: np.ndarray, values: np.ndarray, weights: np
     at = np.linspace(exact.min() - 5 * width, exact.max() + 5 * width, 800)
     bells = np.exp(-(((at[:, None] - values.ravel()) / width) ** 2) / 2) / (width * np.sqrt(2 * np.pi))
     axes.semilogy(at, np.maximum(bells @ weights.ravel(), 1e-5), label="density by Lanczos")
-    axes.plot(exact, np.full_like(exact, 2e-5), "|", markersize=12, label=f"eigenvalues of the {COUNT} × {COUNT} matrix")
+    axes.plot(exact, np.full_like(exact, 2e-5), "|", markersize=12, label=f"eigenvalues, of the {COUNT} there are")
     axes.legend()
     axes.set(xlabel="eigenvalue", title="Hessian of the loss of a trained network", ylim=(1e-5, None))
     figure.savefig(file)

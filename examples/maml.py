@@ -3,8 +3,8 @@
     python examples/maml.py --seed 1 --out out
 
 A task is a sine of some amplitude and phase, of which ten points are seen. The outer gradient goes through the inner
-one: grad of a loss after a step along grad, for all tasks of a batch at once by vmap, as one compiled program. Prints the
-error on new tasks before and after inner steps, for the learned weights and for those learned without inner steps.
+one: grad of a loss after a step along grad, for all tasks of a batch at once by vmap, as one compiled program. Prints
+the error on new tasks before and after inner steps, for the learned weights and for those learned without inner steps.
 """
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -24,9 +25,30 @@ def _is_own(filename: str) -> bool:
 
 def user_location() -> str | None:
     """The nearest line outside lavax on the call stack, as "file:line"."""
+    frame, _ = _frames()
+    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def for_user(message: str) -> str:
+    """An error's message that names the function which the user called, and ends with the user's line."""
+    frame, called = _frames()
+    name = None if called is None else _public_name(called)
+    if name and not re.search(rf"\b{name}\b", message):
+        message = f"{name}: {message}"
+    return message if frame is None else f"{message}\n  at {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _frames() -> tuple[FrameType | None, FrameType | None]:
+    """The nearest frame outside lavax, and the frame of lavax that was called there."""
+    called: FrameType | None = None
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not _is_own(frame.f_code.co_filename):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return None
+    while frame is not None and _is_own(frame.f_code.co_filename):
+        called, frame = frame, frame.f_back
+    return frame, called
+
+
+def _public_name(frame: FrameType) -> str | None:
+    """The name of the function that runs in a frame, if it is a public one of a module."""
+    name = frame.f_code.co_name
+    function = frame.f_globals.get(name)
+    return name if getattr(function, "__code__", None) is frame.f_code and not name.startswith("_") else None

@@ -6,7 +6,7 @@ from typing import Any
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir import TensorType
 from lavax.ir.graph import make_node
-from lavax.ir.location import user_location
+from lavax.ir.location import for_user, user_location
 from lavax.tracer.array import Array, with_weakness
 from lavax.tracer.eager import run_operation
 from lavax.tracer.trace import active_trace
@@ -49,6 +49,5 @@ def _concrete(operand: Value) -> Array:
 
 
 def _located(error: ShapeError | DtypeError) -> ShapeError | DtypeError:
-    """The same error with the user's line."""
-    location = user_location()
-    return error if location is None else type(error)(f"{error}\n  at {location}")
+    """The same error with the user's function and line."""
+    return type(error)(for_user(str(error)))

@@ -77,7 +77,7 @@ def _branch(name: str, index: Value, functions: Sequence[Callable[..., Any]], op
 def _known(index: Value) -> int | None:
     """The number behind an index, where it can be had: then the branch is chosen now."""
     try:
-        return int(index)  # type: ignore[call-overload, no-any-return]  # Value has __int__ once operators are in
+        return int(index)
     except ConcretizationError:
         return None
 

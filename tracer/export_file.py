@@ -87,7 +87,7 @@ def read(path: Path) -> Contents:
         contents = _checked(description, graph, constants)
     except _DAMAGE as error:
         raise ExportError(
-            f"{path} is damaged, or not a function that Exported.save wrote: {error or type(error).__name__}"
+            f"{path} is damaged, or not a function that Exported.save wrote: {str(error) or type(error).__name__}"
         ) from error
     return contents
 
@@ -96,7 +96,8 @@ def _check_format(description: Any) -> None:
     if description["format"] != _FORMAT:
         raise ExportError(f"its format is {description['format']!r:.60}")
     if description["version"] != _VERSION:
-        raise ExportError(f"its version is {description['version']!r:.60}, this lavax reads {_VERSION}: export it again")
+        found = description["version"]
+        raise ExportError(f"its version is {found!r:.60}, this lavax reads {_VERSION}: export it again")
 
 
 def _read_array(archive: zipfile.ZipFile, position: int) -> Array:

@@ -8,7 +8,8 @@ from lavax.errors import ExportError
 from lavax.tracer import pytree
 from lavax.tracer.pytree import TreeDef
 
-_NONE, _TUPLE, _LIST, _DICT = (pytree.structure(tree).kind for tree in (None, (), [], {}))
+_EMPTY: tuple[Any, ...] = (None, (), [], {})
+_NONE, _TUPLE, _LIST, _DICT = (pytree.structure(tree).kind for tree in _EMPTY)
 _LEAF = "*"
 
 

@@ -102,10 +102,9 @@ def _named_structures(signature: Signature, call: CallStructure) -> dict[Hashabl
 def _of_kinds(name: str, before: Abstract, now: Abstract) -> str:
     """Shape, dtype or weakness of a leaf."""
     if before.type.shape != now.type.shape:
-        what, values = "shape", (before.type.shape, now.type.shape)
         if before.type.dtype != now.type.dtype:
-            what, values = "shape and dtype", (before.type, now.type)
-        return f"the {what} of {name} was {values[0]}, now {values[1]}"
+            return f"shape and dtype of {name} were {before.type}, now {now.type}"
+        return f"the shape of {name} was {before.type.shape}, now {now.type.shape}"
     if before.type.dtype != now.type.dtype:
         return f"the dtype of {name} was {before.type.dtype}, now {now.type.dtype}"
     weak, strong = "a Python number (weak)", "an array or NumPy number"

@@ -198,6 +198,8 @@ def unwrap(
 def polyval(p: ArrayLike, x: ArrayLike) -> Value:
     """The polynomial with coefficients `p` along axis 0, of the highest power first, at `x`: Horner's scheme."""
     coefficients = as_value(p)
+    if coefficients.ndim != 1:
+        raise shape_error(f"polyval: the coefficients must have one axis, got {coefficients.type}")
     result = multiply(x, 0)
     for row in range(coefficients.shape[0]):
         result = add(multiply(result, x), coefficients[row])

@@ -44,7 +44,7 @@ def _trimmed(full: Value, count: int, width: int, mode: Mode) -> Value:
     elif mode == "valid":
         start, length = width - 1, count - width + 1
     else:
-        raise ValueError(f"mode is 'full', 'same' or 'valid', got {mode!r}")
+        raise ValueError(f"convolve, correlate: mode is 'full', 'same' or 'valid', got {mode!r}")
     return cut(full, 0, start, start + length)
 
 

@@ -216,6 +216,8 @@ def eye(
     require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
     kind = TensorType((n_rows, n_rows if n_cols is None else n_cols), int32)
+    if min(kind.shape) < 0:
+        raise shape_error(f"eye: a matrix has no negative extents, got {kind.shape}")
     row, column = iota(kind, 0), iota(kind, 1)
     return cast(apply("equal", add(row, k) if k else row, column), held)
 

@@ -71,9 +71,9 @@ def consume(function: str, key: Any) -> None:
     location = user_location()
     if earlier is not None:
         raise KeyReuseError(
-            f"{function}{_at(location)} draws from a key that {earlier.function} has drawn from{_at(earlier.location)}: "
-            "the numbers would not be independent. Make a key for each with lavax.random.split(key), or "
-            "lavax.random.fold_in(key, number)"
+            f"{function}{_at(location)} draws from a key that {earlier.function} has drawn from"
+            f"{_at(earlier.location)}: the numbers would not be independent. Make a key for each with "
+            "lavax.random.split(key), or lavax.random.fold_in(key, number)"
         )
     if isinstance(key, Tracer):
         _uses[id(target)] = _Use(lambda: target, active_trace(), function, location)

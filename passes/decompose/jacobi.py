@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lavax.ir.graph import Graph, Node, graph_of, input_node
+from lavax.ir.graph import Node, graph_of, input_node
+from lavax.ir.types import TensorType
 from lavax.passes.builder import (
     absolute,
     add,
@@ -23,6 +24,7 @@ from lavax.passes.builder import (
     index_type,
     iota,
     less,
+    logical_and,
     multiply,
     negate,
     pad,
@@ -37,19 +39,29 @@ from lavax.passes.builder import (
 )
 from lavax.passes.decompose.linear_algebra import orthogonal_factors
 from lavax.passes.decompose.sorting import order_of_rows
-from lavax.passes.matrices import by_column, by_row, on_diagonal, packed, product, rows_in_order, rows_of, turned
+from lavax.passes.matrices import (
+    by_column,
+    by_row,
+    inverse_or_zero,
+    on_diagonal,
+    packed,
+    product,
+    rows_in_order,
+    rows_of,
+    turned,
+)
 
 # What one workgroup of 8 does in few enough turns of its loops (see `linear_algebra`).
 _MOST_EIGENVALUES, _MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 32, 16, 32, 24
+# Convergence is quadratic in the end: 8 or 9 sweeps do for some hundred rows, up to 20 for columns of very different
+# lengths.
+_MOST_SWEEPS = 30
+# Off-diagonal elements of a matrix whose largest is 1 that no longer matter.
+_SETTLED = 1e-8
 # Cosines of angles between columns that are rounding alone, in units of the root of how many rows there are.
 _NEGLIGIBLE = 6e-8
 # Singular values this small, relative to the largest, have left vectors of rounding alone.
 _NOTHING = 1e-7
-
-
-def _turns(seats: int) -> int:
-    """Convergence is quadratic: 9 sweeps do for 64 rows, 11 for 1024."""
-    return (6 + seats.bit_length() // 2) * (seats - 1)
 
 
 def _seats_filled(x: Node, axes: Sequence[int]) -> Node:
@@ -104,11 +116,45 @@ def _moved_on(x: Node, axes: Sequence[int]) -> Node:
     return gather(x, places, range(x.type.rank))
 
 
-def _repeated(body: Callable[[Sequence[Node]], Sequence[Node]], carried: Sequence[Node], length: int) -> list[Node]:
-    inputs = [input_node(f"state{number}", node.type) for number, node in enumerate(carried)]
-    graph: Graph = graph_of(inputs, body(inputs))
-    loop = build("scan", *carried, carries=len(carried), sequences=0, length=length, reverse=False, body=graph)
-    return [build("item", loop, index=number) for number in range(len(carried))]
+def _items(loop: Node, count: int) -> list[Node]:
+    return [build("item", loop, index=number) for number in range(count)]
+
+
+def _inputs_like(values: Sequence[Node]) -> list[Node]:
+    return [input_node(f"state{number}", value.type) for number, value in enumerate(values)]
+
+
+def _swept(turn: Callable[[Sequence[Node]], Sequence[Node]], state: Sequence[Node]) -> list[Node]:
+    """What is carried after a sweep: as many turns as there are players to meet."""
+    inputs, turns = _inputs_like(state), state[0].shape[-2] - 1
+    body = graph_of(inputs, turn(inputs))
+    loop = build("scan", *state, carries=len(state), sequences=0, length=turns, reverse=False, body=body)
+    return _items(loop, len(state))
+
+
+def _until_settled(
+    turn: Callable[[Sequence[Node]], Sequence[Node]], distance: Callable[[Node], Node], state: Sequence[Node]
+) -> list[Node]:
+    """What is carried when no element of `distance` of the first array is more than 1 but on the diagonal."""
+    far = splat(2, TensorType((), state[0].dtype))
+    carried = [*state, far, splat(0, index_type(()))]
+    inputs = _inputs_like(carried)
+    swept = _swept(turn, inputs[:-2])
+    sweeps = add(inputs[-1], splat(1, index_type(())))
+    body = graph_of(inputs, [*swept, _farthest(distance(swept[0])), sweeps])
+    inputs = _inputs_like(carried)
+    goes_on = greater(inputs[-2], splat(1, far.type))
+    condition = graph_of(inputs, [logical_and(goes_on, less(inputs[-1], splat(_MOST_SWEEPS, index_type(()))))])
+    loop = build("while", *carried, condition=condition, body=body)
+    return _items(loop, len(carried))[: len(state)]
+
+
+def _farthest(distances: Node) -> Node:
+    """The largest number above 1 off the diagonals, else zero: matrices with NaN in them keep no others waiting."""
+    type, rank = index_type(distances.shape), distances.type.rank
+    off = build("not_equal", iota(type, rank - 2), iota(type, rank - 1))
+    counts = logical_and(off, greater(distances, splat(1, distances.type)))
+    return reduce("max", where(counts, distances, zeros(distances.type)), range(rank))
 
 
 def _in_order(values: Node, falling: bool, *vectors: Node) -> list[Node]:
@@ -147,7 +193,7 @@ def _eigh(node: Node) -> Node:
     work = _seats_filled(work, (rank - 2, rank - 1))
     seats = work.shape[-1]
     carried = [work, _unit_rows(matrix, seats)] if with_vectors else [work]
-    work, *vectors = _repeated(_eigen_turn, carried, _turns(seats))
+    work, *vectors = _until_settled(_eigen_turn, _far_from_diagonal, carried)
     vectors = [rows_of(rows, 0, size) for rows in vectors]
     if vectors:  # of the matrix itself, so that the rounding of all turns is not in them
         values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
@@ -158,6 +204,11 @@ def _eigh(node: Node) -> Node:
     vectors = [multiply(rows, by_row(_signs(rows), rows.shape)) for rows in vectors]
     scratch = zeros(matrix.type.with_shape((*matrix.shape[:-2], size * size + size)))
     return packed([values, *vectors, scratch], rank - 2)
+
+
+def _far_from_diagonal(work: Node) -> Node:
+    """Magnitudes in units of what is settled."""
+    return scale(absolute(work), 1 / _SETTLED)
 
 
 def _diagonal(work: Node) -> tuple[Node, Node]:
@@ -201,7 +252,7 @@ def _svd(node: Node) -> Node:
     work = _seats_filled(turned(scaled), (rank - 2,))
     seats = work.shape[-2]
     carried = [work, _unit_rows(matrix, seats)] if node.attrs["vectors"] else [work]
-    found = _repeated(_singular_turn, carried, _turns(seats))
+    found = _until_settled(_singular_turn, _far_from_orthogonal, carried)
     work, *right = (rows_of(each, 0, columns) for each in found)
     lengths = build("sqrt", sum_over(multiply(work, work), (rank - 1,)))
     lengths, work, *right = _in_order(lengths, True, work, *right)
@@ -224,6 +275,14 @@ def _singular_turn(state: Sequence[Node]) -> list[Node]:
     rounding = scale(size, _NEGLIGIBLE * work.shape[-1] ** 0.5)
     angles = _angles(own, other, across, build("less_equal", absolute(across), rounding))
     return [_moved_on(_rotated(each, angles), (rank - 2,)) for each in (work, *vectors)]
+
+
+def _far_from_orthogonal(work: Node) -> Node:
+    """Cosines of angles between rows, in units of some times the rounding of their products."""
+    gram = product(work, turned(work))
+    inverse = build("sqrt", inverse_or_zero(sum_over(multiply(work, work), (work.type.rank - 1,))))
+    cosines = multiply(multiply(absolute(gram), by_row(inverse, gram.shape)), by_column(inverse, gram.shape))
+    return scale(cosines, 1 / (4 * _NEGLIGIBLE * work.shape[-1] ** 0.5))
 
 
 def _left_vectors(lengths: Node, work: Node, complete: bool) -> Node:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.builder import build, flip, shear, transpose, zeros
+from lavax.passes.builder import build, dot, flip, pad, shear, slice_, sum_over, transpose, zeros
 from lavax.passes.differentiate.rule import Rule, by_operand
 
 Axes = tuple[int, ...]
@@ -61,6 +61,43 @@ def _of_left(node: Node, g: Node) -> Node:
     return _ordered(pulled, [*node.attrs["batch"][0], *places, *(meets[axis] for axis in sorted(right_sum))])
 
 
+def _of_strided_left(node: Node, g: Node) -> Node:
+    """The same without multiplying by the zeros that a stride would put between the cotangent's elements.
+
+    The cotangent times the right operand gives, for each window o, what each of its elements k adds; that goes to where
+    the element stands, and is summed.
+    """
+    left, right = node.operands
+    of_left, of_right = node.attrs["window"]
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    batch, places, free = _axes_in_result(node)
+    product = dot(g, right, (free, free_axes(right.type, (*right_batch, *of_right), right_sum)), (batch, right_batch))
+    first = len(batch) + len(places)
+    rest = {axis: first + number for number, axis in enumerate(sorted((*right_sum, *of_right)))}
+    standing = places | dict(zip(left_batch, batch, strict=True))
+    standing |= {axis: rest[other] for axis, other in zip(left_sum, right_sum, strict=True)}
+    rank = left.type.rank
+    parts = transpose(product, [*(standing[axis] for axis in range(rank)), *(rest[axis] for axis in of_right)])
+    low, high = ([0] * rank for _ in range(2))
+    for axis, *widths in zip(of_left, node.attrs["low"], node.attrs["high"], strict=True):
+        low[axis], high[axis] = widths
+    wide = [extent + before + after for extent, before, after in zip(left.shape, low, high, strict=True)]
+    elements = tuple(range(rank, parts.type.rank))
+    spread = build(
+        "unshear",
+        parts,
+        type=parts.type.with_shape((*wide, *parts.shape[rank:])),
+        axes=of_left,
+        along=elements,
+        stride=node.attrs["stride"],
+        dilation=node.attrs["dilation"],
+    )
+    start = [max(before, 0) for before in low]
+    limit = [extent - max(after, 0) for extent, after in zip(wide, high, strict=True)]
+    kept = slice_(sum_over(spread, elements), start, limit, [1] * rank)
+    return pad(kept, [max(-before, 0) for before in low], [max(-after, 0) for after in high], [0] * rank, 0.0)
+
+
 def _of_right(node: Node, g: Node) -> Node:
     """The left operand meets the cotangent as a window: its stride was the dilation, and the other way round."""
     left, right = node.operands
@@ -94,7 +131,10 @@ def _of_right(node: Node, g: Node) -> Node:
 def _conv(node: Node, g: Node, position: int) -> Node:
     if 0 in (*g.shape, *node.operands[0].shape, *node.operands[1].shape):
         return zeros(node.operands[position].type)
-    return (_of_left, _of_right)[position](node, g)
+    if position:
+        return _of_right(node, g)
+    is_strided = max(node.attrs["stride"], default=1) > 1 and not any(node.attrs["interior"])
+    return (_of_strided_left if is_strided else _of_left)(node, g)
 
 
 def _shear(node: Node, g: Node) -> Node:

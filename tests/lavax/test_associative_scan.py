@@ -46,7 +46,8 @@ def test_an_operation_that_does_not_commute(count: int, reverse: bool) -> None:
 def test_along_an_axis(axis: int) -> None:
     x = RANDOM.normal(size=(3, 5, 4)).astype("f")
     close(lx.associative_scan(lnp.add, x, axis=axis), np.cumsum(x, axis))
-    close(lx.associative_scan(lnp.maximum, x, reverse=True, axis=axis), np.flip(np.maximum.accumulate(np.flip(x, axis), axis), axis))
+    from_the_end = np.flip(np.maximum.accumulate(np.flip(x, axis), axis), axis)
+    close(lx.associative_scan(lnp.maximum, x, reverse=True, axis=axis), from_the_end)
 
 
 def test_matrices_and_nothing() -> None:

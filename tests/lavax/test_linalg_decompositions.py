@@ -162,9 +162,12 @@ def test_squares_do_not_overflow(scale: float) -> None:
 
 
 def test_nan_gives_nan() -> None:
-    for size in (3, 20):
-        matrices = np.stack([np.eye(size), np.eye(size)]).astype(np.float32)
+    for size in (3, 40):
+        matrices = np.stack([definite((size, size))] * 2)
+        alone = [exact(x) for x in (*lnp.linalg.eigh(matrices[0]), *lnp.linalg.svd(matrices[0]))]
         matrices[1, 1, 0] = np.nan
+        for found, right in zip((*lnp.linalg.eigh(matrices), *lnp.linalg.svd(matrices)), alone, strict=True):
+            np.testing.assert_allclose(exact(found)[0], right, rtol=0, atol=1e-5)
         for found in (
             *lnp.linalg.eigh(matrices),
             *lnp.linalg.svd(matrices),

@@ -1,6 +1,6 @@
 """Gradients of lavax.numpy's differentiable functions in the middle of a graph, against central differences.
 
-The loss is c · Σ w ⊙ f(2x): its derivatives along random directions are differences of the graph in float64.
+The loss is c · Σ w ⊙ f(2 (x / 2)): its derivatives along random directions are differences of the graph in float64.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.ir import interpret
-from tests.lavax.arrays import F32, sample, traced
+from tests.lavax.arrays import F32, traced
 from tests.lavax.properties.cases import Arguments, Case, listed
 from tests.lavax.properties.table import CASES
 from tests.lavax.test_properties import FEW, MANY
@@ -39,27 +39,33 @@ DIFFERENTIABLE = (
     "tile", "top_k", "trace", "transpose", "trapezoid", "tril", "triu", "unstack", "unwrap", "vander", "var", "vdot",
     "vecdot", "vstack", "where", "x.at[slices]", "x[positions]", "x[slices]", "x.at[positions].get",
 )  # fmt: skip
+# Functions with a slope of no bound where the numbers are all the same.
+NEEDS_SPREAD = ("std",)
 # How far the differences reach. Below it the error is of the second order, h² times a third derivative.
 STEP = 1e-5
 
 
 def loss_of(case: Case, drawn: Arguments) -> Callable[..., Any]:
-    """c · Σ w ⊙ f(2x / 2) over all floating results."""
+    """c · Σ w ⊙ f(2 (x / 2)) over all floating results; the weights w are computed, so that none is captured."""
 
     def loss(*arrays: Any) -> Any:
         given = [2 * (array * 0.5) if array.dtype == F32 else array for array in arrays]
         total = lnp.asarray(0.0)
         for place, result in enumerate(listed(case.call(lnp)(*given, **drawn.options))):
             if result.type.dtype.is_float:
-                total = total + (sample(result.shape, low=0.5, high=2, seed=place) * result).sum()
+                places = lnp.arange(float(result.size)).reshape(result.shape)
+                total = total + ((1 + 0.5 * lnp.sin((place + 1.5) * places)) * result).sum()
         return -1.5 * total
 
     return loss
 
 
-def check(case: Case, drawn: Arguments) -> None:
+def check(name: str, drawn: Arguments) -> None:
+    case = CASES[name]
     floats = tuple(place for place, array in enumerate(drawn.arrays) if array.dtype == F32 and array.size)
     if not floats or any(not np.isfinite(drawn.arrays[place]).all() for place in floats):
+        return
+    if name in NEEDS_SPREAD and not all(np.all(result > 0) for result in case.expected(drawn)):
         return
     loss = loss_of(case, drawn)
     try:
@@ -68,8 +74,6 @@ def check(case: Case, drawn: Arguments) -> None:
         with pytest.raises((ValueError, TypeError, lx.LavaxError)):
             case.call(lnp)(*drawn.arrays, **drawn.options)  # it is the function that refuses, not its gradient
         return
-    captured = [] if len(graph.inputs) == len(drawn.arrays) else None
-    assert captured is not None, "constants were captured"
     exact = [array.astype(np.float64) if place in floats else array for place, array in enumerate(drawn.arrays)]
     slopes = interpret(graph, *exact)[1:]
     for place, slope in zip(floats, slopes, strict=True):
@@ -90,7 +94,7 @@ def check(case: Case, drawn: Arguments) -> None:
 @settings(FEW, max_examples=8)
 @given(data=st.data())
 def test_slopes_along_directions(name: str, data: st.DataObject) -> None:
-    check(CASES[name], data.draw(CASES[name].arguments))
+    check(name, data.draw(CASES[name].arguments))
 
 
 @pytest.mark.long
@@ -98,4 +102,4 @@ def test_slopes_along_directions(name: str, data: st.DataObject) -> None:
 @MANY
 @given(data=st.data())
 def test_slopes_along_directions_on_many_arguments(name: str, data: st.DataObject) -> None:
-    check(CASES[name], data.draw(CASES[name].arguments))
+    check(name, data.draw(CASES[name].arguments))

@@ -18,7 +18,7 @@ def test_a_key_is_drawn_from_once() -> None:
     random.normal(key)  # nobody asked
     with lx.debug.key_reuse():
         random.normal(key)
-        with pytest.raises(KeyReuseError, match=r"uniform at .*test_random_key_reuse.py:\d+ .* normal has drawn") as caught:
+        with pytest.raises(KeyReuseError, match=r"uniform at .*reuse.py:\d+ .* normal has drawn") as caught:
             random.uniform(key)
         assert "split" in str(caught.value)
     random.uniform(key)

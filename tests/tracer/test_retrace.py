@@ -29,7 +29,7 @@ def text(said: pytest.LogCaptureFixture) -> str:
     [
         ((X, 1.0), (np.ones(4, "f"), 1.0), "2nd time: the shape of x was (3,), now (4,)"),
         ((X, 1.0), (np.ones(3, "i"), 1.0), "the dtype of x was f32, now i32"),
-        ((X, 1.0), (np.ones(4, "i"), 1.0), "the shape and dtype of x was f32[3], now i32[4]"),
+        ((X, 1.0), (np.ones(4, "i"), 1.0), "shape and dtype of x were f32[3], now i32[4]"),
         ((X, 1.0), (X, np.float32(1)), "y (f32[]) was a Python number (weak), now an array or NumPy number"),
         ((X, 1.0), (X, {"a": 1.0}), "the structure of y was *, now dict(a=*)"),
         ((X, 1.0), (X,), "the structure of y was *, now left out"),
@@ -37,7 +37,9 @@ def text(said: pytest.LogCaptureFixture) -> str:
         ((X, 1.0), (X, 1.0, "down"), "the static argument mode was left out, now 'down'"),
     ],
 )
-def test_what_changed(first: tuple[Any, ...], second: tuple[Any, ...], expected: str, said: pytest.LogCaptureFixture) -> None:
+def test_what_changed(
+    first: tuple[Any, ...], second: tuple[Any, ...], expected: str, said: pytest.LogCaptureFixture
+) -> None:
     f = lx.compile(lambda x, y=1.0, mode="up": x, static_argnames="mode")
     f(*first)
     said.clear()  # the same lines may have made a function before

@@ -128,8 +128,8 @@ class _Emission:
             for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True)
         ]
         if len(parts) > 1 and not _moves(step, self.program.views):
-            slots = [[place.slot for place in places] for _, places in parts]
-            launch = emit_merged(step.kernels, slots, self.profile)
+            of_parts = [[place.slot for place in places] for _, places in parts]
+            launch = emit_merged(step.kernels, of_parts, self.profile)
             (self.constants[step.name],) = launch.constants
             own = (self.slots[step.name],)
             yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, step.barrier, step.name)

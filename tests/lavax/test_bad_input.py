@@ -1,0 +1,255 @@
+"""Arguments that cannot be: the class of the error, that it names the function, and that it says what was wrong."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax.numpy as lnp
+from lavax.errors import ArrayIndexError, DtypeError, ShapeError
+from tests.lavax.arrays import BOOL, F32, I32, sample
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+X, I, T = sample((3, 4)), sample((3, 4), I32), sample((3, 4), BOOL)  # noqa: E741
+V = sample((5,))
+
+# Functions of an axis.
+ALONG: dict[str, Callable[[int], Any]] = {
+    name: (lambda axis, name=name: getattr(lnp, name)(X, axis=axis))
+    for name in (
+        "all", "any", "argmax", "argmin", "argsort", "average", "count_nonzero", "cumlogsumexp", "cummax", "cummin",
+        "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "flip", "gradient", "max", "mean", "median",
+        "min", "nanargmax", "nanmax", "nanmean", "nanmedian", "nanstd", "nansum", "nanvar", "prod", "ptp", "sort",
+        "squeeze", "std", "sum", "trapezoid", "unique", "unstack", "unwrap", "var",
+    )
+}  # fmt: skip
+ALONG |= {
+    "apply_along_axis": lambda axis: lnp.apply_along_axis(lambda line: line, axis, X),
+    "apply_over_axes": lambda axis: lnp.apply_over_axes(lnp.sum, X, axis),
+    "append": lambda axis: lnp.append(X, X, axis),
+    "argpartition": lambda axis: lnp.argpartition(X, 0, axis),
+    "array_split": lambda axis: lnp.array_split(X, 2, axis),
+    "compress": lambda axis: lnp.compress([True], X, axis),
+    "concatenate": lambda axis: lnp.concatenate([X, X], axis),
+    "cross": lambda axis: lnp.cross(X, X, axis=axis),
+    "diagonal": lambda axis: lnp.diagonal(X, 0, axis, 1),
+    "expand_dims": lambda axis: lnp.expand_dims(X, axis),
+    "lexsort": lambda axis: lnp.lexsort([X], axis),
+    "linspace": lambda axis: lnp.linspace(V, V, 3, axis=axis),
+    "moveaxis": lambda axis: lnp.moveaxis(X, axis, 0),
+    "partition": lambda axis: lnp.partition(X, 0, axis),
+    "put_along_axis": lambda axis: lnp.put_along_axis(X, I * 0, 1, axis),
+    "quantile": lambda axis: lnp.quantile(X, 0.5, axis),
+    "repeat": lambda axis: lnp.repeat(X, 2, axis),
+    "roll": lambda axis: lnp.roll(X, 1, axis),
+    "rollaxis": lambda axis: lnp.rollaxis(X, axis),
+    "rot90": lambda axis: lnp.rot90(X, 1, (0, axis)),
+    "split": lambda axis: lnp.split(X, 1, axis),
+    "stack": lambda axis: lnp.stack([X, X], axis),
+    "swapaxes": lambda axis: lnp.swapaxes(X, 0, axis),
+    "take": lambda axis: lnp.take(X, 0, axis),
+    "take_along_axis": lambda axis: lnp.take_along_axis(X, I * 0, axis),
+    "tensordot": lambda axis: lnp.tensordot(X, X, ((axis,), (0,))),
+    "top_k": lambda axis: lnp.top_k(X, 1, axis),
+    "trace": lambda axis: lnp.trace(X, 0, axis, 0),
+    "transpose": lambda axis: lnp.transpose(X, (0, axis)),
+    "vecdot": lambda axis: lnp.vecdot(X, X, axis=axis),
+}
+
+
+@pytest.mark.parametrize("axis", [7, -8])
+@pytest.mark.parametrize("name", ALONG)
+def test_an_axis_that_is_none(name: str, axis: int) -> None:
+    with pytest.raises(ShapeError) as found:
+        ALONG[name](axis)
+    assert str(axis) in str(found.value)
+    _says(found.value, name)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "mean", "var", "all", "median", "flip"])
+def test_an_axis_named_twice(name: str) -> None:
+    with pytest.raises(ShapeError, match="twice") as found:
+        getattr(lnp, name)(X, axis=(0, -2))
+    _says(found.value, name)
+
+
+# Shapes: name: (call, words of the message)
+SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
+    **{
+        name: (lambda name=name: getattr(lnp, name)(X, V), r"\(3, 4\).*\(5,\)|3,4.*5")
+        for name in ("add", "atan2", "divide", "equal", "floor_divide", "hypot", "isclose", "logaddexp", "logical_and",
+                     "maximum", "multiply", "power", "remainder", "subtract", "copysign", "heaviside", "fmod")
+    },
+    "arange": (lambda: lnp.arange(0, 3, 0), "step must not be 0"),
+    "average": (lambda: lnp.average(X, 1, V), "weights"),
+    "bincount": (lambda: lnp.bincount(I), "one axis"),
+    "broadcast_arrays": (lambda: lnp.broadcast_arrays(X, V), "do not broadcast"),
+    "broadcast_shapes": (lambda: lnp.broadcast_shapes((2, 3), (4,)), "3 and 4"),
+    "broadcast_to": (lambda: lnp.broadcast_to(X, (3, 5)), r"\(3, 5\)"),
+    "clip": (lambda: lnp.clip(X, V, 1), "do not broadcast"),
+    "column_stack": (lambda: lnp.column_stack([X, V]), "f32"),
+    "concatenate": (lambda: lnp.concatenate([X, X[:, :2]]), "f32"),
+    "convolve": (lambda: lnp.convolve(X, V), "one axis|1-D|rank"),
+    "cross": (lambda: lnp.cross(V, V), "3"),
+    "diag": (lambda: lnp.diag(np.zeros((2, 2, 2), F32)), "f32"),
+    "dot": (lambda: lnp.dot(X, V), "4 and 5|4.*5"),
+    "einsum": (lambda: lnp.einsum("ij,jk", X, X), "j"),
+    "full": (lambda: lnp.full((2, -1), 0), "negative"),
+    "inner": (lambda: lnp.inner(X, V), "4.*5"),
+    "interp": (lambda: lnp.interp(X, V, V[:2]), "f32"),
+    "linspace": (lambda: lnp.linspace(0, 1, -1), "-1"),
+    "matmul": (lambda: lnp.matmul(X, V), "4.*5"),
+    "matrix_transpose": (lambda: lnp.matrix_transpose(V), "f32"),
+    "max": (lambda: lnp.max(X[:0]), "no elements|empty"),
+    "min": (lambda: lnp.min(X[:0], axis=0), "no elements|empty"),
+    "argmax": (lambda: lnp.argmax(X[:0]), "no elements|empty"),
+    "moveaxis": (lambda: lnp.moveaxis(X, (0, 1), 0), "2|axes"),
+    "pad": (lambda: lnp.pad(X, -1), "negative"),
+    "partition": (lambda: lnp.partition(X, 9), "kth=9"),
+    "polyval": (lambda: lnp.polyval(X, V), "one axis"),
+    "repeat": (lambda: lnp.repeat(X, [1, 2], 1), "repetitions"),
+    "reshape": (lambda: lnp.reshape(X, (5, 2)), r"\(5, 2\)"),
+    "roll": (lambda: lnp.roll(X, (1, 2, 3), (0, 1)), "3 shifts for 2 axes"),
+    "searchsorted": (lambda: lnp.searchsorted(X, V), "one axis"),
+    "split": (lambda: lnp.split(X, 5), "5"),
+    "squeeze": (lambda: lnp.squeeze(X, 0), "3"),
+    "stack": (lambda: lnp.stack([X, V]), "one shape"),
+    "tensordot": (lambda: lnp.tensordot(X, V, 1), "4.*5"),
+    "tile": (lambda: lnp.tile(X, -1), "-1"),
+    "top_k": (lambda: lnp.top_k(X, 9), "k=9"),
+    "transpose": (lambda: lnp.transpose(X, (0,)), "axes"),
+    "tril": (lambda: lnp.tril(np.float32(1)), "two axes|matri|f32"),
+    "vdot": (lambda: lnp.vdot(X, V), "12.*5"),
+    "vecdot": (lambda: lnp.vecdot(X, V), "4.*5"),
+    "vstack": (lambda: lnp.vstack([X, V]), "f32"),
+    "where": (lambda: lnp.where(T, X, V), "do not broadcast"),
+    "eye": (lambda: lnp.eye(-1), "-1"),
+    "compress": (lambda: lnp.compress(np.ones(9, bool), X, 0), "bool"),
+    "take_along_axis": (lambda: lnp.take_along_axis(X, np.zeros(2, I32), 0), "positions"),
+    "select": (lambda: lnp.select([T], [X, X]), "1 conditions for 2 choices"),
+    "histogramdd": (lambda: lnp.histogramdd(V), "two axes"),
+    "unstack": (lambda: lnp.unstack(np.float32(1)), "axis"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_that_do_not_fit(name: str) -> None:
+    call, words = SHAPES[name]
+    with pytest.raises(ShapeError, match=words) as found:
+        call()
+    _says(found.value, name)
+
+
+DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
+    **{
+        name: (lambda name=name: getattr(lnp, name)(X, X), "f32")
+        for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
+    },
+    "bitwise_invert": (lambda: lnp.bitwise_invert(X), "f32"),
+    "bitwise_count": (lambda: lnp.bitwise_count(X), "f32"),
+    "subtract": (lambda: lnp.subtract(T, T), "bool"),
+    "negative": (lambda: lnp.negative(T), "bool"),
+    "arange": (lambda: lnp.arange(3, dtype="bool"), "bool"),
+    "astype": (lambda: lnp.astype(X, "complex64"), "complex64"),
+    "zeros": (lambda: lnp.zeros(2, "complex128"), "complex128"),
+    "bincount": (lambda: lnp.bincount(V), "f32"),
+    "ldexp": (lambda: lnp.ldexp(X, X), "f32"),
+    "power": (lambda: lnp.power(I, -1), "-1"),
+    "take": (lambda: lnp.take(X, V), "float32"),
+    "take_along_axis": (lambda: lnp.take_along_axis(X, X, 0), "float32|f32"),
+    "result_type": (lambda: lnp.result_type(), "at least one"),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes_that_do_not_fit(name: str) -> None:
+    call, words = DTYPES[name]
+    with pytest.raises(DtypeError, match=words) as found:
+        call()
+    _says(found.value, name)
+
+
+INDICES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "an int": (lambda x: x[3], "index 3 is outside axis 0"),
+    "a negative int": (lambda x: x[:, -5], "index -5 is outside axis 1"),
+    "an array": (lambda x: x[[0, 9]], "index 9 is outside axis 0"),
+    "too many": (lambda x: x[0, 0, 0], "too many indices: 3"),
+    "two ellipses": (lambda x: x[..., ...], "one Ellipsis"),
+    "a float": (lambda x: x[1.0], "got 1.0"),
+    "a mask": (lambda x: x[np.ones((2, 4), bool)], "mask"),
+    "an update": (lambda x: x.at[7].set(0), "index 7 is outside axis 0"),
+    "take": (lambda x: lnp.take(x, 9, 1), "index 9 is outside axis 1"),
+    "take of several": (lambda x: lnp.take(x, [0, -7], 0), "index -7 is outside axis 0"),
+    "take_along_axis": (lambda x: lnp.take_along_axis(x, [[8]], 1), "index 8 is outside axis 1"),
+    "put_along_axis": (lambda x: lnp.put_along_axis(x, [[8]], 0, 1), "index 8 is outside axis 1"),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_positions_outside(name: str) -> None:
+    call, words = INDICES[name]
+    with pytest.raises(IndexError, match=words) as found:
+        call(lnp.asarray(X))
+    assert isinstance(found.value, ArrayIndexError)
+    _located(found.value)
+
+
+VALUES: dict[str, Callable[[], Any]] = {
+    "convolve": lambda: lnp.convolve(V, V, "some"),
+    "isdtype": lambda: lnp.isdtype("float32", "some"),
+    "meshgrid": lambda: lnp.meshgrid(V, V, indexing="some"),
+    "pad": lambda: lnp.pad(X, 1, "some"),
+    "quantile": lambda: lnp.quantile(X, 0.5, method="some"),  # type: ignore[arg-type]
+    "searchsorted": lambda: lnp.searchsorted(V, V, side="some"),
+    "zeros": lambda: lnp.zeros(2, device="some"),
+    "ones_like": lambda: lnp.ones_like(X, device="some"),
+    "full": lambda: lnp.full(2, 1, device="some"),
+    "arange": lambda: lnp.arange(3, device="some"),
+    "linspace": lambda: lnp.linspace(0, 1, device="some"),
+    "eye": lambda: lnp.eye(3, device="some"),
+    "asarray": lambda: lnp.asarray(X, device="some"),
+    "astype": lambda: lnp.astype(X, "int32", device="some"),
+    "to_device": lambda: lnp.asarray(X).to_device("some"),
+    "get": lambda: lnp.asarray(X).at[0].get(mode="some"),  # type: ignore[arg-type]
+    "set": lambda: lnp.asarray(X).at[0].set(1, mode="some"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_words_that_are_none_of_those_known(name: str) -> None:
+    with pytest.raises(ValueError, match="some") as found:
+        VALUES[name]()
+    assert name in str(found.value)
+
+
+def test_one_device_and_copies() -> None:
+    x = lnp.asarray(X)
+    for made in (lnp.zeros(2, device=x.device), lnp.full_like(X, 2, device=x.device), x.to_device(x.device)):
+        assert made.device == x.device
+    assert lnp.asarray(x) is x and lnp.asarray(x, copy=False) is x
+    other = lnp.asarray(x, copy=True)
+    assert other is not x
+    np.testing.assert_array_equal(np.asarray(other), X)
+    for source in (X, [1.0], 2):
+        with pytest.raises(ValueError, match="asarray: .*copy"):
+            lnp.asarray(source, copy=False)
+    with pytest.raises(ValueError, match="copy"):
+        lnp.asarray(x, "int32", copy=False)
+    assert lnp.astype(x, "float32", copy=False) is x
+
+
+def test_a_fill_value_needs_its_mode() -> None:
+    with pytest.raises(ValueError, match="fill_value"):
+        lnp.asarray(X).at[0].get(fill_value=3)
+
+
+def _says(error: Exception, name: str) -> None:
+    assert name in str(error), f"{name} is not named: {error}"
+    _located(error)
+
+
+def _located(error: Exception) -> None:
+    assert "test_bad_input.py:" in str(error), error
