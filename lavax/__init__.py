@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from lavax import ir, numpy, profiler, random, tree
+from lavax.config import enable_x64
 from lavax.errors import (
     ConcretizationError,
     ControlFlowTypeError,
@@ -54,6 +55,7 @@ def _vulkan() -> Backend:
 register(_vulkan)
 
 __all__ = [
+    "enable_x64",
     "Array",
     "ConcretizationError",
     "ControlFlowTypeError",

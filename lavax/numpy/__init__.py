@@ -126,7 +126,23 @@ from lavax.numpy.reductions import (
     var,
 )
 from lavax.numpy.rounding import ceil, divmod, floor, floor_divide, fmod, remainder, rint, round, trunc
-from lavax.numpy.scalar_types import bool_, finfo, float32, iinfo, int32, uint32
+from lavax.numpy.scalar_types import (
+    bfloat16,
+    bool_,
+    finfo,
+    float16,
+    float32,
+    float64,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from lavax.numpy.taking import take, take_along_axis
 from lavax.numpy.trigonometric import acos, asin, atan, atan2, degrees, radians, sinc, tan
 from lavax.tracer import Value, install
@@ -234,7 +250,16 @@ __all__ = [
     "finfo",
     "fix",
     "flip",
+    "bfloat16",
+    "float16",
     "float32",
+    "float64",
+    "int16",
+    "int64",
+    "int8",
+    "uint16",
+    "uint64",
+    "uint8",
     "float_power",
     "floor",
     "floor_divide",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lavax.ir import Graph, interpret, verify
-from lavax.numpy.dtypes import canonical_dtype
+from lavax.tracer import dtype_of
 from lavax.tracer import Value, lift
 from lavax.tracer.tracing import Input, trace_function
 
@@ -54,7 +54,7 @@ def check(
     for one, interpreted, right in zip(found, exact, map(np.asarray, expected), strict=True):
         assert isinstance(one, Value)
         assert one.shape == right.shape == interpreted.shape
-        assert one.dtype == canonical_dtype(right.dtype).numpy
+        assert one.dtype == dtype_of(right.dtype).numpy
         np.testing.assert_allclose(np.asarray(one), right, rtol=rtol, atol=atol)
         np.testing.assert_allclose(interpreted, right, rtol=rtol, atol=atol)
 

@@ -32,7 +32,7 @@ def _sources(op: str) -> dict[str, str]:
     """Every different shader of an operation's cases on a GPU, with the case it came from."""
     found: dict[str, str] = {}
     for case in cases_of(op):
-        for eager in (False, True):
+        for eager in () if case.refused else (False, True):
             for dispatch in dispatches_of(case.graph, GENERIC_GPU, eager=eager):
                 found.setdefault(dispatch.shader.source, str(case))
     return found
