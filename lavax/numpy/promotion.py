@@ -20,8 +20,7 @@ class Promotable(Protocol):
 
 _KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 # The promotion table of the array API standard. Where the standard says nothing: bool yields to numbers; integers
-# yield to the float; float16 with bfloat16 gives float32; and what no signed integer of the standard holds, 32-bit
-# and 64-bit unsigned with signed integers, gives the signed one of the wider of both.
+# yield to the float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64.
 _FLOATS = {
     (float16, bfloat16): float32,
     **{(narrow, float32): float32 for narrow in (float16, bfloat16)},
@@ -40,8 +39,7 @@ def _joined(first: DType, second: DType) -> DType:
     if low.kind == "bool" or high.is_float:
         return high
     # An unsigned integer and a signed one: the least that holds both.
-    widest = max(low.bits, high.bits)
-    bits = high.bits if low.bits < high.bits else min(2 * low.bits, max(32, widest))
+    bits = high.bits if low.bits < high.bits else min(2 * low.bits, 64)
     return DTYPES[f"i{bits}"]
 
 
