@@ -56,9 +56,13 @@ class Case:
         return all(node.dtype == float32 for node in (*self.graph.inputs, self.node) if node.dtype.is_float)
 
     @property
+    def in_float64(self) -> bool:
+        return any(node.dtype == float64 for node in (*self.graph.inputs, self.node))
+
+    @property
     def refused(self) -> bool:
         """Whether devices have no such function of float64."""
-        return self.op in NOT_IN_FLOAT64 and any(node.dtype == float64 for node in self.graph.inputs)
+        return self.op in NOT_IN_FLOAT64 and self.in_float64
 
     def __str__(self) -> str:
         return f"{self.op}-{self.label}"
