@@ -4,7 +4,23 @@ from lavax.ir.graph import Graph, Node
 from lavax.ir.interpreter import interpret
 from lavax.ir.operation import OPERATIONS, Operation
 from lavax.ir.parser import parse
-from lavax.ir.types import DType, TensorType, bool_, float32, int32, uint32
+from lavax.ir.types import (
+    DType,
+    TensorType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from lavax.ir.verifier import verify
 
 __all__ = [
@@ -14,12 +30,21 @@ __all__ = [
     "Node",
     "Operation",
     "TensorType",
+    "bfloat16",
     "bool_",
+    "float16",
     "float32",
+    "float64",
+    "int16",
     "int32",
+    "int64",
+    "int8",
     "interpret",
     "ops",
     "parse",
+    "uint16",
     "uint32",
+    "uint64",
+    "uint8",
     "verify",
 ]

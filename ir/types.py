@@ -4,20 +4,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
-_RANGES = {"int": (-(2**31), 2**31 - 1), "uint": (0, 2**32 - 1)}
+from lavax.ir.brain_floats import BFLOAT16, brain_floats_from_bits, brain_floats_to_bits
+
+_KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
 
 
 @dataclass(frozen=True)
 class DType:
-    """An element type: its name in the text form, its family, and how NumPy and a device buffer hold it."""
+    """An element type: its name in the text form, its family, and how NumPy and a device buffer hold it.
+
+    bfloat16, which NumPy lacks, has its values in float32 there and its bits in 16-bit words in a buffer.
+    """
 
     name: str
     kind: str  # "float", "int", "uint" or "bool"
     numpy: np.dtype
     storage: np.dtype  # what an element is in a device buffer
+    user: Any  # what users see: the NumPy dtype, where there is one
 
     def __str__(self) -> str:
         return self.name
@@ -30,25 +37,84 @@ class DType:
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
 
+    @property
+    def bits(self) -> int:
+        """How wide a number is; 1 for a truth value."""
+        return 1 if self.kind == "bool" else 8 * self.storage.itemsize
+
+    @property
+    def lowest(self) -> Any:
+        """The least value as a Python number, -inf for floats: what a maximum starts from."""
+        return self._limits[0]
+
+    @property
+    def highest(self) -> Any:
+        """The greatest value as a Python number, inf for floats: what a minimum starts from."""
+        return self._limits[1]
+
+    @property
+    def _limits(self) -> tuple[Any, Any]:
+        if self.is_float:
+            return float("-inf"), float("inf")
+        if self.kind == "bool":
+            return False, True
+        return (-(1 << self.bits - 1), (1 << self.bits - 1) - 1) if self.kind == "int" else (0, (1 << self.bits) - 1)
+
+    def number(self, value: Any) -> Any:
+        """`value` as the Python number of this kind: what an attribute must be."""
+        return {"float": float, "bool": bool}.get(self.kind, int)(value)
+
     def holds(self, value: object) -> bool:
         """Whether `value` is a Python number of this dtype's kind, within its range: what an attribute must be."""
-        if self.kind in _RANGES:
-            low, high = _RANGES[self.kind]
-            return type(value) is int and low <= value <= high
+        if self.is_integer:
+            return type(value) is int and self.lowest <= value <= self.highest
         return type(value) is (float if self.kind == "float" else bool)
 
+    def to_storage(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers as a contiguous array of what a device buffer holds, rounded to the nearest even."""
+        if self.name == "bf16":
+            return np.ascontiguousarray(brain_floats_to_bits(numbers)).reshape(numbers.shape)
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(numbers, self.storage).reshape(numbers.shape)
 
-def _dtype(name: str, kind: str, numpy: type, storage: type) -> DType:
-    return DType(name, kind, np.dtype(numpy), np.dtype(storage))
+    def from_storage(self, words: np.ndarray) -> np.ndarray:
+        """What a device buffer holds as numbers, in the dtype's NumPy form."""
+        if self.name == "bf16":
+            return brain_floats_from_bits(words)
+        return words.astype(self.numpy, copy=False)
+
+    def rounded(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers as this dtype holds them, in its NumPy form."""
+        return self.from_storage(self.to_storage(numbers))
 
 
-float32 = _dtype("f32", "float", np.float32, np.float32)
-int32 = _dtype("i32", "int", np.int32, np.int32)
-uint32 = _dtype("u32", "uint", np.uint32, np.uint32)
+def _number(name: str, kind: str) -> DType:
+    numpy = np.dtype(f"{_KINDS_IN_NUMPY[kind]}{int(name[1:]) // 8}")
+    return DType(name, kind, numpy, numpy, numpy)
+
+
+float16 = _number("f16", "float")
+float32 = _number("f32", "float")
+float64 = _number("f64", "float")
+bfloat16 = DType("bf16", "float", np.dtype(np.float32), np.dtype(np.uint16), BFLOAT16)
+int8 = _number("i8", "int")
+int16 = _number("i16", "int")
+int32 = _number("i32", "int")
+int64 = _number("i64", "int")
+uint8 = _number("u8", "uint")
+uint16 = _number("u16", "uint")
+uint32 = _number("u32", "uint")
+uint64 = _number("u64", "uint")
 # A device word of its own for each truth value: neighbouring invocations must not write to one word.
-bool_ = _dtype("bool", "bool", np.bool_, np.uint32)
+bool_ = DType("bool", "bool", np.dtype(np.bool_), np.dtype(np.uint32), np.dtype(np.bool_))
 
-DTYPES: dict[str, DType] = {dtype.name: dtype for dtype in (float32, int32, uint32, bool_)}
+DTYPES: dict[str, DType] = {
+    dtype.name: dtype
+    for dtype in (
+        *(float32, int32, uint32, bool_),
+        *(int8, int16, int64, uint8, uint16, uint64, float16, bfloat16, float64),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -82,7 +148,7 @@ class TensorType:
         return TensorType(self.shape, dtype)
 
 
-_tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void))
+_tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void), None)
 
 
 @dataclass(frozen=True)

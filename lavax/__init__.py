@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from lavax import debug, ir, linalg, numpy, profiler, random, tree
+from lavax.config import enable_x64
 from lavax.errors import (
     ArrayIndexError,
     ConcretizationError,
@@ -62,6 +63,7 @@ def _vulkan() -> Backend:
 register(_vulkan)
 
 __all__ = [
+    "enable_x64",
     "Array",
     "ArrayIndexError",
     "ConcretizationError",

@@ -6,6 +6,9 @@ the first use. This module imports nothing of lavax; every room may import it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 
@@ -36,3 +39,22 @@ def cache_folder() -> Path:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return Path(base or Path.home() / ".cache") / "lavax"
+
+
+_keeps_64_bits: ContextVar[bool | None] = ContextVar("keeps_64_bits", default=None)
+
+
+def keeps_64_bits() -> bool:
+    """`LAVAX_X64=1`, or within `enable_x64`: 64-bit data of NumPy stay so where no dtype is asked for."""
+    chosen = _keeps_64_bits.get()
+    return os.environ.get("LAVAX_X64", "0") not in ("", "0") if chosen is None else chosen
+
+
+@contextmanager
+def enable_x64(enabled: bool = True) -> Iterator[None]:
+    """Within it, 64-bit data of NumPy stay 64-bit where no dtype is asked for; with False they become 32-bit."""
+    token = _keeps_64_bits.set(enabled)
+    try:
+        yield
+    finally:
+        _keeps_64_bits.reset(token)

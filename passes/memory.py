@@ -80,12 +80,18 @@ def choose_donors(
         for donor in free:
             if only is not None and only.get(result) is not donor:
                 continue
-            if donor.type.nbytes != result.type.nbytes or not _may_take(donor, result, piece, phase, last_read):
+            if not _same_bytes(donor, result) or not _may_take(donor, result, piece, phase, last_read):
                 continue
             donors[result] = donor
             free.remove(donor)
             break
     return donors
+
+
+def _same_bytes(donor: Node, result: Node) -> bool:
+    """Whether both have as many elements, each of as many bytes: element for element they lie at one place."""
+    widths = donor.dtype.storage.itemsize == result.dtype.storage.itemsize
+    return widths and donor.type.nbytes == result.type.nbytes
 
 
 def _may_take(donor: Node, result: Node, piece: Piece, phase: int, last_read: Mapping[Node, int]) -> bool:

@@ -10,27 +10,27 @@ from math import prod
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.ops.contraction import free_axes
-from lavax.ir.types import TensorType
+from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.window import convolution_as_dot
+from lavax.passes.widen import widen
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
 # A concatenation reads as many arrays as it has operands.
 _JOINED_AT_ONCE = 8
 
-_IDENTITIES: dict[str, dict[str, float | int | bool]] = {
-    "sum": {"float": 0.0, "int": 0, "uint": 0},
-    "prod": {"float": 1.0, "int": 1, "uint": 1},
-    "max": {"float": float("-inf"), "int": -(1 << 31), "uint": 0, "bool": False},
-    "min": {"float": float("inf"), "int": (1 << 31) - 1, "uint": (1 << 32) - 1, "bool": True},
+_IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
+    "sum": lambda dtype: dtype.number(0),
+    "prod": lambda dtype: dtype.number(1),
+    "max": lambda dtype: dtype.lowest,
+    "min": lambda dtype: dtype.highest,
 }
-_ZEROS: dict[str, float | int | bool] = {"float": 0.0, "int": 0, "uint": 0, "bool": False}
 
 
 def _zeros(type: TensorType) -> Node:
-    return build("constant", type=type, value=_ZEROS[type.dtype.kind])
+    return build("constant", type=type, value=type.dtype.number(0))
 
 
 def _reshape(node: Node, shape: tuple[int, ...]) -> Node:
@@ -68,8 +68,7 @@ def _prepare_reduction(node: Node) -> Node:
     length = prod(operand.shape[axis] for axis in axes)
     rows = node.type.size
     if length == 0:
-        value = _IDENTITIES[node.op][node.dtype.kind]
-        return build("constant", type=node.type, value=value)
+        return build("constant", type=node.type, value=_IDENTITIES[node.op](node.dtype))
     if length < _LONG_ROW or rows > _FEW_ROWS or rows == 0:
         return node
     return _in_parts(node, length, rows)
@@ -95,7 +94,7 @@ def _in_parts(node: Node, length: int, rows: int) -> Node:
         low=(0, 0),
         high=padding,
         interior=(0, 0),
-        value=_IDENTITIES[node.op][node.dtype.kind],
+        value=_IDENTITIES[node.op](node.dtype),
     )
     split = (parts, _PART, rows) if inner_first else (rows, parts, _PART)
     partial = build(
@@ -158,7 +157,8 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 
 def prepare(graph: Graph) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, no products with vectors, no values
-    without elements but as constants, long sums and long routines in parts."""
+    without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
+    graph = widen(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():
         for node in graph.nodes:

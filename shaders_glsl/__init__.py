@@ -7,7 +7,7 @@ Every `.glsl` file here compiles on its own. Its functions stand between marker 
     //! end
 
 so that a shader includes the functions it calls and no others. Names are unique over all files. The functions
-are plain GLSL 4.50 core: they need no extension.
+are plain GLSL 4.50 core; those of 64 bits, whose names end in 64, need the extension for 64-bit integers.
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ELEMENTARY_FILES = (
+    "double_arithmetic.glsl",
     "elementary_bessel.glsl",
     "elementary_comparison.glsl",
     "elementary_exponential.glsl",
@@ -27,6 +28,8 @@ ELEMENTARY_FILES = (
     "elementary_rounding.glsl",
     "elementary_trigonometric.glsl",
     "integer_arithmetic.glsl",
+    "integer_arithmetic_64.glsl",
+    "narrow_floats.glsl",
     "random_bits.glsl",
 )
 

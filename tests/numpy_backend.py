@@ -40,7 +40,7 @@ class NumpyProgram:
         count("submits")
         types = [output.type for output in self.graph.outputs]
         return [
-            NumpyBuffer(np.array(result, type.dtype.storage, order="C", copy=True))
+            NumpyBuffer(type.dtype.to_storage(np.array(result, order="C", copy=True)))
             for result, type in zip(results, types, strict=True)
         ]
 
@@ -73,7 +73,7 @@ class NumpyBackend:
         return NumpyBuffer(array.copy())
 
     def download(self, buffer: NumpyBuffer, type: TensorType) -> np.ndarray:
-        return buffer.read().reshape(type.shape).copy()
+        return type.dtype.from_storage(buffer.read().reshape(type.shape).copy())
 
     def wait(self, buffer: NumpyBuffer) -> None:
         buffer.read()

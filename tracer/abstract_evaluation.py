@@ -42,7 +42,7 @@ def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> An
     """The result of `function` with a ShapeDtype for each array; computes nothing and needs no device."""
     result = _traced(function, args, kwargs, "eval_shape")
     outputs = result.graph.outputs
-    return unflatten(result.structure, [ShapeDtype(node.shape, node.dtype.numpy) for node in outputs])
+    return unflatten(result.structure, [ShapeDtype(node.shape, node.dtype.user) for node in outputs])
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:

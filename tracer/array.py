@@ -24,7 +24,7 @@ _DONATED = _Donated()
 
 
 class Array(Value):
-    """An immutable n-dimensional array of `float32`, `int32`, `uint32` or `bool` in device memory.
+    """An immutable n-dimensional array of numbers or truth values in device memory.
 
     It may still be under way: reading it (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
     """
@@ -82,10 +82,15 @@ class Array(Value):
     def to_host(self, wanted: str) -> np.ndarray:
         splat = self.splat
         if splat is not None:
-            return np.full(self.shape, splat, self.dtype)
+            return self.type.dtype.rounded(np.full(self.shape, splat, self._exact))
         if isinstance(self._source, np.ndarray):
-            return self._source.astype(self.dtype)
-        return active().download(self.buffer, self.type).astype(self.dtype, copy=False)
+            return np.array(self.type.dtype.from_storage(self._source))
+        return active().download(self.buffer, self.type).astype(self.type.dtype.numpy, copy=False)
+
+    @property
+    def _exact(self) -> np.dtype:
+        """A NumPy dtype that holds a Python scalar of this array as it is."""
+        return np.dtype(np.float64) if self.type.dtype.is_float else self.type.dtype.numpy
 
     def __buffer__(self, flags: int) -> memoryview:
         """The numbers, copied from the device, for `memoryview` and whatever takes buffers (from Python 3.12 on)."""
@@ -104,7 +109,7 @@ class Array(Value):
         return f"Array({numbers}, dtype={self.dtype.name})"
 
     def __copy__(self) -> Array:
-        return from_storage(self.to_host("copy()").astype(self.type.dtype.storage), self.type.dtype, self.weak)
+        return from_storage(self.type.dtype.to_storage(self.to_host("copy()")), self.type.dtype, self.weak)
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self.__copy__()
@@ -132,7 +137,7 @@ def with_weakness(array: Array, weak: bool) -> Array:
 
 def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
     """One element on the device."""
-    return active().upload(np.array(value, dtype.storage))
+    return active().upload(dtype.to_storage(np.array(value, np.float64 if dtype.is_float else dtype.numpy)))
 
 
 def _filled(value: PythonScalar, type: TensorType) -> Buffer:
@@ -146,4 +151,4 @@ def _filled(value: PythonScalar, type: TensorType) -> Buffer:
 
 
 def _unpickled(numbers: np.ndarray, dtype: str, weak: bool) -> Array:
-    return from_storage(numbers.astype(DTYPES[dtype].storage), DTYPES[dtype], weak)
+    return from_storage(DTYPES[dtype].to_storage(numbers), DTYPES[dtype], weak)

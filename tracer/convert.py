@@ -5,32 +5,41 @@ from typing import Any
 
 import numpy as np
 
+from lavax import config
 from lavax.errors import DtypeError, ShapeError
-from lavax.ir import DType, TensorType, bool_, float32, int32, uint32
+from lavax.ir import DType, TensorType, bfloat16, bool_, float32, float64, int32, int64, uint32, uint64
+from lavax.ir.brain_floats import is_brain_float
 from lavax.ir.graph import make_node
+from lavax.ir.types import DTYPES
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, from_storage, splat_array
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracer import Tracer
 from lavax.tracer.value import PythonScalar, Value
 
-# What NumPy's families of dtypes become: there is one width of each.
-_OF_KIND: dict[str, DType] = {"f": float32, "i": int32, "u": uint32, "b": bool_}
+_OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype != bfloat16}
+# The 64-bit dtypes of NumPy's own defaults: data in them are held in 32 bits unless asked otherwise.
+_IN_32_BITS: dict[DType, DType] = {float64: float32, int64: int32, uint64: uint32}
 _OF_PYTHON: dict[type, DType] = {bool: bool_, int: int32, float: float32}
 _PYTHON_TYPE: dict[str, type] = {"float": float, "int": int, "uint": int, "bool": bool}
 
 
 def dtype_of(dtype: Any) -> DType:
-    """The element type for a NumPy dtype, or for anything that `numpy.dtype` takes.
+    """The element type for data of a NumPy dtype, or of anything that `numpy.dtype` takes.
+
+    64-bit numbers become 32-bit ones, but within `enable_x64` or with LAVAX_X64=1.
 
     Raises DtypeError for complex numbers, strings, dates and objects.
     """
     if isinstance(dtype, DType):
         return dtype
+    if is_brain_float(dtype):
+        return bfloat16
     numpy = np.dtype(dtype)
-    if numpy.kind not in _OF_KIND:
+    if numpy not in _OF_NUMPY:
         raise DtypeError(f"dtype {numpy} has no counterpart here: use float32, int32, uint32 or bool")
-    return _OF_KIND[numpy.kind]
+    held = _OF_NUMPY[numpy]
+    return held if config.keeps_64_bits() else _IN_32_BITS.get(held, held)
 
 
 def constant(value: PythonScalar, type: TensorType, weak: bool = False) -> Value:
@@ -79,7 +88,7 @@ def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:
     numbers = x if isinstance(x, np.ndarray) else _host_array(x)
     held = dtype or dtype_of(numbers.dtype)
     _check_range(numbers, held)
-    storage = np.ascontiguousarray(numbers, held.storage).reshape(numbers.shape)
+    storage = held.to_storage(numbers)
     if not borrow and np.may_share_memory(storage, numbers):
         storage = storage.copy()
     return from_storage(storage, held)
@@ -110,7 +119,7 @@ def is_numeric(x: Any) -> bool:
     """Whether `x` can be traced: a value, a number or a NumPy array of numbers."""
     if isinstance(x, (Value, float, int)):
         return True
-    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in _OF_KIND
+    return isinstance(x, (np.ndarray, np.generic)) and (x.dtype.kind in "fiub" or is_brain_float(x.dtype))
 
 
 def _scalar_kind(x: Any) -> Abstract | None:
@@ -160,5 +169,5 @@ def _check_range(numbers: np.ndarray, dtype: DType) -> None:
     if not (numbers.dtype.kind in "iu" and dtype.is_integer and numbers.dtype.itemsize == 8 and numbers.size):
         return
     bounds = np.iinfo(dtype.numpy)
-    if numbers.min() < bounds.min or numbers.max() > bounds.max:
+    if int(numbers.min()) < bounds.min or int(numbers.max()) > bounds.max:
         raise DtypeError(f"{numbers.dtype} data out of the range of {dtype} ({bounds.min} to {bounds.max})")

@@ -43,7 +43,7 @@ class Value:
 
     @property
     def dtype(self) -> np.dtype:
-        return self.abstract.type.dtype.numpy
+        return self.abstract.type.dtype.user
 
     @property
     def ndim(self) -> int:

@@ -56,9 +56,9 @@ class VulkanBackend:
         return self.device.transfer.upload(array)
 
     def download(self, buffer: Buffer, type: TensorType) -> np.ndarray:
-        """The buffer's contents as an array of the type's storage dtype, once they are there."""
+        """The buffer's contents as numbers in the dtype's NumPy form, once they are there."""
         contents = self.device.transfer.download(buffer, type.nbytes)
-        return contents.view(type.dtype.storage).reshape(type.shape)
+        return type.dtype.from_storage(contents.view(type.dtype.storage).reshape(type.shape))
 
     def wait(self, buffer: Buffer) -> None:
         """Returns when the work that fills the buffer is done."""

@@ -30,6 +30,12 @@ class DeviceProfile:
     storage_8bit: bool
     storage_16bit: bool
 
+    @property
+    def packed(self) -> frozenset[int]:
+        """The widths in bits of elements that shaders cannot address by themselves, but only in 32-bit words."""
+        missing = ((8, self.storage_8bit), (16, self.storage_16bit))
+        return frozenset(width for width, exists in missing if not exists)
+
 
 # What every desktop GPU of the last years offers; for lowering where there is no device.
 GENERIC_GPU = DeviceProfile(

@@ -9,7 +9,7 @@ import numpy as np
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.ops import special_functions
-from lavax.ir.types import TensorType, bool_
+from lavax.ir.types import TensorType, bool_, uint32
 
 _FLOAT, _NUMBER, _INTEGRAL, _ANY = "float", "number", "integer or bool", "any"
 _WHOLE, _WORD = "integer", "unsigned"
@@ -62,10 +62,10 @@ def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Integers round toward zero; the result of a division by zero is all ones in bits."""
     if x.dtype.kind == "f":
         return np.asarray(x / y)
-    exact = x.astype(np.int64) // np.where(y == 0, 1, y).astype(np.int64)
-    remainder = x.astype(np.int64) - exact * y.astype(np.int64)
-    toward_zero = exact + ((exact < 0) & (remainder != 0))
-    return np.where(y == 0, -1, toward_zero).astype(x.dtype)
+    safe = np.where(y == 0, y.dtype.type(1), y)
+    floored = x // safe
+    toward_zero = floored + ((floored < 0) & (x - floored * safe != 0))
+    return np.where(y == 0, ~np.zeros_like(x), toward_zero).astype(x.dtype)
 
 
 def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "f":
         # Not on scalars: for an exponent of rank 0 NumPy takes a square root, which is wrong for -inf.
         return np.asarray(np.power(x.reshape(-1), y.reshape(-1))).reshape(x.shape)
-    result = np.asarray(np.power(x, np.where(y < 0, 0, y)))
+    result = np.asarray(np.power(x, np.where(y < 0, y.dtype.type(0), y)))
     if x.dtype.kind == "u":
         return result
     truncated = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0))
@@ -96,11 +96,12 @@ def _shifted(shift: Callable[[np.ndarray, np.ndarray], np.ndarray], signed: bool
 
     def function(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         width = 8 * x.dtype.itemsize
-        distance = y.astype(np.int64) % (1 << width)
-        lanes = x.view(f"{'i' if signed else 'u'}{x.dtype.itemsize}").astype(np.int64)
-        within = shift(lanes, np.minimum(distance, width - 1))
-        emptied = np.where(lanes < 0, -1, 0)
-        return np.asarray(np.where(distance < width, within, emptied)).astype(x.dtype)
+        distance = y.view(f"u{x.dtype.itemsize}")
+        lanes = x.view(f"{'i' if signed else 'u'}{x.dtype.itemsize}")
+        within = shift(lanes, np.minimum(distance, width - 1).astype(lanes.dtype))
+        none = np.zeros_like(lanes)
+        emptied = np.where(lanes < 0, ~none, none)
+        return np.asarray(np.where(distance < width, within, emptied)).view(x.dtype)
 
     return function
 
@@ -193,9 +194,11 @@ def _evaluate_cast(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
     """Floats become integers by truncation, saturating at the ends of the range; NaN becomes 0."""
     (x,) = arrays
     if x.dtype.kind == "f" and type.dtype.is_integer:
-        bounds = np.iinfo(dtype)
-        inside = np.clip(np.nan_to_num(x.astype(np.float64), nan=0.0), bounds.min, bounds.max)
-        return np.trunc(inside).astype(np.int64).astype(dtype)
+        low, high = type.dtype.lowest, type.dtype.highest
+        numbers = np.nan_to_num(x.astype(np.float64), nan=0.0)
+        above, below = numbers >= float(high), numbers <= float(low)
+        inside = np.where(above | below, 0.0, numbers).astype(dtype)
+        return np.where(above, dtype.type(high), np.where(below, dtype.type(low), inside))
     return x.astype(dtype)
 
 
@@ -204,8 +207,10 @@ def _infer_bitcast(operands: Sequence[TensorType], attrs: Attributes, declared: 
     if declared is None or declared.shape != operands[0].shape:
         raise ShapeError(f"bitcast keeps the shape: {operands[0]} does not become {declared}")
     kinds = {operands[0].dtype.kind, declared.dtype.kind}
-    if "bool" in kinds or declared.dtype.numpy.itemsize != operands[0].dtype.numpy.itemsize:
+    if "bool" in kinds or declared.dtype.bits != operands[0].dtype.bits:
         raise DtypeError(f"bitcast: {operands[0]} and {declared} must be numbers of one width")
+    if "bf16" in (declared.dtype.name, operands[0].dtype.name):
+        raise DtypeError("bitcast: the bits of bf16 are the upper half of those of f32: cast to f32 first")
     return declared
 
 
@@ -225,7 +230,10 @@ _PARITY = 0x1BD11BDA
 def _infer_threefry(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     if attrs.get("word", 0) not in (0, 1, 2):
         raise ShapeError(f"threefry: word {attrs['word']} is not 0 (first), 1 (second) or 2 (both, by xor)")
-    return _rule("threefry", 4, _WORD)(operands, attrs, declared)
+    found = _rule("threefry", 4, _WORD)(operands, attrs, declared)
+    if found.dtype != uint32:
+        raise DtypeError(f"threefry works on u32, got {found}")
+    return found
 
 
 def _evaluate_threefry(

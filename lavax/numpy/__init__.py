@@ -219,7 +219,23 @@ from lavax.numpy.reductions import (
     var,
 )
 from lavax.numpy.rounding import ceil, divmod, floor, floor_divide, fmod, remainder, rint, round, trunc
-from lavax.numpy.scalar_types import bool_, finfo, float32, iinfo, int32, uint32
+from lavax.numpy.scalar_types import (
+    bfloat16,
+    bool_,
+    finfo,
+    float16,
+    float32,
+    float64,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from lavax.numpy.searching import (
     choose,
     digitize,
@@ -423,7 +439,16 @@ __all__ = [
     "flip",
     "fliplr",
     "flipud",
+    "bfloat16",
+    "float16",
     "float32",
+    "float64",
+    "int16",
+    "int64",
+    "int8",
+    "uint16",
+    "uint64",
+    "uint8",
     "float_power",
     "floor",
     "floor_divide",

@@ -18,10 +18,10 @@ from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.manipulation import as_shape, moveaxis, reshaped
-from lavax.numpy.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast
+from lavax.numpy.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast, holds_values
 from lavax.numpy.promotion import floating, promote
 from lavax.numpy.rounding import floor
-from lavax.tracer import bind, with_weak
+from lavax.tracer import bind, lift, with_weak
 from lavax.tracer.value import Value
 
 Extents = int | Sequence[int]
@@ -30,16 +30,19 @@ Extents = int | Sequence[int]
 def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
     """`x` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
 
-    `dtype` None keeps the dtype of the data: 64-bit numbers become 32-bit ones, and a Python scalar stays weak.
-    An array of that dtype is given back itself; with `copy` True the result has memory of its own. Raises
-    ValueError where `copy` is False and a copy is needed, as of all that is no array yet.
+    `dtype` None keeps the dtype of the data, but 64-bit numbers become 32-bit ones unless `lavax.enable_x64` says
+    otherwise, and a Python scalar stays weak. An array of that dtype is given back itself; with `copy` True the
+    result has memory of its own. Raises ValueError where `copy` is False and a copy is needed, as of all that is no
+    array yet.
     """
     require_device("asarray", device)
     if dtype is None:
         return copied("asarray", x, as_value(x), copy)
+    held = canonical_dtype(dtype)
+    if held.bits == 64 and not holds_values(x) and not isinstance(x, (bool, int, float, np.generic)):
+        return copied("asarray", x, lift(x, held), copy)  # without a stop at 32 bits
     operand = as_operand(x)
-    result = with_weak(fit(operand, operand.type.with_dtype(canonical_dtype(dtype))), False)
-    return copied("asarray", x, result, copy)
+    return copied("asarray", x, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
 
 
 def array(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:

@@ -5,19 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.types import DType, bool_, float32, int32, uint32
+from lavax.ir.brain_floats import is_brain_float
+from lavax.ir.types import DTYPES, DType, bfloat16, bool_, float32, int32
 from lavax.numpy.errors import dtype_error
 
-# What an array of each NumPy dtype becomes: 64-bit numbers are held in 32 bits.
-_CANONICAL: dict[np.dtype, DType] = {
-    np.dtype(np.bool_): bool_,
-    np.dtype(np.int32): int32,
-    np.dtype(np.int64): int32,
-    np.dtype(np.uint32): uint32,
-    np.dtype(np.uint64): uint32,
-    np.dtype(np.float32): float32,
-    np.dtype(np.float64): float32,
-}
+_OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype != bfloat16}
+# Python's own types stand for the default dtypes.
+_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
+_NAMES = ", ".join(str(dtype.user.name) for dtype in DTYPES.values())
 
 
 def canonical_dtype(dtype: Any) -> DType:
@@ -27,7 +22,11 @@ def canonical_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, DType):
         return dtype
+    if isinstance(dtype, type) and dtype in _OF_PYTHON:
+        return _OF_PYTHON[dtype]
+    if is_brain_float(dtype):
+        return bfloat16
     try:
-        return _CANONICAL[np.dtype(dtype)]
+        return _OF_NUMPY[np.dtype(dtype)]
     except (TypeError, KeyError):
-        raise dtype_error(f"{dtype!r} is not a dtype of lavax: use float32, int32, uint32 or bool") from None
+        raise dtype_error(f"{dtype!r} is not a dtype of lavax: use one of {_NAMES}") from None

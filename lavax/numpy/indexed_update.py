@@ -33,16 +33,13 @@ from lavax.numpy.operands import ArrayLike, Scalar, as_operand, as_value, cast, 
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
-# What an update joins to without effect, by the join and the kind of dtype; for `set` there is none.
-_LIMITS: dict[str, tuple[Any, Any]] = {"int": (-(1 << 31), (1 << 31) - 1), "uint": (0, (1 << 32) - 1), "bool": (0, 1)}
-
 
 def _identity(join: str, dtype: DType) -> float | int | bool:
+    """What an update joins to without effect; for `set` there is none."""
     if join in ("add", "multiply"):
         return (float if dtype.is_float else int)(join == "multiply")
-    low, high = (-float("inf"), float("inf")) if dtype.is_float else _LIMITS[dtype.kind]
-    chosen: float | int = low if join == "maximum" else high
-    return bool(chosen) if dtype.kind == "bool" else chosen
+    limit: float | int | bool = dtype.lowest if join == "maximum" else dtype.highest
+    return limit
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Protocol
 
-from lavax.ir.types import DType, TensorType, bool_, float32, int32, uint32
+from lavax.ir.types import DTYPES, DType, TensorType, bfloat16, bool_, float16, float32, float64, int32
 
 
 class Promotable(Protocol):
@@ -18,19 +18,34 @@ class Promotable(Protocol):
     def type(self) -> TensorType: ...
 
 
-_ORDER = (bool_, uint32, int32, float32)
-# The promotion table of the array API standard, with two entries of our own where the standard has none
-# among 32-bit dtypes: unsigned with signed gives int32, an integer with a float gives float32.
-_ROWS: dict[DType, tuple[DType, ...]] = {
-    bool_: (bool_, uint32, int32, float32),
-    uint32: (uint32, uint32, int32, float32),
-    int32: (int32, int32, int32, float32),
-    float32: (float32, float32, float32, float32),
-}
-PROMOTION: dict[tuple[DType, DType], DType] = {
-    (row, column): dtype for row, dtypes in _ROWS.items() for column, dtype in zip(_ORDER, dtypes, strict=True)
-}
 _KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+# The promotion table of the array API standard. Where the standard says nothing: bool yields to numbers; integers
+# yield to the float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64.
+_FLOATS = {
+    (float16, bfloat16): float32,
+    **{(narrow, float32): float32 for narrow in (float16, bfloat16)},
+    **{(narrow, float64): float64 for narrow in (float16, bfloat16, float32)},
+}
+
+
+def _joined(first: DType, second: DType) -> DType:
+    if first == second:
+        return first
+    if first.kind == second.kind:
+        if first.is_float:
+            return _FLOATS[first, second] if (first, second) in _FLOATS else _FLOATS[second, first]
+        return max(first, second, key=lambda dtype: dtype.bits)
+    low, high = sorted((first, second), key=lambda dtype: (_KIND_ORDER[dtype.kind], dtype.kind == "int"))
+    if low.kind == "bool" or high.is_float:
+        return high
+    # An unsigned integer and a signed one: the least that holds both.
+    bits = high.bits if low.bits < high.bits else min(2 * low.bits, 64)
+    return DTYPES[f"i{bits}"]
+
+
+PROMOTION: dict[tuple[DType, DType], DType] = {
+    (first, second): _joined(first, second) for first in DTYPES.values() for second in DTYPES.values()
+}
 
 
 def join(first: DType, second: DType) -> DType:

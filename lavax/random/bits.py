@@ -9,13 +9,13 @@ from lavax.numpy.application import apply
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error
 from lavax.numpy.operands import ArrayLike, cast
-from lavax.random.keys import BOTH, as_key, block, positions, result_shape
+from lavax.random.keys import BOTH, FIRST, SECOND, as_key, block, positions, result_shape
 from lavax.random.reuse import consume
 from lavax.tracer.value import Value
 
 
 def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32") -> Value:
-    """Uniform random bits of `shape` in an unsigned `dtype` of at most 32 bits.
+    """Uniform random bits of `shape` in an unsigned `dtype`.
 
     An 8-bit or 16-bit draw is the low end of the 32-bit one. Raises DtypeError for other dtypes.
     """
@@ -24,11 +24,12 @@ def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32")
 
 def drawn_bits(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = uint32) -> Value:
     """The bits for the function `name`."""
-    held = as_key(name, key)
+    checked = as_key(name, key)
     consume(name, key)
-    words = block(held, positions(shape), BOTH)
-    width = 8 * dtype.numpy.itemsize
-    return words if width == 32 else cast(apply("and", words, 2**width - 1), dtype)
+    if dtype.bits == 64:
+        high, low = (cast(block(checked, positions(shape), word), dtype) for word in (FIRST, SECOND))
+        return apply("or", apply("shift_left", high, 32), low)
+    return cast(block(checked, positions(shape), BOTH), dtype)
 
 
 def _unsigned(dtype: Any) -> DType:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
+from lavax.ir.types import DType
 from lavax.passes.builder import (
     absolute,
     add,
@@ -30,10 +31,10 @@ _CHUNK, _MANY_LINES = 1 << 10, 1 << 12
 
 @dataclass(frozen=True)
 class _Fold:
-    """How two partial results are joined, and what joins without effect, by kind of dtype."""
+    """How two partial results are joined, and what joins without effect, by dtype."""
 
     join: Callable[[Node, Node], Node]
-    identity: dict[str, float | int]
+    identity: Callable[[DType], float | int]
 
 
 def _join_logarithms(x: Node, y: Node) -> Node:
@@ -42,14 +43,12 @@ def _join_logarithms(x: Node, y: Node) -> Node:
     return add(maximum(x, y), build("log1p", exp(negate(distance))))
 
 
-_LOWEST: dict[str, float | int] = {"float": float("-inf"), "int": -(1 << 31), "uint": 0}
-_HIGHEST: dict[str, float | int] = {"float": float("inf"), "int": (1 << 31) - 1, "uint": (1 << 32) - 1}
 _FOLDS: dict[str, _Fold] = {
-    "cumulative_sum": _Fold(add, {"float": 0.0, "int": 0, "uint": 0}),
-    "cumulative_prod": _Fold(multiply, {"float": 1.0, "int": 1, "uint": 1}),
-    "cumulative_max": _Fold(maximum, _LOWEST),
-    "cumulative_min": _Fold(minimum, _HIGHEST),
-    "cumulative_logsumexp": _Fold(_join_logarithms, _LOWEST),
+    "cumulative_sum": _Fold(add, lambda dtype: dtype.number(0)),
+    "cumulative_prod": _Fold(multiply, lambda dtype: dtype.number(1)),
+    "cumulative_max": _Fold(maximum, lambda dtype: dtype.lowest),
+    "cumulative_min": _Fold(minimum, lambda dtype: dtype.highest),
+    "cumulative_logsumexp": _Fold(_join_logarithms, lambda dtype: dtype.lowest),
 }
 
 
@@ -67,7 +66,7 @@ def _cumulative(node: Node) -> Node:
     length = x.shape[axis]
     if length <= _CHUNK or x.type.size // length >= _MANY_LINES:
         return node
-    identity = fold.identity[x.dtype.kind]
+    identity = fold.identity(x.dtype)
     parts = -(-length // _CHUNK)
     whole = _padded(x, axis, 0, parts * _CHUNK - length, identity)
     split = (*x.shape[:axis], parts, _CHUNK, *x.shape[axis + 1 :])

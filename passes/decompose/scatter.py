@@ -12,6 +12,7 @@ from math import prod
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import JOINS, SCATTERS
+from lavax.ir.types import DType
 from lavax.passes.builder import (
     add,
     broadcast,
@@ -41,11 +42,11 @@ _MANY_UPDATES, _MANY_LINES = 1 << 11, 1 << 12
 _LEAST_SHARE, _ALWAYS_SMALL, _ENOUGH_COPIES = 64, 1 << 16, 32
 
 _FOLDS = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max"}
-_IDENTITIES: dict[str, dict[str, float | int | bool]] = {
-    "add": {"float": 0.0, "int": 0, "uint": 0},
-    "multiply": {"float": 1.0, "int": 1, "uint": 1},
-    "minimum": {"float": float("inf"), "int": (1 << 31) - 1, "uint": (1 << 32) - 1, "bool": True},
-    "maximum": {"float": float("-inf"), "int": -(1 << 31), "uint": 0, "bool": False},
+_IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
+    "add": lambda dtype: dtype.number(0),
+    "multiply": lambda dtype: dtype.number(1),
+    "minimum": lambda dtype: dtype.highest,
+    "maximum": lambda dtype: dtype.lowest,
 }
 
 
@@ -105,7 +106,7 @@ def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
         return reshape(full, (*front, parts, share, *window))
 
     dealt = index_type((*front, parts, share))
-    identity = _IDENTITIES[join][array.dtype.kind]
+    identity = _IDENTITIES[join](array.dtype)
     positions = [
         iota(dealt, kept.index(lines.aligned[axis])) if axis in lines.aligned else dealt_out(index, -1)
         for index, axis in zip(indices, axes, strict=True)

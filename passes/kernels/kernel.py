@@ -39,7 +39,8 @@ class Kernel:
     `graph` has the arrays it reads as inputs and the arrays it writes as outputs. `places` says at which
     coordinates, in the loop variables of `domain`, each output and each reduction or contraction is computed.
     `moving` has the inputs and outputs that begin further on from turn to turn of loops: by how many bytes, for each
-    loop they move with.
+    loop they move with. `packed` are the widths in bits of elements that the device cannot address by themselves, but
+    only in 32-bit words.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Kernel:
     domain: Domain
     places: Mapping[Node, Coordinates]
     moving: Mapping[Node, tuple[int, ...]] = field(default_factory=dict)
+    packed: frozenset[int] = frozenset()
 
     def is_row_level(self, node: Node) -> bool:
         """Whether a placed node has one element a row, and not one for each element reduced."""

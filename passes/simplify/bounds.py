@@ -4,20 +4,20 @@ from __future__ import annotations
 from lavax.ir.graph import Node
 from lavax.passes.simplify.matching import splat_value
 
-_OF_DTYPE = {"int": (-(2**31), 2**31 - 1), "uint": (0, 2**32 - 1)}
 _SAME_ELEMENTS = frozenset({"reshape", "transpose", "broadcast", "slice", "flip", "gather", "stop_gradient"})
 _DEPTH = 4  # how many nodes back the question goes: what an index is made of is near
 
 
 def bounds(node: Node, depth: int = _DEPTH) -> tuple[int, int] | None:
     """The least and the greatest value an element of an integer `node` can have; None for other dtypes."""
-    whole = _OF_DTYPE.get(node.dtype.kind)
+    whole = (node.dtype.lowest, node.dtype.highest) if node.dtype.is_integer else None
     if whole is None or depth == 0:
         return whole
     if node.op == "constant":
         return splat_value(node), splat_value(node)
     if node.op == "iota":
-        return 0, node.shape[node.attrs["axis"]] - 1
+        counted = (0, node.shape[node.attrs["axis"]] - 1)
+        return counted if counted[1] <= whole[1] else whole
     if node.op in ("argmax", "argmin"):
         return 0, node.operands[0].shape[node.attrs["axis"]] - 1
     if node.op == "cast":

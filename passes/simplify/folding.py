@@ -13,7 +13,7 @@ import numpy as np
 
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import DType, TensorType
+from lavax.ir.types import DType, TensorType, float32, float64
 from lavax.passes.builder import splat, zeros
 from lavax.passes.simplify.matching import is_splat, splat_value
 
@@ -28,9 +28,19 @@ def _evaluate(node: Node, floating: type[np.floating[Any]]) -> Any:
         return np.dtype(floating) if dtype.is_float else dtype.numpy
 
     with np.errstate(all="ignore"):
-        values = [np.asarray(splat_value(operand)).astype(held(operand.dtype)) for operand in node.operands]
+        values = [np.asarray(_held_value(operand)).astype(held(operand.dtype)) for operand in node.operands]
         scalar = TensorType((), node.dtype)
         return OPERATIONS[node.op].evaluate(values, node.attrs, scalar, held(node.dtype)).item()
+
+
+def _held_value(node: Node) -> Any:
+    """A splat's value as its dtype has it; that of float32 is rounded last of all."""
+    value = splat_value(node)
+    return value if node.dtype in (float32, float64) or not node.dtype.is_float else _rounded(value, node.dtype)
+
+
+def _rounded(value: float, dtype: DType) -> float:
+    return float(dtype.rounded(np.array(value, np.float64)))
 
 
 def _is_normal(value: float) -> bool:
@@ -48,7 +58,15 @@ def elementwise(node: Node) -> Node | None:
     """op(splat, …) -> splat."""
     if not all(map(is_splat, node.operands)):
         return None
-    precise, rounded = _evaluate(node, np.float64), _evaluate(node, np.float32)
+    precise = _evaluate(node, np.float64)
+    if node.op == "cast" and node.dtype == float64:
+        (x,) = node.operands
+        return splat(_rounded(splat_value(x), x.dtype) if x.dtype.is_float else float(splat_value(x)), node.type)
+    if float64 in (node.dtype, node.operands[0].dtype):
+        return splat(precise, node.type)
+    if node.dtype.is_float and node.dtype != float32:
+        return splat(_rounded(precise, node.dtype), node.type)
+    rounded = _evaluate(node, np.float32)
     exact = not node.dtype.is_float or node.op in _JUMPING
     agrees = precise == rounded if exact else _agree(precise, rounded)
     return splat(precise, node.type) if agrees else None
@@ -67,12 +85,15 @@ def movement(node: Node) -> Node | None:
 
 
 def _wrapped(value: int, dtype: DType) -> int:
-    return int(np.asarray(value % 2**32, np.uint32).astype(dtype.numpy))
+    width = dtype.bits
+    return int(np.array(value % (1 << width), f"u{width // 8}").view(dtype.numpy))
 
 
 def _folded(value: float, node: Node) -> Node | None:
     if not node.dtype.is_float:
         return splat(_wrapped(int(value), node.dtype), node.type)
+    if node.dtype != float32:
+        return splat(_rounded(value, node.dtype), node.type)
     return splat(value, node.type) if value == 0 or _is_normal(value) or not isfinite(value) else None
 
 
@@ -93,8 +114,10 @@ def prod_of_splat(node: Node) -> Node | None:
         return None
     value, count = splat_value(x), prod(x.shape[axis] for axis in node.attrs["axes"])
     if not node.dtype.is_float:
-        return splat(_wrapped(pow(value, count, 2**32), node.dtype), node.type)
+        return splat(_wrapped(pow(value, count, 1 << node.dtype.bits), node.dtype), node.type)
     with np.errstate(all="ignore"):
         power = float(np.power(np.float64(value), np.float64(count)))
     unchanged = value == power or (value != value and power != power)
+    if node.dtype != float32:
+        return splat(_rounded(power, node.dtype), node.type)
     return splat(power, node.type) if unchanged or _is_normal(power) else None

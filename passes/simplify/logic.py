@@ -5,6 +5,7 @@ A comparison of floats with itself stays: it tells whether the value is NaN.
 from __future__ import annotations
 
 from lavax.ir.graph import Node
+from lavax.ir.types import DTYPES
 from lavax.passes.builder import build, cast, logical_not, splat, where, zeros
 from lavax.passes.simplify.arithmetic import equal_operands, splat_to_the_right
 from lavax.passes.simplify.bounds import bounds
@@ -31,7 +32,7 @@ _TRUE_OF_EQUALS = frozenset({"equal", "less_equal", "greater_equal"})
 # (from, by way of, to) for which cast(cast(x)) is cast(x): no information is lost that the last one keeps.
 _INTEGERS = ("i32", "u32")
 _SHORT_CASTS = (
-    {("bool", via, to) for via in ("i32", "u32", "f32") for to in ("i32", "u32", "f32", "bool")}
+    {("bool", via, to) for via in DTYPES for to in DTYPES}
     | {(source, via, to) for source in _INTEGERS for via in _INTEGERS for to in (*_INTEGERS, "bool")}
     | {(source, "f32", "bool") for source in _INTEGERS}
 )
@@ -104,8 +105,8 @@ def _xor(node: Node) -> Node | None:
 
 
 def _is_all_ones(node: Node) -> bool:
-    ones = {"bool": True, "int": -1, "uint": 2**32 - 1}
-    return bool(splat_value(node) == ones[node.dtype.kind])
+    ones = -1 if node.dtype.kind == "int" else node.dtype.highest
+    return bool(splat_value(node) == ones)
 
 
 def _not(node: Node) -> Node | None:

@@ -77,7 +77,7 @@ def test_types() -> None:
     assert parse_type("f32[]") == TensorType((), float32)
     assert parse_type("f32[2,0,3]") == TensorType((2, 0, 3), float32)
     assert str(TensorType((2, 0, 3), float32)) == "f32[2,0,3]"
-    for wrong in ("f64[2]", "f32", "f32[-1]", "f32[2"):
+    for wrong in ("c64[2]", "f32", "f32[-1]", "f32[2"):
         with pytest.raises(ParseError, match="is not a type"):
             parse_type(wrong)
 
@@ -95,7 +95,7 @@ def test_an_attribute_of_no_known_kind_is_refused() -> None:
         ("graph (x: f32[]) {\n  sin(x)\n  return x\n}", "line 2: not of the form"),
         ("graph (x: f32[]) {\n  %0 = sine(x) : f32[]\n  return %0\n}", "line 2: unknown operation 'sine'"),
         ("graph (x: f32[]) {\n  %0 = sin(y) : f32[]\n  return %0\n}", "line 2: y is not defined before its use"),
-        ("graph (x: f32[]) {\n  %0 = sin(x) : f64[]\n  return %0\n}", "line 2: 'f64\\[\\]' is not a type"),
+        ("graph (x: f32[]) {\n  %0 = sin(x) : c64[]\n  return %0\n}", "line 2: 'c64\\[\\]' is not a type"),
         ("graph (x: f32[]) {\n  %0 = sin(x) : f32[2]\n  return %0\n}", r"sin gives f32\[\], the text says f32\[2\]"),
         ("graph (x: f32[2]) {\n  %0 = sum(x) : f32[]\n  return %0\n}", r"takes the attributes \['axes'\], got \[\]"),
         ("graph (x: f32[2]) {\n  %0 = sum(x) axes=[1] : f32[]\n  return %0\n}", r"axes \[1\] must be distinct axes"),
@@ -119,6 +119,6 @@ def test_cases_print_alike_on_every_run() -> None:
 
     assert [line(cases_of(op)[-1]) for op in ("slice", "concatenate", "scatter_add")] == [
         "  %0 = slice(x0) start=[0,1] limit=[0,2] stride=[1,1] : bool[0,1]",
-        "  %0 = concatenate(x0, x1, x2) axis=1 : bool[2,8,2]",
+        "  %0 = concatenate(x0, x1, x2) axis=1 : f64[2,8,2]",
         "  %0 = scatter_add(x0, x1, x2) axes=[0] : f32[0,3]",
     ]

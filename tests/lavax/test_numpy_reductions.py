@@ -99,7 +99,7 @@ def test_nan_is_the_extremum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "wanted"), [(BOOL, F32), (I32, F32), (F32, I32), (F32, np.float64), (I32, BOOL), (U32, I32)]
+    ("dtype", "wanted"), [(BOOL, F32), (I32, F32), (F32, I32), (I32, BOOL), (U32, I32)]
 )
 def test_sums_in_a_given_dtype(dtype: np.dtype, wanted: Any) -> None:
     x = sample((3, 4), dtype, 0, 3)
@@ -130,8 +130,8 @@ def test_an_axis_named_twice() -> None:
 
 
 def test_a_dtype_that_does_not_exist() -> None:
-    with pytest.raises(DtypeError, match=r"float16.*use float32"):
-        lnp.sum(sample((2,)), dtype=np.float16)
+    with pytest.raises(DtypeError, match=r"complex64.*use one of float32"):
+        lnp.sum(sample((2,)), dtype=np.complex64)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)

@@ -28,6 +28,7 @@ DIFFERENTIABLE = [
     if case.op in RULES
     and not case.special
     and case.node.dtype.is_float
+    and case.only_float32
     and any(node.dtype.is_float for node in case.graph.inputs)
 ]
 

@@ -18,6 +18,7 @@ DIFFERENTIABLE = [
     and case.node.dtype.is_float
     and any(node.dtype.is_float for node in case.graph.inputs)
     and not case.special
+    and case.only_float32
 ]
 
 

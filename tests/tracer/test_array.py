@@ -17,14 +17,14 @@ from tests.numpy_backend import NumpyBackend
     ("given", "dtype"),
     [
         (np.float64, np.float32),
-        (np.float16, np.float32),
+        (np.float16, np.float16),
         (np.int64, np.int32),
-        (np.int8, np.int32),
-        (np.uint8, np.uint32),
+        (np.int8, np.int8),
+        (np.uint8, np.uint8),
         (np.bool_, np.bool_),
     ],
 )
-def test_numpy_dtypes_become_the_one_of_their_kind(given: type, dtype: type) -> None:
+def test_numpy_dtypes_are_kept_but_for_those_of_64_bits(given: type, dtype: type) -> None:
     data = np.array([[0, 1], [1, 0]], given)
     array = lift(data)
     assert array.dtype == dtype

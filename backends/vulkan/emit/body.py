@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
-from lavax.backends.vulkan.emit.shader import Parameters, reference
+from lavax.backends.vulkan.emit.shader import Parameters, element_types, reference
 from lavax.ir.graph import INPUT, Node
-from lavax.ir.types import DType
+from lavax.ir.types import DType, uint32
 from lavax.passes.kernels.index import (
     Atom,
     Clamped,
@@ -68,6 +68,7 @@ class Body:
     def __init__(self, addresses: dict[Node, str], parameters: Parameters) -> None:
         self.addresses = addresses
         self.unaligned: set[Node] = set()  # arrays that may begin anywhere, and not at a multiple of 16 bytes
+        self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
         self.parameters = parameters
         self.scopes = [Scope(frozenset())]
         self._meaning: Mapping[str, Index] = {}
@@ -316,49 +317,81 @@ class Body:
     def _load_from(self, node: Node, position: Index) -> Value:
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
-            return self._as_read(f"{reference(kind)}({address}).data[{self.index(position)}]", 1, node.dtype)
+            return Value(self.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
-        if _lane_step(position) == 1:
+        if _lane_step(position) == 1 and node.dtype.bits not in self.packed:
             if is_multiple(base, VECTOR) and node not in self.unaligned:
                 aligned = self.index(quotient_exact(base, VECTOR))
                 return self._as_read(f"{reference(kind, 'x4')}({address}).data[{aligned}]", VECTOR, node.dtype)
-            unaligned = f"{reference(kind, 'x4u')}({address} + 4ul * uint64_t({self.index(base)})).data[0]"
+            offset = f"{node.dtype.storage.itemsize}ul * uint64_t({self.index(base)})"
+            unaligned = f"{reference(kind, 'x4u')}({address} + {offset}).data[0]"
             return self._as_read(unaligned, VECTOR, node.dtype)
-        vector = "uvec4" if kind == "bool" else type_name(node.dtype, VECTOR)
+        if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
+            parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
+            return Value(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
         loads = (f"{reference(kind)}({address}).data[{text}]" for text in self._components(position))
+        vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
 
+    def loaded(self, dtype: DType, address: str, position: str) -> str:
+        """The element at a position of an array in memory."""
+        if dtype.bits not in self.packed:
+            return as_read(f"{reference(dtype.name)}({address}).data[{position}]", 1, dtype)
+        words = f"read_packed({_byte(dtype, address, position)}, {dtype.bits}u)"
+        if dtype.is_float:
+            return f"lx_{dtype.name}_from_bits({words})"
+        return f"bitfieldExtract(int({words}), 0, {dtype.bits})" if dtype.kind == "int" else words
+
+    def stored(self, dtype: DType, address: str, position: str, text: str) -> str:
+        """The statement that writes an element of an array in memory."""
+        if dtype.bits not in self.packed:
+            return f"{reference(dtype.name)}({address}).data[{position}] = {as_stored(text, 1, dtype)};"
+        words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
+        return f"write_packed({_byte(dtype, address, position)}, {dtype.bits}u, {words});"
+
     def _as_read(self, text: str, width: int, dtype: DType) -> Value:
-        if dtype.kind != "bool":
-            return Value(text, width)
-        return Value(f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))", width)
+        return Value(as_read(text, width, dtype), width)
 
     def store(self, node: Node, at: Coordinates, value: Value, address: str) -> None:
         """Writes a value to the node's array in memory."""
         position = self.real(flatten(at, node.shape))
         kind = node.dtype.name
         if _LANE not in position.variables:
-            self._store_one(kind, address, self.index(position), _as_stored(value.text, 1, node.dtype))
+            self.line(self.stored(node.dtype, address, self.index(position), value.text))
             return
         base = substitute(position, {_LANE: constant(0)})
-        wide = _as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
-        if _lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
+        alone = node.dtype.bits not in self.packed
+        if alone and _lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
+            wide = as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
             target = f"{reference(kind, 'x4')}({address}).data[{self.index(quotient_exact(base, VECTOR))}]"
             self.line(f"{target} = {wide};")
             return
         name = self.name()
-        self.line(f"{'uvec4' if kind == 'bool' else type_name(node.dtype, VECTOR)} {name} = {wide};")
+        self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")
         for component, text in zip(COMPONENTS, self._components(position), strict=True):
-            self._store_one(kind, address, text, f"{name}.{component}")
-
-    def _store_one(self, kind: str, address: str, position: str, text: str) -> None:
-        self.line(f"{reference(kind)}({address}).data[{position}] = {text};")
+            self.line(self.stored(node.dtype, address, text, f"{name}.{component}"))
 
 
-def _as_stored(text: str, width: int, dtype: DType) -> str:
-    if dtype.kind != "bool":
+def _byte(dtype: DType, address: str, position: str) -> str:
+    return f"{address} + {dtype.storage.itemsize}ul * uint64_t({position})"
+
+
+def as_read(text: str, width: int, dtype: DType) -> str:
+    """What memory holds as a shader computes with it."""
+    if dtype.kind == "bool":
+        return f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))"
+    if dtype.bits >= 32:
         return text
-    return f"uint({text})" if width == 1 else f"uvec4({text})"
+    words = f"{type_name(dtype if dtype.is_integer else uint32, width)}({text})"
+    return f"lx_{dtype.name}_from_bits({words})" if dtype.is_float else words
+
+
+def as_stored(text: str, width: int, dtype: DType) -> str:
+    """The inverse of `as_read`."""
+    if dtype.bits >= 32:
+        return text
+    words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else text
+    return f"{element_types(dtype.name)[width == VECTOR]}({words})"
 
 
 def widen(text: str, width: int, wanted: int, vector: str) -> str:

@@ -10,23 +10,26 @@ from itertools import pairwise
 from math import prod
 
 from lavax.backends.vulkan.emit.body import LANE, Value, widened
-from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, literal, own_function, type_name
 from lavax.backends.vulkan.emit.launch import Launch
-from lavax.backends.vulkan.emit.reductions import REDUCTIONS, Reduction
+from lavax.backends.vulkan.emit.reductions import REDUCTIONS, Reduction, shuffled
 from lavax.backends.vulkan.emit.routine import Routine, open_routine
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
+from lavax.ir.types import DType
 from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
 # log(exp(a) + exp(b)); two equal infinities have no distance.
-_LOGSUMEXP = "(lx_maximum({0}, {1}) + lx_log1p(lx_exp(-abs(mix({0} - {1}, {zero}, {equal})))))"
+_LOGSUMEXP = "({larger}({0}, {1}) + {log1p}({exp}(-abs(mix({0} - {1}, {zero}, {equal})))))"
 
 
-def _logsumexp(left: str, right: str, width: int) -> str:
-    zero, same = ("0.0", f"{left} == {right}") if width == 1 else ("vec4(0.0)", f"equal({left}, {right})")
-    return _LOGSUMEXP.format(left, right, zero=zero, equal=same)
+def _logsumexp(left: str, right: str, dtype: DType, width: int) -> str:
+    zero = literal(0.0, dtype) if width == 1 else f"{type_name(dtype, width)}(0.0)"
+    same = f"{left} == {right}" if width == 1 else f"equal({left}, {right})"
+    larger, log1p, exp = (own_function(f"lx_{name}", dtype) for name in ("maximum", "log1p", "exp"))
+    return _LOGSUMEXP.format(left, right, zero=zero, equal=same, larger=larger, log1p=log1p, exp=exp)
 
 
 FOLDS: dict[str, Reduction] = {
@@ -35,7 +38,7 @@ FOLDS: dict[str, Reduction] = {
     "cumulative_max": REDUCTIONS["max"],
     "cumulative_min": REDUCTIONS["min"],
     "cumulative_logsumexp": Reduction(
-        REDUCTIONS["max"].identity, lambda left, right, dtype, width: _logsumexp(left, right, width)
+        REDUCTIONS["max"].identity, _logsumexp
     ),
 }
 
@@ -61,6 +64,9 @@ class CumulativeEmitter:
 
     def _join(self, left: str, right: str, width: int = 1) -> str:
         return self.fold.join(left, right, self.node.dtype, width)
+
+    def _shuffled(self, value: str, lane: str) -> str:
+        return shuffled("subgroupShuffle", value, lane, self.node.dtype)
 
     def _at(self, line: Index, along: Index) -> Coordinates:
         outer = unflatten(line, self.across)
@@ -97,7 +103,7 @@ class CumulativeEmitter:
             self._fold_step(at, width)
             with self.body.block(f"if (k + lane_of_line < {bound})"):
                 self.body.store(self.node, at, Value("folded", width), self.routine.target)
-            self.body.line(f"carry = {self._join('carry', f'subgroupShuffle(whole, {local - 1}u)')};")
+            self.body.line(f"carry = {self._join('carry', self._shuffled('whole', f'{local - 1}u'))};")
         return self.routine.close(lines * local, subgroup=True)
 
     def _fold_step(self, at: Coordinates, width: int) -> None:
@@ -111,10 +117,10 @@ class CumulativeEmitter:
         distance = 1
         while distance < self.routine.local:
             other = f"other{distance}"
-            self._declare(other, f"subgroupShuffle(whole, uint(max(lane_of_line - {distance}, 0)))")
+            self._declare(other, self._shuffled("whole", f"uint(max(lane_of_line - {distance}, 0))"))
             self.body.line(f"whole = mix({self._join(other, 'whole')}, whole, lane_of_line < {distance});")
             distance *= 2
-        self._declare("earlier", "subgroupShuffle(whole, uint(max(lane_of_line - 1, 0)))")
+        self._declare("earlier", self._shuffled("whole", "uint(max(lane_of_line - 1, 0))"))
         self.body.line(f"earlier = mix({self._join('carry', 'earlier')}, carry, lane_of_line == 0);")
         start = widened(Value("earlier", 1), width, self.node.dtype)
         self.body.line(f"folded = {self._join(start, 'folded', width)};")

@@ -11,19 +11,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lavax.errors import DtypeError
 from lavax.ir.graph import Node
-from lavax.ir.types import DType
+from lavax.ir.types import DTYPES, DType, float32
+from lavax.shaders_glsl import elementary_functions
 
 VECTOR = 4
 COMPONENTS = "xyzw"
 
-_SCALARS = {"f32": "float", "i32": "int", "u32": "uint", "bool": "bool"}
-_VECTORS = {"f32": "vec4", "i32": "ivec4", "u32": "uvec4", "bool": "bvec4"}
+# What shaders compute in: elements of 8 and 16 bits are held in 32.
+_SCALARS = {"float": "float", "int": "int", "uint": "uint", "bool": "bool"}
+_VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4", "bool": "bvec4"}
+_SCALARS_64 = {"float": "double", "int": "int64_t", "uint": "uint64_t"}
+_VECTORS_64 = {"float": "dvec4", "int": "i64vec4", "uint": "u64vec4"}
 
 
 def type_name(dtype: DType, width: int) -> str:
     """The GLSL type of a value of this dtype and width."""
-    return (_SCALARS if width == 1 else _VECTORS)[dtype.name]
+    if dtype.bits == 64:
+        return (_SCALARS_64 if width == 1 else _VECTORS_64)[dtype.kind]
+    return (_SCALARS if width == 1 else _VECTORS)[dtype.kind]
+
+
+def own_function(name: str, dtype: DType) -> str:
+    """The name of one of lavax's own functions for a dtype. Raises DtypeError where float64 has none."""
+    if dtype.bits != 64:
+        return name
+    if f"{name}_64" not in elementary_functions():
+        raise DtypeError(f"{name.removeprefix('lx_')} is not there for {dtype} on a device: cast to float32 first")
+    return f"{name}_64"
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,10 @@ class Call:
 Expression = Callable[[Call], str]
 
 
+def _own(name: str) -> Expression:
+    return lambda call: f"{own_function(name, call.node.operands[-1].dtype)}({', '.join(call.arguments)})"
+
+
 def _infix(symbol: str) -> Expression:
     return lambda call: f"({call.arguments[0]} {symbol} {call.arguments[1]})"
 
@@ -60,7 +80,7 @@ def _by_kind(**entries: Expression) -> Expression:
 
 
 def _is_zero(node: Node) -> bool:
-    return node.op == "constant" and node.dtype.is_float and node.attrs["value"] == 0
+    return node.op == "constant" and node.dtype == float32 and node.attrs["value"] == 0
 
 
 def _multiply(call: Call) -> str:
@@ -76,8 +96,8 @@ def _multiply(call: Call) -> str:
 def _divide(call: Call) -> str:
     """A driver may take literal zeros for leave to assume that the quotient is a number."""
     dividend, divisor = map(_is_zero, call.node.operands)
-    name = "lx_divide_by_zero" if divisor else "lx_divide_zero" if dividend else "lx_divide"
-    return f"{name}({', '.join(call.arguments)})"
+    zero = "lx_divide_by_zero" if divisor else "lx_divide_zero" if dividend else None
+    return f"{zero or own_function('lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
 
 
 def _relational(symbol: str, function: str) -> Expression:
@@ -97,7 +117,7 @@ def _not_equal(call: Call) -> str:
     """A float unequal to itself is a NaN, which a driver may assume away unless asked by its bits."""
     left, right = call.arguments
     if call.kind == "float" and left == right:
-        return f"lx_isnan({left})"
+        return f"{own_function('lx_isnan', call.node.operands[0].dtype)}({left})"
     return _relational("!=", "notEqual")(call)
 
 
@@ -117,39 +137,86 @@ def _where(call: Call) -> str:
 
 def _cast(call: Call) -> str:
     (argument,) = call.arguments
-    source, target = call.kind, call.node.dtype.kind
-    if source == target:
-        return argument
-    if target == "bool":
-        zero = f"{type_name(call.node.operands[0].dtype, call.width)}(0)"
-        return f"({argument} != {zero})" if call.width == 1 else f"notEqual({argument}, {zero})"
-    if source == "float":
-        return f"lx_float_to_{target}({argument})"
-    return f"{call.result_type}({argument})"
+    return conversion(argument, call.node.operands[0].dtype, call.node.dtype, call.width)
 
 
-_UNSIGNED, _SIGNED = {1: "uint", VECTOR: "uvec4"}, {1: "int", VECTOR: "ivec4"}
+def conversion(text: str, source: DType, target: DType, width: int) -> str:
+    """A value of one dtype as another: see the operation `cast`."""
+    if source == target or (target.kind == source.kind and source.bits < target.bits <= 32):
+        return text
+    if target.kind == "bool":
+        zero = f"{type_name(source, width)}(0)"
+        return f"({text} != {zero})" if width == 1 else f"notEqual({text}, {zero})"
+    if target.is_float:
+        return _as_float(text, source, target, width)
+    if source.is_float:
+        return _saturated(text, source, target)
+    return _wrapped(text, source, target, width)
 
 
-def _shift(function: str, lanes: dict[int, str]) -> Expression:
+def _as_float(text: str, source: DType, target: DType, width: int) -> str:
+    """Rounded once: on the way from 64 bits to 16 by way of 32, the first rounding keeps what the second needs."""
+    if target.bits < 32:
+        if source.name == "f64":
+            text = f"lx_round_to_odd_64({text})"
+        elif not source.is_float:
+            text = f"{type_name(float32, width)}({text})"
+        return f"lx_round_to_{target.name}({text})"
+    return f"{type_name(target, width)}({text})"
+
+
+def _saturated(text: str, source: DType, target: DType) -> str:
+    names = {(width, kind): name for width, of in ((32, _SCALARS), (64, _SCALARS_64)) for kind, name in of.items()}
+    long = 64 if target.bits == 64 else 32
+    name = names[64 if source.bits == 64 else 32, "float"], names[long, target.kind].removesuffix("_t")
+    converted = f"lx_{name[0]}_to_{name[1]}({text})"
+    if target.bits >= 32:
+        return converted
+    return f"clamp({converted}, {literal(target.lowest, target)}, {literal(target.highest, target)})"
+
+
+def _wrapped(text: str, source: DType, target: DType, width: int) -> str:
+    """Integers and truth values: the lowest bits, as the target reads them."""
+    converted = text if type_name(source, width) == type_name(target, width) else f"{type_name(target, width)}({text})"
+    if target.bits >= 32 or source.kind == "bool" or (target.kind == "int" and source.bits < target.bits):
+        return converted
+    if target.kind == "int":
+        return f"bitfieldExtract({converted}, 0, {target.bits})"
+    return f"({converted} & {target.highest}u)"
+
+
+_UNSIGNED, _SIGNED = "uint", "int"
+
+
+def _shift(function: str, lanes: str) -> Expression:
     """A shift done on lanes of one signedness, whatever the dtype's."""
 
     def expression(call: Call) -> str:
         value, distance = call.arguments
-        shifted = f"{function}({lanes[call.width]}({value}), {_UNSIGNED[call.width]}({distance}))"
-        return f"{call.result_type}({shifted})"
+        dtype = call.node.dtype
+        unsigned, lane = (type_name(DTYPES[f"{kind[0]}{dtype.bits}"], call.width) for kind in (_UNSIGNED, lanes))
+        return f"{call.result_type}({own_function(function, dtype)}({lane}({value}), {unsigned}({distance})))"
 
     return expression
 
 
+_TO_BITS = {"f16": "lx_f16_to_bits({})", "f32": "floatBitsToUint({})", "f64": "doubleBitsToUint64({})"}
+_FROM_BITS = {"f16": "lx_f16_from_bits({})", "f32": "uintBitsToFloat({})", "f64": "uint64BitsToDouble({})"}
+
+
 def _bitcast(call: Call) -> str:
-    (argument,) = call.arguments
-    source, target = call.kind, call.node.dtype.kind
+    (text,) = call.arguments
+    source, target = call.node.operands[0].dtype, call.node.dtype
     if source == target:
-        return argument
-    if "float" not in (source, target):
-        return f"{call.result_type}({argument})"
-    return f"{source}BitsTo{target.capitalize()}({argument})"
+        return text
+    unsigned = DTYPES[f"u{source.bits}"]
+    if source.is_float:
+        bits = _TO_BITS[source.name].format(text)
+    else:
+        bits = _wrapped(text, source, unsigned, call.width)
+    if target.is_float:
+        return _FROM_BITS[target.name].format(bits)
+    return bits if target == unsigned else _wrapped(bits, unsigned, target, call.width)
 
 
 # Functions of one number that lavax has its own of, under the operation's name.
@@ -168,13 +235,15 @@ EXPRESSIONS: dict[str, Expression] = {
     "negate": lambda call: f"(-{call.arguments[0]})",
     "abs": _by_kind(float=_function("abs"), int=_function("abs"), uint=_IDENTITY),
     "sign": _by_kind(
-        float=_function("lx_sign"),
+        float=_own("lx_sign"),
         int=_function("sign"),
         uint=lambda call: f"min({call.arguments[0]}, {call.result_type}(1u))",
     ),
     "floor": _function("floor"),
-    **{name: _function(f"lx_{name}") for name in _OWN_FUNCTIONS},
-    "population_count": lambda call: f"{call.result_type}(bitCount({call.arguments[0]}))",
+    **{name: _own(f"lx_{name}") for name in _OWN_FUNCTIONS},
+    "population_count": lambda call: (
+        f"{call.result_type}({'lx_population_count_64' if call.node.dtype.bits == 64 else 'bitCount'}({call.arguments[0]}))"
+    ),
     "not": _by_kind(
         int=lambda call: f"(~{call.arguments[0]})",
         uint=lambda call: f"(~{call.arguments[0]})",
@@ -183,18 +252,18 @@ EXPRESSIONS: dict[str, Expression] = {
     "add": _infix("+"),
     "subtract": _infix("-"),
     "multiply": _multiply,
-    "divide": _by_kind(float=_divide, int=_function("lx_int_divide"), uint=_function("lx_uint_divide")),
+    "divide": _by_kind(float=_divide, int=_own("lx_int_divide"), uint=_own("lx_uint_divide")),
     "remainder": _by_kind(
-        float=_function("lx_fmod"), int=_function("lx_int_remainder"), uint=_function("lx_uint_remainder")
+        float=_own("lx_fmod"), int=_own("lx_int_remainder"), uint=_own("lx_uint_remainder")
     ),
-    "modulo": _function("lx_remainder"),
-    "atan2": _function("lx_atan2"),
-    "power": _by_kind(float=_function("lx_pow"), int=_function("lx_int_power"), uint=_function("lx_uint_power")),
+    "modulo": _own("lx_remainder"),
+    "atan2": _own("lx_atan2"),
+    "power": _by_kind(float=_own("lx_pow"), int=_own("lx_int_power"), uint=_own("lx_uint_power")),
     "maximum": _by_kind(
-        float=_function("lx_maximum"), int=_function("max"), uint=_function("max"), bool=_truth("||", "|")
+        float=_own("lx_maximum"), int=_function("max"), uint=_function("max"), bool=_truth("||", "|")
     ),
     "minimum": _by_kind(
-        float=_function("lx_minimum"), int=_function("min"), uint=_function("min"), bool=_truth("&&", "&")
+        float=_own("lx_minimum"), int=_function("min"), uint=_function("min"), bool=_truth("&&", "&")
     ),
     "and": _by_kind(int=_infix("&"), uint=_infix("&"), bool=_truth("&&", "&")),
     "or": _by_kind(int=_infix("|"), uint=_infix("|"), bool=_truth("||", "|")),
@@ -220,17 +289,28 @@ def literal(value: float | int | bool, dtype: DType) -> str:
     """A constant as GLSL text that means exactly this value, rounded to the dtype."""
     if dtype.kind == "bool":
         return "true" if value else "false"
+    suffix = "l" if dtype.bits == 64 else ""
     if dtype.kind == "uint":
-        return f"{int(value)}u"
+        return f"{int(value)}u{suffix}"
     if dtype.kind == "int":
-        return f"int({int(value) + (1 << 32)}u)" if int(value) == -(1 << 31) else str(int(value))
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = np.float32(value)
+        if int(value) == dtype.lowest and dtype.bits >= 32:
+            return f"{type_name(dtype, 1)}({1 << dtype.bits - 1}u{suffix})"
+        return f"{int(value)}{suffix}"
+    rounded = dtype.rounded(np.array(value, np.float64))[()]
+    if dtype.bits == 64:
+        return _double_literal(rounded)
     if not np.isfinite(rounded) or 0 < abs(rounded) < np.finfo(np.float32).tiny:
-        return f"uintBitsToFloat({int(rounded.view(np.uint32))}u)"
+        return f"uintBitsToFloat({int(np.float32(rounded).view(np.uint32))}u)"
+    rounded = np.float32(rounded)
     text = (
         np.format_float_scientific(rounded, unique=True, trim="0")
         if abs(rounded) >= 1e16
         else repr(float(str(rounded)))
     )
     return text if rounded >= 0 and not np.signbit(rounded) else f"({text})"
+
+
+def _double_literal(value: np.float64) -> str:
+    if not np.isfinite(value) or 0 < abs(value) < np.finfo(np.float64).tiny:
+        return f"uint64BitsToDouble({int(value.view(np.uint64))}ul)"
+    return f"({float(value)!r}lf)" if np.signbit(value) else f"{float(value)!r}lf"

@@ -23,6 +23,5 @@ def emit_fold_segments(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> 
         place = routine.read(order, (*batch, variable("k", count)))
         update = routine.read(updates, (*batch, routine.position("place", place, count), column))
         body.line(f"total = {JOINS[node.attrs['join']]('total', update, node.dtype)};")
-    stored = "uint(total)" if node.dtype.kind == "bool" else "total"
-    body.line(f"{routine.element('i')} = {stored};")
+    body.line(body.stored(node.dtype, routine.target, "i", "total"))
     return routine.close(array.type.size)

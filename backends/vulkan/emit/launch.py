@@ -53,6 +53,7 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
     body = Body(inputs, Parameters(len(arrays) + counters, lifted))
+    body.packed = kernel.packed
     body.unaligned = {
         node for node, strides in kernel.moving.items() if any(stride % _VECTOR_BYTES for stride in strides)
     }

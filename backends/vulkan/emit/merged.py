@@ -37,6 +37,7 @@ def emit_merged(kernels: Sequence[Kernel], slots: Sequence[Sequence[int]], profi
     body = _open(arrays, len(kernels), int(starts[-1]), local)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     body.addresses.update(inputs)
+    body.packed = profile.packed
     element = variable("i", LONGEST // VECTOR)
     values = {"o0": linear([(element, VECTOR), (LANE, 1)])}
     places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
@@ -77,10 +78,8 @@ def _open(arrays: int, parts: int, count: int, local: int) -> Body:
 
 def _store_tail(body: Body, output: Node, text: str, address: str) -> None:
     """The last elements of a part whose size is no multiple of four."""
-    kind = output.dtype.name
     name = body.name()
     body.line(f"{type_name(output.dtype, VECTOR)} {name} = {text};")
     for lane, component in enumerate(COMPONENTS[:-1]):
-        value = f"uint({name}.{component})" if kind == "bool" else f"{name}.{component}"
-        target = f"{reference(kind)}({address}).data[{VECTOR} * i + {lane}]"
-        body.line(f"if ({VECTOR} * i + {lane} < size) {target} = {value};")
+        stored = body.stored(output.dtype, address, f"{VECTOR} * i + {lane}", f"{name}.{component}")
+        body.line(f"if ({VECTOR} * i + {lane} < size) {stored}")

@@ -17,6 +17,8 @@ from lavax.backends.vulkan.emit.row import emit_row
 from lavax.backends.vulkan.emit.shader import strict_floats
 from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.errors import DtypeError
+from lavax.ir.types import float64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.commands import Guard, Guarded
 from lavax.passes.kernels.kernel import Kernel, Step
@@ -127,6 +129,8 @@ class _Emission:
             (kernel, [self._place(name) for name in (*reads, *writes)])
             for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True)
         ]
+        if not self.profile.float64:
+            _refuse_float64(step, self.profile)
         if len(parts) > 1 and not _moves(step, self.program.views):
             of_parts = [[place.slot for place in places] for _, places in parts]
             launch = emit_merged(step.kernels, of_parts, self.profile)
@@ -137,7 +141,7 @@ class _Emission:
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-            launch = _EMITTERS[kernel.kind](replace(kernel, moving=moving), self.profile, self.lifted)
+            launch = _EMITTERS[kernel.kind](replace(kernel, moving=moving, packed=self.profile.packed), self.profile, self.lifted)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
             barrier = step.barrier and number == 0
@@ -160,6 +164,12 @@ def _counted(commands: Sequence[Command], table: int, groups: list[tuple[int, in
             counted.append(replace(command, counts=(table, _COUNTS_BYTES * len(groups))))
             groups.append(command.groups)
     return counted
+
+
+def _refuse_float64(step: Step, profile: DeviceProfile) -> None:
+    for kernel in step.kernels:
+        if any(node.dtype == float64 for node in (*kernel.graph.inputs, *kernel.graph.nodes)):
+            raise DtypeError(f"{profile.name} has no float64 (shaderFloat64): use float32")
 
 
 def _is_guard(dispatch: Dispatch) -> bool:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.expressions import type_name
+from lavax.backends.vulkan.emit.expressions import literal, own_function, type_name
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
 
-_LOWEST = {"float": "uintBitsToFloat(0xff800000u)", "int": "int(0x80000000u)", "uint": "0u", "bool": "false"}
-_HIGHEST = {"float": "uintBitsToFloat(0x7f800000u)", "int": "0x7fffffff", "uint": "0xffffffffu", "bool": "true"}
 _VECTOR_OR = "bvec4(uvec4({0}) | uvec4({1}))"
 _VECTOR_AND = "bvec4(uvec4({0}) & uvec4({1}))"
 
@@ -29,7 +27,7 @@ def _extremum(
     def join(left: str, right: str, dtype: DType, width: int) -> str:
         if dtype.kind == "bool":
             return f"({left} {bool_symbol} {right})" if width == 1 else bool_vector.format(left, right)
-        return f"{float_function if dtype.is_float else function}({left}, {right})"
+        return f"{own_function(float_function, dtype) if dtype.is_float else function}({left}, {right})"
 
     return join
 
@@ -37,9 +35,21 @@ def _extremum(
 REDUCTIONS: dict[str, Reduction] = {
     "sum": Reduction(lambda dtype: f"{type_name(dtype, 1)}(0)", lambda a, b, dtype, width: f"({a} + {b})"),
     "prod": Reduction(lambda dtype: f"{type_name(dtype, 1)}(1)", lambda a, b, dtype, width: f"({a} * {b})"),
-    "max": Reduction(lambda dtype: _LOWEST[dtype.kind], _extremum("lx_maximum", "max", "||", _VECTOR_OR)),
-    "min": Reduction(lambda dtype: _HIGHEST[dtype.kind], _extremum("lx_minimum", "min", "&&", _VECTOR_AND)),
+    "max": Reduction(lambda dtype: literal(dtype.lowest, dtype), _extremum("lx_maximum", "max", "||", _VECTOR_OR)),
+    "min": Reduction(lambda dtype: literal(dtype.highest, dtype), _extremum("lx_minimum", "min", "&&", _VECTOR_AND)),
 }
+
+# Shuffles of 64-bit integers are a feature of their own: they go in two halves.
+_HALVES = {"i64": ("packInt2x32", "unpackInt2x32"), "u64": ("packUint2x32", "unpackUint2x32")}
+
+
+def shuffled(function: str, value: str, argument: str, dtype: DType) -> str:
+    """A value of another lane of the subgroup; `function` is subgroupShuffle or subgroupShuffleXor."""
+    if dtype.name not in _HALVES:
+        return f"{function}({value}, {argument})"
+    pack, unpack = _HALVES[dtype.name]
+    return f"{pack}({function}({unpack}({value}), {argument}))"
+
 
 # Positions of extrema: a value beats the best so far if it lies on this side of it, or is the first NaN.
 POSITIONS: dict[str, str] = {"argmax": ">", "argmin": "<"}
@@ -53,11 +63,13 @@ def beats(node: Node, value: str, best: str) -> str:
         return f"(uint({value}) {symbol} uint({best}))"
     if not dtype.is_float:
         return f"({value} {symbol} {best})"
-    return f"({value} {symbol} {best} || (lx_isnan({value}) && !lx_isnan({best})))"
+    isnan = own_function("lx_isnan", dtype)
+    return f"({value} {symbol} {best} || ({isnan}({value}) && !{isnan}({best})))"
 
 
 def ties(node: Node, value: str, best: str) -> str:
     """Whether two values are equally good."""
     dtype = node.operands[0].dtype
-    nan = f" || (lx_isnan({value}) && lx_isnan({best}))" if dtype.is_float else ""
+    isnan = own_function("lx_isnan", dtype)
+    nan = f" || ({isnan}({value}) && {isnan}({best}))" if dtype.is_float else ""
     return f"({value} == {best}{nan})"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.emit.body import Body
+from lavax.backends.vulkan.emit.expressions import own_function
 from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble, reference
 from lavax.backends.vulkan.plan import Shader
@@ -75,5 +76,6 @@ def before(first: str, second: str, dtype: DType) -> str:
     if dtype.kind == "bool":
         return f"(!{first} && {second})"
     if dtype.is_float:
-        return f"({first} < {second} || (!lx_isnan({first}) && lx_isnan({second})))"
+        isnan = own_function("lx_isnan", dtype)
+        return f"({first} < {second} || (!{isnan}({first}) && {isnan}({second})))"
     return f"({first} < {second})"

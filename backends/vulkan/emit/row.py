@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import LANE, Value, widened
-from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, literal, type_name
 from lavax.backends.vulkan.emit.launch import (
     Launch,
     at_element,
@@ -23,7 +23,7 @@ from lavax.backends.vulkan.emit.launch import (
     open_invocations,
     placed,
 )
-from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats, ties
+from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats, shuffled, ties
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
@@ -170,17 +170,17 @@ class RowEmitter:
             return Value(name, self.schedule.row_width)
         reduction = REDUCTIONS[node.op]
         if self._is_compensated(node):  # an infinite sum has lost nothing that has a number
-            lost = f"{name}_lost"
+            lost, zero = f"{name}_lost", literal(0.0, node.dtype)
             for component in (f".{c}" for c in COMPONENTS) if width == VECTOR else ("",):
                 finite = f"abs({name}{component}) < {_INFINITY}"
-                self.body.line(f"{name}{component} += mix(0.0, {lost}{component}, {finite});")
+                self.body.line(f"{name}{component} += mix({zero}, {lost}{component}, {finite});")
         if width == VECTOR and self.schedule.element_width == VECTOR:
             whole, name = name, self.body.name()
             first, second = (reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw"))
             self.body.line(f"{type_name(node.dtype, 1)} {name} = {reduction.join(first, second, node.dtype, 1)};")
         if self.schedule.shared:
             for step in self._butterfly():
-                other = f"subgroupShuffleXor({name}, {step}u)"
+                other = shuffled("subgroupShuffleXor", name, f"{step}u", node.dtype)
                 self.body.line(f"{name} = {reduction.join(name, other, node.dtype, 1)};")
         return Value(name, self.schedule.row_width)
 
@@ -196,7 +196,8 @@ class RowEmitter:
         kind = type_name(node.operands[0].dtype, 1)
         for step in self._butterfly():
             value, place = self.body.name(), self.body.name()
-            self.body.line(f"{kind} {value} = subgroupShuffleXor({best}, {step}u);")
+            other = shuffled("subgroupShuffleXor", best, f"{step}u", node.operands[0].dtype)
+            self.body.line(f"{kind} {value} = {other};")
             self.body.line(f"int {place} = subgroupShuffleXor({name}, {step}u);")
             better = f"{name} < 0 || {beats(node, value, best)} || ({ties(node, value, best)} && {place} < {name})"
             self.body.line(f"if ({place} >= 0 && ({better})) {{ {best} = {value}; {name} = {place}; }}")

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from lavax.backends.vulkan.emit.expressions import own_function
 from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body, open_invocations
-from lavax.backends.vulkan.emit.shader import ShaderText, assemble, reference
+from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.types import DType
@@ -22,16 +23,24 @@ from lavax.passes.kernels.scatter_lines import lines_of
 
 
 def _by_kind(number: str, real: str, truth: str) -> Callable[[str, str, DType], str]:
+    """`real` may name a function of lavax's own, which depends on the dtype."""
     forms = {"float": real, "bool": truth}
-    return lambda held, update, dtype: forms.get(dtype.kind, number).format(held, update)
+
+    def join(held: str, update: str, dtype: DType) -> str:
+        form = forms.get(dtype.kind, number)
+        if form.startswith("lx_"):
+            form = f"{own_function(form, dtype)}({{0}}, {{1}})"
+        return form.format(held, update)
+
+    return join
 
 
 # What stands at a place once an update has come to it, by the name of the elementwise operation.
 JOINS: dict[str, Callable[[str, str, DType], str]] = {
     "add": _by_kind("({0} + {1})", "({0} + {1})", ""),
     "multiply": _by_kind("({0} * {1})", "({0} * {1})", ""),
-    "minimum": _by_kind("min({0}, {1})", "lx_minimum({0}, {1})", "({0} && {1})"),
-    "maximum": _by_kind("max({0}, {1})", "lx_maximum({0}, {1})", "({0} || {1})"),
+    "minimum": _by_kind("min({0}, {1})", "lx_minimum", "({0} && {1})"),
+    "maximum": _by_kind("max({0}, {1})", "lx_maximum", "({0} || {1})"),
     "set": _by_kind("{1}", "{1}", "{1}"),
 }
 
@@ -96,11 +105,9 @@ class ScatterEmitter:
         inside = [
             f"{position[axis]} >= 0 && {position[axis]} < {self.integer(shape[axis])}" for axis in self.lines.along
         ]
-        element = f"{reference(self.scatter.dtype.name)}({self.target}).data[target]"
         dtype, join = self.scatter.dtype, JOINS[self.scatter.op.removeprefix("scatter_")]
-        joined = join(f"({element} != 0u)" if dtype.kind == "bool" else element, update, dtype)
-        stored = f"uint({joined})" if dtype.kind == "bool" else joined
-        body.line(f"if ({' && '.join(inside) or 'true'}) {element} = {stored};")
+        joined = join(body.loaded(dtype, self.target, "target"), update, dtype)
+        body.line(f"if ({' && '.join(inside) or 'true'}) {body.stored(dtype, self.target, 'target', joined)}")
 
 
 def _placed(rank: int, values: dict[int, Index]) -> Coordinates:

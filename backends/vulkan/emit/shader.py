@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.plan import MAX_WORDS
+from lavax.ir.types import DTYPES
 from lavax.shaders_glsl import elementary_functions, function_source
 
 _HEADER = """#version 460
@@ -25,16 +26,50 @@ _ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) rea
 };
 layout(push_constant, scalar) uniform Arguments { Table table; uint words[30]; };
 """
+# name: scalar, vector of four, bytes of an element
+_ELEMENTS = {
+    "F32": ("float", "vec4", 4),
+    "I32": ("int", "ivec4", 4),
+    "U32": ("uint", "uvec4", 4),
+    "F64": ("double", "dvec4", 8),
+    "I64": ("int64_t", "i64vec4", 8),
+    "U64": ("uint64_t", "u64vec4", 8),
+    "I8": ("int8_t", "i8vec4", 1),
+    "U8": ("uint8_t", "u8vec4", 1),
+    "I16": ("int16_t", "i16vec4", 2),
+    "U16": ("uint16_t", "u16vec4", 2),
+}
 # name, element, alignment: one element at a time, four aligned, four wherever they lie
 _REFERENCES = {
-    f"{prefix}{suffix}": (scalar if not suffix else vector, align)
-    for prefix, scalar, vector in (("F32", "float", "vec4"), ("I32", "int", "ivec4"), ("U32", "uint", "uvec4"))
-    for suffix, align in (("", 4), ("x4", 16), ("x4u", 4))
+    f"{prefix}{suffix}": (vector if suffix else scalar, align)
+    for prefix, (scalar, vector, width) in _ELEMENTS.items()
+    for suffix, align in (("", width), ("x4", min(4 * width, 16)), ("x4u", width))
 }
-_PREFIX = {"f32": "F32", "i32": "I32", "u32": "U32", "bool": "U32"}
+# The two floats of 16 bits are there as bits.
+_PREFIX = {name: name.upper() for name in DTYPES} | {"bool": "U32", "f16": "U16", "bf16": "U16"}
+_STORAGE_EXTENSIONS = {
+    "GL_EXT_shader_8bit_storage": re.compile(r"\b(I8|U8)\w*\("),
+    "GL_EXT_shader_16bit_storage": re.compile(r"\b(I16|U16)\w*\("),
+}
+# Elements that share a word are written by atomic operations, which leave their neighbours alone.
+_PACKED = """uint read_packed(uint64_t address, uint width) {
+    return bitfieldExtract(U32(address & ~3ul).data[0], int(uint(address & 3ul) * 8u), int(width));
+}
+void write_packed(uint64_t address, uint width, uint value) {
+    uint shift = uint(address & 3ul) * 8u, mask = ((1u << width) - 1u) << shift;
+    atomicAnd(U32(address & ~3ul).data[0], ~mask);
+    atomicOr(U32(address & ~3ul).data[0], (value << shift) & mask);
+}
+"""
 _CALL = re.compile(r"\b(lx_\w+)\(")
-_SIGNATURE = re.compile(r"^(float|int|uint|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
-_WIDE = {"float": "vec4", "int": "ivec4", "uint": "uvec4", "bool": "bvec4"}
+_SIGNATURE = re.compile(r"^(float|double|int|uint|int64_t|uint64_t|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
+_WIDE = {scalar: vector for scalar, vector, _ in _ELEMENTS.values()} | {"bool": "bvec4"}
+
+
+def element_types(dtype_name: str) -> tuple[str, str]:
+    """The GLSL types of an element of a buffer of this dtype, and of four."""
+    scalar, vector, _ = _ELEMENTS[_PREFIX[dtype_name]]
+    return scalar, vector
 
 
 def reference(dtype_name: str, suffix: str = "") -> str:
@@ -72,9 +107,11 @@ def assemble(text: ShaderText) -> str:
     """The whole shader."""
     body = "\n".join([*text.declarations, "void main() {", *(f"    {line}" for line in text.main), "}"]) + "\n"
     x, y = text.local_size
-    parts = [_HEADER + (_SUBGROUP if text.subgroup else "")]
+    storage = [f"#extension {name} : require\n" for name, used in _STORAGE_EXTENSIONS.items() if used.search(body)]
+    parts = [_HEADER + "".join(storage) + (_SUBGROUP if text.subgroup else "")]
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
-    parts.append(_ARGUMENTS + _references(body))
+    packed = _PACKED if "_packed(" in body else ""
+    parts.append(_ARGUMENTS + _references(packed + body) + packed)
     called = {name for name in _CALL.findall(body) if name in elementary_functions()}
     functions = function_source(called)
     return "".join([*parts, functions, _vector_forms(called, functions), body])

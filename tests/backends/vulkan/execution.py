@@ -11,6 +11,9 @@ from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.ir import Graph, interpret
 
 
+_UNITS = {"f32": 2.0**-23, "f64": 2.0**-52, "f16": 2.0**-10, "bf16": 2.0**-7}  # of numbers from 1 to 2
+
+
 @cache
 def backend() -> VulkanBackend:
     return VulkanBackend()
@@ -20,21 +23,21 @@ def run(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False) -> l
     """The graph's outputs as the device computes them."""
     program = backend().lower(graph, eager=eager).compile()
     stored = zip(arrays, graph.inputs, strict=True)
-    buffers = [backend().upload(np.ascontiguousarray(a, node.dtype.storage)) for a, node in stored]
+    buffers = [backend().upload(node.dtype.to_storage(array)) for array, node in stored]
     results = zip(program(*buffers), graph.outputs, strict=True)
-    return [backend().download(buffer, node.type).astype(node.dtype.numpy) for buffer, node in results]
+    return [backend().download(buffer, node.type) for buffer, node in results]
 
 
 def assert_agrees(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, ulps: float = 8.0) -> None:
     """The device's results are the interpreter's, floats to a few units in the last place of the largest summand."""
     found = run(graph, arrays, eager=eager)
     expected = interpret(graph, *arrays)
-    for got, want in zip(found, expected, strict=True):
+    for got, want, node in zip(found, expected, graph.outputs, strict=True):
         assert got.shape == want.shape
         if got.dtype.kind != "f":
             np.testing.assert_array_equal(got, want)
             continue
-        with np.errstate(over="ignore"):
-            rounded = want.astype(np.float32)
+        rounded = node.dtype.rounded(want).astype(np.float64)
         scale = np.abs(rounded[np.isfinite(rounded)]).max(initial=1e-30)
-        np.testing.assert_allclose(got, rounded, rtol=ulps * 2.0**-23, atol=ulps * 2.0**-23 * scale)
+        unit = _UNITS[node.dtype.name]
+        np.testing.assert_allclose(got.astype(np.float64), rounded, rtol=ulps * unit, atol=ulps * unit * scale)

@@ -26,7 +26,7 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             if (i >= 24) return;
             int row = i / 8;
             int lane_of_row = i % 8;
-            vec4 v1 = vec4(uintBitsToFloat(0xff800000u));
+            vec4 v1 = vec4(uintBitsToFloat(4286578688u));
             for (int k = lane_of_row; k < 16; k += 8) {
                 vec4 v2 = F32x4(p0).data[(k + row * 16)];
                 v1 = lx_maximum(v1, v2);
@@ -62,7 +62,7 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             if (i >= 96) return;
             int row = i / 32;
             int lane_of_row = i % 32;
-            vec4 v1 = vec4(uintBitsToFloat(0xff800000u));
+            vec4 v1 = vec4(uintBitsToFloat(4286578688u));
             for (int k = lane_of_row; k < 16; k += 32) {
                 vec4 v2 = F32x4(p0).data[(k + row * 16)];
                 v1 = lx_maximum(v1, v2);

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lavax.errors import DtypeError
 from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.shader_compiler import compile_glsl
 from lavax.ir import Graph
@@ -32,7 +33,7 @@ def _sources(op: str) -> dict[str, str]:
     """Every different shader of an operation's cases on a GPU, with the case it came from."""
     found: dict[str, str] = {}
     for case in cases_of(op):
-        for eager in (False, True):
+        for eager in () if case.in_float64 else (False, True):
             for dispatch in dispatches_of(case.graph, GENERIC_GPU, eager=eager):
                 found.setdefault(dispatch.shader.source, str(case))
     return found
@@ -55,6 +56,12 @@ def test_random_graphs_compile_for_a_gpu_and_for_a_cpu() -> None:
                     assert compile_glsl(dispatch.shader.source)
                 except Exception as error:
                     raise AssertionError(f"{name}\n{dispatch.shader.source}") from error
+
+
+def test_float64_is_refused_where_the_device_has_none() -> None:
+    (case, *_) = (case for case in cases_of("add") if case.in_float64)
+    with pytest.raises(DtypeError, match="generic GPU has no float64"):
+        dispatches_of(case.graph, GENERIC_GPU)
 
 
 def test_no_dispatch_needs_more_slots_and_words_than_there_are() -> None:

@@ -1,0 +1,80 @@
+"""Arithmetic of 8 and 16 bits, done in 32 and brought back after every operation.
+
+Shaders compute in 32 or 64 bits on every device: integers wrap, and float16 and bfloat16 round to the nearest even,
+where a cast brings the result back. Sums, products and scatters stay in 32 bits until they are done. What only moves
+or chooses elements needs none of this.
+"""
+from __future__ import annotations
+
+from lavax.ir.graph import Graph, Node, graph_of, make_node
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import DTYPES, DType, bool_, float32, int32, uint32
+
+_WIDE = {"float": float32, "int": int32, "uint": uint32}
+# Elementwise operations whose result is one of their operands, or holds no bits beyond theirs.
+_CHOOSING = frozenset(
+    (
+        *("maximum", "minimum", "where", "and", "or", "xor", "stop_gradient", "barrier", "known_value"),
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "cast", "bitcast"),
+    )
+)
+# Other operations that compute.
+_COMPUTING = frozenset(
+    (
+        *("sum", "prod", "dot", "conv", "iota", "cumulative_sum", "cumulative_prod", "cumulative_logsumexp"),
+        *("scatter_add", "scatter_multiply", "fold_segments"),
+    )
+)
+# Operations that look at all bits, and take them as of this family.
+_OF_BITS = {"shift_right_logical": "u", "shift_right_arithmetic": "i", "population_count": "u"}
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether the dtype has 8 or 16 bits."""
+    return dtype != bool_ and dtype.bits < 32
+
+
+def wide_dtype(dtype: DType) -> DType:
+    """The dtype that shaders compute in."""
+    return _WIDE[dtype.kind] if is_narrow(dtype) else dtype
+
+
+def _is_computing(op: str) -> bool:
+    return op in _COMPUTING or (OPERATIONS[op].family == "elementwise" and op not in _CHOOSING)
+
+
+def _cast(node: Node, dtype: DType) -> Node:
+    return node if node.dtype == dtype else make_node("cast", (node,), {}, node.type.with_dtype(dtype), node.location)
+
+
+def _widened(node: Node, operand: Node) -> Node:
+    """An operand as the operation of `node` takes it."""
+    if not is_narrow(operand.dtype):
+        return operand
+    if node.op in _OF_BITS:
+        dtype = DTYPES[f"{_OF_BITS[node.op]}{operand.dtype.bits}"]
+        if operand.dtype != dtype:
+            operand = make_node("bitcast", (operand,), {}, operand.type.with_dtype(dtype), node.location)
+    return _cast(operand, wide_dtype(operand.dtype))
+
+
+def _in_wide(node: Node, operands: tuple[Node, ...]) -> Node:
+    """The operation in 32 bits, its result brought back."""
+    wide = [_widened(node, operand) for operand in operands]
+    target = node.type.with_dtype(wide[0].dtype if node.op in _OF_BITS else wide_dtype(node.dtype))
+    return _cast(make_node(node.op, wide, node.attrs, target, node.location), node.dtype)
+
+
+def widen(graph: Graph) -> Graph:
+    """The graph with no arithmetic in fewer than 32 bits; bodies of regions are left as they are."""
+    if not any(is_narrow(node.dtype) for node in (*graph.inputs, *graph.nodes) if node.dtype.kind != "tuple"):
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        operands = tuple(found[operand] for operand in node.operands)
+        narrow = any(is_narrow(part.dtype) for part in (node, *operands) if part.dtype.kind != "tuple")
+        if narrow and _is_computing(node.op):
+            found[node] = _in_wide(node, operands)
+        else:
+            found[node] = make_node(node.op, operands, node.attrs, node.type, node.location)
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])

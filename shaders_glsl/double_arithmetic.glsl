@@ -1,0 +1,63 @@
+#version 460
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+// Arithmetic in float64, for devices that have it.
+
+//! function lx_maximum_64 needs lx_isnan_64
+// The larger of both; NaN where either is NaN.
+double lx_maximum_64(double x, double y) {
+    double larger = x > y ? x : y;
+    larger = lx_isnan_64(y) ? y : larger;
+    return lx_isnan_64(x) ? x : larger;
+}
+//! function lx_minimum_64 needs lx_isnan_64
+// The smaller of both; NaN where either is NaN.
+double lx_minimum_64(double x, double y) {
+    double smaller = x < y ? x : y;
+    smaller = lx_isnan_64(y) ? y : smaller;
+    return lx_isnan_64(x) ? x : smaller;
+}
+//! function lx_sign_64 needs lx_isnan_64
+// -1, 0 or 1; NaN for NaN.
+double lx_sign_64(double x) {
+    double one = x > 0.0lf ? 1.0lf : x < 0.0lf ? -1.0lf : 0.0lf;
+    return lx_isnan_64(x) ? x : one;
+}
+//! function lx_divide_64
+double lx_divide_64(double x, double y) { return x / y; }
+//! function lx_fmod_64 needs lx_isnan_64
+// x - n y, n being x / y truncated: exact. Subtracts y times powers of two, from the largest that fits down.
+double lx_fmod_64(double x, double y) {
+    double rest = abs(x), divisor = abs(y);
+    uint64_t infinity = 0x7ff0000000000000ul;
+    bool undefined = divisor == 0.0lf || doubleBitsToUint64(rest) >= infinity || lx_isnan_64(y);
+    if (undefined) return uint64BitsToDouble(0x7ff8000000000000ul);
+    if (rest >= divisor) {
+        int distance = int(doubleBitsToUint64(rest) >> 52) - int(doubleBitsToUint64(divisor) >> 52);
+        precise double part = divisor;
+        for (int step = 0; step < distance; ++step) part = part + part;
+        for (int step = distance; step >= 0; --step) {
+            precise double without = rest - part;
+            rest = rest >= part ? without : rest;
+            part = 0.5lf * part;
+        }
+    }
+    uint64_t sign = doubleBitsToUint64(x) & 0x8000000000000000ul;
+    return uint64BitsToDouble(doubleBitsToUint64(rest) | sign);
+}
+//! function lx_ceil_64
+double lx_ceil_64(double x) { return ceil(x); }
+//! function lx_round_64
+// The nearest integer, halves to the even one.
+double lx_round_64(double x) { return roundEven(x); }
+//! function lx_truncate_64
+double lx_truncate_64(double x) { return trunc(x); }
+//! function lx_sqrt_64
+double lx_sqrt_64(double x) { return sqrt(x); }
+//! function lx_rsqrt_64
+double lx_rsqrt_64(double x) { return 1.0lf / sqrt(x); }
+//! function lx_power_of_two_64
+// 2^n for -1022 <= n <= 1023.
+double lx_power_of_two_64(int n) { return uint64BitsToDouble(uint64_t(n + 1023) << 52); }
+//! end
+
+void main() {}

@@ -1,0 +1,49 @@
+#version 460
+// float16 and bfloat16 by their bits, rounded to the nearest even: no device needs to have them.
+
+//! function lx_f16_to_bits
+// The bits of x in float16.
+uint lx_f16_to_bits(float x) {
+    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu, sign = (bits >> 16) & 0x8000u;
+    uint normal = ((magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13) - 0x1c000u;
+    uint shift = clamp(126u - min(magnitude >> 23, 113u), 13u, 25u);
+    uint mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+    uint whole = mantissa >> shift, rest = mantissa & ((1u << shift) - 1u), half_unit = 1u << (shift - 1u);
+    uint subnormal = whole + uint(rest > half_unit || (rest == half_unit && (whole & 1u) == 1u));
+    uint number = magnitude < 0x38800000u ? subnormal : normal;
+    uint finite = magnitude >= 0x477ff000u ? 0x7c00u : number;
+    return sign | (magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : finite);
+}
+//! function lx_f16_from_bits
+// The number whose bits in float16 are the lowest of h.
+float lx_f16_from_bits(uint h) {
+    uint magnitude = h & 0x7fffu, sign = (h & 0x8000u) << 16;
+    uint normal = (magnitude << 13) + (magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u);
+    uint subnormal = floatBitsToUint(float(magnitude) * 5.9604644775390625e-8);
+    return uintBitsToFloat(sign | (magnitude < 0x400u ? subnormal : normal));
+}
+//! function lx_round_to_f16 needs lx_f16_to_bits, lx_f16_from_bits
+float lx_round_to_f16(float x) { return lx_f16_from_bits(lx_f16_to_bits(x)); }
+//! function lx_bf16_to_bits
+// The bits of x in bfloat16: the upper half of those in float32.
+uint lx_bf16_to_bits(float x) {
+    uint bits = floatBitsToUint(x);
+    uint nearest = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : nearest;
+}
+//! function lx_bf16_from_bits
+float lx_bf16_from_bits(uint h) { return uintBitsToFloat(h << 16); }
+//! function lx_round_to_bf16 needs lx_bf16_to_bits, lx_bf16_from_bits
+float lx_round_to_bf16(float x) { return lx_bf16_from_bits(lx_bf16_to_bits(x)); }
+//! function lx_round_to_odd_64
+// x in float32, the last bit set where that is not exact: rounding it on to fewer bits rounds x once.
+float lx_round_to_odd_64(double x) {
+    float nearest = float(x);
+    double back = double(nearest);
+    uint bits = floatBitsToUint(nearest) - uint(abs(back) > abs(x));
+    bool exact = back == x || (floatBitsToUint(nearest) & 0x7fffffffu) > 0x7f800000u;
+    return exact ? nearest : uintBitsToFloat(bits | 1u);
+}
+//! end
+
+void main() {}
