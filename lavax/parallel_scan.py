@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.errors import ControlFlowTypeError, ShapeError
+from lavax.errors import ControlFlowTypeError
+from lavax.ir.location import user_location
+from lavax.numpy.errors import shape_error
 from lavax.tracer.convert import lift
 from lavax.tracer.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.value import Value
@@ -28,7 +30,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     axes = [_normal_axis(value, axis) for value in values]
     extents = {value.shape[along] for value, along in zip(values, axes, strict=True)}
     if len(extents) != 1:
-        raise ShapeError(f"associative_scan: extents along axis {axis} must agree, got {sorted(extents)}")
+        raise shape_error(f"associative_scan: extents along axis {axis} must agree, got {sorted(extents)}")
     fronted = [lnp.moveaxis(value, along, 0) for value, along in zip(values, axes, strict=True)]
     if reverse:
         fronted = [lnp.flip(value, 0) for value in fronted]
@@ -40,7 +42,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
 def _normal_axis(value: Value, axis: int) -> int:
     if not -value.ndim <= axis < value.ndim:
-        raise ShapeError(f"associative_scan: axis {axis} is not an axis of {value.type}")
+        raise shape_error(f"associative_scan: axis {axis} is not an axis of {value.type}")
     return axis % value.ndim
 
 
@@ -53,17 +55,23 @@ def _combine(fn: Callable[[Any, Any], Any], structure: TreeDef, axes: list[int])
     def combine(first: list[Value], second: list[Value]) -> list[Value]:
         leaves, given = flatten(fn(as_tree(first), as_tree(second)))
         if given is not structure:
-            raise ControlFlowTypeError(f"associative_scan: fn gives the structure {given!r}, elems have {structure!r}")
+            raise _type_error(f"associative_scan: fn gives the structure {given!r}, elems have {structure!r}")
         results = [lnp.moveaxis(lift(leaf), along, 0) for leaf, along in zip(leaves, axes, strict=True)]
         for result, value in zip(results, second, strict=True):
             if result.type != value.type:
-                raise ControlFlowTypeError(
+                raise _type_error(
                     f"associative_scan: fn gives {result.type}, it was given {value.type} (scanned axis in front): "
                     "it must keep shapes and dtypes"
                 )
         return results
 
     return combine
+
+
+def _type_error(message: str) -> ControlFlowTypeError:
+    """The error with the user's line."""
+    location = user_location()
+    return ControlFlowTypeError(message + (f"\n  at {location}" if location else ""))
 
 
 def _scanned(combine: Combine, values: list[Value]) -> list[Value]:

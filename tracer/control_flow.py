@@ -10,6 +10,7 @@ from typing import Any
 
 from lavax.errors import ConcretizationError, ControlFlowTypeError, ShapeError
 from lavax.ir import TensorType, bool_, int32
+from lavax.ir.location import user_location
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.bind import bind, with_weak
 from lavax.tracer.convert import constant, lift
@@ -94,7 +95,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     condition = trace_body(cond_fun, [structure], [value.abstract for value in values], "while_loop condition")
     if _types(condition) != [TensorType((), bool_)]:
         found = ", ".join(str(type) for type in _types(condition))
-        raise ControlFlowTypeError(f"while_loop: cond_fun must give a scalar bool, got {found or 'nothing'}")
+        raise _type_error(f"while_loop: cond_fun must give a scalar bool, got {found or 'nothing'}")
     graphs, captured = with_common_captures([condition, body], len(values))
     types, weak = [value.type for value in values], [value.weak for value in values]
     results = apply_region("while", [*values, *captured], types, weak, condition=graphs[0], body=graphs[1])
@@ -268,7 +269,7 @@ def _steady(
     given = body.structure
     if len(structures) == 2:
         if len(given.children) != 2:
-            raise ControlFlowTypeError(f"{name}: the body must give a pair (carry, y), got {given}")
+            raise _type_error(f"{name}: the body must give a pair (carry, y), got {given}")
         given = given.children[0]
     if given == structures[0]:
         settled = [
@@ -289,14 +290,20 @@ def _settled(value: Value, type: TensorType, weak: bool) -> Value:
     return value if weak else with_weak(value, False)
 
 
+def _type_error(message: str) -> ControlFlowTypeError:
+    """The error with the user's line."""
+    location = user_location()
+    return ControlFlowTypeError(message + (f"\n  at {location}" if location else ""))
+
+
 def _require_same(
     who: str, given: TreeDef, types: Sequence[TensorType], whom: str, structure: TreeDef, wanted: Sequence[TensorType]
 ) -> None:
     if given != structure:
-        raise ControlFlowTypeError(f"{who} gives the structure {given}, but {whom} has {structure}: they must agree")
+        raise _type_error(f"{who} gives the structure {given}, but {whom} has {structure}: they must agree")
     for place, type, expected in zip(paths(structure), types, wanted, strict=False):
         if type != expected:
             where = f" at {place}" if place else ""
-            raise ControlFlowTypeError(
+            raise _type_error(
                 f"{who} gives {type}{where}, but {whom} has {expected}: cast or reshape one of them so that they agree"
             )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lavax.numpy.creation import asarray
+from lavax.numpy.devices import require_device
 from lavax.tracer.value import Value
 
 _CPU = 1  # kDLCPU
@@ -16,6 +17,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> V
 
     Raises ValueError where `copy` is False, BufferError where `x` cannot export to host memory.
     """
+    require_device("from_dlpack", device)
     if copy is False:
         raise ValueError("from_dlpack: numbers reach device memory by a copy only, so copy must not be False")
     if isinstance(x, Value):

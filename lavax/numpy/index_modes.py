@@ -123,9 +123,8 @@ def _marked(part: Any, extent: int, margin: int) -> Any:
     numbers = np.asarray(part)
     if numbers.dtype.kind not in "iu" and numbers.size:
         return part
-    numbers = numbers.astype(np.int64)
-    counted = np.where(numbers < 0, numbers + extent, numbers)
-    return np.where((counted < 0) | (counted >= extent), extent, counted)
+    front = np.where(numbers < 0, numbers.astype(np.int64) + extent, numbers)
+    return np.where((front < 0) | (front >= extent), extent, front)
 
 
 def _clipped(part: Any, extent: int) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from lavax.ir.types import TensorType
 from lavax.numpy.axes import Axis, normal_axes, normal_axis
+from lavax.numpy.devices import copied
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.tracer import bind, with_weak
@@ -48,13 +49,15 @@ def _filled_in(shape: Shape, type: TensorType) -> Shape:
     return shape
 
 
-def reshape(x: ArrayLike, shape: int | Sequence[int]) -> Value:
+def reshape(x: ArrayLike, shape: int | Sequence[int], *, copy: bool | None = None) -> Value:
     """`x` in another shape of as many elements, in row-major order; one extent may be -1: what is left.
 
+    With `copy` True the result has memory of its own; else it may share that of `x`, to which nothing can be written.
     Raises ShapeError where the numbers of elements differ.
     """
     value = as_value(x)
-    return reshaped(value, _filled_in(as_shape(shape), value.type))
+    result = reshaped(value, _filled_in(as_shape(shape), value.type))
+    return copied("reshape", x, result, True) if copy else result
 
 
 def ravel(x: ArrayLike) -> Value:
@@ -107,7 +110,7 @@ def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Seque
     return transposed(value, order)
 
 
-def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Value:
+def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
     """`x` with new axes of extent 1 at the positions `axis` of the result."""
     value = as_value(x)
     rank = value.ndim + (len(axis) if isinstance(axis, Sequence) else 1)

@@ -1,6 +1,8 @@
 """Rounding, and division with a whole quotient."""
 from __future__ import annotations
 
+import numpy as np
+
 from lavax.ir.types import bool_, int32
 from lavax.numpy.application import apply, together
 from lavax.numpy.comparison import equal, greater, less, logical_and, logical_or, where
@@ -32,14 +34,25 @@ def trunc(x: ArrayLike) -> Value:
 def round(x: ArrayLike, decimals: int = 0) -> Value:
     """The nearest whole number, halves to the even one, elementwise; `decimals` places are kept.
 
-    Integers stay as they are.
+    Integers stay as they are, but for negative `decimals`: these round to tens, hundreds, …
     """
     value = as_value(x)
     if not value.type.dtype.is_float:
-        return value
+        return _to_multiples(value, 10**-decimals) if decimals < 0 and value.type.dtype.is_integer else value
     if decimals:
         return divide(apply("round", multiply(value, 10.0**decimals)), 10.0**decimals)
     return apply("round", value)
+
+
+def _to_multiples(value: Value, unit: int) -> Value:
+    """Integers to the nearest multiple of `unit`, which is even; halves to the even multiple."""
+    if unit > int(np.iinfo(value.type.dtype.numpy).max):  # 0 is the only multiple that the dtype holds
+        return multiply(value, 0)
+    below = floor_divide(value, unit)
+    rest = subtract(value, multiply(below, unit))
+    tie_up = logical_and(equal(rest, unit // 2), equal(remainder(below, 2), 1))
+    up = cast(logical_or(greater(rest, unit // 2), tie_up), value.type.dtype)
+    return with_weak(multiply(add(below, up), unit), value.weak)
 
 
 def rint(x: ArrayLike) -> Value:

@@ -27,8 +27,8 @@ def compress(
 ) -> Value:
     """The entries of `x` along `axis` (None: of the flattened array) where `condition`, of one axis, is true.
 
-    `size` is how many are given: the first so many, then entries of `fill_value`, cast to the dtype of `x`. Needed inside `compile`, where
-    ConcretizationError is raised without it.
+    `size` is how many are given: the first so many, then entries of `fill_value`, cast to the dtype of `x`. Needed
+    inside `compile`, where ConcretizationError is raised without it.
     """
     value = as_value(x)
     if axis is None:

@@ -212,6 +212,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "eye": lambda: lnp.eye(3, device="some"),
     "asarray": lambda: lnp.asarray(X, device="some"),
     "astype": lambda: lnp.astype(X, "int32", device="some"),
+    "from_dlpack": lambda: lnp.from_dlpack(X, device="some"),
     "to_device": lambda: lnp.asarray(X).to_device("some"),
     "get": lambda: lnp.asarray(X).at[0].get(mode="some"),  # type: ignore[arg-type]
     "set": lambda: lnp.asarray(X).at[0].set(1, mode="some"),  # type: ignore[arg-type]
@@ -232,9 +233,10 @@ def test_one_device_and_copies() -> None:
     assert lnp.asarray(x) is x and lnp.asarray(x, copy=False) is x
     other = lnp.asarray(x, copy=True)
     assert other is not x
+    assert lnp.reshape(x, (3, 4)) is x and lnp.reshape(x, (3, 4), copy=True) is not x
     np.testing.assert_array_equal(np.asarray(other), X)
     for source in (X, [1.0], 2):
-        with pytest.raises(ValueError, match="asarray: .*copy"):
+        with pytest.raises(ValueError, match=r"asarray: .*copy"):
             lnp.asarray(source, copy=False)
     with pytest.raises(ValueError, match="copy"):
         lnp.asarray(x, "int32", copy=False)

@@ -30,7 +30,7 @@ def perceptron(weights: Any, x: Any) -> Any:
 def convolution_net(weights: Any, x: Any) -> Any:
     first, second, last = weights
     x = nn.relu(nn.conv(x, first, padding="SAME"))
-    x = nn.max_pool(nn.relu(nn.conv(x, second, padding="SAME")), (2, 2))
+    x = nn.max_pool(nn.relu(nn.conv(x, second, 2, "SAME")), (2, 2))
     return lnp.mean(lnp.mean(x, axis=(2, 3)) @ last)
 
 

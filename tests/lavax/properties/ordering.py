@@ -198,6 +198,26 @@ def _read_outside(x: np.ndarray, places: np.ndarray, mode: str) -> np.ndarray:
     return held if mode == "clip" else np.where(valid, held, x.dtype.type(7))
 
 
+@st.composite
+def updates_outside(draw: Draw) -> Arguments:
+    x, places = draw(outside()).arrays
+    y = numbers(draw, places.shape + x.shape[1:], (x.dtype,))
+    return Arguments((x, places, y), {"mode": draw(st.sampled_from(["clip", "drop"]))})
+
+
+def _added_outside(x: np.ndarray, places: np.ndarray, y: np.ndarray, mode: str) -> np.ndarray:
+    n = len(x)
+    result = np.array(x)
+    valid = (places >= -n) & (places < n)
+    kept = np.clip(places, -n, n - 1) if mode == "clip" else places[valid]
+    np.add.at(result, kept, y if mode == "clip" else y[valid])
+    return result
+
+
+def _add(namespace: Any) -> Callable[..., Any]:
+    return lambda x, places, y, mode: namespace.asarray(x).at[namespace.asarray(places)].add(y, mode=mode)
+
+
 def _get(namespace: Any) -> Callable[..., Any]:
     def function(x: Any, places: Any, mode: str) -> Any:
         options = {"fill_value": 7} if mode == "fill" else {}
@@ -242,6 +262,7 @@ CASES: dict[str, Case] = {
     "x[positions]": Case(gathered(), _read),
     "x[mask]": Case(masked(flat=True), lambda n: lambda mask, x: n.asarray(x)[mask], eager=True),
     "x.at[slices]": Case(updated(), _updated_here, _updated_in_numpy),
+    "x.at[positions].add": Case(updates_outside(), _add, _added_outside),
     "x.at[positions].get": Case(outside(), _get, _read_outside),
     "astype": Case(
         st.tuples(one(DTYPES, range=(0, 9)), st.sampled_from(DTYPES)).map(

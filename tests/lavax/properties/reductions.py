@@ -65,7 +65,9 @@ def variables(draw: Draw) -> Arguments:
 def labels(draw: Draw) -> Arguments:
     x = numbers(draw, (draw(st.integers(0, 9)),), (I32,), 0, 4)
     options = {"minlength": draw(st.integers(0, 7))}
-    return Arguments((x, numbers(draw, x.shape, (F32,))) if draw(st.booleans()) else (x,), options)
+    if not x.size or draw(st.booleans()):  # of nothing NumPy counts in integers, weights or not
+        return Arguments((x,), options)
+    return Arguments((x, numbers(draw, x.shape, (F32,))), options)
 
 
 @st.composite

@@ -26,6 +26,8 @@ from tests.lavax.properties.cases import (
     shapes,
 )
 
+PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean")
+
 
 @st.composite
 def reshaping(draw: Draw) -> Arguments:
@@ -190,9 +192,7 @@ def resized(draw: Draw) -> Arguments:
 def padded(draw: Draw) -> Arguments:
     shape = draw(shapes(1, 4, 1))
     widths = tuple((draw(st.integers(0, 4)), draw(st.integers(0, 4))) for _ in shape)
-    mode = draw(
-        st.sampled_from(["constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean"])
-    )
+    mode = draw(st.sampled_from(PAD_MODES))
     options: dict[str, Any] = {"pad_width": widths, "mode": mode}
     if mode == "constant":
         options["constant_values"] = draw(st.integers(0, 9))
@@ -285,7 +285,8 @@ CASES: dict[str, Case] = {
     "diagflat": named("diagflat", diagonal_of(0, 2)),
     "meshgrid": named("meshgrid", lines()),
     "apply_along_axis": Case(
-        along((F32, I32), smallest=1), lambda n: lambda x, axis: n.apply_along_axis(lambda line: line[::-1] * 2, axis, x)
+        along((F32, I32), smallest=1),
+        lambda n: lambda x, axis: n.apply_along_axis(lambda line: line[::-1] * 2, axis, x),
     ),
     "apply_along_axis to matrices": Case(
         along(NUMBERS, smallest=1, high=3),

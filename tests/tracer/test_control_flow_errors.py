@@ -1,0 +1,34 @@
+"""What is said of branches that differ and of bodies that change what they carry: which leaf, which types, where."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.errors import ControlFlowTypeError
+
+X = np.ones(3, "f")
+PAIR = {"a": X, "b": X}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: lx.cond(True, lambda x: x, lambda x: x > 0, X), r"branch 1 gives f32\[3\], .* branch 0 has bool\[3\]"),
+        (lambda: lx.cond(True, lambda x: x, lambda x: (x, x), X), "gives the structure"),
+        (lambda: lx.switch(1, [lambda x: PAIR, lambda x: {"a": x, "b": x[:2]}], X), r"branch 1 gives f32\[2\] at b"),
+        (lambda: lx.scan(lambda c, x: (c[:2], None), X, X), r"body gives f32\[2\], but what it takes has f32\[3\]"),
+        (lambda: lx.scan(lambda c, x: c, X, X), "must give a pair"),
+        (lambda: lx.while_loop(lambda x: x, lambda x: x, X), r"scalar bool, got f32\[3\]"),
+        (lambda: lx.associative_scan(lambda a, b: (a, b), X), "associative_scan: fn gives the structure"),
+    ],
+)
+def test_the_message(call: Any, said: str) -> None:
+    with pytest.raises(ControlFlowTypeError, match=said) as caught:
+        call()
+    assert "test_control_flow_errors.py:" in str(caught.value)
+    with pytest.raises(ControlFlowTypeError, match=said):
+        lx.compile(lambda x: lnp.sum(x) + call())(X)
