@@ -31,7 +31,7 @@ BFLOAT16 = BrainFloat16()
 
 def is_brain_float(dtype: Any) -> bool:
     """Whether `dtype` (lavax's, a name, or another library's) is bfloat16."""
-    return bool(BFLOAT16 == dtype)
+    return bool(dtype == BFLOAT16)
 
 
 def brain_floats_to_bits(numbers: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def format_attribute(value: Any) -> str:
-    """An attribute's text: `3`, `2.5`, `true`, `"name"`, `[0,1]`, `[1]x[0]` for the axes of two operands, or a graph."""
+    """An attribute's text: `3`, `2.5`, `true`, `"name"`, `[0,1]`, `[1]x[0]` for two operands' axes, or a graph."""
     if isinstance(value, Graph):
         return print_graph(value)
     if isinstance(value, LaterGraph):

@@ -213,7 +213,12 @@ def flip(x: Node, axes: Sequence[int]) -> Node:
 
 
 def shear(
-    x: Node, shape: Sequence[int], axes: Sequence[int], along: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+    x: Node,
+    shape: Sequence[int],
+    axes: Sequence[int],
+    along: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
 ) -> Node:
     """The element o of each of `axes` is read at o·stride + k·dilation, where k is the place along its `along`."""
     attrs = dict(axes=tuple(axes), along=tuple(along), stride=tuple(stride), dilation=tuple(dilation))

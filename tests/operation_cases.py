@@ -224,7 +224,8 @@ def _bitcast() -> Iterator[Case]:
             for shape in ((), (17,), (3, 4), (0,)):
                 random = _random(f"bitcast{source}{target}{shape}")
                 floats = _values(random, TensorType(shape, DTYPES[f"f{max(source.bits, 16)}"]))
-                array = floats if source.is_float else np.asarray(floats.view(f"u{floats.itemsize}")).astype(source.numpy)
+                bits = np.asarray(floats.view(f"u{floats.itemsize}"))
+                array = floats if source.is_float else bits.astype(source.numpy)
                 yield _case("bitcast", f"{source}-{target}-{shape}", [array], type=TensorType(shape, target))
     special = np.array([0.0, -0.0, np.inf, -np.inf, 1e30], np.float32)
     for source, target in ((float32, uint32), (int32, float32)):
@@ -720,7 +721,8 @@ def _iota() -> Iterator[Case]:
 _UNARY = (
     "negate", "abs", "sign", "floor", "ceil", "round", "truncate", "exp", "exp2", "log", "log2", "expm1", "log1p",
     "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
-    "atanh", "logistic", "erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma", "bessel_i0", "bessel_i0e",
+    "atanh", "logistic", "erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma",
+    "bessel_i0", "bessel_i0e",
     "bessel_i1", "bessel_i1e", "population_count", "not", "stop_gradient",
 )
 _BINARY = (

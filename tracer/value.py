@@ -43,7 +43,8 @@ class Value:
 
     @property
     def dtype(self) -> np.dtype:
-        return self.abstract.type.dtype.user
+        shown: np.dtype = self.abstract.type.dtype.user
+        return shown
 
     @property
     def ndim(self) -> int:

@@ -44,8 +44,8 @@ def _padded(value: Value, axes: Sequence[int], pads: Sequence[tuple[int, int]], 
     for axis, (before, after) in zip(axes, pads, strict=True):
         low[axis], high[axis] = before, after
     if max((*low, *high, 0)) > 0:
-        before, after = (tuple(max(width, 0) for width in side) for side in (low, high))
-        value = bind("pad", value, low=before, high=after, interior=(0,) * value.ndim, value=fill)
+        first, last = (tuple(max(width, 0) for width in side) for side in (low, high))
+        value = bind("pad", value, low=first, high=last, interior=(0,) * value.ndim, value=fill)
     if min((*low, *high, 0)) < 0:
         start = tuple(max(-width, 0) for width in low)
         ends = zip(start, value.shape, high, strict=True)

@@ -85,4 +85,5 @@ def _log_probability(k: Value, rate: Value) -> Value:
         inverse, lnp.add(1 / 12, lnp.multiply(square, lnp.add(-1 / 360, lnp.multiply(square, 1 / 1260))))
     )
     logarithm = lnp.add(lnp.multiply(0.5, lnp.log(lnp.multiply(2 * math.pi, positive))), series)
-    return lnp.where(lnp.less(k, 1.0), lnp.negative(rate), lnp.negative(lnp.add(distance, logarithm)))
+    chosen: Value = lnp.where(lnp.less(k, 1.0), lnp.negative(rate), lnp.negative(lnp.add(distance, logarithm)))
+    return chosen

@@ -231,7 +231,8 @@ def bitcast(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: Tensor
     value = arrays[0][place].item()
     width = type.dtype.bits // 8
     form = {1: "", 2: "<e", 4: "<f", 8: "<d"}[width]
-    packed = struct.pack(form, value) if isinstance(value, float) else (value % 2**type.dtype.bits).to_bytes(width, "little")
+    whole = isinstance(value, int)
+    packed = (value % 2**type.dtype.bits).to_bytes(width, "little") if whole else struct.pack(form, value)
     return struct.unpack(form, packed)[0] if type.dtype.is_float else int.from_bytes(packed, "little")
 
 

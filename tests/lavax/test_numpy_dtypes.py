@@ -80,7 +80,8 @@ def test_casts_to_integers_saturate(source: str, target: str) -> None:
         x = x.astype(source)
     bounds = np.iinfo(target)
     expected = [0 if v != v else int(min(max(v, bounds.min), bounds.max)) for v in x.astype(object)]
-    expected = [min(max(int(v), bounds.min), bounds.max) if np.isfinite(v) else e for v, e in zip(x, expected, strict=True)]
+    pairs = zip(x, expected, strict=True)
+    expected = [min(max(int(v), bounds.min), bounds.max) if np.isfinite(v) else e for v, e in pairs]
     found = np.asarray(lnp.astype(lnp.asarray(x, source), target))
     np.testing.assert_array_equal(found, np.array(expected, dtype=object).astype(target))
 

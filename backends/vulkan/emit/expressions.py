@@ -100,6 +100,11 @@ def _divide(call: Call) -> str:
     return f"{zero or own_function('lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
 
 
+def _population_count(call: Call) -> str:
+    count = "lx_population_count_64" if call.node.dtype.bits == 64 else "bitCount"
+    return f"{call.result_type}({count}({call.arguments[0]}))"
+
+
 def _relational(symbol: str, function: str) -> Expression:
     """Comparisons; false counts as less than true."""
 
@@ -241,9 +246,7 @@ EXPRESSIONS: dict[str, Expression] = {
     ),
     "floor": _function("floor"),
     **{name: _own(f"lx_{name}") for name in _OWN_FUNCTIONS},
-    "population_count": lambda call: (
-        f"{call.result_type}({'lx_population_count_64' if call.node.dtype.bits == 64 else 'bitCount'}({call.arguments[0]}))"
-    ),
+    "population_count": _population_count,
     "not": _by_kind(
         int=lambda call: f"(~{call.arguments[0]})",
         uint=lambda call: f"(~{call.arguments[0]})",
@@ -296,12 +299,12 @@ def literal(value: float | int | bool, dtype: DType) -> str:
         if int(value) == dtype.lowest and dtype.bits >= 32:
             return f"{type_name(dtype, 1)}({1 << dtype.bits - 1}u{suffix})"
         return f"{int(value)}{suffix}"
-    rounded = dtype.rounded(np.array(value, np.float64))[()]
+    exact = np.float64(dtype.rounded(np.array(value, np.float64)).item())
     if dtype.bits == 64:
-        return _double_literal(rounded)
+        return _double_literal(exact)
+    rounded = np.float32(exact)
     if not np.isfinite(rounded) or 0 < abs(rounded) < np.finfo(np.float32).tiny:
-        return f"uintBitsToFloat({int(np.float32(rounded).view(np.uint32))}u)"
-    rounded = np.float32(rounded)
+        return f"uintBitsToFloat({int(rounded.view(np.uint32))}u)"
     text = (
         np.format_float_scientific(rounded, unique=True, trim="0")
         if abs(rounded) >= 1e16

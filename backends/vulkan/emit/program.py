@@ -141,7 +141,8 @@ class _Emission:
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-            launch = _EMITTERS[kernel.kind](replace(kernel, moving=moving, packed=self.profile.packed), self.profile, self.lifted)
+            kernel = replace(kernel, moving=moving, packed=self.profile.packed)
+            launch = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
             barrier = step.barrier and number == 0

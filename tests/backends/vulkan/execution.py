@@ -10,7 +10,6 @@ import numpy as np
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.ir import Graph, interpret
 
-
 _UNITS = {"f32": 2.0**-23, "f64": 2.0**-52, "f16": 2.0**-10, "bf16": 2.0**-7}  # of numbers from 1 to 2
 
 

@@ -114,7 +114,7 @@ def nested(x: Any, n: Any) -> Any:
         return total, total
 
     def turn(state: Any) -> Any:
-        count, total, last = state
+        count, total, _ = state
         total, all_totals = lx.scan(step, total, x)
         return count + 1, total, all_totals
 

@@ -10,7 +10,6 @@ from lavax.passes.simplify import simplify
 from tests.backends.vulkan.execution import run
 from tests.random_graphs import random_graph
 
-
 # Those above 300 failed once: each found a mistake of its own in fusion.
 SEEDS = (*range(80), 274, 675, 774, 886, 1056, 4882)
 
