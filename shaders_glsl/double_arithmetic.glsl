@@ -2,6 +2,12 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 // Arithmetic in float64, for devices that have it.
 
+//! function lx_isnan_64
+// Is x NaN?
+bool lx_isnan_64(double x) {
+    return (doubleBitsToUint64(x) & 0x7ffffffffffffffful) > 0x7ff0000000000000ul;
+}
+
 //! function lx_maximum_64 needs lx_isnan_64
 // The larger of both; NaN where either is NaN.
 double lx_maximum_64(double x, double y) {
@@ -9,6 +15,7 @@ double lx_maximum_64(double x, double y) {
     larger = lx_isnan_64(y) ? y : larger;
     return lx_isnan_64(x) ? x : larger;
 }
+
 //! function lx_minimum_64 needs lx_isnan_64
 // The smaller of both; NaN where either is NaN.
 double lx_minimum_64(double x, double y) {
@@ -16,14 +23,17 @@ double lx_minimum_64(double x, double y) {
     smaller = lx_isnan_64(y) ? y : smaller;
     return lx_isnan_64(x) ? x : smaller;
 }
+
 //! function lx_sign_64 needs lx_isnan_64
 // -1, 0 or 1; NaN for NaN.
 double lx_sign_64(double x) {
     double one = x > 0.0lf ? 1.0lf : x < 0.0lf ? -1.0lf : 0.0lf;
     return lx_isnan_64(x) ? x : one;
 }
+
 //! function lx_divide_64
 double lx_divide_64(double x, double y) { return x / y; }
+
 //! function lx_fmod_64 needs lx_isnan_64
 // x - n y, n being x / y truncated: exact. Subtracts y times powers of two, from the largest that fits down.
 double lx_fmod_64(double x, double y) {
@@ -44,20 +54,62 @@ double lx_fmod_64(double x, double y) {
     uint64_t sign = doubleBitsToUint64(x) & 0x8000000000000000ul;
     return uint64BitsToDouble(doubleBitsToUint64(rest) | sign);
 }
+
+//! function lx_remainder_64 needs lx_fmod_64, lx_isnan_64
+// x - floor(x / y) y with the sign of y (Python's %), rounded once where y is added; a zero has the sign of y.
+double lx_remainder_64(double x, double y) {
+    precise double rest = lx_fmod_64(x, y);
+    bool negative = (unpackDouble2x32(y).y & 0x80000000u) != 0u;
+    if (lx_isnan_64(rest)) return rest;
+    if (rest == 0.0LF) return negative ? -0.0LF : 0.0LF;
+    precise double moved = rest + y;
+    return (rest < 0.0LF) != negative ? moved : rest;
+}
+
 //! function lx_ceil_64
 double lx_ceil_64(double x) { return ceil(x); }
+
 //! function lx_round_64
 // The nearest integer, halves to the even one.
 double lx_round_64(double x) { return roundEven(x); }
+
 //! function lx_truncate_64
 double lx_truncate_64(double x) { return trunc(x); }
+
 //! function lx_sqrt_64
 double lx_sqrt_64(double x) { return sqrt(x); }
+
 //! function lx_rsqrt_64
 double lx_rsqrt_64(double x) { return 1.0lf / sqrt(x); }
+
 //! function lx_power_of_two_64
 // 2^n for -1022 <= n <= 1023.
 double lx_power_of_two_64(int n) { return uint64BitsToDouble(uint64_t(n + 1023) << 52); }
+
+//! function lx_double_to_int64 needs lx_isnan_64
+int64_t lx_double_to_int64(double x) {
+    bool is_nan = lx_isnan_64(x);
+    bool inside = abs(x) < 9223372036854775808.0lf && !is_nan;
+    int64_t beyond = x > 0.0lf ? 9223372036854775807l : int64_t(9223372036854775808ul);
+    return inside ? int64_t(x) : is_nan ? 0l : beyond;
+}
+
+//! function lx_double_to_uint64 needs lx_isnan_64
+uint64_t lx_double_to_uint64(double x) {
+    bool is_nan = lx_isnan_64(x);
+    bool inside = x > 0.0lf && x < 18446744073709551616.0lf && !is_nan;
+    return inside ? uint64_t(x) : is_nan || x <= 0.0lf ? 0ul : ~0ul;
+}
+
+//! function lx_double_to_int needs lx_isnan_64
+int lx_double_to_int(double x) {
+    return int(clamp(lx_isnan_64(x) ? 0.0lf : x, -2147483648.0lf, 2147483647.0lf));
+}
+
+//! function lx_double_to_uint needs lx_isnan_64
+uint lx_double_to_uint(double x) {
+    return uint(clamp(lx_isnan_64(x) ? 0.0lf : x, 0.0lf, 4294967295.0lf));
+}
 //! end
 
 void main() {}
