@@ -8,7 +8,6 @@ from lavax.ir import OPERATIONS
 from tests.backends.vulkan.execution import assert_agrees
 from tests.operation_cases import Case, cases_of
 
-
 # A compiled program has its sizes in its shaders, so that each case costs the driver a compilation: of those only a few
 # are run every time, eager ones share their shaders and are all run.
 _EVERY = {False: 5, True: 1}
