@@ -18,6 +18,8 @@ from lavax.passes.widen import widen
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
+# Turns of loops that one invocation may make in all: some drivers end loops silently after 65,535 (Mesa's CPU drivers).
+_MOST_TURNS = 1 << 15
 # A concatenation reads as many arrays as it has operands.
 _JOINED_AT_ONCE = 8
 
@@ -69,9 +71,26 @@ def _prepare_reduction(node: Node) -> Node:
     rows = node.type.size
     if length == 0:
         return build("constant", type=node.type, value=_IDENTITIES[node.op](node.dtype))
-    if length < _LONG_ROW or rows > _FEW_ROWS or rows == 0:
+    long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > _MOST_TURNS
+    return _in_parts(node, length, rows) if long and rows else node
+
+
+def _prepare_position(node: Node) -> Node:
+    """The first position of a long row's extremum: where the row equals it, or holds a NaN, the least position."""
+    (operand,) = node.operands
+    axis = node.attrs["axis"]
+    length = operand.shape[axis]
+    if length <= _MOST_TURNS:
         return node
-    return _in_parts(node, length, rows)
+    best = _prepare_reduction(build("max" if node.op == "argmax" else "min", operand, axes=(axis,)))
+    others = tuple(other for other in range(len(operand.shape)) if other != axis)
+    hit = build(
+        "or", build("equal", operand, _broadcast(best, others, operand.shape)), build("not_equal", operand, operand)
+    )
+    type = operand.type.with_dtype(node.dtype)
+    nowhere = build("constant", type=type, value=length)
+    places = build("where", hit, build("iota", type=type, axis=axis), nowhere)
+    return _prepare_reduction(build("min", places, axes=(axis,)))
 
 
 def _in_parts(node: Node, length: int, rows: int) -> Node:
@@ -108,6 +127,32 @@ def _in_parts(node: Node, length: int, rows: int) -> Node:
     return _reshape(whole, node.shape)
 
 
+def _dot_in_parts(node: Node) -> Node:
+    """A contraction over very many elements as the sum of contractions over parts of them."""
+    left, right = node.operands
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    length = prod(left.shape[axis] for axis in left_sum)
+    if length <= _MOST_TURNS:
+        return node
+    parts = -(-length // _MOST_TURNS)
+    size = -(-length // (4 * parts)) * 4
+    split = []
+    for operand, batch, summed in ((left, left_batch, left_sum), (right, right_batch, right_sum)):
+        free = free_axes(operand.type, batch, summed)
+        kept = tuple(operand.shape[axis] for axis in (*batch, *free))
+        flat = _reshape(_transpose(operand, (*batch, *free, *summed)), (*kept, length))
+        widths = (0,) * len(kept)
+        none = type(operand.dtype.number(0))(0)
+        high = (*widths, parts * size - length)
+        padded = build("pad", flat, low=(*widths, 0), high=high, interior=(*widths, 0), value=none)
+        split.append(_reshape(padded if high[-1] else flat, (*kept, parts, size)))
+    first = len(left_batch)
+    ranks = [len(part.shape) for part in split]
+    batches = tuple((*range(first), rank - 2) for rank in ranks)
+    product = build("dot", *split, contract=((ranks[0] - 1,), (ranks[1] - 1,)), batch=batches)
+    return _reshape(build("sum", product, axes=(first,)), node.shape)
+
+
 def _prepare_dot(node: Node) -> Node:
     """A product with a vector is a sum over rows, for which row kernels are better than tiles."""
     left, right = node.operands
@@ -117,7 +162,7 @@ def _prepare_dot(node: Node) -> Node:
     left_free, right_free = free_axes(left.type, left_batch, left_sum), free_axes(right.type, right_batch, right_sum)
     rows, columns = prod(left.shape[a] for a in left_free), prod(right.shape[a] for a in right_free)
     if rows > 1 and columns > 1:
-        return node
+        return _dot_in_parts(node)
     # All axes in the order batch, free of the left, free of the right, summed; a vector's free axes are ones.
     batch = tuple(left.shape[a] for a in left_batch)
     summed = tuple(left.shape[a] for a in left_sum)
@@ -149,6 +194,8 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
     "known_value": _prepare_known_value,
     "concatenate": _prepare_concatenate,
     "dot": _prepare_dot,
+    "argmax": _prepare_position,
+    "argmin": _prepare_position,
     "conv": _prepare_conv,
     **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **DECOMPOSE,

@@ -38,6 +38,10 @@ _LONG_CHAIN = 64
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
 
 
+# Turns of loops that one invocation may make in all: some drivers end loops silently after 65,535 (Mesa's CPU drivers).
+_MOST_TURNS = 50_000
+
+
 @dataclass(frozen=True)
 class Schedule:
     """How rows are shared out. `row_width` and `element_width` are 1 or 4; one of them is 1."""
@@ -251,7 +255,8 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile) -> Schedule:
     subgroup = profile.subgroup_size
     along_row, along_rows = _unit_strides(kernel)
     long_enough = length >= 2 * subgroup or (length >= subgroup and rows < 4 * subgroup)
-    if profile.subgroup_shuffle and long_enough and (along_row >= along_rows or rows < subgroup):
+    too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > _MOST_TURNS
+    if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
         element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
         return Schedule(True, 1, element_width, subgroup)
     row_width = VECTOR if rows % VECTOR == 0 and along_rows > 0 and rows > VECTOR * subgroup else 1
