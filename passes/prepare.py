@@ -14,12 +14,11 @@ from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.window import convolution_as_dot
+from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.widen import widen
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
-# Turns of loops that one invocation may make in all: some drivers end loops silently after 65,535 (Mesa's CPU drivers).
-_MOST_TURNS = 1 << 15
 # A concatenation reads as many arrays as it has operands.
 _JOINED_AT_ONCE = 8
 
@@ -71,7 +70,7 @@ def _prepare_reduction(node: Node) -> Node:
     rows = node.type.size
     if length == 0:
         return build("constant", type=node.type, value=_IDENTITIES[node.op](node.dtype))
-    long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > _MOST_TURNS
+    long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > MOST_TURNS
     return _in_parts(node, length, rows) if long and rows else node
 
 
@@ -80,7 +79,7 @@ def _prepare_position(node: Node) -> Node:
     (operand,) = node.operands
     axis = node.attrs["axis"]
     length = operand.shape[axis]
-    if length <= _MOST_TURNS:
+    if length <= MOST_TURNS:
         return node
     best = _prepare_reduction(build("max" if node.op == "argmax" else "min", operand, axes=(axis,)))
     others = tuple(other for other in range(len(operand.shape)) if other != axis)
@@ -132,9 +131,9 @@ def _dot_in_parts(node: Node) -> Node:
     left, right = node.operands
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     length = prod(left.shape[axis] for axis in left_sum)
-    if length <= _MOST_TURNS:
+    if length <= MOST_TURNS:
         return node
-    parts = -(-length // _MOST_TURNS)
+    parts = -(-length // MOST_TURNS)
     size = -(-length // (4 * parts)) * 4
     split = []
     for operand, batch, summed in ((left, left_batch, left_sum), (right, right_batch, right_sum)):

@@ -29,6 +29,7 @@ from lavax.passes.builder import (
     zeros,
 )
 from lavax.passes.decompose.sorting import order_of_rows
+from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.matrices import (
     columns_of,
     is_lower,
@@ -41,8 +42,8 @@ from lavax.passes.matrices import (
     turned,
 )
 
-# Turns of the loops of one invocation, of at least _LANES in a workgroup.
-_MOST_TURNS, _LANES = 40_000, 8
+# At least so many invocations share a matrix.
+_LANES = 8
 # The largest matrices that one workgroup factors, or solves for many right sides and for few.
 _CHOLESKY, _MANY_SIDES, _FEW_SIDES, _FEW = 64, 64, 256, 8
 
@@ -73,7 +74,7 @@ def _half(extent: int) -> int:
 
 def _is_small(turns: int, columns: int) -> bool:
     """Whether one workgroup takes a matrix apart at once."""
-    return columns <= 2 or turns <= _MOST_TURNS * _LANES
+    return columns <= 2 or turns <= MOST_TURNS * _LANES
 
 
 def _eliminating(rows: int, columns: int) -> int:

@@ -31,15 +31,12 @@ from lavax.ir.graph import INPUT, Node
 from lavax.passes.kernels.accesses import accesses, operand_coordinates, roots_of
 from lavax.passes.kernels.index import Index, Variable, linear, variable
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.kernels.reads import READS, Coordinates
 
 # From this many additions one after the other on, what rounding loses is kept and added in the end.
 _LONG_CHAIN = 64
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
-
-
-# Turns of loops that one invocation may make in all: some drivers end loops silently after 65,535 (Mesa's CPU drivers).
-_MOST_TURNS = 50_000
 
 
 @dataclass(frozen=True)
@@ -255,7 +252,7 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile) -> Schedule:
     subgroup = profile.subgroup_size
     along_row, along_rows = _unit_strides(kernel)
     long_enough = length >= 2 * subgroup or (length >= subgroup and rows < 4 * subgroup)
-    too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > _MOST_TURNS
+    too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MOST_TURNS
     if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
         element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
         return Schedule(True, 1, element_width, subgroup)
