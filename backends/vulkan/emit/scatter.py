@@ -15,6 +15,7 @@ from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, o
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.errors import DeviceError
 from lavax.ir.types import DType
 from lavax.passes.kernels.index import ZERO, Index, clamp, strides_of, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
@@ -44,6 +45,9 @@ JOINS: dict[str, Callable[[str, str, DType], str]] = {
     "set": _by_kind("{1}", "{1}", "{1}"),
 }
 
+# See passes/kernels/loop_limit.py.
+_DRIVER_ENDS_LOOPS = 65_535
+
 
 class ScatterEmitter:
     """The state of writing one scatter kernel."""
@@ -56,6 +60,18 @@ class ScatterEmitter:
         self.target = outputs[self.scatter]
         self.local = local_invocations(profile)
         self.integer = self.body.parameters.integer
+        self._refuse_long_lines(profile)
+
+    def _refuse_long_lines(self, profile: DeviceProfile) -> None:
+        """A CPU driver may end the loops over a long line without a word: no result is better than a wrong one."""
+        places = prod(self.array.shape[axis] for axis in self.lines.along)
+        updates = prod(self.indices[0].shape[place] for place in self.lines.serial)
+        if profile.kind == "cpu" and places + updates >= _DRIVER_ENDS_LOOPS:
+            raise DeviceError(
+                f"{self.scatter.op} of {updates} updates into {self.array.type}: lines of {places} places are too long "
+                f"for {profile.name}, which ends loops after {_DRIVER_ENDS_LOOPS} turns. Reshape the array so that the "
+                "indexed axis is shorter, or use a GPU"
+            )
 
     def emit(self) -> Launch:
         shape = self.array.shape

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.errors import DeviceError
 
 RANDOM = np.random.default_rng(0)
 
@@ -26,3 +28,15 @@ def test_a_long_row_has_its_first_extremum() -> None:
     assert int(lx.compile(lambda x: lnp.argmax(x))(x)) == x.argmax()
     x[400_000] = np.nan
     assert int(lx.compile(lambda x: lnp.argmin(x))(x)) == 400_000
+
+
+def test_a_scatter_into_a_line_too_long_for_the_driver_is_refused_or_right() -> None:
+    positions = RANDOM.integers(0, 200_000, 50)
+    expected = np.zeros(200_000, np.float32)
+    np.add.at(expected, positions, np.float32(1))
+    array = lnp.zeros(200_000, lnp.float32)
+    if lx.default_device().kind != "cpu":
+        np.testing.assert_array_equal(array.at[positions].add(1.0), expected)
+        return
+    with pytest.raises(DeviceError, match="lines of 200000 places are too long"):
+        array.at[positions].add(1.0)
