@@ -77,8 +77,15 @@ def read_profile(physical: Any) -> DeviceProfile:
         subgroup_arithmetic=bool(operations & vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT),
         subgroup_shuffle=bool(operations & vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
+        preserves_denormals=_preserves_denormals(version_12),
         **{name: bool(getattr(_members(available[kind]), member)) for name, (kind, member) in OPTIONAL.items()},
     )
+
+
+def _preserves_denormals(properties: Any) -> bool:
+    """Whether shaders may ask for denormals of 32-bit floats without a word on those of 16 and 64 bits."""
+    independent = properties.denormBehaviorIndependence != vk.VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE
+    return independent and bool(properties.shaderDenormPreserveFloat32)
 
 
 def _triple(values: Any) -> tuple[int, int, int]:

@@ -16,6 +16,7 @@ from lavax.numpy.elementwise import (
     exp2,
     log,
     log1p,
+    log2,
     maximum,
     minimum,
     multiply,
@@ -118,7 +119,13 @@ def logaddexp(x: ArrayLike, y: ArrayLike) -> Value:
 
 def logaddexp2(x: ArrayLike, y: ArrayLike) -> Value:
     """log2(2^x + 2^y), elementwise, without overflow."""
-    return _logarithm_of_sum("logaddexp2", x, y, exp2, lambda sum: multiply(log1p(sum), 1 / math.log(2)))
+    return _logarithm_of_sum("logaddexp2", x, y, exp2, _log2_1p)
+
+
+def _log2_1p(x: ArrayLike) -> Value:
+    """log2(1 + x) for x in [0, 1]: exactly 1 at 1, also where a device adds to a product without rounding it."""
+    small = multiply(log1p(x), 1 / math.log(2))
+    return where(greater(x, 0.5), log2(add(x, 1.0)), small)
 
 
 def _power_of_two_below(value: Value) -> Value:

@@ -149,8 +149,8 @@ class _Emission:
             yield Dispatch(self._strict(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
 
     def _strict(self, shader: Shader) -> Shader:
-        """The shader with NaN, infinities and signed zeros kept, where the device can be asked for that."""
-        return replace(shader, source=strict_floats(shader.source)) if self.profile.preserves_special_floats else shader
+        """The shader with NaN, infinities, signed zeros and denormals kept, where the device can be asked for that."""
+        return replace(shader, source=strict_floats(shader.source, self.profile))
 
 
 def _counted(commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]]) -> list[Command]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.plan import MAX_WORDS
+from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.types import DTYPES
 from lavax.shaders_glsl import elementary_functions, function_source
 
@@ -16,11 +17,12 @@ _HEADER = """#version 460
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 """
 _SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
-# 4466: the capability SignedZeroInfNanPreserve, 4461: the execution mode, 32: bits of the floats.
-_STRICT_FLOATS = """
-#extension GL_EXT_spirv_intrinsics : require
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, 32);
-"""
+_INTRINSICS = "#extension GL_EXT_spirv_intrinsics : require\n"
+# The profile's name of a promise about 32-bit floats: capability and execution mode of SPIR-V's float controls.
+_FLOAT_CONTROLS = {
+    "preserves_special_floats": (4466, 4461),  # SignedZeroInfNanPreserve
+    "preserves_denormals": (4464, 4459),  # DenormPreserve
+}
 _ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table {
     uint64_t address[];
 };
@@ -117,12 +119,18 @@ def assemble(text: ShaderText) -> str:
     return "".join([*parts, functions, _vector_forms(called, functions), body])
 
 
-def strict_floats(source: str) -> str:
-    """The shader with the execution mode SignedZeroInfNanPreserve for 32-bit floats (SPIR-V float controls).
+def strict_floats(source: str, profile: DeviceProfile) -> str:
+    """The shader with the execution modes (SPIR-V float controls) that the device offers for exact 32-bit floats.
 
-    Without it a driver may take it that no float is infinite or NaN: x - x is 0 then, and x * 0 too.
+    Without SignedZeroInfNanPreserve a driver may take it that no float is infinite or NaN: x - x is 0 then, and x * 0
+    too. Without DenormPreserve it may take denormal numbers for zeros, in some operations and not in others.
     """
-    return source.replace("\n", _STRICT_FLOATS, 1)
+    modes = [
+        f'spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [{capability}], {mode}, 32);\n'
+        for promise, (capability, mode) in _FLOAT_CONTROLS.items()
+        if getattr(profile, promise)
+    ]
+    return source.replace("\n", "\n" + "".join([_INTRINSICS, *modes]), 1) if modes else source
 
 
 def _references(body: str) -> str:
