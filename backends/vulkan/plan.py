@@ -83,6 +83,8 @@ class Result:
 class Plan:
     """A whole program. `arguments` are byte sizes, `temporaries` byte offsets into one arena of `arena_bytes`.
 
+    Constants may be empty: nothing reads them then.
+
     `flags` is how many 32-bit words there are that the host reads to end loops; their slots are the last.
     """
 

@@ -70,9 +70,11 @@ class Resources:
     def __init__(self, device: Device, plan: Plan) -> None:
         self.device = device
         self.pool = CommandPool(device.handle, device.queue.family)
-        self.constants = [device.transfer.upload(np.frombuffer(content, np.uint8)) for content in plan.constants]
+        self.constants = [
+            device.transfer.upload(np.frombuffer(content, np.uint8)) if content else None for content in plan.constants
+        ]
         self.arena = device.arrays.allocate(plan.arena_bytes)
-        self.static_addresses = [constant.address for constant in self.constants]
+        self.static_addresses = [constant.address if constant else 0 for constant in self.constants]
         self.static_addresses += [self.arena.address + offset for offset in plan.temporaries]
         self.flags = device.tables.allocate_for_host(FLAG_BYTES * max(1, plan.flags))
         self.static_addresses += [self.flags.address + FLAG_BYTES * flag for flag in range(plan.flags)]
@@ -81,10 +83,14 @@ class Resources:
         self.tables = device.tables.allocate_for_host(RING * self.table_stride)
         self.recordings: list[Recording] = []
 
+    def buffers(self) -> list[Buffer]:
+        """All memory there is; constants without content have none."""
+        return [*filter(None, self.constants), self.arena, self.flags, self.tables]
+
     def retire(self) -> None:
         """Gives the buffers back, which later work may reuse at once, and the command buffers when they are done."""
         number = max((recording.number for recording in self.recordings), default=0)
-        for buffer in (*self.constants, self.arena, self.flags, self.tables):
+        for buffer in self.buffers():
             buffer.last_use = max(buffer.last_use, number)
         self.device.retire(number, self.pool.close)
 
@@ -159,7 +165,7 @@ class Program:
     def overhead_bytes(self) -> int:
         """Memory for tables of addresses and flags, and what is lost to rounding in that and the program's own."""
         own = self._resources
-        sizes = sum(buffer.piece.size for buffer in (*own.constants, own.arena, own.flags, own.tables))
+        sizes = sum(buffer.piece.size for buffer in own.buffers())
         return sizes - self.plan.arena_bytes - sum(map(len, self.plan.constants))
 
     def profile(self, *buffers: Buffer) -> list[TimedDispatch]:
@@ -209,7 +215,9 @@ class Program:
                 if step.counts is None:
                     recorder.dispatch(step.groups)
                 else:
-                    recorder.dispatch_counted(self._resources.constants[step.counts[0]], step.counts[1])
+                    counts = self._resources.constants[step.counts[0]]
+                    assert counts is not None
+                    recorder.dispatch_counted(counts, step.counts[1])
             recorder.wait(BEFORE_LATER_WORK)
         return commands
 

@@ -22,7 +22,10 @@ _VECTOR_BYTES = 16
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel's shader, the push constants behind its slots, and how many workgroups run it."""
+    """A kernel's shader, the numbers it gets behind its slots, and how many workgroups run it.
+
+    Numbers for which push constants have no room are given as an array (`Parameters`).
+    """
 
     shader: Shader
     words: tuple[int, ...]
@@ -53,6 +56,7 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
     body = Body(inputs, Parameters(len(arrays) + counters, lifted))
+    body.parameters.declarations = body.scopes[0].lines
     body.packed = kernel.packed
     body.unaligned = {
         node for node, strides in kernel.moving.items() if any(stride % _VECTOR_BYTES for stride in strides)

@@ -14,7 +14,7 @@ from lavax.backends.vulkan.emit.map import emit_map
 from lavax.backends.vulkan.emit.merged import emit_merged
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.row import emit_row
-from lavax.backends.vulkan.emit.shader import strict_floats
+from lavax.backends.vulkan.emit.shader import SIZES_WORD, strict_floats
 from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.errors import DtypeError
@@ -59,8 +59,9 @@ class _Emission:
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
         self.flags = list(_flags_of(program.steps))
         self.temporaries = [name for name in program.offsets if name not in self.flags]
-        names = [*self.arguments, *self.results, *_names_of_constants(program.steps, program.views)]
-        self.constants: dict[str, bytes] = dict.fromkeys(names[len(self.arguments) + len(self.results) :], b"")
+        constants = list(_names_of_constants(program.steps, program.views, lifted))
+        names = [*self.arguments, *self.results, *constants]
+        self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
 
     def plan(self) -> Plan:
@@ -145,8 +146,17 @@ class _Emission:
             launch = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
+            words = self._words(_sizes_of(step.name, number), slots, launch)
             barrier = step.barrier and number == 0
-            yield Dispatch(self._strict(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
+            yield Dispatch(self._strict(launch.shader), slots, words, launch.groups, barrier, step.name)
+
+    def _words(self, sizes: str, slots: tuple[int, ...], launch: Launch) -> tuple[int, ...]:
+        """The launch's numbers as push constants: those beyond the room there go into the array `sizes`."""
+        room = SIZES_WORD - len(slots)
+        if len(launch.words) <= room:
+            return launch.words
+        self.constants[sizes] = np.array(launch.words[room:], np.uint32).tobytes()
+        return (*launch.words[:room], self.slots[sizes])
 
     def _strict(self, shader: Shader) -> Shader:
         """The shader with NaN, infinities, signed zeros and denormals kept, where the device can be asked for that."""
@@ -190,18 +200,24 @@ def _groups_of(guard: str) -> str:
     return f"{guard}.groups"
 
 
+def _sizes_of(step: str, number: int) -> str:
+    return f"{step}.{number}.sizes"
+
+
 def _names_of_constants(
-    commands: Sequence[kernel_commands.Command], views: Mapping[str, kernel_commands.View]
+    commands: Sequence[kernel_commands.Command], views: Mapping[str, kernel_commands.View], lifted: bool
 ) -> Iterator[str]:
-    """What the plan's constants are called: tables of merged kernels and of guards."""
+    """What the plan's constants are called: tables of merged kernels and of guards, and sizes that are lifted."""
     for command in commands:
         if isinstance(command, Step):
             if len(command.kernels) > 1 and not _moves(command, views):
                 yield command.name
+            elif lifted:
+                yield from (_sizes_of(command.name, number) for number in range(len(command.kernels)))
         elif isinstance(command, Guard):
             yield from (_counts_of(command.name), _groups_of(command.name))
         else:
-            yield from _names_of_constants(command.commands, views)
+            yield from _names_of_constants(command.commands, views, lifted)
 
 
 def _flags_of(commands: Sequence[kernel_commands.Command]) -> Iterator[str]:

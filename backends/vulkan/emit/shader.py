@@ -63,6 +63,8 @@ void write_packed(uint64_t address, uint width, uint value) {
     atomicOr(U32(address & ~3ul).data[0], (value << shift) & mask);
 }
 """
+# The push constant that says in which slot the array of further sizes lies, where there is one.
+SIZES_WORD = MAX_WORDS - 1
 _CALL = re.compile(r"\b(lx_\w+)\(")
 _SIGNATURE = re.compile(r"^(float|double|int|uint|int64_t|uint64_t|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
 _WIDE = {scalar: vector for scalar, vector, _ in _ELEMENTS.values()} | {"bool": "bvec4"}
@@ -81,18 +83,28 @@ def reference(dtype_name: str, suffix: str = "") -> str:
 
 @dataclass
 class Parameters:
-    """The sizes a shader gets as push constants, if it is to serve every shape, after `slots` slots."""
+    """The sizes a shader gets when it runs, if it is to serve every shape: push constants behind `slots` slots.
+
+    What finds no room there is read from an array, once, into names that `declarations` brings.
+    """
 
     slots: int
     lifted: bool
     words: list[int] = field(default_factory=list)
+    declarations: list[str] = field(default_factory=list)  # where the body's first statements are written
 
     def integer(self, value: int) -> str:
-        """An integer of the shape at hand: a literal, or a push constant where the shader serves every shape."""
-        if not self.lifted or -1 <= value <= 1 or self.slots + len(self.words) >= MAX_WORDS:
+        """An integer of the shape at hand: a literal, or a size to be given where the shader serves every shape."""
+        if not self.lifted or -1 <= value <= 1:
             return str(value)
+        place = self.slots + len(self.words)
         self.words.append(value & 0xFFFFFFFF)
-        return f"int(words[{self.slots + len(self.words) - 1}])"
+        if place < SIZES_WORD:
+            return f"int(words[{place}])"
+        name = f"size{place}"
+        sizes = f"table.address[words[{SIZES_WORD}]]"
+        self.declarations.append(f"int {name} = {reference('i32')}({sizes}).data[{place - SIZES_WORD}];")
+        return name
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textwrap import dedent
 
 from lavax.backends.vulkan.emit.program import emit_program
-from lavax.backends.vulkan.plan import Dispatch
+from lavax.backends.vulkan.plan import Dispatch, Plan
 from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import Graph, parse
 from lavax.passes.prepare import prepare
@@ -14,12 +14,19 @@ from lavax.passes.schedule import schedule
 PROFILES = {"cpu": CPU_DRIVER, "gpu": GENERIC_GPU}
 
 
+def plan_of(
+    graph: Graph | str, profile: DeviceProfile, *, eager: bool = False, donated: Sequence[int] = ()
+) -> Plan:
+    """The plan of a graph or of its text."""
+    found = parse(dedent(graph)) if isinstance(graph, str) else graph
+    return emit_program(schedule(prepare(found), donated), profile, eager)
+
+
 def dispatches_of(
     graph: Graph | str, profile: DeviceProfile, *, eager: bool = False, donated: Sequence[int] = ()
 ) -> list[Dispatch]:
     """The dispatches of a graph or of its text."""
-    found = parse(dedent(graph)) if isinstance(graph, str) else graph
-    return list(emit_program(schedule(prepare(found), donated), profile, eager).dispatches)
+    return plan_of(graph, profile, eager=eager, donated=donated).dispatches
 
 
 def dispatch_of(graph: Graph | str, profile: DeviceProfile, *, eager: bool = False) -> Dispatch:

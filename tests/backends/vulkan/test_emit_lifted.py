@@ -1,12 +1,15 @@
-"""Shaders of eager operations: sizes are push constants, so that another shape compiles nothing."""
+"""Shaders of eager operations: sizes are given when they run, so that another shape compiles nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
-from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
+import lavax as lx
+import lavax.numpy as lnp
+from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of, plan_of
 
 
 def _broadcast_multiply(n: int, m: int) -> str:
@@ -120,11 +123,33 @@ def test_the_shader_and_its_words() -> None:
     )
 
 
-def test_sizes_that_find_no_word_are_literals() -> None:
-    """Push constants hold 30 words; a shader that needs more serves one shape only, and is right."""
-    extents = "2,3,2,3,2,3,2,3,2,3,2"
-    back = ",".join(reversed(extents.split(",")))
-    axes = ",".join(map(str, reversed(range(11))))
-    text = f"graph (x: f32[{extents}]) {{\n  %0 = transpose(x) axes=[{axes}] : f32[{back}]\n  return %0\n}}"
-    dispatch = dispatch_of(text, PROFILES["cpu"], eager=True)
-    assert len(dispatch.slots) + len(dispatch.words) == 30
+def _reverse_axes(*extents: int) -> str:
+    shape, back = ",".join(map(str, extents)), ",".join(map(str, reversed(extents)))
+    axes = ",".join(map(str, reversed(range(len(extents)))))
+    return f"graph (x: f32[{shape}]) {{\n  %0 = transpose(x) axes=[{axes}] : f32[{back}]\n  return %0\n}}"
+
+
+def test_sizes_that_find_no_word_stand_in_an_array() -> None:
+    """Push constants hold 30 words: the last says where the other sizes are, and every shape has one shader still."""
+    one, other = (
+        plan_of(_reverse_axes(*extents), PROFILES["cpu"], eager=True)
+        for extents in ((2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2), (3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3))
+    )
+    assert one.dispatches[0].shader == other.dispatches[0].shader
+    for plan in (one, other):
+        (dispatch,), (sizes,) = plan.dispatches, plan.constants
+        assert len(dispatch.slots) + len(dispatch.words) == 30
+        assert dispatch.words[-1] == 2  # the slot behind those of the argument and the result
+        assert len(sizes) >= 4
+    assert one.constants != other.constants
+
+
+def test_an_eager_product_of_another_large_shape_compiles_nothing() -> None:
+    generator = np.random.default_rng(0)
+    compiled = []
+    for m, k, n in ((96, 72, 120), (88, 100, 152)):
+        left, right = generator.normal(size=(m, k)), generator.normal(size=(k, n))
+        found = lnp.asarray(left, "float32") @ lnp.asarray(right, "float32")
+        np.testing.assert_allclose(np.asarray(found), left @ right, rtol=0, atol=1e-4)
+        compiled.append(lx.profiler.counters()["pipelines"])
+    assert compiled[0] == compiled[1]
