@@ -248,10 +248,13 @@ float lx_atan(float x) {
 float lx_atan2(float y, float x) {
     uint x_magnitude = floatBitsToUint(x) & 0x7fffffffu;
     uint y_magnitude = floatBitsToUint(y) & 0x7fffffffu;
-    // Infinities become 1 against 0 (or 1 against 1), and 0 / 0 becomes 0 / 1.
+    // Infinities become 1 against 0 (or 1 against 1), two denormals the whole numbers of their bits, 0 / 0 becomes 0 / 1.
     bool infinite = max(x_magnitude, y_magnitude) >= 0x7f800000u;
+    bool tiny = max(x_magnitude, y_magnitude) < 0x00800000u;
     float numerator = mix(uintBitsToFloat(y_magnitude), mix(0.0, 1.0, y_magnitude >= 0x7f800000u), infinite);
     float denominator = mix(uintBitsToFloat(x_magnitude), mix(0.0, 1.0, x_magnitude >= 0x7f800000u), infinite);
+    numerator = mix(numerator, float(int(y_magnitude)), tiny);
+    denominator = mix(denominator, float(int(x_magnitude)), tiny);
     denominator = mix(denominator, 1.0, (x_magnitude | y_magnitude) == 0u);
     precise float angle = lx_atan_ratio(numerator, denominator);
     angle = mix(angle, 3.1415927 - (angle + 8.742278e-08), floatBitsToInt(x) < 0);

@@ -72,6 +72,8 @@ float lx_log2_parts(float a, out float low) {
 float lx_pow(float x, float y) {
     uint x_bits = floatBitsToUint(x) & 0x7fffffffu;
     uint y_bits = floatBitsToUint(y) & 0x7fffffffu;
+    // With a denormal exponent the power is what it is with the smallest normal one, which no device takes for zero.
+    y = mix(y, uintBitsToFloat(floatBitsToUint(y) & 0x80000000u | 0x00800000u), y_bits - 1u < 0x007fffffu);
     // A denormal base is read as an integer: a 2^-149.
     bool tiny = x_bits < 0x00800000u;
     precise float low;

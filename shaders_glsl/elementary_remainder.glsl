@@ -12,47 +12,69 @@ float lx_whole_mantissa(uint bits, out int exponent) {
     return intBitsToFloat(whole + (missing << 23));
 }
 
-//! function lx_fmod needs lx_whole_mantissa
-// x - trunc(x / y) y, exact, with the sign of x. Long division with 12 bits of quotient a step: the mantissas are
-// whole numbers below 2^24, and products of 12-bit halves are exact, so every step is exact on any device.
-float lx_fmod(float x, float y) {
-    uint x_bits = floatBitsToUint(x) & 0x7fffffffu;
-    uint y_bits = floatBitsToUint(y) & 0x7fffffffu;
-    int x_exponent, y_exponent;
+//! function lx_long_division needs lx_whole_mantissa
+// For finite |x| >= |y| > 0, given by their bits: |x| mod |y| = rest 2^(exponent - 150) with whole numbers
+// rest < divisor < 2^24, and |y| = divisor 2^(exponent - 150). Twelve bits of quotient a step: products of 12-bit halves
+// are exact, so every step is exact on any device. No step is done where not `defined`.
+float lx_long_division(uint x_bits, uint y_bits, bool defined, out float divisor, out int exponent) {
+    int x_exponent;
     precise float rest = lx_whole_mantissa(x_bits, x_exponent);
-    precise float divisor = lx_whole_mantissa(y_bits, y_exponent);
+    divisor = lx_whole_mantissa(y_bits, exponent);
     precise float divisor_high = uintBitsToFloat(floatBitsToUint(divisor) & 0xfffff000u);
     precise float divisor_low = divisor - divisor_high;
     rest = mix(rest, rest - divisor, rest >= divisor);
-    bool undefined = y_bits - 1u >= 0x7f800000u || x_bits >= 0x7f800000u;
-    bool same = x_bits < y_bits || x_bits == 0u;
-    bool done = same || undefined;
-    for (int left = mix(x_exponent - y_exponent, 0, done); left > 0; left -= 12) {
+    for (int left = mix(0, x_exponent - exponent, defined); left > 0; left -= 12) {
         precise float scaled = rest * intBitsToFloat((127 + min(left, 12)) << 23);
         precise float quotient = trunc(scaled / divisor);
         rest = (scaled - quotient * divisor_high) - quotient * divisor_low;
         rest = mix(rest, rest + divisor, rest < 0.0);
         rest = mix(rest, rest - divisor, rest >= divisor);
     }
-    // rest 2^(y_exponent - 150), in two factors that are normal numbers.
-    int half_exponent = (y_exponent - 150) >> 1;
-    precise float result = (rest * intBitsToFloat((half_exponent + 127) << 23))
-        * intBitsToFloat((y_exponent - 150 - half_exponent + 127) << 23);
-    uint bits = mix(floatBitsToUint(result), x_bits, same);
+    return rest;
+}
+
+//! function lx_scale_whole
+// whole 2^(exponent - 150), by two factors that are normal numbers.
+float lx_scale_whole(float whole, int exponent) {
+    int half_exponent = (exponent - 150) >> 1;
+    precise float result = (whole * intBitsToFloat((half_exponent + 127) << 23))
+        * intBitsToFloat((exponent - 150 - half_exponent + 127) << 23);
+    return result;
+}
+
+//! function lx_fmod needs lx_long_division, lx_scale_whole
+// x - trunc(x / y) y, exact, with the sign of x.
+float lx_fmod(float x, float y) {
+    uint x_bits = floatBitsToUint(x) & 0x7fffffffu;
+    uint y_bits = floatBitsToUint(y) & 0x7fffffffu;
+    bool undefined = y_bits - 1u >= 0x7f800000u || x_bits >= 0x7f800000u;
+    bool same = x_bits < y_bits || x_bits == 0u;
+    float divisor;
+    int exponent;
+    float rest = lx_long_division(x_bits, y_bits, !(same || undefined), divisor, exponent);
+    uint bits = mix(floatBitsToUint(lx_scale_whole(rest, exponent)), x_bits, same);
     return uintBitsToFloat(mix(bits | (floatBitsToUint(x) & 0x80000000u), 0x7fc00000u, undefined));
 }
 
-//! function lx_remainder needs lx_fmod
-// x - floor(x / y) y with the sign of y (Python's %), rounded once where y is added.
+//! function lx_remainder needs lx_long_division, lx_scale_whole
+// x - floor(x / y) y with the sign of y (Python's %). Where y is added to the rest of a division this is done before
+// the rest is scaled, without an error; else x + y is rounded once.
 float lx_remainder(float x, float y) {
-    precise float rest = lx_fmod(x, y);
-    uint magnitude = floatBitsToUint(rest) & 0x7fffffffu;
+    uint x_bits = floatBitsToUint(x) & 0x7fffffffu;
+    uint y_bits = floatBitsToUint(y) & 0x7fffffffu;
     uint y_sign = floatBitsToUint(y) & 0x80000000u;
-    bool opposite = int(floatBitsToUint(rest) ^ floatBitsToUint(y)) < 0;
-    bool number = magnitude - 1u < 0x7f800000u;
-    precise float moved = rest + y;
-    uint zero_or_rest = mix(floatBitsToUint(rest), y_sign, magnitude == 0u);
-    return uintBitsToFloat(mix(zero_or_rest, floatBitsToUint(moved), opposite && number));
+    bool opposite = int(floatBitsToUint(x) ^ floatBitsToUint(y)) < 0;
+    bool undefined = y_bits - 1u >= 0x7f800000u || x_bits >= 0x7f800000u;
+    bool same = x_bits < y_bits || x_bits == 0u;
+    float divisor;
+    int exponent;
+    float rest = lx_long_division(x_bits, y_bits, !(same || undefined), divisor, exponent);
+    precise float moved = mix(rest, divisor - rest, opposite && rest > 0.0);
+    uint magnitude = floatBitsToUint(lx_scale_whole(moved, exponent));
+    precise float sum = x + y;
+    uint small = mix(x_bits, floatBitsToUint(sum) & 0x7fffffffu, opposite && x_bits != 0u);
+    magnitude = mix(mix(magnitude, small, same), 0x7fc00000u, undefined);
+    return uintBitsToFloat(magnitude | y_sign);
 }
 //! end
 

@@ -6,7 +6,7 @@ import numpy as np
 from lavax.ir.types import bool_, int32
 from lavax.numpy.application import apply, together
 from lavax.numpy.comparison import equal, greater, less, logical_and, logical_or, where
-from lavax.numpy.elementwise import add, divide, multiply, subtract
+from lavax.numpy.elementwise import abs, add, divide, maximum, multiply, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
@@ -115,6 +115,9 @@ def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
 def _floor_divide_floats(x: Value, y: Value) -> Value:
     """By way of the exact remainder, since the floor of a rounded quotient can be one too high. It is flat."""
     dividend, divisor = bind("stop_gradient", x), bind("stop_gradient", y)
+    # Of two small numbers the remainder may be denormal, which not every device tells from zero.
+    small = less(maximum(abs(dividend), abs(divisor)), 2.0**-60)
+    dividend, divisor = (where(small, multiply(value, 2.0**60), value) for value in (dividend, divisor))
     truncated = apply("remainder", dividend, divisor)
     ratio = divide(dividend, divisor)
     quotient = divide(subtract(dividend, truncated), divisor)

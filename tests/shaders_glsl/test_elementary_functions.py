@@ -21,6 +21,7 @@ from lavax.backends.vulkan.device import get_device
 from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
 from lavax.backends.vulkan.program import Program
 from lavax.shaders_glsl import elementary_functions, function_source, parse_functions
+from tests import denormals
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
@@ -177,6 +178,8 @@ def test_function_is_within_its_bound_over_the_whole_range(name: str) -> None:
             arguments = (chosen_x, chosen_y)[: case.arity]
             exact = np.asarray(case.reference(*(argument.astype(np.float64) for argument in arguments)), np.float64)
             best = np.minimum(best, errors(got, exact))
+            if denormals.are_flushed():
+                best = np.minimum(best, errors(flushed(got), exact))  # taken for zero, and handed on as they are
     assert_within(name, best, case.bound, x, y, got, exact)
 
 
