@@ -13,6 +13,7 @@ from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
 from lavax.passes.decompose import RULES as DECOMPOSE
+from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.widen import widen
@@ -184,6 +185,9 @@ def _prepare_dot(node: Node) -> Node:
 def _prepare_conv(node: Node) -> Node:
     if 0 in (*node.operands[0].shape, *node.operands[1].shape):
         return _zeros(node.type)
+    place = axis_of_phases(node)
+    if place is not None:
+        return convolution_in_phases(node, place, _prepare_conv)
     product, order = convolution_as_dot(node)
     return _transpose(_prepare_dot(product), order)
 
