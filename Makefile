@@ -59,4 +59,6 @@ clean:
 	$(PYTHON) -c 'import pip' 2>/dev/null || "$$python" -m venv .venv
 	@echo "Installing lavax and what it needs into .venv"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[test,examples]'
+	@$(PYTHON) -c 'from lavax.backends.vulkan import glslang; glslang.available() or print("The glslang binding was" \
+		" not built (see setup.py build_ext); shaders are compiled by a program, which takes longer.")'
 	@touch $@

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from cffi import FFI
 from setuptools._distutils.ccompiler import new_compiler
-from setuptools._distutils.errors import CCompilerError, DistutilsError
 from setuptools._distutils.sysconfig import customize_compiler
 
 DECLARATIONS = """
@@ -40,14 +39,14 @@ LIBRARIES = (
 
 def libraries_found() -> list[str]:
     """Those of LIBRARIES that the machine's linker finds, asked one by one."""
-    compiler = new_compiler()
+    compiler = new_compiler(force=True)  # each answer is a program of its own, however new the last one is
     customize_compiler(compiler)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "empty.c"
         source.write_text("int main(void) { return 0; }\n")
         try:
             objects = compiler.compile([str(source)], output_dir=folder)
-        except (CCompilerError, DistutilsError):
+        except Exception:  # of a class that depends on whose distutils was imported first
             return []
         return [name for name in LIBRARIES if _links(compiler, objects, name, folder)]
 
@@ -55,7 +54,7 @@ def libraries_found() -> list[str]:
 def _links(compiler: object, objects: list[str], library: str, folder: str) -> bool:
     try:
         compiler.link_executable(objects, "probe", output_dir=folder, libraries=[library])  # type: ignore[attr-defined]
-    except (CCompilerError, DistutilsError):
+    except Exception:  # as above
         return False
     return True
 
