@@ -7,7 +7,7 @@ from typing import Any
 
 from lavax.tracer.call import CallStructure, call_of
 from lavax.tracer.convert import argument, is_numeric, lift
-from lavax.tracer.effects import Effect, emit_again, take_effects, values_of
+from lavax.tracer.effects import Effect, emit_again, take_effects
 from lavax.tracer.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.signature import Signature
 from lavax.tracer.trace import active_trace
@@ -59,14 +59,14 @@ class Auxiliary:
     structure: TreeDef | None = None
     leaves: list[Any] = field(default_factory=list)
     traced: list[int] = field(default_factory=list)  # which of the leaves are outputs of the graph
-    effects: list[Effect] = field(default_factory=list)  # what the function has to do on the host
+    effects: tuple[Effect, ...] = ()  # what the function has to do on the host
 
     def hold(self, auxiliary: Any) -> list[Value]:
         """Keeps it, and the effects of the trace; gives the values in it and in these."""
         self.leaves, self.structure = flatten(auxiliary)
         self.traced = [position for position, leaf in enumerate(self.leaves) if isinstance(leaf, Value)]
-        self.effects = take_effects()
-        return [*(self.leaves[position] for position in self.traced), *values_of(self.effects)]
+        self.effects, shown = take_effects()
+        return [*(self.leaves[position] for position in self.traced), *shown]
 
     def rebuilt(self, values: Sequence[Value]) -> Any:
         """It again, with `values` for those in it; the effects are handed on to the trace outside, or done."""
@@ -75,7 +75,7 @@ class Auxiliary:
         for position, value in zip(self.traced, values[:count], strict=True):
             self.leaves[position] = value
         emit_again(self.effects, values[count:])
-        self.effects = []
+        self.effects = ()
         return unflatten(self.structure, self.leaves)
 
 

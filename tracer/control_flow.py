@@ -13,12 +13,14 @@ from lavax.ir import TensorType, bool_, int32
 from lavax.ir.location import user_location
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.bind import bind, with_weak
+from lavax.tracer.branch_effects import emit_branch, with_all_effects
 from lavax.tracer.convert import constant, lift
-from lavax.tracer.effects import Effect, emit_again, take_effects, values_of
+from lavax.tracer.effects import Effect, emit_again, emit_for_each, take_effects
 from lavax.tracer.executable import apply_graph
+from lavax.tracer.loop_log import emit_log, empty_log, entered
 from lavax.tracer.pytree import TreeDef, flatten, paths, unflatten
 from lavax.tracer.regions import apply_region, trace_body, with_common_captures
-from lavax.tracer.tracing import Traced
+from lavax.tracer.tracing import Traced, without_effects
 from lavax.tracer.value import Value
 
 _INDEX = TensorType((), int32)
@@ -64,15 +66,38 @@ def _branch(name: str, index: Value, functions: Sequence[Callable[..., Any]], op
     for number, each in enumerate(traced[1:], 1):
         who = f"{name}: branch {number}"
         _require_same(who, each.structure, _types(each), "branch 0", traced[0].structure, _types(traced[0]))
-    graphs, captured = with_common_captures(traced, len(leaves))
-    weak = [all(each.weak[position] for each in traced) for position in range(len(traced[0].weak))]
     known = _known(index)
-    values = [*leaves, *captured]
     if known is not None:
-        results = apply_graph(graphs[min(max(known, 0), len(graphs) - 1)], values, weak)
+        number = min(max(known, 0), len(traced) - 1)
+        results = _run_known(traced, number, leaves)
+        emit_again(traced[number].effects, results[traced[number].structure.leaf_count :])
     else:
-        results = apply_region("switch", [index, *values], _types(traced[0]), weak, branches=graphs)
-    return unflatten(traced[0].structure, results)
+        results = _run_switch(with_all_effects(traced), index, leaves)
+        emit_branch([each.effects for each in traced], index, results[traced[0].structure.leaf_count :])
+    return unflatten(traced[0].structure, results[: traced[0].structure.leaf_count])
+
+
+def _run_known(traced: Sequence[Traced], number: int, leaves: Sequence[Value]) -> list[Value]:
+    """The results of one branch, as weak as those of all."""
+    chosen = traced[number]
+    (graph,), captured = with_common_captures([chosen], len(leaves))
+    weak = [*_common_weakness(traced), *chosen.weak[chosen.structure.leaf_count :]]
+    return apply_graph(graph, [*leaves, *captured], weak)
+
+
+def _run_switch(traced: Sequence[Traced], index: Value, leaves: Sequence[Value]) -> list[Value]:
+    """The results of the branch that the index chooses on the device."""
+    graphs, captured = with_common_captures(traced, len(leaves))
+    types = _types(traced[0])
+    weak = _common_weakness(traced)
+    weak += [False] * (len(types) - len(weak))
+    return apply_region("switch", [index, *leaves, *captured], types, weak, branches=graphs)
+
+
+def _common_weakness(traced: Sequence[Traced]) -> list[bool]:
+    """For each leaf of the result: whether it is weak in all branches."""
+    count = traced[0].structure.leaf_count
+    return [all(each.weak[position] for each in traced) for position in range(count)]
 
 
 def _known(index: Value) -> int | None:
@@ -93,13 +118,44 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     values, (structure,) = _flattened([init_val])
     body, values = _steady("while_loop", body_fun, [structure], values, [])
     condition = trace_body(cond_fun, [structure], [value.abstract for value in values], "while_loop condition")
-    if _types(condition) != [TensorType((), bool_)]:
-        found = ", ".join(str(type) for type in _types(condition))
+    asked = _types(without_effects(condition))
+    if asked != [TensorType((), bool_)]:
+        found = ", ".join(str(type) for type in asked)
         raise _type_error(f"while_loop: cond_fun must give a scalar bool, got {found or 'nothing'}")
+    if condition.effects or body.effects:
+        return _logged_loop(cond_fun, body_fun, unflatten(structure, values), condition, body)
     graphs, captured = with_common_captures([condition, body], len(values))
     types, weak = [value.type for value in values], [value.weak for value in values]
     results = apply_region("while", [*values, *captured], types, weak, condition=graphs[0], body=graphs[1])
     return unflatten(structure, results)
+
+
+def _logged_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, condition: Traced, body: Traced
+) -> Any:
+    """The loop, which also carries what is to be done on the host: in each turn what the condition does, then the
+    body. The condition that ends it is computed once more outside."""
+    effects: list[Effect] = []
+
+    def running(state: Any) -> Any:
+        found = cond_fun(state[0])
+        take_effects()
+        return found
+
+    def turn(state: Any) -> Any:
+        value, (turns, log) = state
+        cond_fun(value)
+        after = body_fun(value)
+        effects[:], shown = take_effects()
+        return after, (bind("add", turns, constant(1, _INDEX)), entered(log, turns, shown))
+
+    types = [*_types(condition)[1:], *_types(body)[body.structure.leaf_count :]]
+    start = (init_val, (constant(0, _INDEX), empty_log(types)))
+    value, (turns, log) = while_loop(running, turn, start)
+    emit_log(effects, turns, log)
+    if condition.effects:
+        cond_fun(value)
+    return value
 
 
 def scan(
@@ -123,9 +179,7 @@ def scan(
     if unroll > 1 and steps % unroll == 0 and steps:
         return _unrolled_scan(f, init, xs, steps, reverse, unroll)
     slices = [abstract(each.type.with_shape(each.shape[1:]), each.weak) for each in sequences]
-    effects: list[Effect] = []
-    with_effects = _with_effects(f, effects)
-    body, carries = _steady("scan", with_effects, [carry_structure, sequence_structure], carries, slices)
+    body, carries = _steady("scan", f, [carry_structure, sequence_structure], carries, slices)
     graphs, captured = with_common_captures([body], len(carries) + len(sequences))
     outputs = _types(body)
     types = [*outputs[: len(carries)], *(type.with_shape((steps, *type.shape)) for type in outputs[len(carries) :])]
@@ -141,22 +195,9 @@ def scan(
         body=graphs[0],
     )
     last, stacked = body.structure.children
-    outputs, shown = unflatten(stacked, results[len(carries) :])
-    emit_again(effects, shown, steps, -1 if reverse else 1)
-    return unflatten(last, results[: len(carries)]), outputs
-
-
-def _with_effects(f: Callable[[Any, Any], Any], effects: list[Effect]) -> Callable[[Any, Any], Any]:
-    """A step that gives, besides y, the values of what it has to do on the host, which goes to `effects`."""
-
-    def step(carry: Any, x: Any) -> Any:
-        result = f(carry, x)
-        effects[:] = take_effects()
-        if not isinstance(result, (tuple, list)) or len(result) != 2:
-            return result
-        return result[0], (result[1], values_of(effects))
-
-    return step
+    count = body.structure.leaf_count
+    emit_for_each(body.effects, results[count:], steps, -1 if reverse else 1)
+    return unflatten(last, results[: len(carries)]), unflatten(stacked, results[len(carries) : count])
 
 
 def _unrolled_scan(

@@ -13,12 +13,16 @@ from lavax.errors import CustomRuleError
 from lavax.ir import Graph
 from lavax.ir.graph import LaterGraph, graph_of
 from lavax.tracer.arguments import arguments_of
+from lavax.tracer.bind import bind
 from lavax.tracer.custom_calls import CustomCall, trace_backward, trace_forward, trace_tangent_rule
+from lavax.tracer.effects import emit_again
+from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import unflatten
 from lavax.tracer.regions import apply_region, with_common_captures
 from lavax.tracer.signature import Signature, signature_of
 from lavax.tracer.trace import active_trace
-from lavax.tracer.tracing import Traced, trace_function
+from lavax.tracer.tracing import Traced, trace_function, without_effects
+from lavax.tracer.value import Value
 
 
 @dataclass(eq=False)
@@ -128,6 +132,18 @@ class _CustomFunction:
             )
         return bound.args
 
+    def _traced_body(self, call: CustomCall) -> Traced:
+        """What the function computes. What it does on the host is handed on to the trace around it, with values
+        computed there: derivatives leave it as it is."""
+        what = f"{self._operation} of {self._signature.function}"
+        body = trace_function(lambda tracers: call.call(self._function, tracers), call.inputs, what, keep_effects=True)
+        if body.effects:
+            count = body.structure.leaf_count
+            graph = graph_of(body.graph.inputs, body.graph.outputs[count:])
+            operands = [_fixed(value) for value in (*call.arguments.values, *body.captured)]
+            emit_again(body.effects, apply_graph(graph, operands, body.weak[count:]))
+        return without_effects(body)
+
     def _require_rules(self) -> None:
         raise NotImplementedError
 
@@ -164,7 +180,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         assert self._rules is not None
         forward_rule, backward_rule = self._rules
         name = self._signature.function
-        body = trace_function(lambda tracers: call.call(self._function, tracers), call.inputs, f"custom_vjp of {name}")
+        body = self._traced_body(call)
         recording = _Recording(self, call, body)
         with _recorded(recording):
             forward = trace_forward(call, forward_rule, body, name)
@@ -230,7 +246,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     def _record(self, call: CustomCall) -> Any:
         assert self._rule is not None
         name = self._signature.function
-        body = trace_function(lambda tracers: call.call(self._function, tracers), call.inputs, f"custom_jvp of {name}")
+        body = self._traced_body(call)
         recording = _Recording(self, call, body)
         with _recorded(recording):
             rule = trace_tangent_rule(call, self._rule, body, name)
@@ -248,6 +264,11 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
             **recording.rules,
         )
         return unflatten(body.structure, results)
+
+
+def _fixed(value: Value) -> Value:
+    """The value, which derivatives take for a constant."""
+    return bind("stop_gradient", value) if value.type.dtype.is_float else value
 
 
 def _with_inputs_last(graph: Graph, own: int, count: int) -> Graph:

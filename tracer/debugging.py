@@ -30,8 +30,9 @@ def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Calls `function` on the host with these arguments, in which values are NumPy arrays (scalars of rank 0).
 
     In a compiled function it is called each time the function has run, in the order of the calls in it; under `vmap`
-    and in `scan` once for each element or step. What it gives is not used. In the branches of `cond` and `switch`, in
-    `while_loop` and in functions with rules of their own it raises SideEffectError.
+    and in `scan` once for each element or step, in a branch if that is taken, in `while_loop` for its first turns (as
+    many as lavax.tracer.loop_log keeps). What it gives is not used. In the rules of custom_vjp and custom_jvp it
+    raises SideEffectError.
     """
     leaves, structure = flatten((args, kwargs))
     traced = [position for position, leaf in enumerate(leaves) if is_numeric(leaf)]

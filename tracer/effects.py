@@ -14,7 +14,15 @@ Action = Callable[[Sequence[np.ndarray]], None]
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """An action on the numbers of some values."""
+    """An action on the numbers of some values, which are further results of the graph that is being traced."""
+
+    act: Action
+    count: int  # of its values
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """An effect while its trace goes on."""
 
     act: Action
     values: tuple[Value, ...]
@@ -26,45 +34,43 @@ def emit(act: Action, values: Sequence[Value]) -> None:
     if trace is None:
         act([np.asarray(value) for value in values])
     else:
-        trace.effects.append(Effect(act, tuple(values)))
+        trace.effects.append(Recorded(act, tuple(values)))
 
 
-def take_effects() -> list[Effect]:
-    """What the innermost trace has recorded, for whoever will have it done."""
+def take_effects() -> tuple[tuple[Effect, ...], list[Value]]:
+    """What the innermost trace has recorded, for whoever will have it done, and the values that it needs."""
     trace = active_trace()
     if trace is None:
-        return []
-    taken = list(trace.effects)
+        return (), []
+    taken: list[Recorded] = list(trace.effects)
     trace.effects.clear()
-    return taken
+    effects = tuple(Effect(each.act, len(each.values)) for each in taken)
+    return effects, [value for each in taken for value in each.values]
 
 
-def values_of(effects: Sequence[Effect]) -> list[Value]:
-    return [value for effect in effects for value in effect.values]
+def emit_again(effects: Sequence[Effect], values: Sequence[Value]) -> None:
+    """The effects outside a transformed function, with `values` for theirs."""
+    position = 0
+    for effect in effects:
+        emit(effect.act, values[position : position + effect.count])
+        position += effect.count
 
 
-def emit_again(effects: Sequence[Effect], values: Sequence[Value], size: int | None = None, step: int = 1) -> None:
-    """The effects outside a transformed function, with `values` for theirs.
+def emit_for_each(effects: Sequence[Effect], values: Sequence[Value], size: int, step: int = 1) -> None:
+    """The effects for each element along the first axis, which each value has before its own: from the first, or for
+    a `step` of -1 from the last."""
 
-    With `size`, each value has one more axis in front, and the effects are done for each element along it in turn
-    (from the last, for a `step` of -1).
-    """
-    if size is None:
-        position = 0
-        for effect in effects:
-            emit(effect.act, values[position : position + len(effect.values)])
-            position += len(effect.values)
-    elif effects:
-        counts = [len(effect.values) for effect in effects]
-        emit(_for_each([effect.act for effect in effects], counts, range(size)[::step]), values)
-
-
-def _for_each(actions: Sequence[Action], counts: Sequence[int], order: Sequence[int]) -> Action:
     def act(arrays: Sequence[np.ndarray]) -> None:
-        for element in order:
-            position = 0
-            for action, count in zip(actions, counts, strict=True):
-                action([array[element] for array in arrays[position : position + count]])
-                position += count
+        for element in range(size)[::step]:
+            act_in_order(effects, [array[element] for array in arrays])
 
-    return act
+    if effects:
+        emit(act, values)
+
+
+def act_in_order(effects: Sequence[Effect], arrays: Sequence[np.ndarray]) -> None:
+    """Does the effects, with these numbers for their values."""
+    position = 0
+    for effect in effects:
+        effect.act(arrays[position : position + effect.count])
+        position += effect.count

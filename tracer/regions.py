@@ -20,7 +20,7 @@ from lavax.tracer.value import Value
 def trace_body(
     function: Callable[..., Any], structures: Sequence[TreeDef], kinds: Sequence[Abstract], name: str
 ) -> Traced:
-    """Traces `function`, one pytree an argument, for leaves of which only the kinds are known."""
+    """Traces `function`, one pytree an argument, for leaves of which only the kinds are known. Keeps its effects."""
 
     def call(tracers: list[Value]) -> Any:
         arguments, position = [], 0
@@ -30,7 +30,7 @@ def trace_body(
         return function(*arguments)
 
     inputs = [Input(f"x{number}", kind) for number, kind in enumerate(kinds)]
-    return trace_function(call, inputs, name)
+    return trace_function(call, inputs, name, keep_effects=True)
 
 
 def with_common_captures(

@@ -11,7 +11,7 @@ from lavax.ir.graph import graph_of
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.call import CallStructure
 from lavax.tracer.convert import is_numeric, lift
-from lavax.tracer.effects import Effect, emit_again, take_effects, values_of
+from lavax.tracer.effects import Effect, emit_again, take_effects
 from lavax.tracer.pytree import TreeDef, flatten, paths
 from lavax.tracer.signature import Signature
 from lavax.tracer.trace import Trace
@@ -56,18 +56,19 @@ def trace_function(
         ]
         leaves, structure = flatten(call(tracers))
         values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]
-        effects = take_effects() if keep_effects else []
-        values += values_of(effects)
+        effects, shown = take_effects() if keep_effects else ((), [])
+        values += shown
         if trace.effects:
             raise SideEffectError(
-                f"{purpose}: debug.print and debug.callback cannot stand here: whether and how often it runs is known "
-                "only on the device. Return the value and print it outside, or use scan"
+                f"{purpose}: debug.print and debug.callback cannot stand in rules for derivatives, which are computed "
+                "where and as often as derivatives need them. Let them stand in the function itself, or print the "
+                "derivative outside"
             )
         outputs = [node_in(trace, value) for value in values]
         captured = list(trace.captures.values())
     graph = graph_of([*trace.inputs, *(node for node, _ in captured)], outputs)
     weak = tuple(value.weak for value in values)
-    return Traced(graph, tuple(value for _, value in captured), structure, weak, tuple(effects))
+    return Traced(graph, tuple(value for _, value in captured), structure, weak, effects)
 
 
 def _result(leaf: Any, position: int, structure: TreeDef, purpose: str) -> Value:

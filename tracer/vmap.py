@@ -11,7 +11,7 @@ from lavax.passes.batch import batch, differing_outputs
 from lavax.passes.simplify import simplify
 from lavax.tracer.abstract import abstract
 from lavax.tracer.arguments import Arguments, arguments_of
-from lavax.tracer.effects import emit_again
+from lavax.tracer.effects import emit_for_each
 from lavax.tracer.named_axes import named_axis
 from lavax.tracer.pytree import TreeDef, broadcast_prefix, paths, unflatten
 from lavax.tracer.signature import signature_of
@@ -72,7 +72,7 @@ def vmap(
         counted += [0] * (len(graph.outputs) - len(counted))
         batched = batch(graph, all_places, counted, size, axis_name)
         outputs = run_finished(batched, [*values, *traced.captured], traced.weak)
-        emit_again(traced.effects, outputs[len(out_places) :], size)
+        emit_for_each(traced.effects, outputs[len(out_places) :], size)
         return unflatten(structure, outputs[: len(out_places)])
 
     return mapped

@@ -74,17 +74,24 @@ def test_callbacks_within_scan(reverse: bool) -> None:
     assert seen_by(run, X[:2]) == (expected[2:] + expected[:2] if reverse else expected)
 
 
-def test_callbacks_where_they_cannot_be_done_are_refused() -> None:
-    def f(x: Any) -> Any:
+def test_callbacks_in_rules_are_refused() -> None:
+    def shown(x: Any) -> Any:
         lx.debug.print("{}", x)
-        return x + 1
+        return x
 
-    for call in (
-        lambda x: lx.while_loop(lambda x: x < 3, f, x),
-        lambda x: lx.cond(x > 0, f, lambda x: x, x),
-    ):
-        with pytest.raises(SideEffectError, match="cannot stand here"):
-            lx.compile(call)(1.0)
+    @lx.custom_vjp
+    def f(x: Any) -> Any:
+        return x * 2
+
+    @lx.custom_jvp
+    def g(x: Any) -> Any:
+        return x * 2
+
+    f.defvjp(lambda x: (x * 2, None), lambda _, t: (shown(t),))
+    g.defjvp(lambda primals, tangents: (g(*primals), shown(tangents[0])))
+    for function in (f, g):
+        with pytest.raises(SideEffectError, match="cannot stand in rules for derivatives"):
+            lx.grad(function)(1.0)
 
 
 def test_shapes_without_numbers_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
