@@ -1,12 +1,11 @@
 """Functions that keep their name in the graph: their bodies and rules are batched."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from lavax.ir.graph import Graph, LaterGraph, Node
-from lavax.passes.batch.rule import Axis, Operand, Rule, in_front
-from lavax.passes.builder import build
+from lavax.ir.graph import Graph, LaterGraph, Node, graph_of
+from lavax.passes.batch.rule import Axis, Operand, Rule
+from lavax.passes.builder import build, sum_over
 
 
 def batched_body(graph: Graph, batched: Sequence[bool], axis: Axis) -> Graph:
@@ -17,17 +16,69 @@ def batched_body(graph: Graph, batched: Sequence[bool], axis: Axis) -> Graph:
     return batch(graph, places, [0] * len(graph.outputs), axis.size, axis.name)
 
 
-def _custom(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
-    """All operands are repeated, so that a rule's cotangents are those of one element, and are summed by the
-    gradient of the repetition."""
-    attrs = {name: _batched_rule(value, axis) for name, value in node.attrs.items()}
-    return Operand(build(node.op, *(in_front(operand, axis) for operand in operands), **attrs), True)
+def _custom_vjp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    """Only what differs between elements has the batch axis, among operands and residuals."""
+    flags = [operand.batched for operand in operands]
+    attrs = {
+        "arguments": node.attrs["arguments"],
+        "body": batched_body(node.attrs["body"], flags, axis),
+        "forward": _rule(node, ("forward",), lambda forward: _batched_forward(node, forward, flags, axis)),
+        "backward": _rule(
+            node,
+            ("forward", "backward"),
+            lambda forward, backward: _batched_backward(node, forward, backward, flags, axis),
+        ),
+    }
+    return Operand(build(node.op, *(operand.node for operand in operands), **attrs), True)
 
 
-def _batched_rule(value: Any, axis: Axis) -> Any:
-    if isinstance(value, Graph):
-        return batched_body(value, [True] * len(value.inputs), axis)
-    return LaterGraph(lambda: _batched_rule(value.graph, axis)) if isinstance(value, LaterGraph) else value
+def _rule(node: Node, names: Sequence[str], made: Callable[..., Graph]) -> Graph | LaterGraph:
+    """What is made of the rules of these names; later where one of them is known only then."""
+    rules = [node.attrs[name] for name in names]
+    if not any(isinstance(rule, LaterGraph) for rule in rules):
+        return made(*rules)
+    return LaterGraph(lambda: made(*(rule.graph if isinstance(rule, LaterGraph) else rule for rule in rules)))
+
+
+def _batched_forward(node: Node, forward: Graph, flags: Sequence[bool], axis: Axis) -> Graph:
+    from lavax.passes.batch.batching import batch  # which goes through calls by these rules
+
+    count = len(node.attrs["body"].outputs)
+    differ = _differing_residuals(forward, count, flags, axis)
+    places = [0] * count + [0 if flag else None for flag in differ]
+    return batch(forward, [0 if flag else None for flag in flags], places, axis.size, axis.name)
+
+
+def _differing_residuals(forward: Graph, results: int, flags: Sequence[bool], axis: Axis) -> list[bool]:
+    from lavax.passes.batch.batching import differing_outputs
+
+    return differing_outputs(forward, [0 if flag else None for flag in flags], axis.size, axis.name)[results:]
+
+
+def _batched_backward(node: Node, forward: Graph, backward: Graph, flags: Sequence[bool], axis: Axis) -> Graph:
+    """The cotangent of an operand that is the same for all elements is the sum of what the elements give."""
+    differ = _differing_residuals(forward, len(node.attrs["body"].outputs), flags, axis)
+    cotangents = len(backward.inputs) - len(differ)
+    each = batched_body(backward, [*differ, *[True] * cotangents], axis)
+    floats = [p for p, operand in enumerate(node.operands[: node.attrs["arguments"]]) if operand.dtype.is_float]
+    found = [
+        output if flags[position] else sum_over(output, (0,))
+        for position, output in zip(floats, each.outputs, strict=True)
+    ]
+    return graph_of(each.inputs, found)
+
+
+def _custom_jvp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    """Only what differs between elements has the batch axis, and so has its tangent."""
+    flags = [operand.batched for operand in operands]
+    first = node.operands[: node.attrs["arguments"]]
+    of_tangents = [flag for operand, flag in zip(first, flags, strict=False) if operand.dtype.is_float]
+    attrs = {
+        "arguments": node.attrs["arguments"],
+        "body": batched_body(node.attrs["body"], flags, axis),
+        "rule": _rule(node, ("rule",), lambda rule: batched_body(rule, [*flags, *of_tangents], axis)),
+    }
+    return Operand(build(node.op, *(operand.node for operand in operands), **attrs), True)
 
 
 def _checkpoint(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
@@ -37,6 +88,6 @@ def _checkpoint(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 RULES: dict[str, Rule] = {
     "checkpoint": _checkpoint,
-    "custom_jvp": _custom,
-    "custom_vjp": _custom,
+    "custom_jvp": _custom_jvp,
+    "custom_vjp": _custom_vjp,
 }

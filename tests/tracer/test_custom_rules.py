@@ -69,6 +69,40 @@ def test_mapped(function: Any, factor: float) -> None:
 
 
 @BOTH
+def test_what_is_the_same_for_all_elements_is_not_repeated(function: Any, factor: float) -> None:
+    batch = np.stack([X, T])
+    graph = lx.trace(lx.vmap(function, in_axes=(0, None)))(batch, X)
+    (node,) = [node for node in graph.nodes if node.op.startswith("custom")]
+    assert [operand.shape for operand in node.operands] == [(2, 3), (3,)]
+    rule = node.attrs["forward" if node.op == "custom_vjp" else "rule"]
+    assert [value.shape for value in (rule.outputs[1:] if node.op == "custom_vjp" else rule.inputs[2:])] == [(2, 3), (3,)]
+    deep = lx.vmap(lx.vmap(function, in_axes=(None, 0)), in_axes=(0, None))  # no operand has both axes
+    by = lx.grad(lambda x, y: lnp.sum(deep(x, y) ** 2), argnums=(0, 1))
+    rows = np.stack([X, T, X + T])
+    close(by(batch, rows)[0], factor * 2 * batch * (rows**2).sum(0))
+    close(by(batch, rows)[1], factor * 2 * rows * (batch**2).sum(0))
+    shared = lx.hessian(lambda y: lnp.sum(lx.vmap(function, in_axes=(0, None))(batch, y) ** 2))(X)
+    close(shared, np.diag(factor * factor * 2 * (batch**2).sum(0)), 1e-4)
+
+
+def test_rules_that_leave_something_out_in_a_batch() -> None:
+    """Residuals that are the same for all elements, an argument without gradient, and a cotangent that is not used."""
+
+    @lx.custom_vjp
+    def f(x: Any, w: Any, n: Any) -> Any:
+        return x * w * n, w + 1
+
+    f.defvjp(lambda x, w, n: ((x * w * n, w + 1), (w, n)), lambda kept, g: (None, 3 * g[0] + kept[0], None))
+
+    def loss(w: Any) -> Any:
+        products, sums = lx.vmap(f, in_axes=(0, None, None))(np.stack([X, T]), w, 2)
+        return lnp.sum(products * np.stack([T, X])) + lnp.sum(sums)
+
+    close(lx.grad(loss)(X), 3 * (T + X) + 2 * X)
+    close(lx.compile(lx.grad(loss))(X), 3 * (T + X) + 2 * X)
+
+
+@BOTH
 def test_differentiated_twice(function: Any, factor: float) -> None:
     """The rules are ordinary functions, and are differentiated as they stand, with the rule for the value in them."""
 
