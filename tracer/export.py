@@ -10,7 +10,8 @@ from typing import Any
 from lavax.errors import DtypeError, ShapeError, SideEffectError, TreeMismatchError
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of
-from lavax.passes.inline import inline_calls
+from lavax.passes.finite_rules import finite_rules
+from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.array import Array
 from lavax.tracer.compile import CompiledFunction, compile
 from lavax.tracer.convert import argument, lift
@@ -59,7 +60,7 @@ class Exported:
 
     @cached_property
     def _run(self) -> Executable:
-        return Executable(self.graph, self.weak, self.constants)
+        return Executable(remove_stop_gradient(self.graph), self.weak, self.constants)
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Value]:
         """The arguments' leaves as values, once they are found to be of the right kinds."""
@@ -82,10 +83,12 @@ class Exported:
 def export(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Exported:
     """`function`, compiled or not, for arguments of the kinds of these, as something that can be saved.
 
-    Arguments are pytrees of arrays, numbers or anything with `shape` and `dtype`; needs no device. What it computes is
-    exported: rules of custom_vjp and custom_jvp and checkpoints are not, so derivatives of the exported function are
-    those of its operations; donated arguments are kept. Raises SideEffectError where it prints or calls back,
-    ExportError where a dict in arguments or results has keys that are neither strings nor integers (when saved).
+    Arguments are pytrees of arrays, numbers or anything with `shape` and `dtype`; needs no device. The rules of
+    custom_vjp and custom_jvp, checkpoints and stop_gradient are part of it, so that its derivatives are those of
+    `function`; but a rule that calls its own function has its rule there two derivatives deep, and further derivatives
+    through such calls are those of its operations. Donated arguments are kept. Raises SideEffectError where it prints
+    or calls back, ExportError where a dict in arguments or results has keys that are neither strings nor integers
+    (when saved).
     """
     compiled = function if isinstance(function, CompiledFunction) else compile(function)
     lowered = compiled.lower(*args, **kwargs)
@@ -101,7 +104,7 @@ def export(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Export
         named = unflatten(call.keywords, range(call.positional.leaf_count, len(lowered.kinds)))
     order, arguments = flatten(plain((given, named)))
     result, result_order = plain_order(traced.structure)
-    graph = inline_calls(lowered.optimized)
+    graph = finite_rules(simplify(traced.graph))
     inputs: list[Node] = [*(graph.inputs[leaf] for leaf in order), *graph.inputs[len(order) :]]
     return Exported(
         lowered.signature.function,

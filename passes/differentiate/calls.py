@@ -63,14 +63,12 @@ def custom_vjp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
 
 def custom_vjp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
     """The backward rule is linear in the cotangents: its transpose pushes forward."""
-    from lavax.passes.differentiate.forward import transpose_linear  # which goes through calls by these rules
-
     _refuse_outer(node, [tangent is not None for tangent in tangents])
     places = [type for type in _parts_of(node) if type.dtype.is_float]
     cotangents = [input_node(f"cotangent{number}", type) for number, type in enumerate(places)]
     pulled = _pulled_back(node, cotangents)
     seeds = [tangents[position] for position in _float_positions(node)]
-    return node, _at_floats(node, transpose_linear(pulled, cotangents, seeds, node.operands))
+    return node, _at_floats(node, _transposed(node, "backward rule", pulled, cotangents, seeds))
 
 
 def custom_jvp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
@@ -81,8 +79,6 @@ def custom_jvp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
 
 def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
     """The rule is linear in the tangents: its transpose pulls back."""
-    from lavax.passes.differentiate.forward import transpose_linear  # which goes through calls by these rules
-
     _refuse_outer(node, matters)
     floats = _float_positions(node)
     directions = {p: input_node(f"tangent{p}", node.operands[p].type) for p in floats if matters[p]}
@@ -91,9 +87,29 @@ def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
         cotangent for cotangent, type in zip(cotangents, _parts_of(node), strict=True) if type.dtype.is_float
     ]
     found: list[Node | None] = [None] * len(node.operands)
-    pulled = transpose_linear(pushed, list(directions.values()), seeds, node.operands)
+    pulled = _transposed(node, "rule", pushed, list(directions.values()), seeds)
     for position, gradient in zip(directions, pulled, strict=True):
         found[position] = gradient
+    return found
+
+
+def _transposed(
+    node: Node, rule: str, results: Sequence[Node], sources: Sequence[Node], seeds: Maybe
+) -> list[Node]:
+    """The other mode of a rule that gives `results` for `sources`. Raises CustomRuleError where it is not linear."""
+    from lavax.passes.differentiate.forward import transpose_linear  # which goes through calls by these rules
+
+    found = transpose_linear(results, sources, seeds, node.operands)
+    behind = (*node.operands, *(seed for seed in seeds if seed is not None))
+    read = {operand for each in topological(found, stop=behind) for operand in each.operands}.union(found)
+    if not read.isdisjoint(sources):
+        mode, given = ("forward", "cotangents") if node.op == "custom_vjp" else ("reverse", "tangents")
+        raise CustomRuleError(
+            f"{mode} mode through a {node.op} function is the transpose of its {rule}, which has to be linear in its "
+            f"{given}, and is not: give the function a rule for {mode} mode "
+            f"({'custom_jvp' if mode == 'forward' else 'custom_vjp'}), or take its derivative in the other mode"
+            + (f"\n  at {node.location}" if node.location else "")
+        )
     return found
 
 

@@ -75,7 +75,8 @@ def test_what_is_the_same_for_all_elements_is_not_repeated(function: Any, factor
     (node,) = [node for node in graph.nodes if node.op.startswith("custom")]
     assert [operand.shape for operand in node.operands] == [(2, 3), (3,)]
     rule = node.attrs["forward" if node.op == "custom_vjp" else "rule"]
-    assert [value.shape for value in (rule.outputs[1:] if node.op == "custom_vjp" else rule.inputs[2:])] == [(2, 3), (3,)]
+    kept = rule.outputs[1:] if node.op == "custom_vjp" else rule.inputs[2:]
+    assert [value.shape for value in kept] == [(2, 3), (3,)]
     deep = lx.vmap(lx.vmap(function, in_axes=(None, 0)), in_axes=(0, None))  # no operand has both axes
     by = lx.grad(lambda x, y: lnp.sum(deep(x, y) ** 2), argnums=(0, 1))
     rows = np.stack([X, T, X + T])
@@ -214,6 +215,24 @@ def test_closure_convert() -> None:
     close(converted(X, *values), X + T)
     with pytest.raises(TreeMismatchError):
         converted(X, X, *values, 1.0)
+
+
+def test_rules_that_are_not_linear_work_in_their_own_mode_alone() -> None:
+    def clip(t: Any) -> Any:
+        return lnp.clip(t, -1, 1)
+
+    backwards, forwards = lx.custom_vjp(lambda x: x * 5), lx.custom_jvp(lambda x: x * 5)
+    backwards.defvjp(lambda x: (x * 5, None), lambda _, g: (clip(5 * g),))
+    forwards.defjvp(lambda primals, tangents: (primals[0] * 5, clip(5 * tangents[0])))
+    assert float(lx.grad(backwards)(2.0)) == 1
+    assert float(lx.jvp(forwards, (2.0,), (2.0,))[1]) == 1
+    with pytest.raises(CustomRuleError, match=r"forward mode .* linear in its cotangents, and is not") as error:
+        lx.jvp(backwards, (2.0,), (2.0,))
+    with pytest.raises(CustomRuleError, match=r"reverse mode .* linear in its tangents, and is not"):
+        lx.grad(forwards)(2.0)
+    assert "custom_jvp" in str(error.value)
+    with pytest.raises(CustomRuleError, match="forward mode"):
+        lx.compile(lambda x: lx.jvp(lambda x: lx.cond(x > 0, backwards, lnp.sin, x), (x,), (x,))[1])(2.0)
 
 
 def broken(forward: Any, backward: Any) -> Any:

@@ -106,6 +106,74 @@ def test_it_is_transformed_as_part_of_other_functions(tmp_path: Path) -> None:
         lx.compile(loaded)(X[:2])
 
 
+def test_derivatives_are_those_of_the_function(tmp_path: Path) -> None:
+    @lx.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x * x
+
+    @lx.custom_jvp
+    def slowed(x: Any) -> Any:
+        return lnp.exp(x)
+
+    clipped.defvjp(lambda x: (clipped(x), x), lambda x, g: (lnp.clip(g * 2 * x, -1, 1),))
+    slowed.defjvp(lambda primals, tangents: (slowed(*primals), 0.5 * slowed(*primals) * tangents[0]))
+
+    def loss(x: Any) -> Any:
+        y = lx.cond(x[0] > 0, clipped, slowed, x)
+        z = lx.scan(lambda c, e: (lnp.sin(c) * slowed(e), c), x, x)[0] * lx.stop_gradient(x)
+        return lnp.sum(y) + lnp.sum(lx.checkpoint(lambda v: clipped(v) + lnp.cos(v))(z))
+
+    loaded = there_and_back(tmp_path, loss, X)
+    for x in (X, -X):
+        same(loaded(x), lx.compile(loss)(x))
+        for derivative in (lx.grad, lx.hessian):
+            found, expected = derivative(loaded)(x), derivative(loss)(x)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    mapped = [lx.vmap(lx.grad(f))(np.stack([X, -X])) for f in (loaded, loss)]
+    np.testing.assert_allclose(*mapped, rtol=1e-5, atol=1e-6)
+
+
+def test_how_deep_rules_that_call_themselves_are_written(tmp_path: Path) -> None:
+    @lx.custom_jvp
+    def f(x: Any) -> Any:
+        return lnp.exp(x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * f(*primals) * tangents[0]))
+    loaded = there_and_back(tmp_path, f, 0.0)
+    once, twice = lx.grad, lambda g: lx.grad(lx.grad(g))
+    assert [float(d(loaded)(0.0)) for d in (once, twice, lambda g: lx.grad(twice(g)))] == [2, 4, 4]
+    assert float(lx.grad(twice(f))(0.0)) == 8
+
+
+def test_rules_of_a_mapped_function(tmp_path: Path) -> None:
+    @lx.custom_vjp
+    def scaled(x: Any, w: Any) -> Any:
+        return x * w
+
+    scaled.defvjp(lambda x, w: (scaled(x, w), (x, w)), lambda kept, g: (3 * g * kept[1], 5 * g * kept[0]))
+
+    def f(xs: Any, w: Any) -> Any:
+        return lnp.sum(lx.vmap(scaled, in_axes=(0, None))(xs, w) ** 2)
+
+    loaded = there_and_back(tmp_path, f, W, X)
+    for derivative in (lambda g: lx.grad(g, argnums=(0, 1)), lambda g: lx.hessian(g, argnums=1)):
+        for found, expected in zip(*(lx.tree.leaves(derivative(g)(W, X)) for g in (loaded, f)), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_rules_that_cannot_be_written(tmp_path: Path) -> None:
+    """A rule that calls the function itself and meets values from outside: the call is its operations in the file."""
+    outside = lnp.asarray(2 * X)
+
+    @lx.custom_vjp
+    def f(x: Any) -> Any:
+        return x * x
+
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * x * outside,))
+    loaded = there_and_back(tmp_path, lambda x: lnp.sum(f(x)), X)
+    np.testing.assert_allclose(lx.grad(loaded)(X), 2 * X * X)
+
+
 def test_other_arguments_are_refused(tmp_path: Path) -> None:
     loaded = there_and_back(tmp_path, lambda x, scale=1.0: x * scale, lx.ShapeDtype((3,), np.dtype("f")))
     with pytest.raises(ShapeError, match=r"exported for x: f32\[3\], got f32\[4\]"):
