@@ -7,6 +7,10 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
+
+_Error = TypeVar("_Error", bound=Exception)
+_LINE = "\n  at "  # before the user's line, at the end of a message
 
 
 @cache
@@ -29,13 +33,26 @@ def user_location() -> str | None:
     return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def user_error(kind: type[_Error], message: str) -> _Error:
+    """An error of that class, whose message ends with the user's line (once)."""
+    location = None if _LINE in message else user_location()
+    return kind(message if location is None else f"{message}{_LINE}{location}")
+
+
+def without_line(error: Exception) -> str:
+    """Its message less the user's line, to be part of another."""
+    return str(error).split(_LINE, 1)[0]
+
+
 def for_user(message: str) -> str:
     """An error's message that names the function which the user called, and ends with the user's line."""
     frame, called = _frames()
     name = None if called is None else _public_name(called)
     if name and not re.search(rf"\b{name}\b", message):
         message = f"{name}: {message}"
-    return message if frame is None else f"{message}\n  at {frame.f_code.co_filename}:{frame.f_lineno}"
+    if frame is None or _LINE in message:
+        return message
+    return f"{message}{_LINE}{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _frames() -> tuple[FrameType | None, FrameType | None]:

@@ -32,6 +32,11 @@ def check_key_reuse() -> bool:
     return os.environ.get("LAVAX_CHECK_KEY_REUSE", "0") not in ("", "0")
 
 
+def debug_nans() -> bool:
+    """`LAVAX_DEBUG_NANS=1`: refuse every NaN that an operation makes, as `debug.nans` does."""
+    return os.environ.get("LAVAX_DEBUG_NANS", "0") not in ("", "0")
+
+
 def cache_folder() -> Path:
     """`LAVAX_CACHE`: where compiled shaders are kept; else the user's cache folder."""
     chosen = os.environ.get("LAVAX_CACHE")

@@ -6,7 +6,7 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.errors import ControlFlowTypeError
-from lavax.ir.location import user_location
+from lavax.ir.location import user_error
 from lavax.numpy.errors import shape_error
 from lavax.tracer.convert import lift
 from lavax.tracer.pytree import TreeDef, flatten, unflatten
@@ -55,23 +55,20 @@ def _combine(fn: Callable[[Any, Any], Any], structure: TreeDef, axes: list[int])
     def combine(first: list[Value], second: list[Value]) -> list[Value]:
         leaves, given = flatten(fn(as_tree(first), as_tree(second)))
         if given is not structure:
-            raise _type_error(f"associative_scan: fn gives the structure {given!r}, elems have {structure!r}")
+            raise user_error(
+                ControlFlowTypeError, f"associative_scan: fn gives the structure {given!r}, elems have {structure!r}"
+            )
         results = [lnp.moveaxis(lift(leaf), along, 0) for leaf, along in zip(leaves, axes, strict=True)]
         for result, value in zip(results, second, strict=True):
             if result.type != value.type:
-                raise _type_error(
+                raise user_error(
+                    ControlFlowTypeError,
                     f"associative_scan: fn gives {result.type}, it was given {value.type} (scanned axis in front): "
-                    "it must keep shapes and dtypes"
+                    "it must keep shapes and dtypes",
                 )
         return results
 
     return combine
-
-
-def _type_error(message: str) -> ControlFlowTypeError:
-    """The error with the user's line."""
-    location = user_location()
-    return ControlFlowTypeError(message + (f"\n  at {location}" if location else ""))
 
 
 def _scanned(combine: Combine, values: list[Value]) -> list[Value]:

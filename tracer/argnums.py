@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from lavax.errors import NonFloatArgumentError
+from lavax.ir.location import user_error
 from lavax.tracer.arguments import Arguments
 from lavax.tracer.pytree import TreeDef, unflatten
 
@@ -63,8 +64,9 @@ def _float_inputs(arguments: Arguments, positions: Sequence[int], what: str) -> 
             if leaf not in input_of or not held.type.dtype.is_float:
                 name = arguments.call.names(arguments.signature)[leaf]
                 found = held.type if leaf in input_of else f"{held!r:.40} of type {type(held).__name__}"
-                raise NonFloatArgumentError(
+                raise user_error(
+                    NonFloatArgumentError,
                     f"{what} by {name}, which is {found}: derivatives exist by float arguments only. "
-                    "Pass floats (3.0, not 3), or choose other arguments with argnums"
+                    "Pass floats (3.0, not 3), or choose other arguments with argnums",
                 )
             yield input_of[leaf]

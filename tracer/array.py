@@ -9,6 +9,7 @@ import numpy as np
 from lavax.errors import DonatedArrayError
 from lavax.ir import DType, TensorType
 from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.location import user_error
 from lavax.ir.types import DTYPES
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.backend import Buffer, active
@@ -58,9 +59,10 @@ class Array(Value):
         if isinstance(source, Array):
             return source.buffer
         if isinstance(source, _Donated):
-            raise DonatedArrayError(
+            raise user_error(
+                DonatedArrayError,
                 f"this array ({self.type}) was donated to a compiled function (donate_argnums), which may have "
-                "overwritten it: use the function's result instead, or do not donate this argument"
+                "overwritten it: use the function's result instead, or do not donate this argument",
             )
         if isinstance(source, np.ndarray):
             self._buffer, self._source = active().upload(source), None

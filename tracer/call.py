@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lavax.errors import DtypeError, StaticArgumentError
+from lavax.ir.location import user_error, without_line
 from lavax.tracer.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.signature import Signature, leaf_names
 
@@ -35,7 +36,8 @@ class StaticArguments:
                 hash(value)
             except TypeError:
                 name = signature.name_at(place) if isinstance(place, int) else place
-                raise StaticArgumentError(
+                raise user_error(
+                    StaticArgumentError,
                     f"the static argument {name} of {signature.function} is a {cls.__name__}, which cannot be hashed: "
                     "pass something hashable (a tuple for a list, a frozen dataclass), or do not make it static"
                 ) from None
@@ -122,8 +124,9 @@ def named_conversion(
         try:
             converted.append(convert(leaf))
         except DtypeError as error:
-            raise DtypeError(
-                f"argument {call.names(signature)[position]} of {signature.function}: {error}. If it is a setting "
-                "and not data, name its argument in static_argnames"
+            raise user_error(
+                DtypeError,
+                f"argument {call.names(signature)[position]} of {signature.function}: {without_line(error)}. If it is "
+                "a setting and not data, name its argument in static_argnames",
             ) from None
     return converted

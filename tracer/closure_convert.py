@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavax.errors import TreeMismatchError
+from lavax.ir.location import user_error
 from lavax.tracer.call import call_of, named_conversion
 from lavax.tracer.convert import abstract_of, lift
 from lavax.tracer.executable import apply_graph
@@ -30,9 +31,10 @@ def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[C
     def converted(*args: Any) -> Any:
         given, found = call_of(args[:count], {})
         if given.positional is not call.positional or len(args) != count + len(traced.captured):
-            raise TreeMismatchError(
+            raise user_error(
+                TreeMismatchError,
                 f"closure_convert of {signature.function}: made for the arguments {call.positional!r} and "
-                f"{len(traced.captured)} values, got {given.positional!r} and {len(args) - count}"
+                f"{len(traced.captured)} values, got {given.positional!r} and {len(args) - count}",
             )
         values = [lift(leaf) for leaf in (*found, *args[count:])]
         return unflatten(traced.structure, apply_graph(traced.graph, values, traced.weak))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from lavax import config
 from lavax.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.abstract import Abstract
@@ -15,6 +16,7 @@ from lavax.tracer.call import CallStructure, StaticArguments, call_of, named_con
 from lavax.tracer.convert import abstract_of, argument, lift
 from lavax.tracer.executable import Executable, refuse_tracers
 from lavax.tracer.lowered import Lowered
+from lavax.tracer.nan_check import NaNChecked
 from lavax.tracer.programs import remember
 from lavax.tracer.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.retrace import log_retrace
@@ -22,18 +24,20 @@ from lavax.tracer.signature import Signature, signature_of
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracing import Traced, performed, trace_call
 
+_Run = Callable[[Sequence[Array]], list[Array]]
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Entry:
     """What a compiled function keeps for one kind of arguments."""
 
-    run: Executable
+    run: _Run
     structure: TreeDef  # of the result
     is_leaf: bool
     traced: Traced | None  # of a function that does something on the host besides
 
 
-def _entry(run: Executable, traced: Traced) -> _Entry:
+def _entry(run: _Run, traced: Traced) -> _Entry:
     return _Entry(run, traced.structure, traced.structure is LEAF, traced if traced.effects else None)
 
 
@@ -105,10 +109,14 @@ class CompiledFunction:
             earlier = [known[1:] for known in self._entries if known[0] is home]
             log_retrace(self._function, self._signature, call, kinds, earlier)
             traced = self._traced(call, kinds)
-            optimized = remove_stop_gradient(traced.graph)
-            run = Executable(optimized, traced.weak, traced.captured, self._donated_leaves(call))
-            entry = remember(self._entries, key, _entry(run, traced))
+            entry = remember(self._entries, key, _entry(self._program(traced, call), traced))
         return entry, arrays
+
+    def _program(self, traced: Traced, call: CallStructure) -> _Run:
+        donated = self._donated_leaves(call)
+        if config.debug_nans():
+            return NaNChecked(self._signature.function, traced.graph, traced.weak, traced.captured, donated)
+        return Executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated)
 
     def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         call, leaves = self._parted(args, kwargs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from lavax.errors import ConcretizationError, ControlFlowTypeError, ShapeError
 from lavax.ir import TensorType, bool_, int32
-from lavax.ir.location import user_location
+from lavax.ir.location import user_error
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.bind import bind, with_weak
 from lavax.tracer.branch_effects import emit_branch, with_all_effects
@@ -34,8 +34,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     """
     predicate = lift(pred)
     if predicate.shape != ():
-        raise ShapeError(
-            f"cond: the predicate must be a scalar, got {predicate.type}; for a choice by element use where"
+        raise user_error(
+            ShapeError,
+            f"cond: the predicate must be a scalar, got {predicate.type}; for a choice by element use where",
         )
     if predicate.type.dtype.kind != "bool":
         predicate = bind("not_equal", predicate, constant(0, predicate.type))
@@ -50,9 +51,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """
     number = lift(index)
     if number.shape != () or not number.type.dtype.is_integer:
-        raise ShapeError(f"switch: the index must be an integer scalar, got {number.type}")
+        raise user_error(ShapeError, f"switch: the index must be an integer scalar, got {number.type}")
     if not branches:
-        raise ShapeError("switch: needs at least one branch")
+        raise user_error(ShapeError, "switch: needs at least one branch")
     as_index = number if number.type.dtype == int32 else bind("cast", number, type=_INDEX)
     return _branch("switch", as_index, tuple(branches), operands)
 
@@ -121,7 +122,9 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     asked = _types(without_effects(condition))
     if asked != [TensorType((), bool_)]:
         found = ", ".join(str(type) for type in asked)
-        raise _type_error(f"while_loop: cond_fun must give a scalar bool, got {found or 'nothing'}")
+        raise user_error(
+            ControlFlowTypeError, f"while_loop: cond_fun must give a scalar bool, got {found or 'nothing'}"
+        )
     if condition.effects or body.effects:
         return _logged_loop(cond_fun, body_fun, unflatten(structure, values), condition, body)
     graphs, captured = with_common_captures([condition, body], len(values))
@@ -290,11 +293,13 @@ def _types(traced: Traced) -> list[TensorType]:
 
 def _length(sequences: Sequence[Value], length: int | None) -> int:
     if any(not sequence.shape for sequence in sequences):
-        raise ShapeError("scan: xs must have a leading axis to go along; a scalar has none")
+        raise user_error(ShapeError, "scan: xs must have a leading axis to go along; a scalar has none")
     extents = {sequence.shape[0] for sequence in sequences} | ({length} if length is not None else set())
     if len(extents) != 1:
         given = ", ".join(str(extent) for extent in sorted(extents))
-        raise ShapeError(f"scan: leading extents and length must agree, got {given or 'neither xs nor length'}")
+        raise user_error(
+            ShapeError, f"scan: leading extents and length must agree, got {given or 'neither xs nor length'}"
+        )
     return extents.pop()
 
 
@@ -310,7 +315,7 @@ def _steady(
     given = body.structure
     if len(structures) == 2:
         if len(given.children) != 2:
-            raise _type_error(f"{name}: the body must give a pair (carry, y), got {given}")
+            raise user_error(ControlFlowTypeError, f"{name}: the body must give a pair (carry, y), got {given}")
         given = given.children[0]
     if given == structures[0]:
         settled = [
@@ -331,20 +336,17 @@ def _settled(value: Value, type: TensorType, weak: bool) -> Value:
     return value if weak else with_weak(value, False)
 
 
-def _type_error(message: str) -> ControlFlowTypeError:
-    """The error with the user's line."""
-    location = user_location()
-    return ControlFlowTypeError(message + (f"\n  at {location}" if location else ""))
-
-
 def _require_same(
     who: str, given: TreeDef, types: Sequence[TensorType], whom: str, structure: TreeDef, wanted: Sequence[TensorType]
 ) -> None:
     if given != structure:
-        raise _type_error(f"{who} gives the structure {given}, but {whom} has {structure}: they must agree")
+        raise user_error(
+            ControlFlowTypeError, f"{who} gives the structure {given}, but {whom} has {structure}: they must agree"
+        )
     for place, type, expected in zip(paths(structure), types, wanted, strict=False):
         if type != expected:
             where = f" at {place}" if place else ""
-            raise _type_error(
-                f"{who} gives {type}{where}, but {whom} has {expected}: cast or reshape one of them so that they agree"
+            raise user_error(
+                ControlFlowTypeError,
+                f"{who} gives {type}{where}, but {whom} has {expected}: cast or reshape one of them so that they agree",
             )

@@ -10,6 +10,7 @@ from lavax.errors import DtypeError, ShapeError
 from lavax.ir import DType, TensorType, bfloat16, bool_, float32, float64, int32, int64, uint32, uint64
 from lavax.ir.brain_floats import is_brain_float
 from lavax.ir.graph import make_node
+from lavax.ir.location import user_error
 from lavax.ir.types import DTYPES
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, from_storage, splat_array
@@ -37,7 +38,7 @@ def dtype_of(dtype: Any) -> DType:
         return bfloat16
     numpy = np.dtype(dtype)
     if numpy not in _OF_NUMPY:
-        raise DtypeError(f"dtype {numpy} has no counterpart here: use float32, int32, uint32 or bool")
+        raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use float32, int32, uint32 or bool")
     held = _OF_NUMPY[numpy]
     return held if config.keeps_64_bits() else _IN_32_BITS.get(held, held)
 
@@ -71,11 +72,11 @@ def lift(x: Any, dtype: DType | None = None) -> Value:
 def value_like(x: Any, type: TensorType, what: str) -> Value:
     """`x` as a value of that type. Raises ShapeError or DtypeError, which begin with `what`, where it is none."""
     if not is_numeric(x):
-        raise DtypeError(f"{what} must be like it, got a {x.__class__.__name__}")
+        raise user_error(DtypeError, f"{what} must be like it, got a {x.__class__.__name__}")
     value = lift(x, None if isinstance(x, Value) else type.dtype)
     if value.type != type:
         mistake = ShapeError if value.shape != type.shape else DtypeError
-        raise mistake(f"{what} must be like it, got {value.type}")
+        raise user_error(mistake, f"{what} must be like it, got {value.type}")
     return value
 
 
@@ -136,20 +137,24 @@ def _host_array(x: Any) -> np.ndarray:
     if isinstance(x, (list, tuple)):
         _refuse_values_inside(x)
     elif not (hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray, bytes)) or hasattr(x, "__buffer__")):
-        raise DtypeError(f"{x!r:.80} of type {type(x).__name__} is not an array, a number or nested lists of numbers")
+        raise user_error(
+            DtypeError, f"{x!r:.80} of type {type(x).__name__} is not an array, a number or nested lists of numbers"
+        )
     elif isinstance(x, (bytearray, bytes)):
         x = memoryview(x)
     try:
         return np.asarray(x)
     except ValueError as error:
-        raise DtypeError(f"not an array: {error}") from None
+        raise user_error(DtypeError, f"not an array: {error}") from None
 
 
 def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:
     """NumPy would turn values inside a list into plain numbers, and gradients would be lost without a word."""
     for part in x:
         if isinstance(part, Value):
-            raise DtypeError(f"a list that holds {part.type} values is not an array: put them together with lnp.stack")
+            raise user_error(
+                DtypeError, f"a list that holds {part.type} values is not an array: put them together with lnp.stack"
+            )
         if isinstance(part, (list, tuple)):
             _refuse_values_inside(part)
 
@@ -160,7 +165,7 @@ def _fitting(value: Any, dtype: DType) -> PythonScalar:
     if dtype.is_integer:
         bounds = np.iinfo(dtype.numpy)
         if not bounds.min <= number <= bounds.max:
-            raise DtypeError(f"{value} is out of the range of {dtype} ({bounds.min} to {bounds.max})")
+            raise user_error(DtypeError, f"{value} is out of the range of {dtype} ({bounds.min} to {bounds.max})")
     return number
 
 
@@ -170,4 +175,4 @@ def _check_range(numbers: np.ndarray, dtype: DType) -> None:
         return
     bounds = np.iinfo(dtype.numpy)
     if int(numbers.min()) < bounds.min or int(numbers.max()) > bounds.max:
-        raise DtypeError(f"{numbers.dtype} data out of the range of {dtype} ({bounds.min} to {bounds.max})")
+        raise user_error(DtypeError, f"{numbers.dtype} data out of the range of {dtype} ({bounds.min} to {bounds.max})")

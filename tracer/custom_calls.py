@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lavax.errors import CustomRuleError, DtypeError, ShapeError, TreeMismatchError
+from lavax.ir.location import user_error
 from lavax.ir.types import TensorType
 from lavax.tracer.abstract import abstract
 from lavax.tracer.arguments import Arguments
@@ -47,7 +48,8 @@ class CustomCall:
         try:
             parts = flatten_up_to(call.positional, tuple(trees), allow_none=True)
         except TreeMismatchError as error:
-            raise CustomRuleError(
+            raise user_error(
+                CustomRuleError,
                 f"{what} must give one entry an argument, like the arguments, with None for zeros: {error}"
             ) from None
         names = call.names(self.arguments.signature)
@@ -74,8 +76,9 @@ def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name
     def run(tracers: list[Value]) -> tuple[Any, Any]:
         found = call.call(rule, tracers)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise CustomRuleError(
-                f"custom_vjp of {name}: the forward rule must give (result, residuals), got a {_type_name(found)}"
+            raise user_error(
+                CustomRuleError,
+                f"custom_vjp of {name}: the forward rule must give (result, residuals), got a {_type_name(found)}",
             )
         return found[0], found[1]
 
@@ -102,9 +105,10 @@ def trace_backward(
         leaves = [next(remaining) if node.dtype.is_float else None for node in outputs]
         found = rule(*call.fixed_first, unflatten(residuals, tracers[: len(kept)]), unflatten(result, leaves))
         if not isinstance(found, (tuple, list)):
-            raise CustomRuleError(
+            raise user_error(
+                CustomRuleError,
                 f"{what} must give a tuple with one entry an argument, got a {_type_name(found)}; for one argument "
-                "return (gradient,)"
+                "return (gradient,)",
             )
         return call.float_leaves(found, what)
 
@@ -121,11 +125,13 @@ def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced,
         primals = tuple(call.arguments.with_values(tracers[: len(own)])[0])
         found = rule(*call.fixed_first, primals, call.in_arguments(tracers[len(own) :]))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise CustomRuleError(f"{what} must give (result, tangent), got a {_type_name(found)}")
+            raise user_error(CustomRuleError, f"{what} must give (result, tangent), got a {_type_name(found)}")
         value, tangent = found
         _, structure = flatten(value)
         if structure is not body.structure:
-            raise CustomRuleError(f"{what}: its result is {structure!r}, but the function's is {body.structure!r}")
+            raise user_error(
+                CustomRuleError, f"{what}: its result is {structure!r}, but the function's is {body.structure!r}"
+            )
         parts = flatten_up_to(structure, tangent, allow_none=True)
         places = paths(structure)
         pushed = [
@@ -144,11 +150,15 @@ def _require_same_result(rule: Traced, body: Traced, what: str) -> None:
     """The result that a rule gives is like the function's own."""
     structure = rule.structure.children[0]
     if structure is not body.structure:
-        raise CustomRuleError(f"{what}: its result is {structure!r}, but the function's is {body.structure!r}")
+        raise user_error(
+            CustomRuleError, f"{what}: its result is {structure!r}, but the function's is {body.structure!r}"
+        )
     for place, mine, own in zip(paths(structure), rule.graph.outputs, body.graph.outputs, strict=False):
         if mine.type != own.type:
             where = f" at {place}" if place else ""
-            raise CustomRuleError(f"{what}: its result{where} is {mine.type}, but the function's is {own.type}")
+            raise user_error(
+                CustomRuleError, f"{what}: its result{where} is {mine.type}, but the function's is {own.type}"
+            )
 
 
 def _like(part: Any, type: TensorType, what: str) -> Value:
@@ -157,7 +167,7 @@ def _like(part: Any, type: TensorType, what: str) -> Value:
     try:
         return value_like(part, type, what)
     except (ShapeError, DtypeError) as error:
-        raise CustomRuleError(str(error)) from None
+        raise user_error(CustomRuleError, str(error)) from None
 
 
 def _type_name(value: Any) -> str:

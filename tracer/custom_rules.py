@@ -12,6 +12,7 @@ from typing import Any
 from lavax.errors import CustomRuleError
 from lavax.ir import Graph
 from lavax.ir.graph import LaterGraph, graph_of
+from lavax.ir.location import user_error
 from lavax.tracer.arguments import arguments_of
 from lavax.tracer.bind import bind
 from lavax.tracer.custom_calls import CustomCall, trace_backward, trace_forward, trace_tangent_rule
@@ -47,11 +48,12 @@ class _Recording:
     def _finished(self, name: str) -> Graph:
         what = f"{type(self.function).__name__} of {self.call.arguments.signature.function}"
         if name not in self.rules:
-            raise CustomRuleError(f"{what}: the rule differentiates the function that it is a rule for")
+            raise user_error(CustomRuleError, f"{what}: the rule differentiates the function that it is a rule for")
         if self.extra:
-            raise CustomRuleError(
+            raise user_error(
+                CustomRuleError,
                 f"{what}: its rules call the function itself and use values from outside that the function does not: "
-                "call what the function does instead, or pass these values as arguments"
+                "call what the function does instead, or pass these values as arguments",
             )
         return self.rules[name]
 
@@ -126,9 +128,10 @@ class _CustomFunction:
             return args
         bound.apply_defaults()
         if bound.kwargs:
-            raise CustomRuleError(
+            raise user_error(
+                CustomRuleError,
                 f"{self._signature.function} takes {', '.join(bound.kwargs)} by keyword only: a function with rules of "
-                "its own takes all arguments by position"
+                "its own takes all arguments by position",
             )
         return bound.args
 
@@ -171,9 +174,10 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 
     def _require_rules(self) -> None:
         if self._rules is None:
-            raise CustomRuleError(
+            raise user_error(
+                CustomRuleError,
                 f"custom_vjp of {self._signature.function}: no rules are given yet; call {self._signature.function}."
-                "defvjp(fwd, bwd) before it is used"
+                "defvjp(fwd, bwd) before it is used",
             )
 
     def _record(self, call: CustomCall) -> Any:
@@ -238,9 +242,10 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 
     def _require_rules(self) -> None:
         if self._rule is None:
-            raise CustomRuleError(
+            raise user_error(
+                CustomRuleError,
                 f"custom_jvp of {self._signature.function}: no rule is given yet; call {self._signature.function}."
-                "defjvp(rule) before it is used"
+                "defjvp(rule) before it is used",
             )
 
     def _record(self, call: CustomCall) -> Any:

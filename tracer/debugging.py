@@ -10,20 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import NaNError, TracerLeakError
-from lavax.ir import Graph
-from lavax.ir.graph import Node, graph_of
-from lavax.passes.builder import build, concatenate, reshape
-from lavax.passes.inline import inline_calls
-from lavax.passes.simplify import remove_stop_gradient
+from lavax.errors import TracerLeakError
 from lavax.tracer.convert import is_numeric, lift
 from lavax.tracer.effects import emit
-from lavax.tracer.executable import apply_graph
+from lavax.tracer.nan_check import NaNChecked
 from lavax.tracer.pytree import flatten, unflatten
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracer import Tracer, describe
 from lavax.tracer.transformed_call import transformed_call
-from lavax.tracer.value import Value
 
 
 def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -58,8 +52,9 @@ def print(format: str, *args: Any, **kwargs: Any) -> None:
 def nans(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, which raises NaNError where something in it gives NaN.
 
-    The error names the first operation that gave one, its operands and the user's line. All is computed in one program
-    with one more result for each value, so it is slower. Inside a trace it does nothing.
+    The error names the first operation that gave one, its operands and the user's line; of what happens in branches and
+    loops it names the branch or loop. All is computed in one program that looks at every value, so it is slower. Inside
+    a trace it does nothing. LAVAX_DEBUG_NANS=1 does the same for everything that runs.
     """
 
     @functools.wraps(function)
@@ -67,40 +62,10 @@ def nans(function: Callable[..., Any]) -> Callable[..., Any]:
         if active_trace() is not None:
             return function(*args, **kwargs)
         call = transformed_call(function, args, kwargs, "debug.nans")
-        graph = inline_calls(call.graph)
-        suspects = [node for node in (*graph.inputs, *graph.nodes) if node.dtype.is_float and node.type.size]
-        whole = remove_stop_gradient(graph_of(graph.inputs, (*graph.outputs, *_flags(suspects))))
-        weak = [*call.traced.weak, *[False] * (len(whole.outputs) - len(graph.outputs))]
-        outputs = apply_graph(whole, call.values, weak)
-        _refuse_nans(graph, suspects, outputs[len(graph.outputs) :], call.arguments.signature.function)
-        return call.parts(outputs)[0]
+        check = NaNChecked(call.arguments.signature.function, call.graph, call.traced.weak)
+        return call.parts(check(call.values))[0]  # type: ignore[arg-type]  # outside a trace all are arrays
 
     return checked
-
-
-def _flags(suspects: Sequence[Node]) -> list[Node]:
-    """Whether each holds a NaN, as one bool vector."""
-    found = []
-    for node in suspects:
-        different = build("not_equal", node, node)
-        found.append(reshape(build("max", different, axes=tuple(range(node.type.rank))), (1,)))
-    return [concatenate(found, 0)] if found else []
-
-
-def _refuse_nans(graph: Graph, suspects: Sequence[Node], flags: Sequence[Value], function: str) -> None:
-    held = np.asarray(flags[0]) if flags else np.zeros(0, np.bool_)
-    if not held.any():
-        return
-    node = suspects[int(held.argmax())]
-    where = f", at {node.location}" if node.location else ""
-    if node in graph.inputs:
-        raise NaNError(f"{function}: its argument or captured value {node.name} ({node.type}) holds NaN")
-    operands = ", ".join(str(operand.type) for operand in node.operands)
-    raise NaNError(
-        f"{function}: the first NaN is a result of {node.op}({operands}) : {node.type}{where}. None of its operands "
-        "held one. Look for 0/0, inf - inf, 0·inf, and for log, sqrt or power outside their domain; where a branch of "
-        "where is not taken, make its operand safe before the operation"
-    )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lavax import config
 from lavax.ir import OPERATIONS, TensorType
 from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.tracer.abstract import Abstract, abstract
@@ -20,7 +21,7 @@ def run_operation(
 ) -> Array:
     """The result of one operation on concrete arrays.
 
-    Raises ShapeError or DtypeError where the operands do not fit.
+    Raises ShapeError or DtypeError where the operands do not fit, NaNError where that is asked for.
     """
     if op == "constant":
         return splat_array(attrs["value"], abstract(make_node(op, (), attrs, type).type))
@@ -34,8 +35,13 @@ def run_operation(
     found = home.operations.get(key)
     if found is None:
         found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
-    program, result = found
-    return Array(result, program(*[_operand(home, o, s) for o, s in zip(operands, splats, strict=True)])[0])
+    program, kind = found
+    result = Array(kind, program(*[_operand(home, o, s) for o, s in zip(operands, splats, strict=True)])[0])
+    if config.debug_nans():
+        from lavax.tracer.nan_check import refuse_fresh_nan  # which stands on this module
+
+        refuse_fresh_nan(op, operands, result)
+    return result
 
 
 def _compiled(

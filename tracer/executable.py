@@ -1,12 +1,14 @@
 """A graph that can be called on arrays."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lavax import config
 from lavax.errors import DonatedArrayError
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
+from lavax.ir.location import user_error
 from lavax.passes.inline import inline_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract, abstract
@@ -128,10 +130,11 @@ class Executable:
         for position, array in enumerate(arrays):
             other = first.setdefault(id(array.buffer), position)
             if other != position and (other in self._donated or position in self._donated):
-                raise DonatedArrayError(
+                raise user_error(
+                    DonatedArrayError,
                     f"the same array ({array.type}) is passed as {names[other]} and as {names[position]}, and at least "
                     "one of them is donated: its memory cannot be overwritten and read at once. Pass copies "
-                    "(copy.copy(array)), or do not donate it"
+                    "(copy.copy(array)), or do not donate it",
                 )
 
 
@@ -142,11 +145,19 @@ def refuse_tracers(arrays: Iterable[Value]) -> None:
             require_alive(array)
 
 
+def _at_once(graph: Graph, weak: Sequence[bool]) -> Callable[[Sequence[Array]], list[Array]]:
+    if config.debug_nans():
+        from lavax.tracer.nan_check import NaNChecked  # which stands on this module
+
+        return NaNChecked("a function that runs outside compile", graph, weak)
+    return Executable(inline_calls(graph), weak)
+
+
 def apply_graph(graph: Graph, values: Sequence[Value], weak: Sequence[bool]) -> list[Value]:
     """The outputs of `graph` for `values`, one an input: inlined into the active trace, or run at once."""
     trace = active_trace()
     if trace is None:
-        return list(Executable(inline_calls(graph), weak)(values))  # type: ignore[arg-type]  # outside a trace all are arrays
+        return list(_at_once(graph, weak)(values))  # type: ignore[arg-type]  # outside a trace all are arrays
     replacements: dict[Node, Node] = {
         node: node_in(trace, value) for node, value in zip(graph.inputs, values, strict=True)
     }

@@ -10,6 +10,7 @@ from typing import Any
 from lavax.errors import DtypeError, ShapeError, SideEffectError, TreeMismatchError
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of
+from lavax.ir.location import user_error
 from lavax.passes.finite_rules import finite_rules
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.array import Array
@@ -66,8 +67,9 @@ class Exported:
         """The arguments' leaves as values, once they are found to be of the right kinds."""
         leaves, structure = flatten(plain((args, kwargs)))
         if structure is not self.arguments:
-            raise TreeMismatchError(
-                f"{self.function} was exported for the arguments {self.arguments!r}, got {structure!r}"
+            raise user_error(
+                TreeMismatchError,
+                f"{self.function} was exported for the arguments {self.arguments!r}, got {structure!r}",
             )
         inside = active_trace() is not None
         if not inside:
@@ -76,7 +78,9 @@ class Exported:
         for value, node in zip(values, self.graph.inputs, strict=False):
             if value.type != node.type:
                 mistake = ShapeError if value.shape != node.shape else DtypeError
-                raise mistake(f"{self.function} was exported for {node.name}: {node.type}, got {value.type}")
+                raise user_error(
+                    mistake, f"{self.function} was exported for {node.name}: {node.type}, got {value.type}"
+                )
         return values
 
 
@@ -94,9 +98,10 @@ def export(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Export
     lowered = compiled.lower(*args, **kwargs)
     traced, call = lowered.traced, lowered.call
     if traced.effects:
-        raise SideEffectError(
+        raise user_error(
+            SideEffectError,
             f"export of {lowered.signature.function}: debug.print and debug.callback cannot be written to a file: "
-            "take them out, or return the value"
+            "take them out, or return the value",
         )
     given = unflatten(call.positional, range(call.positional.leaf_count))
     named = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from lavax.errors import NonScalarGradError
 from lavax.ir.graph import graph_of
-from lavax.ir.location import user_location
+from lavax.ir.location import user_error
 from lavax.passes.differentiate import differentiate
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.argnums import Argnums, choose
@@ -108,8 +108,8 @@ def _scalar(result: Any, signature: Signature) -> Value:
     else:
         found = f"a {type(result).__name__}"
         advice = "return the loss alone, or (loss, aux) with has_aux=True"
-    location = user_location()
-    raise NonScalarGradError(
+    raise user_error(
+        NonScalarGradError,
         f"grad of {signature.function} needs a function whose result is a float scalar, f32[], but it gave {found}: "
-        f"{advice}" + (f"\n  at {location}" if location else "")
+        f"{advice}",
     )

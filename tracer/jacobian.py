@@ -8,6 +8,7 @@ from typing import Any
 from lavax.errors import DtypeError
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of, substitute
+from lavax.ir.location import user_error
 from lavax.ir.types import TensorType
 from lavax.passes.batch import batch
 from lavax.passes.batch.rule import from_front
@@ -78,9 +79,10 @@ def _tree(call: TransformedCall, chosen: Chosen, leaves: Sequence[Any]) -> Any:
 def _require_floats(call: TransformedCall, transformation: str) -> None:
     for node in call.results:
         if not node.dtype.is_float:
-            raise DtypeError(
+            raise user_error(
+                DtypeError,
                 f"{transformation} of {call.arguments.signature.function}: the result must be made of floats, but it "
-                f"holds {node.type}. Return what is not to be differentiated as aux, with has_aux=True"
+                f"holds {node.type}. Return what is not to be differentiated as aux, with has_aux=True",
             )
 
 

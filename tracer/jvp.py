@@ -10,6 +10,7 @@ import numpy as np
 from lavax.errors import NonFloatArgumentError
 from lavax.ir import Graph
 from lavax.ir.graph import graph_of
+from lavax.ir.location import user_error
 from lavax.passes.differentiate import jvp as differentiate_forwards
 from lavax.passes.simplify import simplify
 from lavax.tracer.arguments import Arguments
@@ -98,9 +99,10 @@ def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[in
         if part is None or _is_float0(part):
             continue
         if not type.dtype.is_float:
-            raise NonFloatArgumentError(
+            raise user_error(
+                NonFloatArgumentError,
                 f"the tangent of {names[leaf]}, which is {type}, must be None: integers and bools do not change by "
-                f"small amounts. Got {part!r:.60}"
+                f"small amounts. Got {part!r:.60}",
             )
         by.append(number)
         given.append(value_like(part, type, f"the tangent of {names[leaf]}: {type}"))

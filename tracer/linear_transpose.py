@@ -8,6 +8,7 @@ from typing import Any
 from lavax.errors import LinearityError, NonFloatArgumentError
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of
+from lavax.ir.location import user_error
 from lavax.passes.differentiate import vjp
 from lavax.passes.simplify import simplify
 from lavax.tracer.call import CallStructure, call_of, named_conversion
@@ -55,7 +56,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
     traced = without_effects(trace_call(function, signature, call, kinds, "linear_transpose"))
     for node in (*traced.graph.inputs[: len(kinds)], *traced.graph.outputs):
         if not node.dtype.is_float:
-            raise NonFloatArgumentError(f"{what}: arguments and results must be floats, got {node.type}")
+            raise user_error(NonFloatArgumentError, f"{what}: arguments and results must be floats, got {node.type}")
     count, early = len(kinds), len(traced.graph.inputs)
     pulled = simplify(vjp(simplify(traced.graph), range(count)))
     transposed = graph_of(
@@ -65,8 +66,9 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
     for node in transposed.nodes:
         if not own.isdisjoint(node.operands):
             place = f", at {node.location}" if node.location else ""
-            raise LinearityError(
+            raise user_error(
+                LinearityError,
                 f"{what}: the function is not linear in its arguments: its derivative depends on them, by way of "
-                f"{node.op}{place}. Use vjp for the derivative at a point, or close over what is not to be transposed"
+                f"{node.op}{place}. Use vjp for the derivative at a point, or close over what is not to be transposed",
             )
     return Transpose(transposed, traced.captured, call, traced.structure, traced.graph.outputs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from lavax.errors import DtypeError, ShapeError, TreeMismatchError
 from lavax.ir import Graph
+from lavax.ir.location import user_error
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.array import Array
@@ -103,9 +104,10 @@ class Compiled:
         signature, call = self.lowered.signature, self.lowered.call
         given, leaves = call_of(args, kwargs)
         if given.positional is not call.positional or given.keywords is not call.keywords:
-            raise TreeMismatchError(
+            raise user_error(
+                TreeMismatchError,
                 f"{signature.function} was compiled for the arguments {call.positional!r} {call.keywords or ''}, "
-                f"got {given.positional!r} {given.keywords or ''}"
+                f"got {given.positional!r} {given.keywords or ''}",
             )
         refuse_tracers(leaves)
         arrays: list[Array] = named_conversion(argument, leaves, call, signature)
@@ -113,5 +115,7 @@ class Compiled:
             if array.type != kind.type:
                 mistake = ShapeError if array.shape != kind.type.shape else DtypeError
                 name = call.names(signature)[position]
-                raise mistake(f"{signature.function} was compiled for {name}: {kind.type}, got {array.type}")
+                raise user_error(
+                    mistake, f"{signature.function} was compiled for {name}: {kind.type}, got {array.type}"
+                )
         return arrays

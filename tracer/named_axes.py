@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lavax.errors import UnboundAxisError
-from lavax.ir.location import user_location
+from lavax.ir.location import user_error
 from lavax.ir.types import float32
 from lavax.tracer.bind import bind
 from lavax.tracer.convert import constant, lift
@@ -113,10 +113,10 @@ def _size(name: str, what: str) -> int:
     sizes = _sizes.get()
     if name not in sizes:
         known = f"the axes here are {', '.join(builtins.map(repr, sizes))}" if sizes else "there are no named axes here"
-        location = user_location()
-        raise UnboundAxisError(
+        raise user_error(
+            UnboundAxisError,
             f"{what} over the axis {name!r}, which is not bound: {known}. Call it inside a function that is mapped "
-            f"with vmap(…, axis_name={name!r})" + (f"\n  at {location}" if location else "")
+            f"with vmap(…, axis_name={name!r})",
         )
     return sizes[name]
 

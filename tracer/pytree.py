@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from lavax.errors import TreeMismatchError
+from lavax.ir.location import user_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +167,7 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of that structure with these leaves. Raises TreeMismatchError if their number is another."""
     given = list(leaves)
     if len(given) != treedef.leaf_count:
-        raise TreeMismatchError(f"{treedef!r} has {treedef.leaf_count} leaves, got {len(given)}")
+        raise user_error(TreeMismatchError, f"{treedef!r} has {treedef.leaf_count} leaves, got {len(given)}")
     return _build(treedef, iter(given))
 
 
@@ -209,10 +210,12 @@ def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str, allow_non
         parts += [None] * treedef.leaf_count
         return
     if _kinds[type(tree)] is not kind:
-        raise TreeMismatchError(f"at {path or 'the top'}: expected {treedef!r}, got a {type(tree).__name__}")
+        raise user_error(
+            TreeMismatchError, f"at {path or 'the top'}: expected {treedef!r}, got a {type(tree).__name__}"
+        )
     children, data = kind.flatten(tree)
     if data != treedef.data or len(children) != len(treedef.children):
-        raise TreeMismatchError(f"at {path or 'the top'}: expected {treedef!r}, got {structure(tree)!r}")
+        raise user_error(TreeMismatchError, f"at {path or 'the top'}: expected {treedef!r}, got {structure(tree)!r}")
     names = kind.child_names(data, len(children))
     for name, child_def, child in zip(names, treedef.children, children, strict=True):
         _collect(child_def, child, parts, f"{path}.{name}" if path else name, allow_none)
@@ -235,10 +238,10 @@ def _spread(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool], found
         return
     kind = _kinds[type(prefix)]
     if kind is None or kind is not treedef.kind:
-        raise TreeMismatchError(f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+        raise user_error(TreeMismatchError, f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
     children, data = kind.flatten(prefix)
     if data != treedef.data or len(children) != len(treedef.children):
-        raise TreeMismatchError(f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+        raise user_error(TreeMismatchError, f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
     names = kind.child_names(data, len(children))
     for name, child, child_def in zip(names, children, treedef.children, strict=True):
         _spread(child, child_def, is_leaf, found, f"{path}.{name}" if path else name)

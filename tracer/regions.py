@@ -7,6 +7,7 @@ from typing import Any
 
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of, input_node, make_node, substitute
+from lavax.ir.location import user_location
 from lavax.ir.types import TensorType, tuple_of
 from lavax.passes.simplify import simplify
 from lavax.tracer.abstract import Abstract
@@ -72,6 +73,6 @@ def apply_region(
 ) -> list[Value]:
     """The results of a region on values: recorded in the active trace, or run at once."""
     inputs = [input_node(f"x{number}", operand.type) for number, operand in enumerate(operands)]
-    node = make_node(op, inputs, attrs, tuple_of(parts))
+    node = make_node(op, inputs, attrs, tuple_of(parts), user_location())
     results = [make_node("item", (node,), {"index": number}) for number in range(len(parts))]
     return apply_graph(graph_of(inputs, results), operands, weak)

@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakSet
 
 from lavax import config
+from lavax.ir.location import user_location
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.call import CallStructure, Static
 from lavax.tracer.pytree import TreeDef
@@ -35,7 +36,14 @@ def log_retrace(
     if earlier:
         changes = min(reversed(earlier), key=len)  # the latest, of those as near
         number = len(earlier) + 1
-        _logger.warning("%s is traced for the %s time: %s", signature.function, _ordinal(number), "; ".join(changes))
+        location = user_location()
+        _logger.warning(
+            "%s%s is traced for the %s time: %s",
+            signature.function,
+            f", called at {location}," if location else "",
+            _ordinal(number),
+            "; ".join(changes),
+        )
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
         if not earlier and code in _traced_code:

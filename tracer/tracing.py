@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from lavax.errors import DtypeError, SideEffectError
 from lavax.ir import Graph
 from lavax.ir.graph import graph_of
+from lavax.ir.location import user_error
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.call import CallStructure
 from lavax.tracer.convert import is_numeric, lift
@@ -59,10 +60,11 @@ def trace_function(
         effects, shown = take_effects() if keep_effects else ((), [])
         values += shown
         if trace.effects:
-            raise SideEffectError(
+            raise user_error(
+                SideEffectError,
                 f"{purpose}: debug.print and debug.callback cannot stand in rules for derivatives, which are computed "
                 "where and as often as derivatives need them. Let them stand in the function itself, or print the "
-                "derivative outside"
+                "derivative outside",
             )
         outputs = [node_in(trace, value) for value in values]
         captured = list(trace.captures.values())
@@ -74,9 +76,10 @@ def trace_function(
 def _result(leaf: Any, position: int, structure: TreeDef, purpose: str) -> Value:
     if not is_numeric(leaf):
         place = paths(structure)[position]
-        raise DtypeError(
+        raise user_error(
+            DtypeError,
             f"{purpose}: the result{f' at {place}' if place else ''} is {leaf!r:.80} of type {type(leaf).__name__}, "
-            "but results are arrays, numbers, and tuples, lists, dicts or registered classes of them"
+            "but results are arrays, numbers, and tuples, lists, dicts or registered classes of them",
         )
     return lift(leaf)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavax.errors import TreeMismatchError
+from lavax.ir.location import user_error
 from lavax.tracer.pytree import IsLeaf, TreeDef, flatten, flatten_up_to, paths, unflatten
 
 
@@ -33,7 +34,9 @@ def transpose(outer: TreeDef, inner: TreeDef, tree: Any) -> Any:
     """
     rows = [flatten_up_to(inner, part) for part in flatten_up_to(outer, tree)]
     if not rows:
-        raise TreeMismatchError(f"transpose: {outer!r} has no leaves, so there is nothing to put at those of {inner!r}")
+        raise user_error(
+            TreeMismatchError, f"transpose: {outer!r} has no leaves, so there is nothing to put at those of {inner!r}"
+        )
     return unflatten(inner, [unflatten(outer, column) for column in zip(*rows, strict=True)])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavax.errors import TreeMismatchError, VmapAxisError
+from lavax.ir.location import user_error
 from lavax.passes.batch import batch, differing_outputs
 from lavax.passes.simplify import simplify
 from lavax.tracer.abstract import abstract
@@ -42,7 +43,9 @@ def vmap(
     if not callable(function):
         raise TypeError(f"vmap takes a function, got {function!r:.80}")
     if axis_name is not None and not re.fullmatch(r"\w+", axis_name):
-        raise VmapAxisError(f"vmap: axis_name must be a word of letters, digits and underscores, got {axis_name!r}")
+        raise user_error(
+            VmapAxisError, f"vmap: axis_name must be a word of letters, digits and underscores, got {axis_name!r}"
+        )
     signature = signature_of(function)
 
     @functools.wraps(function)
@@ -88,14 +91,16 @@ def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     count = len(call.positional.children)
     if isinstance(prefix, tuple) and len(prefix) != count:
-        raise VmapAxisError(
+        raise user_error(
+            VmapAxisError,
             f"vmap of {function}: in_axes={in_axes!r} has {len(prefix)} entries, but the call has {count} positional "
-            "arguments: give one entry for each, or one int for all"
+            "arguments: give one entry for each, or one int for all",
         )
     try:
         of_leaves = broadcast_prefix(prefix, call.positional, _is_axis)
     except TreeMismatchError as error:
-        raise VmapAxisError(
+        raise user_error(
+            VmapAxisError,
             f"vmap of {function}: in_axes must begin like the tuple of arguments, with an int or None at its leaves: "
             f"{error}"
         ) from None
@@ -106,9 +111,10 @@ def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
     for leaf, place in enumerate(of_leaves):
         if place is not None and leaf not in numeric:
             held = arguments.leaves[leaf]
-            raise VmapAxisError(
+            raise user_error(
+                VmapAxisError,
                 f"vmap of {function}: {names[leaf]} is {held!r:.40} of type {type(held).__name__}, which has no axes: "
-                "give None for it in in_axes"
+                "give None for it in in_axes",
             )
     return [
         _counted(of_leaves[leaf], value.ndim, f"{names[leaf]}: {value.type}", function)
@@ -121,9 +127,10 @@ def _counted(place: int | None, rank: int, what: str, function: str) -> int | No
     if place is None:
         return None
     if not -rank <= place < rank:
-        raise VmapAxisError(
+        raise user_error(
+            VmapAxisError,
             f"vmap of {function}: axis {place} is not an axis of {what}, which has {rank}. Choose another axis, or "
-            "give None for what is the same for all elements"
+            "give None for what is the same for all elements",
         )
     return place % rank
 
@@ -140,15 +147,17 @@ def _extent(places: Sequence[int | None], given: int | None, arguments: Argument
             type = arguments.leaves[leaf].type
             found.setdefault(type.shape[place], []).append(f"{names[leaf]}: {type} along axis {place}")
     if not found:
-        raise VmapAxisError(
+        raise user_error(
+            VmapAxisError,
             f"vmap of {function}: no argument is mapped (in_axes is None for all), so the number of elements is not "
-            "known: give axis_size"
+            "known: give axis_size",
         )
     if len(found) > 1:
         listed = "; ".join(f"{extent} by {', '.join(whose)}" for extent, whose in sorted(found.items()))
-        raise VmapAxisError(
+        raise user_error(
+            VmapAxisError,
             f"vmap of {function}: the mapped axes have different extents: {listed}. Choose axes of one extent with "
-            "in_axes, with None for what is the same for all elements"
+            "in_axes, with None for what is the same for all elements",
         )
     return next(iter(found))
 
@@ -170,7 +179,8 @@ def _output_axes(out_axes: Axes, structure: TreeDef, function: str) -> list[int 
     try:
         return broadcast_prefix(out_axes, structure, _is_axis)
     except TreeMismatchError as error:
-        raise VmapAxisError(
+        raise user_error(
+            VmapAxisError,
             f"vmap of {function}: out_axes must begin like the result, with an int or None at its leaves: {error}"
         ) from None
 
@@ -178,7 +188,8 @@ def _output_axes(out_axes: Axes, structure: TreeDef, function: str) -> list[int 
 def _check_same(places: Sequence[int | None], differs: Sequence[bool], structure: TreeDef, function: str) -> None:
     for place, other, path in zip(places, differs, paths(structure), strict=True):
         if place is None and other:
-            raise VmapAxisError(
+            raise user_error(
+                VmapAxisError,
                 f"vmap of {function}: out_axes is None for the result{f' at {path}' if path else ''}, but it "
-                "differs between elements: give the axis where they are to be stacked, or reduce it with psum"
+                "differs between elements: give the axis where they are to be stacked, or reduce it with psum",
             )

@@ -119,6 +119,40 @@ def test_the_first_nan_is_named() -> None:
         lx.debug.nans(lx.grad(lambda x: lnp.sqrt(x * x)))(0.0)
 
 
+def test_the_first_nan_may_lie_in_a_loop() -> None:
+    def f(x: Any) -> Any:
+        return lx.scan(lambda c, e: (c - e, lnp.sqrt(c)), x, np.ones(3, "f"))
+
+    lx.debug.nans(f)(5.0)
+    with pytest.raises(NaNError, match=r"result of scan\(f32\[\], f32\[3\]\) : f32\[3\], at .*test_debugging\.py:\d+"):
+        lx.debug.nans(f)(1.0)
+
+
+def test_nans_are_refused_everywhere_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        return lnp.sum(lnp.log(x))
+
+    negative = lnp.asarray(-X)
+    assert np.isnan(lx.compile(f)(-X)) and np.isnan(lnp.log(negative)).all() and np.isnan(lx.vmap(lnp.log)(-X)).all()
+    monkeypatch.setenv("LAVAX_DEBUG_NANS", "1")
+    compiled = lx.compile(f, donate_argnums=0)
+    given = lnp.asarray(X) + 0
+    np.testing.assert_allclose(compiled(given), np.log(X).sum(), rtol=1e-6)
+    with pytest.raises(lx.DonatedArrayError):
+        given + 1
+    for call in (
+        lambda: compiled(negative + 0),
+        lambda: lnp.log(negative),
+        lambda: lx.vmap(lnp.log)(-X),
+        lambda: lx.compile(lx.grad(lambda x: lnp.sqrt(x * 0)))(1.0),
+    ):
+        with pytest.raises(NaNError, match=r"NaN is a result of \w+\(.*\) : f32\[\d*\], at .*test_debugging\.py:\d+"):
+            call()
+    assert np.isnan(lnp.sum(lnp.asarray(np.full(3, np.nan, "f")))), "a NaN that was there before is none of its making"
+    monkeypatch.setenv("LAVAX_DEBUG_NANS", "0")
+    assert np.isnan(lnp.log(negative)).all()
+
+
 def test_leaks_are_found() -> None:
     kept: list[Any] = []
     with lx.check_leaks():
