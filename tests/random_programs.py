@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,13 @@ TRANSFORMATIONS: dict[str, tuple[int, Nested]] = {
     "named axis": (1, _named_axis),
     "compile": (1, lambda f, p, x, y: lx.compile(f[0])(x, y, x)),
     "checkpoint": (1, lambda f, p, x, y: lx.checkpoint(f[0])(x, y, y)),
+    "jacrev": (1, lambda f, p, x, y: lx.jacrev(lambda v: f[0](v, y, x))(x) @ y),
+    "linearize": (1, lambda f, p, x, y: lx.linearize(lambda v: f[0](x, v, y), y)[1](x)),
+    "hessian": (1, lambda f, p, x, y: lx.hessian(lambda v: lnp.sum(f[0](v, y, v)))(x) @ y / LENGTH),
+    "grad of vmap": (
+        1,
+        lambda f, p, x, y: lx.grad(lambda v: lnp.sum(lx.vmap(f[0], in_axes=(0, None, None))(p["w"], v, y)))(x) / LENGTH,
+    ),
     "cond": (2, lambda f, p, x, y: lx.cond(p["n"] % 2 == 0, f[0], f[1], x, y, x)),
     "switch": (3, lambda f, p, x, y: lx.switch(p["n"] % 3, f, x, x, y)),
     "batched switch": (
@@ -173,46 +181,48 @@ FORWARD: dict[str, tuple[int, Nested]] = {
     ),
     "fori_loop to n": (1, lambda f, p, x, y: lx.fori_loop(0, p["n"], lambda i, v: lnp.tanh(f[0](v, y, x)), y)),
 }
-_BACKWARD = frozenset({"grad", "vjp", "hessian product", "vmap of grad"})
+_BACKWARD = frozenset(
+    {"grad", "vjp", "hessian product", "vmap of grad", "jacrev", "linearize", "hessian", "grad of vmap"}
+)
 
 
 def _simple(function: Simple) -> Nested:
     return lambda parts, p, x, y: function(x, y, p)
 
 
-def random_program(seed: int, steps: int = 30) -> Program:
-    """A program of about so many steps, those of parts counted once."""
-    random = np.random.default_rng(seed)
-    return _program(random, steps, depth=0, inputs=INPUTS, forward=True)
+def random_program(random: Random, steps: int = 30, forward: bool = True) -> Program:
+    """A program of about so many steps, those of parts counted once; all of it has reverse mode if not `forward`."""
+    return _program(random, steps, depth=0, inputs=INPUTS, forward=forward)
 
 
-def _program(random: np.random.Generator, steps: int, depth: int, inputs: int, forward: bool) -> Program:
+def _program(random: Random, steps: int, depth: int, inputs: int, forward: bool) -> Program:
     made: list[Step] = []
     left = steps
     while left > 0:
-        operands = tuple(int(each) for each in random.integers(max(0, inputs + len(made) - 6), inputs + len(made), 2))
-        if depth < 3 and left > 4 and random.random() < 0.45:
+        values = inputs + len(made)
+        operands = (random.randrange(max(0, values - 6), values), random.randrange(max(0, values - 6), values))
+        if depth < 3 and left > 4 and random.random() > 0.55:
             step, used = _nested(random, min(left, 12), depth, operands, forward)
             left -= used
         else:
-            name = str(random.choice(list(OPERATIONS)))
-            step = Step(name, _simple(OPERATIONS[name]), (operands[0], operands[1]), ())
+            name = random.choice(list(OPERATIONS))
+            step = Step(name, _simple(OPERATIONS[name]), operands, ())
             left -= 1
         made.append(step)
     return Program(tuple(made))
 
 
 def _nested(
-    random: np.random.Generator, steps: int, depth: int, operands: tuple[int, ...], forward: bool
+    random: Random, steps: int, depth: int, operands: tuple[int, int], forward: bool
 ) -> tuple[Step, int]:
     """A transformation of smaller programs, and how many steps they have with it."""
     known = TRANSFORMATIONS | (FORWARD if forward else {})
-    name = str(random.choice(list(known)))
+    name = random.choice(list(known))
     count, apply = known[name]
-    each = max(1, min(int(random.integers(1, 6)), (steps - 1) // count))
+    each = max(1, min(random.randrange(1, 6), (steps - 1) // count))
     below = forward and name not in _BACKWARD
     parts = tuple(_program(random, each, depth + 1, 3, below) for _ in range(count))
-    return Step(name, apply, (operands[0], operands[1]), parts), 1 + count * each
+    return Step(name, apply, operands, parts), 1 + count * each
 
 
 def arguments(seed: int) -> tuple[Any, ...]:
