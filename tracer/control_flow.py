@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from lavax.errors import ConcretizationError, ControlFlowTypeError, ShapeError
 from lavax.ir import TensorType, bool_, int32
 from lavax.ir.location import user_error
@@ -243,9 +245,10 @@ def _stacked(parts: Sequence[Any]) -> Value:
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
     """`for i in range(lower, upper): value = body_fun(i, value)`; gives the last value.
 
-    With Python integers as bounds it is a scan, which has reverse mode; with traced bounds a while_loop.
+    With Python or NumPy integers as bounds it is a scan, which has reverse mode; with others a while_loop.
     """
-    if isinstance(lower, int) and isinstance(upper, int):
+    if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer)):
+        lower, upper = int(lower), int(upper)
         first = constant(lower, _INDEX)
 
         def step(state: Any, _: Any) -> tuple[Any, None]:

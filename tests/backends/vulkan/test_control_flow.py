@@ -251,3 +251,10 @@ def test_hessian_through_a_scan() -> None:
         - np.asarray(gradient(X - 1e-2 * np.eye(5, dtype="f")[2]))
     ) / 2e-2
     np.testing.assert_allclose(hessian[:, 2], column, rtol=3e-2, atol=1e-2)
+
+
+def test_bounds_from_numpy_are_static() -> None:
+    """So the loop has reverse mode, as with Python's integers."""
+    power = lambda x: lx.fori_loop(np.int32(0), np.asarray([3])[0], lambda i, value: value * x, 1.0)  # noqa: E731
+    assert float(lx.grad(power)(2.0)) == 12
+    assert float(lx.compile(lx.grad(power))(2.0)) == 12
