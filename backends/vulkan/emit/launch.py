@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import Body
-from lavax.backends.vulkan.emit.shader import Parameters, reference
+from lavax.backends.vulkan.emit.shader import Parameters, reference, word
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -63,9 +63,9 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     }
     counter = len(arrays)
     for number, node in enumerate(arrays):
-        address = f"table.address[words[{number}]]"
+        address = f"table.address[{word(number)}]"
         for stride in kernel.moving.get(node, ()):
-            address += f" + uint64_t({reference('i32')}(table.address[words[{counter}]]).data[0]) * {stride}ul"
+            address += f" + uint64_t({reference('i32')}(table.address[{word(counter)}]).data[0]) * {stride}ul"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
     return body, outputs

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from lavax.backends.vulkan.emit.map import emit_map
 from lavax.backends.vulkan.emit.merged import emit_merged
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.row import emit_row
-from lavax.backends.vulkan.emit.shader import SIZES_WORD, strict_floats
+from lavax.backends.vulkan.emit.shader import REST_WORD, strict_floats
 from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.errors import DtypeError
@@ -146,17 +147,19 @@ class _Emission:
             launch = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
-            words = self._words(_sizes_of(step.name, number), slots, launch)
+            slots, words = self._pushed(_rest_of(step.name, number), slots, launch.words)
             barrier = step.barrier and number == 0
             yield Dispatch(self._strict(launch.shader), slots, words, launch.groups, barrier, step.name)
 
-    def _words(self, sizes: str, slots: tuple[int, ...], launch: Launch) -> tuple[int, ...]:
-        """The launch's numbers as push constants: those beyond the room there go into the array `sizes`."""
-        room = SIZES_WORD - len(slots)
-        if len(launch.words) <= room:
-            return launch.words
-        self.constants[sizes] = np.array(launch.words[room:], np.uint32).tobytes()
-        return (*launch.words[:room], self.slots[sizes])
+    def _pushed(
+        self, rest: str, slots: tuple[int, ...], words: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Slots and words as push constants: those for which there is no room go into the array `rest`."""
+        numbers = (*slots, *words)
+        if len(numbers) <= REST_WORD:
+            return slots, words
+        self.constants[rest] = np.array(numbers[REST_WORD:], np.uint32).tobytes()
+        return slots[:REST_WORD], (*numbers[len(slots) : REST_WORD], self.slots[rest])
 
     def _strict(self, shader: Shader) -> Shader:
         """The shader with NaN, infinities, signed zeros and denormals kept, where the device can be asked for that."""
@@ -200,20 +203,32 @@ def _groups_of(guard: str) -> str:
     return f"{guard}.groups"
 
 
-def _sizes_of(step: str, number: int) -> str:
-    return f"{step}.{number}.sizes"
+def _rest_of(step: str, number: int) -> str:
+    return f"{step}.{number}.rest"
+
+
+def _slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
+    """Of arrays, and of the counters with which they move."""
+    count = 0
+    for name in names:
+        count += 1
+        while name in views:
+            count, name = count + 1, views[name].buffer
+    return count
 
 
 def _names_of_constants(
     commands: Sequence[kernel_commands.Command], views: Mapping[str, kernel_commands.View], lifted: bool
 ) -> Iterator[str]:
-    """What the plan's constants are called: tables of merged kernels and of guards, and sizes that are lifted."""
+    """What the plan's constants are called: tables of merged kernels and of guards, and what push constants lack."""
     for command in commands:
         if isinstance(command, Step):
             if len(command.kernels) > 1 and not _moves(command, views):
                 yield command.name
-            elif lifted:
-                yield from (_sizes_of(command.name, number) for number in range(len(command.kernels)))
+                continue
+            for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
+                if lifted or _slot_count(chain(*arrays), views) > REST_WORD:
+                    yield _rest_of(command.name, number)
         elif isinstance(command, Guard):
             yield from (_counts_of(command.name), _groups_of(command.name))
         else:

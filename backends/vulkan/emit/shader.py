@@ -63,8 +63,9 @@ void write_packed(uint64_t address, uint width, uint value) {
     atomicOr(U32(address & ~3ul).data[0], (value << shift) & mask);
 }
 """
-# The push constant that says in which slot the array of further sizes lies, where there is one.
-SIZES_WORD = MAX_WORDS - 1
+# A shader is given slots and then sizes. The last push constant says in which slot the array lies that has those for
+# which there are no push constants, where there is one.
+REST_WORD = MAX_WORDS - 1
 _CALL = re.compile(r"\b(lx_\w+)\(")
 _SIGNATURE = re.compile(r"^(float|double|int|uint|int64_t|uint64_t|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
 _WIDE = {scalar: vector for scalar, vector, _ in _ELEMENTS.values()} | {"bool": "bvec4"}
@@ -79,6 +80,13 @@ def element_types(dtype_name: str) -> tuple[str, str]:
 def reference(dtype_name: str, suffix: str = "") -> str:
     """The GLSL reference type of a buffer of this dtype: "" one element, "x4" four aligned, "x4u" four unaligned."""
     return _PREFIX[dtype_name] + suffix
+
+
+def word(place: int) -> str:
+    """The slot or size at that place of those that a shader is given."""
+    if place < REST_WORD:
+        return f"words[{place}]"
+    return f"{reference('u32')}(table.address[words[{REST_WORD}]]).data[{place - REST_WORD}]"
 
 
 @dataclass
@@ -99,11 +107,10 @@ class Parameters:
             return str(value)
         place = self.slots + len(self.words)
         self.words.append(value & 0xFFFFFFFF)
-        if place < SIZES_WORD:
-            return f"int(words[{place}])"
+        if place < REST_WORD:
+            return f"int({word(place)})"
         name = f"size{place}"
-        sizes = f"table.address[words[{SIZES_WORD}]]"
-        self.declarations.append(f"int {name} = {reference('i32')}({sizes}).data[{place - SIZES_WORD}];")
+        self.declarations.append(f"int {name} = int({word(place)});")
         return name
 
 
