@@ -1,8 +1,20 @@
 """The shaders of contractions, as plain text."""
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
+from lavax.backends.vulkan.emit.contract_schedule import (
+    RegisterTile,
+    Schedule,
+    SharedTile,
+    SubgroupTile,
+    choose_parts,
+    choose_schedule,
+)
+from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.ir import parse
 from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
 
 # the graph, the device, what the shader does
@@ -93,16 +105,45 @@ def test_shader(name: str) -> None:
     assert_shader(dispatch_of(graph, PROFILES[device]), expected)
 
 
-def test_tiles_grow_with_the_problem() -> None:
-    """Rows of the tile are sums side by side; on a GPU many small tiles keep more invocations busy."""
-    text = """
-        graph (x: f32[256,64], w: f32[64,256]) {
-          %0 = dot(x, w) contract=[1]x[0] : f32[256,256]
+def _product(m: int, k: int, n: int, transposed: str = "") -> str:
+    left, right = (k, m) if "a" in transposed else (m, k), (n, k) if "b" in transposed else (k, n)
+    contract = f"[{0 if 'a' in transposed else 1}]x[{1 if 'b' in transposed else 0}]"
+    return f"""
+        graph (x: f32[{left[0]},{left[1]}], w: f32[{right[0]},{right[1]}]) {{
+          %0 = dot(x, w) contract={contract} : f32[{m},{n}]
           return %0
-        }
+        }}
     """
-    assert "s7_3" in dispatch_of(text, PROFILES["cpu"]).shader.source
-    assert "s1_0" not in dispatch_of(text, PROFILES["gpu"]).shader.source
+
+
+def _schedule(text: str, profile: DeviceProfile) -> Schedule:
+    return choose_schedule(parse(dedent(text)).nodes[0], profile)
+
+
+def test_tiles_grow_with_the_problem() -> None:
+    """On a processor an invocation's own tile grows, on a GPU a workgroup's."""
+    assert _schedule(_product(16, 64, 16), CPU_DRIVER) != _schedule(_product(256, 64, 256), CPU_DRIVER)
+    assert _schedule(_product(256, 64, 256), CPU_DRIVER) == RegisterTile(8, 16)
+    small, middle, large = (_schedule(_product(n, 256, n), GENERIC_GPU) for n in (64, 1024, 4096))
+    assert isinstance(small, SharedTile) and isinstance(middle, SharedTile) and isinstance(large, SharedTile)
+    assert small.rows < middle.rows < large.rows
+
+
+def test_few_rows_go_along_what_lies_side_by_side() -> None:
+    """Neighbours along the sum are shared by a subgroup; neighbouring columns are an invocation's each."""
+    for profile in (CPU_DRIVER, GENERIC_GPU):
+        assert isinstance(_schedule(_product(2, 4096, 1024, "b"), profile), SubgroupTile)
+        assert isinstance(_schedule(_product(2, 4096, 1024), profile), RegisterTile)
+
+
+def test_long_sums_of_few_tiles_go_in_parts_on_a_gpu() -> None:
+    def parts(text: str, profile: DeviceProfile) -> int:
+        return choose_parts(parse(dedent(text)).nodes[0], profile)
+
+    assert parts(_product(64, 1 << 16, 64), GENERIC_GPU) > 1
+    assert parts(_product(4096, 4096, 4096), GENERIC_GPU) == 1
+    assert parts(_product(64, 64, 64), GENERIC_GPU) == 1
+    assert parts(_product(64, 1 << 16, 64), CPU_DRIVER) == 1
 
 
 def test_sums_of_integers() -> None:
