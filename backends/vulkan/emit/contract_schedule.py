@@ -25,7 +25,7 @@ _MOST_SHARED_SUMS = 16
 # usual keep a device busy that mostly reads, and how many elements are read at least for each that is written.
 _PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 2, 8
 # A workgroup's tile pays from so many rows and columns on, and where so much of it is of use.
-_SHARED_FROM, _LEAST_USE = 16, 0.5
+_SHARED_FROM, _LEAST_USE = 16, 0.6
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,10 @@ _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (2, 16), (1, 16), (8, 4), (4, 4), (2
 REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
 SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
-    SharedTile(64, 64, 16, 4, 4),
-    SharedTile(32, 32, 32, 4, 4),
+    SharedTile(64, 64, 16, 8, 4),
+    SharedTile(32, 32, 16, 4, 4),
+    SharedTile(16, 64, 16, 4, 4),
+    SharedTile(64, 16, 16, 4, 4),
 )
 
 
@@ -114,23 +116,25 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
     tiles = _shared_tiles(dot, sizes, profile, epilogue)
     if not tiles:
         return _register_tile(sizes, profile, epilogue)
-    return next((tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations), tiles[-1])
+    busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
+    return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
 
 
 def choose_parts(dot: Node, profile: DeviceProfile) -> int:
-    """Into how many parts the sum of a contraction is best split: so that its tiles keep the device busy."""
+    """Into how many parts the sum of a contraction is best split, so that its tiles keep the device busy."""
     sizes = sizes_of(dot)
     if profile.kind == "cpu" or _is_along_sums(dot, sizes, profile):
         return 1
     tiles = _shared_tiles(dot, sizes, profile, 0)
     if not tiles:
-        invocations = _register_tile(sizes, profile, 0).invocations(sizes)
+        invocations = _register_tiles(sizes, profile)[0].invocations(sizes)
         return _parts(invocations, _BUSY_READING * profile.busy_invocations, sizes, _SHORT_PART)
+    parts = 1
     for tile in tiles:
         invocations = tile.invocations(sizes)
         parts = _parts(invocations, profile.busy_invocations, sizes, _PART)
         if invocations * parts >= profile.busy_invocations:
-            return parts
+            break
     return parts
 
 
@@ -172,18 +176,18 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
         for tile in fitting
         if tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE and tile.use(sizes) >= _LEAST_USE
     ]
-    return suited or fitting[-1:]
+    return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+
+
+def _register_tiles(sizes: Sizes, profile: DeviceProfile) -> list[RegisterTile]:
+    """Those that lie within the result, largest first. On a GPU neighbours with few rows read neighbouring vectors."""
+    apart = profile.kind == "gpu" and sizes.m < _SHARED_FROM
+    within = [tile for tile in REGISTER_TILES if tile.rows <= sizes.m and tile.columns <= sizes.n]
+    return [tile for tile in within if tile.columns <= VECTOR or not apart] or [RegisterTile(1, min(sizes.n, VECTOR))]
 
 
 def _register_tile(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile:
-    """The largest tile that leaves the device enough to do. On a GPU neighbours read neighbouring vectors."""
-    tile = REGISTER_TILES[-1]
-    for tile in REGISTER_TILES:
-        apart = profile.kind == "gpu" and sizes.m <= _FEW and tile.columns > VECTOR
-        short = tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE
-        enough = tile.invocations(sizes) >= profile.busy_invocations
-        if short and enough and not apart and tile.rows <= sizes.m and tile.columns <= sizes.n:
-            break
-    rows, columns = tile.rows, tile.columns
-    columns = min(columns, sizes.n) if sizes.n < VECTOR else min(columns, sizes.n // VECTOR * VECTOR)
-    return RegisterTile(min(rows, sizes.m), columns)
+    """The largest tile that leaves the device enough to do."""
+    tiles = _register_tiles(sizes, profile)
+    short = [tile for tile in tiles if tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE]
+    return next((tile for tile in short if tile.invocations(sizes) >= profile.busy_invocations), tiles[-1])
