@@ -24,8 +24,8 @@ _MOST_SHARED_SUMS = 16
 # Parts of sums: how long they are at least with shared tiles and with register tiles, how many more invocations than
 # usual keep a device busy that mostly reads, and how many elements are read at least for each that is written.
 _PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 2, 8
-# A workgroup's tile pays from so many rows and columns on, and where so much of it is of use.
-_SHARED_FROM, _LEAST_USE = 16, 0.6
+# A workgroup's tile pays from so many rows and columns on, where so much of it is of use; a narrow one below so many.
+_SHARED_FROM, _LEAST_USE, _NARROW = 16, 0.6, 32
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
     SharedTile(64, 64, 16, 8, 4),
     SharedTile(32, 32, 16, 4, 4),
-    SharedTile(16, 64, 16, 4, 4),
-    SharedTile(64, 16, 16, 4, 4),
 )
+# Where there are few rows or few columns.
+NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 
 
 def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Schedule:
@@ -168,7 +168,7 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
         return []
     fitting = [
         tile
-        for tile in SHARED_TILES
+        for tile in (NARROW_TILES if min(sizes.m, sizes.n) < _NARROW else SHARED_TILES)
         if tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
     ]
     suited = [

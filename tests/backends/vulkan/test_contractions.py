@@ -14,8 +14,15 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit import contract, contract_schedule
-from lavax.backends.vulkan.emit.contract_schedule import RegisterTile, Schedule, SharedTile, SubgroupTile
+from lavax.backends.vulkan.emit import contract
+from lavax.backends.vulkan.emit.contract_schedule import (
+    NARROW_TILES,
+    SHARED_TILES,
+    RegisterTile,
+    Schedule,
+    SharedTile,
+    SubgroupTile,
+)
 from lavax.ir import interpret
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.execution import assert_agrees_on, backend
@@ -50,7 +57,7 @@ def operands(m: int, k: int, n: int, transposed: str) -> tuple[np.ndarray, np.nd
 
 
 SCHEDULES: dict[str, Schedule] = {
-    **{f"{tile.rows}x{tile.columns}": tile for tile in contract_schedule.SHARED_TILES},
+    **{f"{tile.rows}x{tile.columns}": tile for tile in (*SHARED_TILES, *NARROW_TILES)},
     "one buffer": SharedTile(32, 32, 16, 4, 4, 1),
     "fewer vectors than invocations": SharedTile(8, 64, 8, 4, 4),
 }

@@ -82,7 +82,7 @@ SHAPES = {
     _gather: ((5, 7), (11, 13)),
     _row_maximum: ((30, 128), (50, 256)),
     _column_sum: ((5, 256), (9, 1024)),
-    _dot: ((8, 64), (12, 128)),  # tiles of workgroups have more sizes than there are push constants
+    _dot: ((40, 64), (44, 128)),
     _scatter_add: ((5, 4), (9, 6)),
 }
 
