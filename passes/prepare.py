@@ -23,7 +23,7 @@ from lavax.passes.widen import widen
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
 # A vector times a matrix of so many elements, with so long a sum, is a contraction and not a sum over rows.
-_LARGE_MATRIX, _LONG_SUM = 1 << 16, 64
+_LARGE_MATRIX, _LONG_SUM = 1 << 16, 128
 # A concatenation reads as many arrays as it has operands.
 _JOINED_AT_ONCE = 8
 
@@ -142,8 +142,11 @@ def _prepare_dot(node: Node, target: Target) -> Node:
     matrix = 1 if sizes.m == 1 else 0
     if node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM or sizes.m * sizes.n == 1:
         return _vector_as_sum(node)
-    along_sums = matrix == 1 or neighbours_of(node, matrix).summed
-    return _reshape(_in_parts_for(node if along_sums else _exchanged(node), target), node.shape)
+    along_sums = neighbours_of(node, matrix).summed
+    if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
+        return _vector_as_sum(node)
+    kept = along_sums or matrix == 1
+    return _reshape(_in_parts_for(node if kept else _exchanged(node), target), node.shape)
 
 
 def _in_parts_for(node: Node, target: Target) -> Node:

@@ -146,7 +146,7 @@ def _parts(invocations: int, busy: int, sizes: Sizes, shortest: int) -> int:
 
 def _is_along_sums(dot: Node, sizes: Sizes, profile: DeviceProfile) -> bool:
     """Whether there are few rows or columns, and neighbours of both operands lie along the sum."""
-    if min(sizes.m, sizes.n) > _FEW or sizes.k < 2 * VECTOR * profile.subgroup_size or not profile.subgroup_shuffle:
+    if min(sizes.m, sizes.n) > _FEW or sizes.k < VECTOR * profile.subgroup_size or not profile.subgroup_shuffle:
         return False
     return dot.dtype.bits == 32 and all(neighbours_of(dot, side).summed for side in range(2))
 

@@ -161,8 +161,7 @@ class SharedTileEmitter:
             at = body.index(linear([(vector.summed, stride), (quotient(vector.free, VECTOR), 1)]))
             body.line(f"{name}[{start}{at}] = {value};")
             return
-        four = body.name()
-        body.line(f"{self.kind} {four} = {value};")
+        four = value if value.isidentifier() else body.declare(body.scopes[-1], self.kind, value)
         row, component = quotient(vector.free, VECTOR), body.index(remainder(vector.free, VECTOR))
         for step, lane in enumerate(COMPONENTS):
             at = body.index(linear([(add(vector.summed, step), stride), (row, 1)]))

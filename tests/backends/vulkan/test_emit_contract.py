@@ -96,6 +96,78 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         }
         """,
     ),
+    "a workgroup stages what it reads, the next part while one is worked on": (
+        """
+        graph (x: f32[16,32], w: f32[32,64], b: f32[64]) {
+          %0 = dot(x, w) contract=[1]x[0] : f32[16,64]
+          %1 = broadcast(b) axes=[1] : f32[16,64]
+          %2 = add(%0, %1) : f32[16,64]
+          return %2
+        }
+        """,
+        "gpu",
+        """
+        layout(local_size_x = 64, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            uint64_t p2 = table.address[words[2]];
+            uint64_t p3 = table.address[words[3]];
+            int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
+            int i = int(gl_LocalInvocationID.x);
+            vec4 s0_0 = vec4(0);
+            vec4 s1_0 = vec4(0);
+            vec4 s2_0 = vec4(0);
+            vec4 s3_0 = vec4(0);
+            int v1 = int(uint(i) % uint(4));
+            int v2 = int(uint(i) / uint(4));
+            int v10 = int(uint(i) % uint(32));
+            int v11 = int(uint(v10) / uint(8));
+            int v12 = int(uint(v10) % uint(8));
+            int v13 = int(uint(i) / uint(32));
+            int v14 = int(uint(v2) % uint(4));
+            int v15 = int(uint(i) / uint(16));
+            for (int turn = 0; turn <= 2; ++turn) {
+                int k = min(turn, 1);
+                vec4 v3 = F32x4(p0).data[(v1 + v2 * 8 + k * 4)];
+                vec4 v4 = F32x4(p1).data[(i + k * 256)];
+                vec4 v5 = F32x4(p1).data[(i + k * 256 + 64)];
+                vec4 v6 = F32x4(p1).data[(i + k * 256 + 128)];
+                vec4 v7 = F32x4(p1).data[(i + k * 256 + 192)];
+                if (turn > 0) {
+                    int v8 = ((turn - 1) & 1) * 80 + v11;
+                    int v9 = ((turn - 1) & 1) * 256 + (v12 + v13 * 8);
+                    [[unroll]] for (int step = 0; step < 16; ++step) {
+                        vec4 a0 = shared_a[v8 + step * 5 + 0];
+                        vec4 b0 = shared_b[v9 + step * 16 + 0];
+                        s0_0 += a0.x * b0;
+                        s1_0 += a0.y * b0;
+                        s2_0 += a0.z * b0;
+                        s3_0 += a0.w * b0;
+                    }
+                }
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15)][v14] = v3.x;
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 5)][v14] = v3.y;
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 10)][v14] = v3.z;
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 15)][v14] = v3.w;
+                shared_b[(turn & 1) * 256 + i] = v4;
+                shared_b[(turn & 1) * 256 + (i + 64)] = v5;
+                shared_b[(turn & 1) * 256 + (i + 128)] = v6;
+                shared_b[(turn & 1) * 256 + (i + 192)] = v7;
+                barrier();
+            }
+            vec4 v16 = F32x4(p2).data[(v12 + v13 * 8)];
+            vec4 v17 = (s0_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8)] = v17;
+            vec4 v18 = (s1_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 16)] = v18;
+            vec4 v19 = (s2_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 32)] = v19;
+            vec4 v20 = (s3_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 48)] = v20;
+        }
+        """,
+    ),
 }
 
 
