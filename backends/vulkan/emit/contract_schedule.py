@@ -97,7 +97,7 @@ class SubgroupTile:
 Schedule = Union[RegisterTile, SharedTile, SubgroupTile]  # noqa: UP007  # isinstance takes it too
 
 # From the one that reads least to the one that leaves most invocations.
-_TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (2, 16), (1, 16), (8, 4), (4, 4), (2, 4), (1, 4))
+_TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
 REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
 SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
