@@ -194,7 +194,7 @@ def _prepare_conv(node: Node, target: Target) -> Node:
         return _zeros(node.type)
     place = axis_of_phases(node)
     if place is not None:
-        return convolution_in_phases(node, place, _prepare_conv)
+        return convolution_in_phases(node, place, lambda phase: _prepare_conv(phase, target))
     product, order = convolution_as_dot(node)
     return _transpose(_prepare_dot(product, target), order)
 
