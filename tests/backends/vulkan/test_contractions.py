@@ -91,6 +91,13 @@ def test_tiles_of_invocations_and_subgroups(tile: Schedule, transposed: str, mon
         assert_right(lambda a, b: product(a, b, transposed), *operands(m, k, n, transposed))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_that_are_given_when_it_runs(kind: str) -> None:
+    for m, k, n in [(66, 36, 68), (33, 35, 37), (3, 512, 70)]:
+        arrays = operands(m, k, n, "b")
+        assert_agrees_on(backend_of(kind), lx.trace(lambda a, b: a @ b.T)(*arrays), arrays, eager=True)
+
+
 def _residual(x: Any, w: Any, b: Any) -> Any:
     return lnp.maximum(lnp.abs(x) @ w + b, 0.0) + x[:, :1]
 
