@@ -12,14 +12,18 @@ from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
+from lavax.passes.contractions import in_parts, neighbours_of, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
+from lavax.passes.target import ANY_DEVICE, Target
 from lavax.passes.widen import widen
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
+# A vector times a matrix of so many elements, with so long a sum, is a contraction and not a sum over rows.
+_LARGE_MATRIX, _LONG_SUM = 1 << 16, 128
 # A concatenation reads as many arrays as it has operands.
 _JOINED_AT_ONCE = 8
 
@@ -127,46 +131,49 @@ def _in_parts(node: Node, length: int, rows: int) -> Node:
     return _reshape(whole, node.shape)
 
 
-def _dot_in_parts(node: Node) -> Node:
-    """A contraction over very many elements as the sum of contractions over parts of them."""
+def _prepare_dot(node: Node, target: Target) -> Node:
+    """Long sums in parts. A small product with a vector is a sum over rows, which is fused with other sums."""
     left, right = node.operands
-    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
-    length = prod(left.shape[axis] for axis in left_sum)
-    if length <= MOST_TURNS:
-        return node
-    parts = -(-length // MOST_TURNS)
-    size = -(-length // (4 * parts)) * 4
-    split = []
-    for operand, batch, summed in ((left, left_batch, left_sum), (right, right_batch, right_sum)):
-        free = free_axes(operand.type, batch, summed)
-        kept = tuple(operand.shape[axis] for axis in (*batch, *free))
-        flat = _reshape(_transpose(operand, (*batch, *free, *summed)), (*kept, length))
-        widths = (0,) * len(kept)
-        none = type(operand.dtype.number(0))(0)
-        high = (*widths, parts * size - length)
-        padded = build("pad", flat, low=(*widths, 0), high=high, interior=(*widths, 0), value=none)
-        split.append(_reshape(padded if high[-1] else flat, (*kept, parts, size)))
-    first = len(left_batch)
-    ranks = [len(part.shape) for part in split]
-    batches = tuple((*range(first), rank - 2) for rank in ranks)
-    product = build("dot", *split, contract=((ranks[0] - 1,), (ranks[1] - 1,)), batch=batches)
-    return _reshape(build("sum", product, axes=(first,)), node.shape)
-
-
-def _prepare_dot(node: Node) -> Node:
-    """A product with a vector is a sum over rows, for which row kernels are better than tiles."""
-    left, right = node.operands
-    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     if 0 in (*left.shape, *right.shape):
         return _zeros(node.type)
+    sizes = sizes_of(node)
+    if sizes.m > 1 and sizes.n > 1:
+        return _in_parts_for(node, target)
+    matrix = 1 if sizes.m == 1 else 0
+    if node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM or sizes.m * sizes.n == 1:
+        return _vector_as_sum(node)
+    along_sums = neighbours_of(node, matrix).summed
+    if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
+        return _vector_as_sum(node)
+    kept = along_sums or matrix == 1
+    return _reshape(_in_parts_for(node if kept else _exchanged(node), target), node.shape)
+
+
+def _in_parts_for(node: Node, target: Target) -> Node:
+    length = sizes_of(node).k
+    parts = max(target.parts(node), -(-length // MOST_TURNS))
+    return in_parts(node, parts) if parts > 1 else node
+
+
+def _exchanged(node: Node) -> Node:
+    """A matrix times a vector as the vector times the matrix, so that the result's columns are the matrix's."""
+    left, right = node.operands
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    free = free_axes(right.type, right_batch, right_sum)
+    kept = (*right_batch, *right_sum)
+    vector = _reshape(_transpose(right, (*kept, *free)), tuple(right.shape[axis] for axis in kept))
+    batch, summed = range(len(right_batch)), range(len(right_batch), len(kept))
+    return build("dot", vector, left, contract=(tuple(summed), left_sum), batch=(tuple(batch), left_batch))
+
+
+def _vector_as_sum(node: Node) -> Node:
+    left, right = node.operands
+    (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     left_free, right_free = free_axes(left.type, left_batch, left_sum), free_axes(right.type, right_batch, right_sum)
-    rows, columns = prod(left.shape[a] for a in left_free), prod(right.shape[a] for a in right_free)
-    if rows > 1 and columns > 1:
-        return _dot_in_parts(node)
     # All axes in the order batch, free of the left, free of the right, summed; a vector's free axes are ones.
     batch = tuple(left.shape[a] for a in left_batch)
     summed = tuple(left.shape[a] for a in left_sum)
-    vector_left = rows == 1
+    vector_left = prod(left.shape[a] for a in left_free) == 1
     order = (*right_batch, *right_sum, *right_free) if vector_left else (*left_batch, *left_free, *left_sum)
     matrix = _transpose(right if vector_left else left, order)
     other = (*left_batch, *left_sum, *left_free) if vector_left else (*right_batch, *right_sum, *right_free)
@@ -182,31 +189,32 @@ def _prepare_dot(node: Node) -> Node:
     return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes)), node.shape)
 
 
-def _prepare_conv(node: Node) -> Node:
+def _prepare_conv(node: Node, target: Target) -> Node:
     if 0 in (*node.operands[0].shape, *node.operands[1].shape):
         return _zeros(node.type)
     place = axis_of_phases(node)
     if place is not None:
-        return convolution_in_phases(node, place, _prepare_conv)
+        return convolution_in_phases(node, place, lambda phase: _prepare_conv(phase, target))
     product, order = convolution_as_dot(node)
-    return _transpose(_prepare_dot(product), order)
+    return _transpose(_prepare_dot(product, target), order)
 
 
 _PREPARE: dict[str, Callable[[Node], Node]] = {
     "stop_gradient": _prepare_stop_gradient,
     "known_value": _prepare_known_value,
     "concatenate": _prepare_concatenate,
-    "dot": _prepare_dot,
     "argmax": _prepare_position,
     "argmin": _prepare_position,
-    "conv": _prepare_conv,
     **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **DECOMPOSE,
 }
 
+# Those whose best form depends on the device.
+_CONTRACTIONS: dict[str, Callable[[Node, Target], Node]] = {"dot": _prepare_dot, "conv": _prepare_conv}
 
-def prepare(graph: Graph) -> Graph:
-    """The graph as fusion takes it: no stop_gradient, no long concatenations, no products with vectors, no values
+
+def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
+    """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
     graph = widen(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
@@ -218,6 +226,12 @@ def prepare(graph: Graph) -> Graph:
                 found[node] = _zeros(node.type)
                 continue
             rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
-            found[node] = _PREPARE[node.op](rebuilt) if node.op in _PREPARE else rebuilt
+            found[node] = _prepared(rebuilt, target)
     found.update((node, node) for node in graph.inputs)  # an input that is returned stays that input
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _prepared(node: Node, target: Target) -> Node:
+    if node.op in _CONTRACTIONS:
+        return _CONTRACTIONS[node.op](node, target)
+    return _PREPARE[node.op](node) if node.op in _PREPARE else node

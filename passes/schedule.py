@@ -14,13 +14,20 @@ from lavax.passes.memory import choose_donors, plan_arena
 from lavax.passes.merge import merge
 from lavax.passes.prepare import prepare
 from lavax.passes.regions import Lowered, Region, lower_region
+from lavax.passes.target import ANY_DEVICE, Target
 
 
-def schedule(graph: Graph, donated: Sequence[int] = (), pairs: Mapping[int, int] | None = None) -> KernelProgram:
+def schedule(
+    graph: Graph,
+    donated: Sequence[int] = (),
+    pairs: Mapping[int, int] | None = None,
+    target: Target = ANY_DEVICE,
+) -> KernelProgram:
     """Fuses a prepared graph into kernels and plans their order, buffers and barriers.
 
     `donated` are the positions of inputs whose memory the results may take over. With `pairs`, output position ->
-    input position, an output may take over the memory of that input only.
+    input position, an output may take over the memory of that input only. The bodies of
+    branches and loops are prepared for `target`.
     """
     pieces = extract(fuse(graph), graph.outputs)
     phases = _levels(pieces)
@@ -28,7 +35,9 @@ def schedule(graph: Graph, donated: Sequence[int] = (), pairs: Mapping[int, int]
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
     regions = {
-        group[0]: _lower(group[0], f"%k{number}.", names) for number, group in enumerate(groups) if _is_region(group)
+        group[0]: _lower(group[0], f"%k{number}.", names, target)
+        for number, group in enumerate(groups)
+        if _is_region(group)
     }
     offsets, arena_bytes = _arena(groups, phases, names, regions)
     return KernelProgram(
@@ -47,7 +56,7 @@ def _is_region(group: Sequence[Piece]) -> bool:
     return group[0].kernel.kind == "region"
 
 
-def _lower(piece: Piece, prefix: str, names: dict[Node, str]) -> Lowered:
+def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) -> Lowered:
     """The commands of a piece that is a branch or a loop, over the program's buffers."""
     graph = piece.kernel.graph
     buffers = dict(zip(graph.inputs, (names[node] for node in piece.reads), strict=True))
@@ -55,7 +64,7 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str]) -> Lowered:
     results = dict(zip(items, (names[node] for node in piece.writes), strict=True))
     (node,) = (node for node in graph.nodes if node.op != "item")
     region = Region(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
-    return lower_region(region, lambda body, pairs: schedule(prepare(body), pairs=pairs))
+    return lower_region(region, lambda body, pairs: schedule(prepare(body, target), pairs=pairs, target=target))
 
 
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:

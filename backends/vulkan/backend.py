@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lavax.backends.vulkan.emit.contract_schedule import choose_parts
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan import Plan
 from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
@@ -18,6 +19,7 @@ from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare import prepare
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.schedule import schedule
+from lavax.passes.target import Target
 
 if TYPE_CHECKING:
     from lavax.backends.vulkan.device import Device
@@ -43,13 +45,18 @@ class VulkanBackend:
         except DeviceError:
             return CPU_DRIVER
 
+    @cached_property
+    def target(self) -> Target:
+        """What suits the device, for the rewrites before fusion."""
+        return Target(parts=lambda dot: choose_parts(dot, self.profile))
+
     def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredGraph:
         """Cuts a simplified graph into kernels.
 
         `donated` are the positions of inputs whose memory results may take over. An `eager` program's shaders take
         sizes as push constants, so that other shapes share them.
         """
-        return LoweredGraph(self, schedule(prepare(graph), donated), eager)
+        return LoweredGraph(self, schedule(prepare(graph, self.target), donated, target=self.target), eager)
 
     def upload(self, array: np.ndarray) -> Buffer:
         """A buffer with a copy of the array, which is contiguous and of a storage dtype."""

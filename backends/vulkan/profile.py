@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Eight subgroups on a processor; a hundred workgroups of 256 on a GPU.
+_BUSY_INVOCATIONS = {"cpu": 64, "gpu": 1 << 15}
+
 
 @dataclass(frozen=True)
 class DeviceProfile:
@@ -30,6 +33,11 @@ class DeviceProfile:
     int16: bool
     storage_8bit: bool
     storage_16bit: bool
+
+    @property
+    def busy_invocations(self) -> int:
+        """How many invocations keep the device busy. An assumption: Vulkan has no portable count of processors."""
+        return _BUSY_INVOCATIONS[self.kind]
 
     @property
     def packed(self) -> frozenset[int]:

@@ -12,6 +12,7 @@ from lavax.ir import Graph, Node, TensorType, float32, int32, interpret, parse, 
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes import builder
 from lavax.passes.prepare import prepare
+from lavax.passes.target import Target
 from tests.random_graphs import random_graph
 
 TEXTS: dict[str, tuple[str, str]] = {
@@ -143,6 +144,74 @@ def test_rewrites(name: str) -> None:
     assert str(prepared) == dedent(after).strip()
     verify(prepared)
     _assert_same(graph, prepared, 1e-12)
+
+
+def _parts_of(left: str, right: str, contract: str, result: str) -> tuple[Graph, Graph]:
+    """A contraction, and what it becomes for a device that wants sums in four parts."""
+    text = f"""
+        graph (x: f32{left}, w: f32{right}) {{
+          %0 = dot(x, w) contract={contract} : f32{result}
+          return %0
+        }}
+    """
+    graph = parse(dedent(text))
+    prepared = prepare(graph, Target(parts=lambda dot: 4))
+    verify(prepared)
+    _assert_same(graph, prepared)
+    return graph, prepared
+
+
+def test_a_sum_is_split_along_its_own_axes_where_they_divide() -> None:
+    _, prepared = _parts_of("[8,5,3]", "[8,5,2]", "[0,1]x[0,1]", "[3,2]")
+    expected = """
+        graph (x: f32[8,5,3], w: f32[8,5,2]) {
+          %0 = reshape(x) : f32[4,2,5,3]
+          %1 = reshape(w) : f32[4,2,5,2]
+          %2 = dot(%0, %1) contract=[1,2]x[1,2] batch=[0]x[0] : f32[4,3,2]
+          %3 = sum(%2) axes=[0] : f32[3,2]
+          return %3
+        }
+    """
+    assert str(prepared) == dedent(expected).strip()
+
+
+def test_a_sum_is_padded_where_no_part_divides_it() -> None:
+    _, prepared = _parts_of("[3,37]", "[37,2]", "[1]x[0]", "[3,2]")
+    expected = """
+        graph (x: f32[3,37], w: f32[37,2]) {
+          %0 = pad(x) low=[0,0] high=[0,11] interior=[0,0] value=0.0 : f32[3,48]
+          %1 = reshape(%0) : f32[3,4,12]
+          %2 = transpose(w) axes=[1,0] : f32[2,37]
+          %3 = pad(%2) low=[0,0] high=[0,11] interior=[0,0] value=0.0 : f32[2,48]
+          %4 = reshape(%3) : f32[2,4,12]
+          %5 = dot(%1, %4) contract=[2]x[2] batch=[1]x[1] : f32[4,3,2]
+          %6 = sum(%5) axes=[0] : f32[3,2]
+          return %6
+        }
+    """
+    assert str(prepared) == dedent(expected).strip()
+
+
+def test_parts_with_batches_and_any_order_of_axes() -> None:
+    for left, right, contract, result in [
+        ("[5,8,3]", "[2,8,5]", "[1,0]x[1,2]", "[3,2]"),
+        ("[7,9]", "[9,7,4]", "[1,0]x[0,1]", "[4]"),
+        ("[300,2]", "[300]", "[0]x[0]", "[2]"),
+    ]:
+        _, prepared = _parts_of(left, right, contract, result)
+        assert any(node.op == "sum" for node in prepared.nodes)
+
+
+def test_a_large_matrix_times_a_vector_is_a_contraction_with_the_matrix_s_rows_side_by_side() -> None:
+    text = """
+        graph (w: f32[256,512], x: f32[256]) {
+          %0 = dot(w, x) contract=[0]x[0] : f32[512]
+          return %0
+        }
+    """
+    graph = parse(dedent(text))
+    (dot,) = prepare(graph).nodes
+    assert dot.op == "dot" and dot.operands == tuple(reversed(graph.inputs))
 
 
 def _assert_same(graph: Graph, prepared: Graph, tolerance: float = 0.0) -> None:

@@ -20,16 +20,30 @@ def backend() -> VulkanBackend:
 
 def run(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False) -> list[np.ndarray]:
     """The graph's outputs as the device computes them."""
-    program = backend().lower(graph, eager=eager).compile()
+    return run_on(backend(), graph, arrays, eager=eager)
+
+
+def run_on(
+    target: VulkanBackend, graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False
+) -> list[np.ndarray]:
+    """The graph's outputs as a backend computes them."""
+    program = target.lower(graph, eager=eager).compile()
     stored = zip(arrays, graph.inputs, strict=True)
-    buffers = [backend().upload(node.dtype.to_storage(array)) for array, node in stored]
+    buffers = [target.upload(node.dtype.to_storage(array)) for array, node in stored]
     results = zip(program(*buffers), graph.outputs, strict=True)
-    return [backend().download(buffer, node.type) for buffer, node in results]
+    return [target.download(buffer, node.type) for buffer, node in results]
 
 
 def assert_agrees(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, ulps: float = 8.0) -> None:
     """The device's results are the interpreter's, floats to a few units in the last place of the largest summand."""
-    found = run(graph, arrays, eager=eager)
+    assert_agrees_on(backend(), graph, arrays, eager=eager, ulps=ulps)
+
+
+def assert_agrees_on(
+    target: VulkanBackend, graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, ulps: float = 8.0
+) -> None:
+    """`assert_agrees`, of a backend."""
+    found = run_on(target, graph, arrays, eager=eager)
     expected = interpret(graph, *arrays)
     for got, want, node in zip(found, expected, graph.outputs, strict=True):
         assert got.shape == want.shape

@@ -1,8 +1,20 @@
 """The shaders of contractions, as plain text."""
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
+from lavax.backends.vulkan.emit.contract_schedule import (
+    RegisterTile,
+    Schedule,
+    SharedTile,
+    SubgroupTile,
+    choose_parts,
+    choose_schedule,
+)
+from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.ir import parse
 from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
 
 # the graph, the device, what the shader does
@@ -84,6 +96,78 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         }
         """,
     ),
+    "a workgroup stages what it reads, the next part while one is worked on": (
+        """
+        graph (x: f32[16,32], w: f32[32,64], b: f32[64]) {
+          %0 = dot(x, w) contract=[1]x[0] : f32[16,64]
+          %1 = broadcast(b) axes=[1] : f32[16,64]
+          %2 = add(%0, %1) : f32[16,64]
+          return %2
+        }
+        """,
+        "gpu",
+        """
+        layout(local_size_x = 64, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            uint64_t p2 = table.address[words[2]];
+            uint64_t p3 = table.address[words[3]];
+            int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
+            int i = int(gl_LocalInvocationID.x);
+            vec4 s0_0 = vec4(0);
+            vec4 s1_0 = vec4(0);
+            vec4 s2_0 = vec4(0);
+            vec4 s3_0 = vec4(0);
+            int v1 = int(uint(i) % uint(4));
+            int v2 = int(uint(i) / uint(4));
+            int v10 = int(uint(i) % uint(32));
+            int v11 = int(uint(v10) / uint(8));
+            int v12 = int(uint(v10) % uint(8));
+            int v13 = int(uint(i) / uint(32));
+            int v14 = int(uint(v2) % uint(4));
+            int v15 = int(uint(i) / uint(16));
+            for (int turn = 0; turn <= 2; ++turn) {
+                int k = min(turn, 1);
+                vec4 v3 = F32x4(p0).data[(v1 + v2 * 8 + k * 4)];
+                vec4 v4 = F32x4(p1).data[(i + k * 256)];
+                vec4 v5 = F32x4(p1).data[(i + k * 256 + 64)];
+                vec4 v6 = F32x4(p1).data[(i + k * 256 + 128)];
+                vec4 v7 = F32x4(p1).data[(i + k * 256 + 192)];
+                if (turn > 0) {
+                    int v8 = ((turn - 1) & 1) * 80 + v11;
+                    int v9 = ((turn - 1) & 1) * 256 + (v12 + v13 * 8);
+                    [[unroll]] for (int step = 0; step < 16; ++step) {
+                        vec4 a0 = shared_a[v8 + step * 5 + 0];
+                        vec4 b0 = shared_b[v9 + step * 16 + 0];
+                        s0_0 += a0.x * b0;
+                        s1_0 += a0.y * b0;
+                        s2_0 += a0.z * b0;
+                        s3_0 += a0.w * b0;
+                    }
+                }
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15)][v14] = v3.x;
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 5)][v14] = v3.y;
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 10)][v14] = v3.z;
+                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 15)][v14] = v3.w;
+                shared_b[(turn & 1) * 256 + i] = v4;
+                shared_b[(turn & 1) * 256 + (i + 64)] = v5;
+                shared_b[(turn & 1) * 256 + (i + 128)] = v6;
+                shared_b[(turn & 1) * 256 + (i + 192)] = v7;
+                barrier();
+            }
+            vec4 v16 = F32x4(p2).data[(v12 + v13 * 8)];
+            vec4 v17 = (s0_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8)] = v17;
+            vec4 v18 = (s1_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 16)] = v18;
+            vec4 v19 = (s2_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 32)] = v19;
+            vec4 v20 = (s3_0 + v16);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 48)] = v20;
+        }
+        """,
+    ),
 }
 
 
@@ -93,16 +177,45 @@ def test_shader(name: str) -> None:
     assert_shader(dispatch_of(graph, PROFILES[device]), expected)
 
 
-def test_tiles_grow_with_the_problem() -> None:
-    """Rows of the tile are sums side by side; on a GPU many small tiles keep more invocations busy."""
-    text = """
-        graph (x: f32[256,64], w: f32[64,256]) {
-          %0 = dot(x, w) contract=[1]x[0] : f32[256,256]
+def _product(m: int, k: int, n: int, transposed: str = "") -> str:
+    left, right = (k, m) if "a" in transposed else (m, k), (n, k) if "b" in transposed else (k, n)
+    contract = f"[{0 if 'a' in transposed else 1}]x[{1 if 'b' in transposed else 0}]"
+    return f"""
+        graph (x: f32[{left[0]},{left[1]}], w: f32[{right[0]},{right[1]}]) {{
+          %0 = dot(x, w) contract={contract} : f32[{m},{n}]
           return %0
-        }
+        }}
     """
-    assert "s7_3" in dispatch_of(text, PROFILES["cpu"]).shader.source
-    assert "s1_0" not in dispatch_of(text, PROFILES["gpu"]).shader.source
+
+
+def _schedule(text: str, profile: DeviceProfile) -> Schedule:
+    return choose_schedule(parse(dedent(text)).nodes[0], profile)
+
+
+def test_tiles_grow_with_the_problem() -> None:
+    """On a processor an invocation's own tile grows, on a GPU a workgroup's."""
+    assert _schedule(_product(16, 64, 16), CPU_DRIVER) != _schedule(_product(256, 64, 256), CPU_DRIVER)
+    assert _schedule(_product(256, 64, 256), CPU_DRIVER) == RegisterTile(8, 16)
+    small, middle, large = (_schedule(_product(n, 256, n), GENERIC_GPU) for n in (64, 1024, 4096))
+    assert isinstance(small, SharedTile) and isinstance(middle, SharedTile) and isinstance(large, SharedTile)
+    assert small.rows < middle.rows < large.rows
+
+
+def test_few_rows_go_along_what_lies_side_by_side() -> None:
+    """Neighbours along the sum are shared by a subgroup; neighbouring columns are an invocation's each."""
+    for profile in (CPU_DRIVER, GENERIC_GPU):
+        assert isinstance(_schedule(_product(2, 4096, 1024, "b"), profile), SubgroupTile)
+        assert isinstance(_schedule(_product(2, 4096, 1024), profile), RegisterTile)
+
+
+def test_long_sums_of_few_tiles_go_in_parts_on_a_gpu() -> None:
+    def parts(text: str, profile: DeviceProfile) -> int:
+        return choose_parts(parse(dedent(text)).nodes[0], profile)
+
+    assert parts(_product(64, 1 << 16, 64), GENERIC_GPU) > 1
+    assert parts(_product(4096, 4096, 4096), GENERIC_GPU) == 1
+    assert parts(_product(64, 64, 64), GENERIC_GPU) == 1
+    assert parts(_product(64, 1 << 16, 64), CPU_DRIVER) == 1
 
 
 def test_sums_of_integers() -> None:

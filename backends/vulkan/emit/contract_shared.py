@@ -1,0 +1,213 @@
+"""Contractions by shared tiles: a workgroup stages what its tile of the result needs in shared memory.
+
+The sum goes in parts of `depth`. While the parts staged last are multiplied, each invocation already loads its share
+of the next ones into registers. In shared memory both operands lie along their free axis, in vectors of four:
+
+    shared_a[buffer][step of the sum][row / 4]        shared_b[buffer][step of the sum][column / 4]
+
+An operand that lies along the sum in memory is transposed on the way, one component a store. An invocation's rows and
+columns are vectors of four apart by the width of the workgroup, so that its neighbours read and write neighbours.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.body import Value, widened
+from lavax.backends.vulkan.emit.contract_schedule import SharedTile
+from lavax.backends.vulkan.emit.contraction import Contraction, Guard, Span, both
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.emit.launch import Launch, grid
+from lavax.backends.vulkan.emit.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan import Shader
+from lavax.passes.contractions import neighbours_of
+from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
+
+_NAMES = ("shared_a", "shared_b")
+# Neighbouring invocations, 8 across and 4 down: what these read of shared memory is 32 + 16 different numbers.
+_BLOCK_ACROSS, _BLOCK_DOWN = 8, 4
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Four elements of an operand that one invocation stages: where they begin along the free axis and the sum."""
+
+    free: Index
+    summed: Index
+
+
+class SharedTileEmitter:
+    """The state of writing one contraction by shared tiles."""
+
+    def __init__(self, contraction: Contraction, tile: SharedTile) -> None:
+        self.contraction, self.tile, self.body = contraction, tile, contraction.body
+        self.kind = type_name(contraction.dot.dtype, VECTOR)
+        sizes = contraction.sizes
+        self.count = tile.tiles(sizes)
+        self.parts = -(-sizes.k // tile.depth)
+        self.transposed = [neighbours_of(contraction.dot, side).summed for side in range(2)]
+        self.thread = variable("i", tile.threads)
+        self.summed = Span(sizes.k, tile.depth, variable("k", self.parts))
+
+    def emit(self) -> Launch:
+        body, tile = self.body, self.tile
+        body.line("int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
+        groups = grid(self.count)
+        if groups[0] * groups[1] > self.count:
+            body.line(f"if (t >= {body.parameters.integer(self.count)}) return;")
+        body.line("int i = int(gl_LocalInvocationID.x);")
+        body.scopes[0].variables |= {"t", "i"}
+        self.spans = self.contraction.spans(variable("t", self.count), tile.rows, tile.columns)
+        self._place_invocation()
+        self._declare_sums()
+        self._sum_loop()
+        self._write_tile()
+        text = ShaderText(body.scopes[0].lines, (tile.threads, 1), self._declarations())
+        return Launch(Shader(assemble(text)), tuple(body.parameters.words), groups)
+
+    def _place_invocation(self) -> None:
+        """Which rows and columns of the tile are this invocation's, in vectors."""
+        tile = self.tile
+        blocked = tile.threads_across % _BLOCK_ACROSS == 0 and tile.threads_down % _BLOCK_DOWN == 0
+        across = _BLOCK_ACROSS if blocked else tile.threads_across
+        down = _BLOCK_DOWN if blocked else tile.threads_down
+        block, inside = quotient(self.thread, across * down), remainder(self.thread, across * down)
+        blocks_across = tile.threads_across // across
+        self.across = linear([(remainder(inside, across), 1), (remainder(block, blocks_across), across)])
+        self.down = linear([(quotient(inside, across), 1), (quotient(block, blocks_across), down)])
+
+    # -- shared memory ------------------------------------------------------------------------------------------------
+
+    def _extent(self, side: int) -> int:
+        return self.tile.columns if side else self.tile.rows
+
+    def _stride(self, side: int) -> int:
+        """Vectors from step to step of the sum; one more where stores go across, which then share fewer banks."""
+        return self._extent(side) // VECTOR + self.transposed[side]
+
+    def _declarations(self) -> list[str]:
+        sizes = (self.tile.buffers * self.tile.depth * self._stride(side) for side in range(2))
+        return [f"shared {self.kind} {name}[{size}];" for name, size in zip(_NAMES, sizes, strict=True)]
+
+    def _buffer(self, turn: str, side: int) -> str:
+        """Where the part of that turn begins."""
+        return f"({turn} & 1) * {self.tile.depth * self._stride(side)} + " if self.tile.buffers == 2 else ""
+
+    # -- the sum ------------------------------------------------------------------------------------------------------
+
+    def _declare_sums(self) -> None:
+        for row in range(self.tile.register_rows):
+            names = ", ".join(f"s{row}_{vector} = {self.kind}(0)" for vector in self._vectors())
+            self.body.line(f"{self.kind} {names};")
+
+    def _vectors(self) -> range:
+        return range(self.tile.register_columns // VECTOR)
+
+    def _sum_loop(self) -> None:
+        """One turn more than there are parts: each loads a part, works on the one before, and stages what it loaded."""
+        body = self.body
+        bound = body.parameters.integer(self.parts)
+        with body.block(f"for (int turn = 0; turn <= {bound}; ++turn)", frozenset(("turn", "k"))):
+            body.line(f"int k = min(turn, {body.parameters.integer(self.parts - 1)});")
+            vectors = [self._staged(side) for side in range(2)]
+            for side in range(2):
+                for vector in vectors[side]:
+                    self.contraction.load(side, *self._place(side, vector))
+            with body.block("if (turn > 0)"):
+                self._multiply()
+            if self.tile.buffers == 1:
+                body.line("barrier();")
+            for side in range(2):
+                self._stage_all(side, vectors[side])
+            body.line("barrier();")
+
+    def _staged(self, side: int) -> list[Vector]:
+        """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
+
+        Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
+        """
+        tile, extent = self.tile, self._extent(side)
+        line = (tile.depth if self.transposed[side] else extent) // VECTOR
+        count = self._count(side)
+        vectors = []
+        for start in range(0, count, tile.threads):
+            number = remainder(add(self.thread, start), count)
+            along, across = linear([(remainder(number, line), VECTOR)]), quotient(number, line)
+            vectors.append(Vector(across, along) if self.transposed[side] else Vector(along, across))
+        return vectors
+
+    def _count(self, side: int) -> int:
+        """How many vectors the workgroup stages of an operand at a time."""
+        return self._extent(side) * self.tile.depth // VECTOR
+
+    def _place(self, side: int, vector: Vector) -> tuple[Index, Index]:
+        """The elements of a vector along the free axis and the sum; the lanes are in one of them."""
+        free, summed = (1, VECTOR) if self.transposed[side] else (VECTOR, 1)
+        return self.spans[side].at(vector.free, free), self.summed.at(vector.summed, summed)
+
+    def _stage_all(self, side: int, vectors: list[Vector]) -> None:
+        values = [self._within_part(side, vector) for vector in vectors]
+        few = self._count(side) < self.tile.threads
+        with self.body.block(f"if (i < {self._count(side)})") if few else nullcontext():
+            for vector, value in zip(vectors, values, strict=True):
+                self._stage(side, vector, value)
+
+    def _stage(self, side: int, vector: Vector, value: str) -> None:
+        """Puts a vector where the tile's rows or columns lie side by side."""
+        body, name, stride = self.body, _NAMES[side], self._stride(side)
+        start = self._buffer("turn", side)
+        if not self.transposed[side]:
+            at = body.index(linear([(vector.summed, stride), (quotient(vector.free, VECTOR), 1)]))
+            body.line(f"{name}[{start}{at}] = {value};")
+            return
+        four = value if value.isidentifier() else body.declare(body.scopes[-1], self.kind, value)
+        row, component = quotient(vector.free, VECTOR), body.index(remainder(vector.free, VECTOR))
+        for step, lane in enumerate(COMPONENTS):
+            at = body.index(linear([(add(vector.summed, step), stride), (row, 1)]))
+            body.line(f"{name}[{start}{at}][{component}] = {four}.{lane};")
+
+    def _within_part(self, side: int, vector: Vector) -> str:
+        """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
+        value = self.contraction.operand(side, *self._place(side, vector))
+        text = widened(value, VECTOR, self.contraction.dot.dtype)
+        width = VECTOR if self.transposed[side] else 1
+        guards = self.summed.guards(self.body, vector.summed, width)
+        if guards[0][0] is None:
+            ((_, condition),) = guards
+            return f"{condition} ? {text} : {self.kind}(0)" if condition else text
+        return f"mix({self.kind}(0), {text}, bvec4({', '.join(condition for _, condition in guards)}))"
+
+    def _multiply(self) -> None:
+        """Adds the products of the staged parts to the sums."""
+        tile, body = self.tile, self.body
+        groups = range(tile.register_rows // VECTOR)
+        starts = [body.name() for _ in range(2)]
+        for side, (name, place) in enumerate(zip(starts, (self.down, self.across), strict=True)):
+            body.line(f"int {name} = {self._buffer('(turn - 1)', side)}{body.index(place)};")
+        with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth}; ++step)"):
+            for side, count, apart in ((0, groups, tile.threads_down), (1, self._vectors(), tile.threads_across)):
+                for number in count:
+                    at = f"{starts[side]} + step * {self._stride(side)} + {number * apart}"
+                    body.line(f"{self.kind} {'ab'[side]}{number} = {_NAMES[side]}[{at}];")
+            for row in range(tile.register_rows):
+                factor = f"a{row // VECTOR}.{COMPONENTS[row % VECTOR]}"
+                for vector in self._vectors():
+                    body.line(f"s{row}_{vector} += {factor} * b{vector};")
+
+    # -- the result ---------------------------------------------------------------------------------------------------
+
+    def _write_tile(self) -> None:
+        tile, (rows, columns) = self.tile, self.spans
+        for row in range(tile.register_rows):
+            group, inside = divmod(row, VECTOR)
+            m = linear([(self.down, VECTOR)], group * tile.threads_down * VECTOR + inside)
+            for vector in self._vectors():
+                n = linear([(self.across, VECTOR)], vector * tile.threads_across * VECTOR)
+                guards: list[Guard] = both(rows.guards(self.body, m), columns.guards(self.body, n, VECTOR))
+                self.contraction.write(rows.at(m), columns.at(n, VECTOR), Value(f"s{row}_{vector}", VECTOR), guards)
+
+
+def emit_shared(contraction: Contraction, tile: SharedTile) -> Launch:
+    """The shader of a contraction by shared tiles."""
+    return SharedTileEmitter(contraction, tile).emit()

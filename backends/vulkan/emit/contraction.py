@@ -1,0 +1,149 @@
+"""What all schedules of contractions share: operands and results at rows and columns, and tiles at the edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.body import LANE, Body, Value
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.emit.launch import open_body
+from lavax.ir.graph import INPUT, Node
+from lavax.passes.contractions import operand_at, sizes_of
+from lavax.passes.kernels.index import (
+    Index,
+    add,
+    clamp,
+    constant,
+    linear,
+    quotient,
+    remainder,
+    substitute,
+    unflatten,
+)
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import READS, Coordinates
+
+# A condition on the lanes of a vector, or on all of it (None).
+Guard = tuple[int | None, str]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The elements of a tile, `size` of `extent`, along a group of axes; `number` says which tile it is.
+
+    Where tiles do not divide the extent, the last one is moved back to lie inside, and its elements that are another
+    tile's are not its own. A tile larger than the extent ends in copies of the last elements, which nobody owns.
+    """
+
+    extent: int
+    size: int
+    number: Index
+
+    @property
+    def first(self) -> Index:
+        """Where the tile begins."""
+        last = max(self.extent - self.size, 0)
+        if self.size % VECTOR == 0 and last % VECTOR == 0:
+            whole = clamp(linear([(self.number, self.size // VECTOR)]), 0, last // VECTOR)
+            return linear([(whole, VECTOR)])
+        return clamp(linear([(self.number, self.size)]), 0, last)
+
+    def at(self, offset: Index, width: int = 1) -> Index:
+        """The element at that offset in the tile, or four from there on; the offset is then a multiple of four."""
+        lanes = [(LANE, 1)] if width == VECTOR else []
+        place = linear([(self.first, 1), (offset, 1)])
+        if width == VECTOR and self.extent % VECTOR == 0:
+            return linear([(_vectors_within(place, self.extent), 1), *lanes])
+        return clamp(linear([(place, 1), *lanes]), 0, self.extent - 1)
+
+    def guards(self, body: Body, offset: Index, width: int = 1) -> list[Guard]:
+        """Which elements from that offset on are the tile's own: lanes, or all (None), and the condition, if any."""
+        if self.extent % self.size == 0:
+            return [(None, "")]
+        if width == 1 or (self.extent % VECTOR == 0 and self.size % VECTOR == 0):
+            return [(None, self._own(body, offset))]
+        return [(lane, self._own(body, add(offset, lane))) for lane in range(width)]
+
+    def _own(self, body: Body, offset: Index) -> str:
+        if self.size > self.extent:
+            return f"{body.index(offset)} < {body.parameters.integer(self.extent)}"
+        place, start = linear([(self.first, 1), (offset, 1)]), linear([(self.number, self.size)])
+        return f"{body.index(place)} >= {body.index(start)}"
+
+
+def _vectors_within(place: Index, extent: int) -> Index:
+    """A multiple of four, held where a whole vector lies inside the extent."""
+    if place.high <= extent - VECTOR:
+        return place
+    return linear([(clamp(quotient(place, VECTOR), 0, extent // VECTOR - 1), VECTOR)])
+
+
+class Contraction:
+    """The state of writing one contract kernel. `batch` is set once the tiles are numbered."""
+
+    def __init__(self, kernel: Kernel, dot: Node, lifted: bool) -> None:
+        self.kernel, self.dot = kernel, dot
+        self.sizes = sizes_of(dot)
+        self.body, self.outputs = open_body(kernel, lifted)
+        self.batch: Coordinates = ()
+
+    def spans(self, tile: Index, rows: int, columns: int) -> tuple[Span, Span]:
+        """The tile of that number, of all the tiles of this size: its rows and its columns."""
+        sizes = self.sizes
+        across, down = -(-sizes.n // columns), -(-sizes.m // rows)
+        rest = quotient(tile, across)
+        self.batch = unflatten(quotient(rest, down), sizes.batch)
+        return Span(sizes.m, rows, remainder(rest, down)), Span(sizes.n, columns, remainder(tile, across))
+
+    def operand(self, side: int, free: Index, summed: Index) -> Value:
+        """An element of the left (0) or right (1) operand."""
+        return self.body.value(self.dot.operands[side], self._place(side, free, summed))
+
+    def _place(self, side: int, free: Index, summed: Index) -> Coordinates:
+        extents = self.sizes.rows if side == 0 else self.sizes.columns
+        return operand_at(self.dot, side, self.batch, unflatten(free, extents), unflatten(summed, self.sizes.summed))
+
+    def load(self, side: int, free: Index, summed: Index) -> None:
+        """Reads from memory what an element is computed from, where that depends on nothing else."""
+        seen: set[tuple[Node, Coordinates]] = set()
+        stack = [(self.dot.operands[side], self._place(side, free, summed))]
+        while stack:
+            node, at = stack.pop()
+            if (node, at) in seen or node.op == "gather":
+                continue
+            seen.add((node, at))
+            if node.op == INPUT:
+                self.body.value(node, at)
+            else:
+                stack.extend(reversed(READS[node.op](node, at)))
+
+    def write(self, m: Index, n: Index, value: Value, guards: list[Guard]) -> None:
+        """The results made of one element of the contraction, or of four: those lanes where the condition holds."""
+        indices = (*self.batch, *unflatten(m, self.sizes.rows), *unflatten(n, self.sizes.columns))
+        pairs = zip(self.kernel.domain.outer_variables, indices, strict=True)
+        places = self.kernel.places
+        with self.body.at({variable.key: index for variable, index in pairs if not variable.is_constant}):
+            self.body.define(self.dot, places[self.dot], value)
+            results = {output: self.body.value(output, places[output]) for output in self.kernel.graph.outputs}
+            for lane, condition in guards:
+                for output, result in results.items():
+                    if condition:
+                        with self.body.block(f"if ({condition})"):
+                            self._store(output, result, lane)
+                    else:
+                        self._store(output, result, lane)
+
+    def _store(self, output: Node, value: Value, lane: int | None) -> None:
+        """Writes a vector, or one lane of it."""
+        at = tuple(self.body.real(index) for index in self.kernel.places[output])
+        if lane is not None:
+            at = tuple(substitute(index, {"lane": constant(lane)}) for index in at)
+            value = Value(f"{value.text}.{COMPONENTS[lane]}", 1) if value.width == VECTOR else value
+        with self.body.at({}):
+            self.body.store(output, at, value, self.outputs[output])
+
+
+def both(rows: list[Guard], columns: list[Guard]) -> list[Guard]:
+    """The conditions on a row and on columns of it together."""
+    ((_, row),) = rows
+    return [(lane, " && ".join(filter(None, (row, column)))) for lane, column in columns]

@@ -1,0 +1,163 @@
+"""What products of several sizes take with each tile and number of parts: what contract_schedule.py chooses by.
+
+Run as `python -m benchmarks.contraction_tiles [PRODUCT ...]`, with products such as 4096x4096x4096, 1x4096x4096:b (the
+right operand transposed) and 64*256x256x256 (a batch). Times are the device's own, of the kernels alone; where PyTorch
+and its device are there, its strict float32 is timed by the clock over calls in flight.
+"""
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import lavax as lx
+from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.backends.vulkan.emit import contract
+from lavax.backends.vulkan.emit.contract_schedule import (
+    NARROW_TILES,
+    REGISTER_TILES,
+    SHARED_TILES,
+    Schedule,
+    SharedTile,
+    SubgroupTile,
+)
+from lavax.passes.target import Target
+
+PRODUCTS = (
+    "256x256x256", "512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "4096x4096x4096:b",
+    "4096x4096x4096:a", "4097x4095x4099", "64*256x256x256", "64x4096x4096", "16x4096x4096", "8x4096x4096",
+    "1x4096x4096", "1x4096x4096:b", "8x4096x4096:b", "512x65536x512:a",
+)  # fmt: skip
+# Tiles that are not in the tables, for comparison.
+OTHER_TILES = (
+    SharedTile(128, 128, 16, 8, 8, 2),
+    SharedTile(128, 128, 8, 8, 8, 2),
+    SharedTile(128, 64, 16, 8, 8, 2),
+    SharedTile(256, 128, 8, 16, 8, 2),
+    SharedTile(64, 64, 16, 4, 4, 2),
+    SharedTile(64, 64, 16, 8, 8, 2),
+)
+PARTS = (1, 4, 16, 64)
+_FEW, _PEER_SECONDS = 16, 0.2
+
+
+@dataclass(frozen=True)
+class Product:
+    """A batch of products m × k × n; `transposed` names the operands that lie transposed in memory."""
+
+    batch: int
+    m: int
+    k: int
+    n: int
+    transposed: str
+
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        left, right = (self.m, self.k), (self.k, self.n)
+        left, right = left[::-1] if "a" in self.transposed else left, right[::-1] if "b" in self.transposed else right
+        return ((self.batch, *left), (self.batch, *right)) if self.batch > 1 else (left, right)
+
+    def __call__(self, left: Any, right: Any) -> Any:
+        left = left.swapaxes(-1, -2) if "a" in self.transposed else left
+        return left @ (right.swapaxes(-1, -2) if "b" in self.transposed else right)
+
+
+def product_of(text: str) -> Product:
+    """The product of a text such as 64*256x256x256:ab. Raises ValueError."""
+    sizes, _, transposed = text.partition(":")
+    batch, _, rest = sizes.rpartition("*")
+    m, k, n = map(int, rest.split("x"))
+    return Product(int(batch or 1), m, k, n, transposed)
+
+
+def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Schedule, int]]:
+    """Tiles and numbers of parts that may be worth a try."""
+    profile, few = backend.profile, min(product.m, product.n) < _FEW
+    if profile.kind == "gpu" and not few:
+        for tile in (*SHARED_TILES, *NARROW_TILES[:2], *OTHER_TILES):
+            fits = tile.rows <= 2 * product.m and tile.columns <= 2 * product.n
+            if fits and tile.shared_bytes <= profile.shared_memory_bytes:
+                yield from ((tile, parts) for parts in PARTS if parts == 1 or product.k // parts >= 4 * tile.depth)
+        return
+    own = [tile for tile in REGISTER_TILES if tile.rows <= product.m and tile.columns <= product.n]
+    yield from ((tile, parts) for tile in own for parts in PARTS if few or parts == 1)
+    if few and "b" in product.transposed:
+        extents = [(min(product.m, rows), min(product.n, columns)) for rows in (4, 8) for columns in (1, 2, 4, 8)]
+        yield from ((SubgroupTile(*extent, profile.subgroup_size), 1) for extent in dict.fromkeys(extents))
+
+
+@contextmanager
+def forced(schedule: Schedule, parts: int, backend: VulkanBackend) -> Iterator[None]:
+    """Within it, contractions are lowered for the backend by this schedule, in so many parts."""
+    target = {"target": Target(parts=lambda dot: parts)}
+    with patch.object(contract, "choose_schedule", lambda *_: schedule), patch.dict(backend.__dict__, target):
+        yield
+
+
+def seconds(product: Product, backend: VulkanBackend, operands: tuple[np.ndarray, np.ndarray]) -> float:
+    """What the product's kernels take on the device."""
+    compiled = backend.lower(lx.trace(product)(*operands)).compile()
+    return sum(dispatch.seconds for dispatch in compiled.program.profile(*map(backend.upload, operands)))
+
+
+def peer_seconds(product: Product, operands: tuple[np.ndarray, np.ndarray]) -> float | None:
+    """What PyTorch takes a call; None where it has no device."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = False
+    left, right = (torch.from_numpy(operand).cuda() for operand in operands)
+    product(left, right)
+    torch.cuda.synchronize()
+    start, calls = time.perf_counter(), 0
+    while time.perf_counter() - start < _PEER_SECONDS:
+        for _ in range(10):
+            product(left, right)
+        torch.cuda.synchronize()
+        calls += 10
+    return (time.perf_counter() - start) / calls
+
+
+def _row(name: str, taken: float, operations: int) -> str:
+    return f"| {name:52} | {taken * 1e3:9.4f} | {operations / taken / 1e9:9.1f} |"
+
+
+def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
+    """Lines of a table: what is chosen, PyTorch, then all candidates, the fastest first."""
+    random = np.random.default_rng(0)
+    left, right = product.shapes()
+    operands = random.standard_normal(left, np.float32), random.standard_normal(right, np.float32)
+    operations = 2 * product.batch * product.m * product.k * product.n
+    yield f"| {'tile':52} | {'ms':>9} | {'GFLOP/s':>9} |"
+    yield f"| {'-' * 52} | {'-' * 9} | {'-' * 9} |"
+    yield _row("as chosen", seconds(product, backend, operands), operations)
+    peer = peer_seconds(product, operands)
+    if peer is not None:
+        yield _row("PyTorch", peer, operations)
+    found = []
+    for schedule, parts in candidates(product, backend):
+        with forced(schedule, parts, backend):
+            name = f"{type(schedule).__name__}{astuple(schedule)} in {parts}"
+            found.append((seconds(product, backend, operands), name))
+    yield from (_row(name, taken, operations) for taken, name in sorted(found))
+
+
+def main() -> None:
+    backend = VulkanBackend()
+    print(backend.profile.name)
+    for text in sys.argv[1:] or PRODUCTS:
+        print(f"\n{text}\n")
+        for line in measure(product_of(text), backend):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

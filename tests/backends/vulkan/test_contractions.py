@@ -1,0 +1,157 @@
+"""Contractions on the device by the schedules of both kinds of device: a GPU's run on a CPU driver as well, slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.nn as nn
+import lavax.numpy as lnp
+from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.backends.vulkan.emit import contract
+from lavax.backends.vulkan.emit.contract_schedule import (
+    NARROW_TILES,
+    SHARED_TILES,
+    RegisterTile,
+    Schedule,
+    SharedTile,
+    SubgroupTile,
+)
+from lavax.ir import interpret
+from lavax.passes.simplify import remove_stop_gradient
+from tests.backends.vulkan.execution import assert_agrees_on, backend
+
+RANDOM = np.random.default_rng(0)
+KINDS = ("cpu", "gpu")
+
+
+@cache
+def backend_of(kind: str) -> VulkanBackend:
+    """The device at hand, with schedules as for devices of this kind."""
+    found = VulkanBackend()
+    found.profile = replace(backend().profile, kind=kind)
+    return found
+
+
+def numbers(*shape: int) -> np.ndarray:
+    """Small whole numbers, whose sums of products float32 has exactly."""
+    return RANDOM.integers(-3, 4, shape).astype(np.float32)
+
+
+def assert_right(function: Callable[..., Any], *arrays: np.ndarray, kind: str = "gpu") -> None:
+    assert_agrees_on(backend_of(kind), remove_stop_gradient(lx.trace(function)(*arrays)), arrays)
+
+
+def product(left: Any, right: Any, transposed: str) -> Any:
+    return (left.T if "a" in transposed else left) @ (right.T if "b" in transposed else right)
+
+
+def operands(m: int, k: int, n: int, transposed: str) -> tuple[np.ndarray, np.ndarray]:
+    return numbers(*((k, m) if "a" in transposed else (m, k))), numbers(*((n, k) if "b" in transposed else (k, n)))
+
+
+SCHEDULES: dict[str, Schedule] = {
+    **{f"{tile.rows}x{tile.columns}": tile for tile in (*SHARED_TILES, *NARROW_TILES)},
+    "one buffer": SharedTile(32, 32, 16, 4, 4, 1),
+    "fewer vectors than invocations": SharedTile(8, 64, 8, 4, 4),
+}
+
+
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_shared_tiles(name: str, transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that tiles divide, that end in part of a vector, and that are smaller than a tile or its depth."""
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: SCHEDULES[name])
+    for m, k, n in [(1, 1, 1), (7, 33, 65), (129, 33, 130), (128, 64, 128), (20, 36, 44)]:
+        left, right = operands(m, k, n, transposed)
+        assert_right(lambda a, b: product(a, b, transposed), left, right)  # called at once
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sizes", [(1, 512, 300), (2, 513, 301), (300, 512, 1), (5, 1024, 64), (64, 2048, 33)], ids=str)
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_few_rows_and_long_sums(sizes: tuple[int, int, int], transposed: str, kind: str) -> None:
+    left, right = operands(*sizes, transposed)
+    assert_right(lambda a, b: product(a, b, transposed), left, right, kind=kind)
+
+
+@pytest.mark.parametrize("tile", [RegisterTile(4, 8), SubgroupTile(4, 2, 8), SubgroupTile(1, 8, 8)], ids=str)
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_tiles_of_invocations_and_subgroups(tile: Schedule, transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = backend().profile.subgroup_size
+    chosen = replace(tile, lanes=lanes) if isinstance(tile, SubgroupTile) else tile
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: chosen)
+    for m, k, n in [(4, 64, 8), (9, 33, 11)]:
+        assert_right(lambda a, b: product(a, b, transposed), *operands(m, k, n, transposed))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_that_are_given_when_it_runs(kind: str) -> None:
+    for m, k, n in [(66, 36, 68), (33, 35, 37), (3, 512, 70)]:
+        arrays = operands(m, k, n, "b")
+        assert_agrees_on(backend_of(kind), lx.trace(lambda a, b: a @ b.T)(*arrays), arrays, eager=True)
+
+
+def _residual(x: Any, w: Any, b: Any) -> Any:
+    return lnp.maximum(lnp.abs(x) @ w + b, 0.0) + x[:, :1]
+
+
+def _attention_scores(q: Any, k: Any) -> Any:
+    return lnp.einsum("bqhd,bkhd->bhqk", q * 2.0, k)
+
+
+def _gathered(table: Any, rows: Any, w: Any) -> Any:
+    return table[rows] @ w
+
+
+def _convolution(x: Any, w: Any) -> Any:
+    return nn.conv(x, w, 1, "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def _strided_convolution(x: Any, w: Any) -> Any:
+    return nn.conv(x, w, 2, "VALID", dimension_numbers=("NCHW", "OIHW", "NCHW"))
+
+
+FUSED: dict[Callable[..., Any], tuple[np.ndarray, ...]] = {
+    _residual: (numbers(65, 40), numbers(40, 33), numbers(33)),
+    _attention_scores: (numbers(2, 33, 3, 20), numbers(2, 40, 3, 20)),
+    _gathered: (numbers(7, 40), RANDOM.integers(0, 7, 50).astype(np.int32), numbers(40, 36)),
+    _convolution: (numbers(2, 6, 7, 17), numbers(3, 3, 17, 33)),
+    _strided_convolution: (numbers(2, 5, 13, 11), numbers(18, 5, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("function", FUSED, ids=lambda function: function.__name__.strip("_"))
+def test_prologues_epilogues_and_windows(function: Callable[..., Any]) -> None:
+    assert_right(function, *FUSED[function])
+
+
+@pytest.mark.parametrize("function", [_residual, _convolution], ids=lambda function: function.__name__.strip("_"))
+def test_gradients(function: Callable[..., Any]) -> None:
+    arrays = FUSED[function]
+    weights = numbers(*interpret(lx.trace(function)(*arrays), *arrays)[0].shape)
+    loss = lx.grad(lambda weights, *given: 3.0 * lnp.sum(weights * function(*given)), argnums=(1, 2))
+    assert_right(loss, weights, *arrays)
+
+
+def test_numbers_that_are_none_stay_where_they_are() -> None:
+    """Parts of a sum that overlap are masked in both operands: an infinity must not meet a zero that was put in."""
+    left, right = numbers(33, 35), numbers(35, 34)
+    left[3, 20], left[5, 2], right[30, 7] = np.inf, np.nan, np.inf
+    graph = lx.trace(lambda a, b: a @ b)(left, right)
+    program = backend_of("gpu").lower(graph).compile()
+    (result,) = program(backend().upload(left), backend().upload(right))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(backend().download(result, graph.outputs[0].type), left @ right)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float16], ids=lambda dtype: dtype.__name__)
+def test_other_dtypes(dtype: Any) -> None:
+    left, right = (a.astype(dtype) for a in operands(33, 40, 36, ""))
+    assert_right(lambda a, b: a @ b, left, right)
