@@ -1,4 +1,4 @@
-"""Map kernels: one invocation an element, or four neighbours."""
+"""Map kernels: one invocation an element, or four neighbours; transposes in squares (tiled_map.py)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lavax.backends.vulkan.emit.launch import (
     placed,
 )
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
+from lavax.backends.vulkan.emit.tiled_map import emit_tiled_map, find_tiling
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.accesses import accesses, roots_of
@@ -27,6 +28,9 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     A shader for every shape works in vectors only where each read is one vector too: how four elements are read one
     by one depends on the shape.
     """
+    tiling = find_tiling(kernel, profile)
+    if tiling is not None:
+        return emit_tiled_map(kernel, tiling, lifted)
     count = kernel.domain.rows
     width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
