@@ -1,0 +1,162 @@
+"""The schedules of GPUs, run on the device at hand: teams, shared memory, barriers, squares, and the ends of all."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule
+from lavax.backends.vulkan.emit.tiled_map import find_tiling
+from lavax.backends.vulkan.profile import GENERIC_GPU
+from lavax.ir import Graph, interpret, parse
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.prepare import prepare
+from lavax.passes.schedule import schedule
+from lavax.passes.simplify import simplify
+from tests.backends.vulkan.run_for_profile import run_as_gpu
+from tests.random_graphs import random_graph
+
+RANDOM = np.random.default_rng(0)
+FLOAT = 2.0**-24
+
+
+def _rows(rows: int, length: int, axis: int) -> Graph:
+    """A softmax with its sums, positions of extrema and a reduction of bools, over either axis."""
+    shape, kept, other = f"{rows},{length}", (rows, length)[1 - axis], 1 - axis
+    return parse(dedent(f"""
+        graph (x: f32[{shape}]) {{
+          %0 = max(x) axes=[{axis}] : f32[{kept}]
+          %1 = broadcast(%0) axes=[{other}] : f32[{shape}]
+          %2 = subtract(x, %1) : f32[{shape}]
+          %3 = exp(%2) : f32[{shape}]
+          %4 = sum(%3) axes=[{axis}] : f32[{kept}]
+          %5 = broadcast(%4) axes=[{other}] : f32[{shape}]
+          %6 = divide(%3, %5) : f32[{shape}]
+          %7 = argmax(x) axis={axis} : i32[{kept}]
+          %8 = greater(x, %1) : bool[{shape}]
+          %9 = max(%8) axes=[{axis}] : bool[{kept}]
+          return %6, %4, %7, %9
+        }}
+    """))
+
+
+def _kernel(graph: Graph) -> Kernel:
+    """The only kernel of a graph."""
+    (step,) = steps_of(schedule(prepare(graph)).steps)
+    return step.kernel
+
+
+def _schedule(rows: int, length: int, axis: int) -> Schedule:
+    return choose_schedule(_kernel(_rows(rows, length, axis)), GENERIC_GPU, lifted=False)
+
+
+# Rows that are shorter than a team, longer than what it keeps, of a length that nothing divides, few and many.
+SHAPES = [(3, 5), (40, 16), (1, 64), (100, 17), (300, 100), (33, 257), (3, 1024), (2, 5000), (1030, 40), (36, 4099)]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
+def test_rows_and_columns(shape: tuple[int, int], axis: int, eager: bool) -> None:
+    x = np.round(RANDOM.standard_normal(shape) * 4).astype(np.float32)  # with equal extrema
+    graph = _rows(*shape, axis)
+    found, again = (run_as_gpu(graph, [x], eager=eager) for _ in range(2))
+    expected = interpret(graph, x)
+    for got, once_more, want in zip(found, again, expected, strict=True):
+        np.testing.assert_array_equal(got, once_more)
+        if got.dtype.kind == "f":  # exp is good to 2 units, and a sum of positive terms as good as its terms
+            np.testing.assert_allclose(got, want, rtol=16 * FLOAT, atol=1e-30)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+def test_how_rows_are_shared() -> None:
+    whole = _schedule(16384, 4096, 1)
+    assert (whole.team * whole.turns * whole.element_width, whole.loop) == (4096, False), "read once"
+    assert whole.local == whole.team > GENERIC_GPU.subgroup_size
+    part = _schedule(1 << 18, 256, 1)
+    assert part.team <= GENERIC_GPU.subgroup_size < part.local and not part.loop
+    assert _schedule(512, 1 << 15, 1).loop, "too long for registers"
+    sums = parse("graph (x: f32[16384,4096]) {\n  %0 = sum(x) axes=[0] : f32[4096]\n  return %0\n}")
+    columns = choose_schedule(_kernel(sums), GENERIC_GPU, lifted=False)
+    assert columns.interleaved and columns.row_width == 4
+    assert columns.team * (4096 // 4) >= 1 << 17, "a device is busy with few columns"
+    several = _schedule(16384, 4096, 0)
+    assert several.interleaved and several.team < columns.team, "partial results of all reductions fit shared memory"
+
+
+@pytest.mark.parametrize(("rows", "length"), [(4096, 300), (300, 4096), (20_000, 40), (70_001, 7)])
+def test_sums_are_as_good_as_pairwise_ones(rows: int, length: int) -> None:
+    x = RANDOM.standard_normal((rows, length)).astype(np.float32)
+    text = f"graph (x: f32[{rows},{length}]) {{\n  %0 = sum(x) axes=[0] : f32[{length}]\n"
+    text += f"  %1 = sum(x) axes=[1] : f32[{rows}]\n  return %0, %1\n}}"
+    for got, axis in zip(run_as_gpu(parse(text), [x]), (0, 1), strict=True):
+        exact = x.sum(axis, dtype=np.float64)
+        pairwise = np.abs(np.ascontiguousarray(np.moveaxis(x, axis, -1)).sum(-1) - exact).max()
+        rounding = FLOAT * np.abs(exact).max()
+        assert np.abs(got - exact).max() <= 2 * max(pairwise, rounding)
+
+
+def test_random_graphs() -> None:
+    for seed in range(12):
+        graph, arrays = random_graph(seed)
+        for eager in (False, True):
+            found, expected = run_as_gpu(simplify(graph), arrays, eager=eager), interpret(graph, *arrays)
+            for got, want in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(got, want.astype(got.dtype), err_msg=f"seed {seed}")
+
+
+# -- transposes -------------------------------------------------------------------------------------------------------
+
+
+def _transposed(rows: int, columns: int) -> Graph:
+    """A transpose that meets an array as it lies, and one element a row; one result is of bools."""
+    return parse(dedent(f"""
+        graph (x: f32[{rows},{columns}], y: f32[{columns},{rows}], b: f32[{columns}]) {{
+          %0 = transpose(x) axes=[1,0] : f32[{columns},{rows}]
+          %1 = add(%0, y) : f32[{columns},{rows}]
+          %2 = broadcast(b) axes=[0] : f32[{columns},{rows}]
+          %3 = multiply(%1, %2) : f32[{columns},{rows}]
+          %4 = greater(%0, y) : bool[{columns},{rows}]
+          return %3, %4
+        }}
+    """))
+
+
+def _moved(axes: tuple[int, ...]) -> Graph:
+    shape = (3, 20, 5, 40)
+    text = ",".join(str(shape[axis]) for axis in axes)
+    return parse(dedent(f"""
+        graph (x: i32[3,20,5,40]) {{
+          %0 = transpose(x) axes=[{",".join(map(str, axes))}] : i32[{text}]
+          %1 = flip(%0) axes=[1] : i32[{text}]
+          return %0, %1
+        }}
+    """))
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
+@pytest.mark.parametrize("shape", [(16, 16), (32, 64), (33, 65), (100, 17), (31, 129)], ids=str)
+def test_transposes(shape: tuple[int, int], eager: bool) -> None:
+    graph = _transposed(*shape)
+    assert find_tiling(_kernel(graph), GENERIC_GPU)
+    arrays = [RANDOM.integers(-9, 9, node.shape).astype(np.float32) for node in graph.inputs]
+    for got, want in zip(run_as_gpu(graph, arrays, eager=eager), interpret(graph, *arrays), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("axes", "in_squares"),
+    [((0, 2, 3, 1), True), ((2, 3, 0, 1), True), ((0, 2, 1, 3), False), ((3, 2, 1, 0), False)],
+    ids=str,
+)
+def test_transposes_of_many_axes(axes: tuple[int, ...], in_squares: bool) -> None:
+    """In squares where both axes are long, and reads and writes are along different ones."""
+    graph = _moved(axes)
+    assert (find_tiling(_kernel(graph), GENERIC_GPU) is not None) == in_squares
+    x = RANDOM.integers(-99, 99, (3, 20, 5, 40)).astype(np.int32)
+    for got, want in zip(run_as_gpu(graph, [x]), interpret(graph, x), strict=True):
+        np.testing.assert_array_equal(got, want)
