@@ -313,12 +313,17 @@ class Body:
             if (node, position) in known.loads:
                 return known.loads[node, position]
         scope = self._scope_for(position.variables)
-        value = self._load_from(node, position)
+        value = self.load_at(node, position)
         name = self.declare(scope, type_name(node.dtype, value.width), value.text)
         scope.loads[node, position] = Value(name, value.width)
         return scope.loads[node, position]
 
-    def _load_from(self, node: Node, position: Index) -> Value:
+    def provide(self, node: Node, position: Index, value: Value) -> None:
+        """Says that what an array holds at a position, in the shader's variables, stands ready."""
+        self.scopes[-1].loads[node, position] = value
+
+    def load_at(self, node: Node, position: Index) -> Value:
+        """What an array holds at a position, in the shader's variables."""
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
             return Value(self.loaded(node.dtype, address, self.index(position)), 1)

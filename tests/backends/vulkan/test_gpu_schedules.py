@@ -1,4 +1,4 @@
-"""The schedules of GPUs, run on the device at hand: teams, shared memory, barriers, squares, and the ends of all."""
+"""The schedules of GPUs for rows, run on the device at hand: teams, shared memory, barriers, and the ends of all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule
-from lavax.backends.vulkan.emit.tiled_map import find_tiling
 from lavax.backends.vulkan.profile import GENERIC_GPU
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.commands import steps_of
@@ -107,56 +106,3 @@ def test_random_graphs() -> None:
             found, expected = run_as_gpu(simplify(graph), arrays, eager=eager), interpret(graph, *arrays)
             for got, want in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(got, want.astype(got.dtype), err_msg=f"seed {seed}")
-
-
-# -- transposes -------------------------------------------------------------------------------------------------------
-
-
-def _transposed(rows: int, columns: int) -> Graph:
-    """A transpose that meets an array as it lies, and one element a row; one result is of bools."""
-    return parse(dedent(f"""
-        graph (x: f32[{rows},{columns}], y: f32[{columns},{rows}], b: f32[{columns}]) {{
-          %0 = transpose(x) axes=[1,0] : f32[{columns},{rows}]
-          %1 = add(%0, y) : f32[{columns},{rows}]
-          %2 = broadcast(b) axes=[0] : f32[{columns},{rows}]
-          %3 = multiply(%1, %2) : f32[{columns},{rows}]
-          %4 = greater(%0, y) : bool[{columns},{rows}]
-          return %3, %4
-        }}
-    """))
-
-
-def _moved(axes: tuple[int, ...]) -> Graph:
-    shape = (3, 20, 5, 40)
-    text = ",".join(str(shape[axis]) for axis in axes)
-    return parse(dedent(f"""
-        graph (x: i32[3,20,5,40]) {{
-          %0 = transpose(x) axes=[{",".join(map(str, axes))}] : i32[{text}]
-          %1 = flip(%0) axes=[1] : i32[{text}]
-          return %0, %1
-        }}
-    """))
-
-
-@pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
-@pytest.mark.parametrize("shape", [(16, 16), (32, 64), (33, 65), (100, 17), (31, 129)], ids=str)
-def test_transposes(shape: tuple[int, int], eager: bool) -> None:
-    graph = _transposed(*shape)
-    assert find_tiling(_kernel(graph), GENERIC_GPU)
-    arrays = [RANDOM.integers(-9, 9, node.shape).astype(np.float32) for node in graph.inputs]
-    for got, want in zip(run_as_gpu(graph, arrays, eager=eager), interpret(graph, *arrays), strict=True):
-        np.testing.assert_array_equal(got, want)
-
-
-@pytest.mark.parametrize(
-    ("axes", "in_squares"),
-    [((0, 2, 3, 1), True), ((2, 3, 0, 1), True), ((0, 2, 1, 3), False), ((3, 2, 1, 0), False)],
-    ids=str,
-)
-def test_transposes_of_many_axes(axes: tuple[int, ...], in_squares: bool) -> None:
-    """In squares where both axes are long, and reads and writes are along different ones."""
-    graph = _moved(axes)
-    assert (find_tiling(_kernel(graph), GENERIC_GPU) is not None) == in_squares
-    x = RANDOM.integers(-99, 99, (3, 20, 5, 40)).astype(np.int32)
-    for got, want in zip(run_as_gpu(graph, [x]), interpret(graph, x), strict=True):
-        np.testing.assert_array_equal(got, want)
