@@ -4,14 +4,14 @@ A *team* of invocations has a row, or four neighbouring rows, and each member ta
 a row's elements are neighbours in memory, so are the members of a team; where neighbouring rows are, teams interleave:
 neighbouring invocations have the same part of neighbouring rows. A team of one has nothing to share.
 
-A CPU driver runs a workgroup one subgroup after the other, and stops it at every barrier: its teams are one subgroup,
-and a row is read again for each phase, from its cache. A GPU's teams are as large as it takes to keep a row's elements
-in registers, so that memory is read once.
+A CPU driver runs a workgroup one subgroup after the other, and stops it at every barrier: its teams are one subgroup.
+What it keeps of short rows it need not compute again in the next phase; long rows are read again, from its cache. A
+GPU's teams are as large as it takes to keep a row's elements in registers, so that memory is read once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import VECTOR
@@ -43,6 +43,8 @@ _SHARED_TEAM, _FEW_PARTS = 256, 8
 _UNROLLED = 4
 # Statements of a loop's body, times the turns written out.
 _MOST_STATEMENTS = 768
+# The same for CPU drivers, which compile slowly what is long, and the values that an invocation keeps there.
+_MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
     """The schedule of a row kernel on a device of this profile; one of few where other shapes are to share it."""
     along_row, along_rows = _unit_strides(kernel)
     if profile.kind == "cpu" or not profile.subgroup_shuffle:
-        return _subgroup_or_single(kernel, profile, along_row, along_rows)
+        schedule = _subgroup_or_single(kernel, profile, along_row, along_rows)
+        return schedule if lifted else _with_rows_kept(kernel, schedule)
     rows, length = kernel.domain.rows, kernel.domain.length
     if along_rows > along_row and rows >= profile.subgroup_size:
         return _interleaved(kernel, profile, lifted)
@@ -119,6 +122,16 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     row_width = VECTOR if rows % VECTOR == 0 and along_rows > 0 and rows > VECTOR * subgroup else 1
     element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
     return Schedule(1, row_width, element_width, local_invocations(profile))
+
+
+def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule:
+    """The schedule without loops, where rows are short and gone over more than once."""
+    turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
+    kept = turns * max(schedule.row_width, schedule.element_width)
+    whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
+    walks = max(phases_of(kernel).values(), default=0) + whole_rows
+    short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and short else schedule
 
 
 def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:

@@ -27,19 +27,20 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int row = i / 8;
             int lane_of_row = i % 8;
             vec4 v1 = vec4(uintBitsToFloat(4286578688u));
-            for (int k = lane_of_row; k < 16; k += 8) {
-                vec4 v2 = uintBitsToFloat(read_four(p0, (k + row * 16)));
-                v1 = lx_maximum(v1, v2);
-            }
-            float v3 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
-            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 1u));
-            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 2u));
-            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 4u));
-            for (int k = lane_of_row; k < 16; k += 8) {
-                vec4 v4 = uintBitsToFloat(read_four(p0, (k + row * 16)));
-                vec4 v5 = (v4 - vec4(v3));
-                write_four(p1, (k + row * 16), floatBitsToUint(v5));
-            }
+            int k0 = lane_of_row;
+            vec4 v2 = uintBitsToFloat(read_four(p0, (k0 + row * 16)));
+            v1 = lx_maximum(v1, v2);
+            int k1 = lane_of_row + 8;
+            vec4 v3 = uintBitsToFloat(read_four(p0, (k1 + row * 16)));
+            v1 = lx_maximum(v1, v3);
+            float v4 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
+            v4 = lx_maximum(v4, subgroupShuffleXor(v4, 1u));
+            v4 = lx_maximum(v4, subgroupShuffleXor(v4, 2u));
+            v4 = lx_maximum(v4, subgroupShuffleXor(v4, 4u));
+            vec4 v5 = (v2 - vec4(v4));
+            write_four(p1, (k0 + row * 16), floatBitsToUint(v5));
+            vec4 v6 = (v3 - vec4(v4));
+            write_four(p1, (k1 + row * 16), floatBitsToUint(v6));
         }
         """,
     ),
