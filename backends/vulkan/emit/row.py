@@ -52,21 +52,23 @@ class RowEmitter:
     def emit(self) -> Launch:
         schedule, body = self.schedule, self.body
         rows = self.kernel.domain.rows // schedule.row_width
-        self._open(rows)
-        self.row = at_row(row_index(schedule, self.kernel.domain.rows, "row" if schedule.shared else "i"), self.kernel)
-        with body.at(self.row):
-            for phase in range(max(self.phases.values(), default=0)):
-                self._reduce([node for node, of in self.phases.items() if of == phase + 1])
-            self._write_rows()
-            self._write_row_values()
+        names = self._open(rows)
+        self.rows = [at_row(row_index(schedule, self.kernel.domain.rows, name), self.kernel) for name in names]
+        for phase in range(max(self.phases.values(), default=0)):
+            self._reduce([node for node, of in self.phases.items() if of == phase + 1])
+        self._write_rows()
+        self._write_row_values()
         lines = body.scopes[0].lines
         text = ShaderText(lines, (schedule.local, 1), self.team.declarations, subgroup=bool(schedule.subgroup))
         shader = Shader(assemble(text), subgroup_size=schedule.subgroup or None)
-        return Launch(shader, tuple(body.parameters.words), grid(-(-rows * schedule.team // schedule.local)))
+        groups = -(-rows * schedule.team // (schedule.local * schedule.strips))
+        return Launch(shader, tuple(body.parameters.words), grid(groups))
 
-    def _open(self, rows: int) -> None:
-        """Finds out which row an invocation works on, and which member of its team it is."""
+    def _open(self, rows: int) -> list[str]:
+        """Finds out which rows an invocation works on, and which member of its team it is."""
         schedule, body = self.schedule, self.body
+        if schedule.strips > 1:
+            return self._open_strips(rows)
         if schedule.interleaved:
             self._open_interleaved(rows)
         else:
@@ -77,6 +79,18 @@ class RowEmitter:
                 body.line(f"int lane_of_row = i % {schedule.team};")
         if schedule.shared:
             body.scopes[0].variables |= {"row"}
+        return ["row" if schedule.shared else "i"]
+
+    def _open_strips(self, rows: int) -> list[str]:
+        """A workgroup's rows are neighbours, and those of an invocation a workgroup apart; workgroups divide them."""
+        schedule, body = self.schedule, self.body
+        body.line(f"int i0 = int({WORKGROUP} * {schedule.local * schedule.strips}u + gl_LocalInvocationID.x);")
+        body.line(f"if (i0 >= {rows}) return;")
+        names = [f"i{strip}" for strip in range(schedule.strips)]
+        for strip, name in enumerate(names[1:], 1):
+            body.line(f"int {name} = i0 + {strip * schedule.local};")
+        body.scopes[0].variables |= set(names)
+        return names
 
     def _open_interleaved(self, rows: int) -> None:
         """All invocations go on to the end, since all of a workgroup must reach its barriers."""
@@ -88,8 +102,8 @@ class RowEmitter:
 
     # -- walks over the row -------------------------------------------------------------------------------------------
 
-    def _walk(self, visit: Callable[[str], None]) -> None:
-        """Visits the row's elements, with the condition under which there is one more: "" if there always is."""
+    def _walk(self, visit: Callable[[int, str], None]) -> None:
+        """Visits the elements of each strip's row, with the condition that there is one more: "" if there always is."""
         schedule = self.schedule
         steps = schedule.steps(self.kernel.domain.length)
         stride = schedule.team * schedule.turns
@@ -101,13 +115,12 @@ class RowEmitter:
             return
         head = f"for (int k = {first}; k < {bound}; k += {stride})"
         with self.body.block(head, frozenset(("k",))):
-            with self._at_element(variable("k", steps)):
-                visit("")
+            self._visit_strips(variable("k", steps), visit, "")
             for turn in range(1, schedule.turns):
                 self._visit(turn, "k", steps, bound, visit, always=steps % stride == 0)
 
     def _visit(
-        self, turn: int, first: str, steps: int, bound: str, visit: Callable[[str], None], *, always: bool
+        self, turn: int, first: str, steps: int, bound: str, visit: Callable[[int, str], None], *, always: bool
     ) -> None:
         """Visits the element that is `turn` turns after the first; beyond the last one, the last is read instead."""
         name = f"k{turn}"
@@ -116,12 +129,13 @@ class RowEmitter:
         if name not in scope.variables:
             self.body.line(f"int {name} = {place if always else f'min({place}, {bound} - 1)'};")
             scope.variables |= {name}
-        with self._at_element(variable(name, steps)):
-            visit("" if always else f"{place} < {bound}")
+        self._visit_strips(variable(name, steps), visit, "" if always else f"{place} < {bound}")
 
-    def _at_element(self, step: Index) -> AbstractContextManager[None]:
-        element = element_index(self.schedule, step)
-        return self.body.at(self.row | at_element(element, self.kernel))
+    def _visit_strips(self, step: Index, visit: Callable[[int, str], None], condition: str) -> None:
+        element = at_element(element_index(self.schedule, step), self.kernel)
+        for strip, row in enumerate(self.rows):
+            with self.body.at(row | element):
+                visit(strip, condition)
 
     def _if(self, condition: str) -> AbstractContextManager[None]:
         return self.body.block(f"if ({condition})") if condition else nullcontext()
@@ -130,18 +144,20 @@ class RowEmitter:
 
     def _reduce(self, reductions: list[Node]) -> None:
         width = max(self.schedule.row_width, self.schedule.element_width)
-        registers = {node: self._open_register(node, width) for node in reductions}
+        registers = [{node: self._open_register(node, width) for node in reductions} for _ in self.rows]
 
-        def take(condition: str) -> None:
+        def take(strip: int, condition: str) -> None:
             for node in reductions:
-                self._take(node, registers[node], width, condition)
+                self._take(node, registers[strip][node], width, condition)
 
         self._walk(take)
-        partial = [(node, self._close_register(node, registers[node], width)) for node in reductions]
-        if self.schedule.shared:
-            self.team.join(partial)
-        for node, name in partial:
-            self.body.define(node, self.kernel.places[node], Value(name, self.schedule.row_width))
+        for row, of_row in zip(self.rows, registers, strict=True):
+            partial = [(node, self._close_register(node, of_row[node], width)) for node in reductions]
+            if self.schedule.shared:
+                self.team.join(partial)
+            with self.body.at(row):
+                for node, name in partial:
+                    self.body.define(node, self.kernel.places[node], Value(name, self.schedule.row_width))
 
     def _take(self, node: Node, name: str, width: int, condition: str) -> None:
         """Takes an element, or a vector of them, in."""
@@ -228,13 +244,14 @@ class RowEmitter:
     def _write_rows(self) -> None:
         whole = [output for output in self.kernel.graph.outputs if not self.kernel.is_row_level(output)]
         if whole:
-            self._walk(lambda condition: self._write(whole, " && ".join(filter(None, (self.own, condition)))))
+            self._walk(lambda _, condition: self._write(whole, " && ".join(filter(None, (self.own, condition)))))
 
     def _write_row_values(self) -> None:
         single = [output for output in self.kernel.graph.outputs if self.kernel.is_row_level(output)]
-        if single:
-            first = "lane_of_row == 0" if self.schedule.shared else ""
-            self._write(single, " && ".join(filter(None, (self.own, first))))
+        first = "lane_of_row == 0" if self.schedule.shared else ""
+        for row in self.rows if single else ():
+            with self.body.at(row):
+                self._write(single, " && ".join(filter(None, (self.own, first))))
 
     def _write(self, outputs: list[Node], condition: str) -> None:
         places = self.kernel.places

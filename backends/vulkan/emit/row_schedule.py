@@ -45,6 +45,8 @@ _UNROLLED = 4
 _MOST_STATEMENTS = 768
 # The same for CPU drivers, which compile slowly what is long, and the values that an invocation keeps there.
 _MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
+# Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
+_STRIPS, _BUSY_CPU = (4, 2), 32
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Schedule:
     interleaved: bool = False
     turns: int = 1
     loop: bool = True
+    strips: int = 1  # rows, or vectors of them, of one invocation: each a workgroup further on
 
     @property
     def shared(self) -> bool:
@@ -87,7 +90,7 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
     along_row, along_rows = _unit_strides(kernel)
     if profile.kind == "cpu" or not profile.subgroup_shuffle:
         schedule = _subgroup_or_single(kernel, profile, along_row, along_rows)
-        return schedule if lifted else _with_rows_kept(kernel, schedule)
+        return schedule if lifted else _with_rows_kept(kernel, schedule) or _in_strips(kernel, schedule)
     rows, length = kernel.domain.rows, kernel.domain.length
     if along_rows > along_row and rows >= profile.subgroup_size:
         return _interleaved(kernel, profile, lifted)
@@ -124,14 +127,24 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     return Schedule(1, row_width, element_width, local_invocations(profile))
 
 
-def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule:
+def _in_strips(kernel: Kernel, schedule: Schedule) -> Schedule:
+    """Columns in strips: an element of a row lies far from the next one, so that more than a line is read of each."""
+    vectors = kernel.domain.rows // VECTOR
+    for strips in _STRIPS if schedule.row_width == VECTOR else ():
+        enough = vectors // strips >= _BUSY_CPU and vectors % (strips * schedule.local) == 0
+        if enough and strips * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU // VECTOR:
+            return replace(schedule, strips=strips)
+    return schedule
+
+
+def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule | None:
     """The schedule without loops, where rows are short and gone over more than once."""
     turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
     kept = turns * max(schedule.row_width, schedule.element_width)
     whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
     walks = max(phases_of(kernel).values(), default=0) + whole_rows
     short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
-    return replace(schedule, turns=turns, loop=False) if walks > 1 and short else schedule
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and short else None
 
 
 def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:
