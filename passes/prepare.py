@@ -24,6 +24,9 @@ from lavax.passes.widen import widen
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
 # A vector times a matrix of so many elements, with so long a sum, is a contraction and not a sum over rows.
 _LARGE_MATRIX, _LONG_SUM = 1 << 16, 128
+# Sums over leading axes: where there are fewer than so many columns, and at least so many elements in each, parts are
+# made so small that together they are so many, but not smaller than this.
+_FEW_COLUMNS, _LONG_COLUMN, _COLUMNS_OF_PARTS, _LEAST_PART = 1 << 12, 1 << 13, 1 << 14, 1 << 8
 # A concatenation reads as many arrays as it has operands.
 _JOINED_AT_ONCE = 8
 
@@ -76,7 +79,11 @@ def _prepare_reduction(node: Node) -> Node:
     if length == 0:
         return build("constant", type=node.type, value=_IDENTITIES[node.op](node.dtype))
     long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > MOST_TURNS
-    return _in_parts(node, length, rows) if long and rows else node
+    columns = len(operand.shape) - 1 not in axes
+    if columns and 0 < rows < _FEW_COLUMNS and length >= _LONG_COLUMN:
+        part = 1 << (length * rows // _COLUMNS_OF_PARTS).bit_length() >> 1
+        return _in_parts(node, length, rows, max(min(part, _PART), _LEAST_PART))
+    return _in_parts(node, length, rows, _PART) if long and rows else node
 
 
 def _prepare_position(node: Node) -> Node:
@@ -97,7 +104,7 @@ def _prepare_position(node: Node) -> Node:
     return _prepare_reduction(build("min", places, axes=(axis,)))
 
 
-def _in_parts(node: Node, length: int, rows: int) -> Node:
+def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
     """Sums of parts, then their sum, itself in parts if they are many: chains of additions stay short."""
     (operand,) = node.operands
     axes = node.attrs["axes"]
@@ -105,11 +112,11 @@ def _in_parts(node: Node, length: int, rows: int) -> Node:
     inner_first = bool(outer) and axes[0] < outer[0]
     order = (*axes, *outer) if inner_first else (*outer, *axes)
     moved = _transpose(operand, order)
-    parts = -(-length // _PART)
+    parts = -(-length // part)
     shape, padding = (
-        ((length, rows), ((parts * _PART - length, 0)))
+        ((length, rows), ((parts * part - length, 0)))
         if inner_first
-        else ((rows, length), (0, parts * _PART - length))
+        else ((rows, length), (0, parts * part - length))
     )
     padded = build(
         "pad",
@@ -119,7 +126,7 @@ def _in_parts(node: Node, length: int, rows: int) -> Node:
         interior=(0, 0),
         value=_IDENTITIES[node.op](node.dtype),
     )
-    split = (parts, _PART, rows) if inner_first else (rows, parts, _PART)
+    split = (parts, part, rows) if inner_first else (rows, parts, part)
     partial = build(
         node.op,
         _reshape(padded if max(padding) else padded.operands[0], split),
@@ -127,7 +134,7 @@ def _in_parts(node: Node, length: int, rows: int) -> Node:
     )
     whole = build(node.op, partial, axes=(0,) if inner_first else (1,))
     if parts > _PART:
-        whole = _in_parts(whole, parts, rows)
+        whole = _in_parts(whole, parts, rows, _PART)
     return _reshape(whole, node.shape)
 
 

@@ -45,6 +45,14 @@ class DeviceProfile:
         missing = ((8, self.storage_8bit), (16, self.storage_16bit))
         return frozenset(width for width, exists in missing if not exists)
 
+    @property
+    def paired(self) -> bool:
+        """Whether four 32-bit elements are better read and written as two of 64 bits.
+
+        Drivers for processors make one access of a vector as many as it has components, in each lane.
+        """
+        return self.kind == "cpu"
+
 
 # What every desktop GPU of the last years offers; for lowering where there is no device.
 GENERIC_GPU = DeviceProfile(

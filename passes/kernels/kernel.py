@@ -40,7 +40,7 @@ class Kernel:
     coordinates, in the loop variables of `domain`, each output and each reduction or contraction is computed.
     `moving` has the inputs and outputs that begin further on from turn to turn of loops: by how many bytes, for each
     loop they move with. `packed` are the widths in bits of elements that the device cannot address by themselves, but
-    only in 32-bit words.
+    only in 32-bit words; `paired` is whether it is better to access four 32-bit elements as two of 64 bits.
     """
 
     kind: Kind
@@ -49,6 +49,7 @@ class Kernel:
     places: Mapping[Node, Coordinates]
     moving: Mapping[Node, tuple[int, ...]] = field(default_factory=dict)
     packed: frozenset[int] = frozenset()
+    paired: bool = False
 
     def is_row_level(self, node: Node) -> bool:
         """Whether a placed node has one element a row, and not one for each element reduced."""

@@ -91,8 +91,8 @@ TEXTS: dict[str, tuple[str, str]] = {
         """,
         """
         graph (x: f32[40960,3]) {
-          %0 = reshape(x) : f32[10,4096,3]
-          %1 = max(%0) axes=[1] : f32[10,3]
+          %0 = reshape(x) : f32[160,256,3]
+          %1 = max(%0) axes=[1] : f32[160,3]
           %2 = max(%1) axes=[0] : f32[3]
           return %2
         }

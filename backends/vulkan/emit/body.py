@@ -36,6 +36,9 @@ from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_s
 
 LANE = variable("lane", VECTOR)
 _LANE = "lane"
+# Vectors of four 32-bit elements, made of words and made words.
+_FROM_WORDS = {"vec4": "uintBitsToFloat", "ivec4": "ivec4", "uvec4": "uvec4"}
+_TO_WORDS = {"vec4": "floatBitsToUint", "ivec4": "uvec4", "uvec4": "uvec4"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Body:
         self.addresses = addresses
         self.unaligned: set[Node] = set()  # arrays that may begin anywhere, and not at a multiple of 16 bytes
         self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
+        self.paired = False  # whether four words are better read and written as two of 64 bits
         self.parameters = parameters
         self.scopes = [Scope(frozenset())]
         self._meaning: Mapping[str, Index] = {}
@@ -309,12 +313,17 @@ class Body:
             if (node, position) in known.loads:
                 return known.loads[node, position]
         scope = self._scope_for(position.variables)
-        value = self._load_from(node, position)
+        value = self.load_at(node, position)
         name = self.declare(scope, type_name(node.dtype, value.width), value.text)
         scope.loads[node, position] = Value(name, value.width)
         return scope.loads[node, position]
 
-    def _load_from(self, node: Node, position: Index) -> Value:
+    def provide(self, node: Node, position: Index, value: Value) -> None:
+        """Says that what an array holds at a position, in the shader's variables, stands ready."""
+        self.scopes[-1].loads[node, position] = value
+
+    def load_at(self, node: Node, position: Index) -> Value:
+        """What an array holds at a position, in the shader's variables."""
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
             return Value(self.loaded(node.dtype, address, self.index(position)), 1)
@@ -322,7 +331,7 @@ class Body:
         if _lane_step(position) == 1 and node.dtype.bits not in self.packed:
             if is_multiple(base, VECTOR) and node not in self.unaligned:
                 aligned = self.index(quotient_exact(base, VECTOR))
-                return self._as_read(f"{reference(kind, 'x4')}({address}).data[{aligned}]", VECTOR, node.dtype)
+                return self._as_read(self._four(node.dtype, address, aligned), VECTOR, node.dtype)
             offset = f"{node.dtype.storage.itemsize}ul * uint64_t({self.index(base)})"
             unaligned = f"{reference(kind, 'x4u')}({address} + {offset}).data[0]"
             return self._as_read(unaligned, VECTOR, node.dtype)
@@ -349,13 +358,28 @@ class Body:
         words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
         return f"write_packed({_byte(dtype, address, position)}, {dtype.bits}u, {words});"
 
+    def _four(self, dtype: DType, address: str, position: str) -> str:
+        """Four aligned elements, as memory holds them."""
+        if not self._is_paired(dtype):
+            return f"{reference(dtype.name, 'x4')}({address}).data[{position}]"
+        words = f"read_four({address}, {position})"
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
+
+    def _stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
+        """The statement that writes four aligned elements."""
+        if not self._is_paired(dtype):
+            return f"{reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
+        return f"write_four({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"
+
+    def _is_paired(self, dtype: DType) -> bool:
+        return self.paired and element_types(dtype.name)[1] in _FROM_WORDS
+
     def _as_read(self, text: str, width: int, dtype: DType) -> Value:
         return Value(as_read(text, width, dtype), width)
 
     def store(self, node: Node, at: Coordinates, value: Value, address: str) -> None:
         """Writes a value to the node's array in memory."""
         position = self.real(flatten(at, node.shape))
-        kind = node.dtype.name
         if _LANE not in position.variables:
             self.line(self.stored(node.dtype, address, self.index(position), value.text))
             return
@@ -363,8 +387,7 @@ class Body:
         alone = node.dtype.bits not in self.packed
         if alone and _lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
             wide = as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
-            target = f"{reference(kind, 'x4')}({address}).data[{self.index(quotient_exact(base, VECTOR))}]"
-            self.line(f"{target} = {wide};")
+            self.line(self._stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
         name = self.name()
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")

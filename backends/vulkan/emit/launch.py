@@ -19,6 +19,9 @@ _MOST_GROUPS = 65535
 _GPU_INVOCATIONS = 128
 _VECTOR_BYTES = 16
 
+# The number of a workgroup, whatever the form of the grid.
+WORKGROUP = "(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x)"
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -57,7 +60,7 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
     body = Body(inputs, Parameters(len(arrays) + counters, lifted))
     body.parameters.declarations = body.scopes[0].lines
-    body.packed = kernel.packed
+    body.packed, body.paired = kernel.packed, kernel.paired
     body.unaligned = {
         node for node, strides in kernel.moving.items() if any(stride % _VECTOR_BYTES for stride in strides)
     }
@@ -71,10 +74,13 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     return body, outputs
 
 
-def open_invocations(body: Body, count: int, local: int, name: str) -> None:
-    """Numbers the invocations, `name` being the number, and ends those beyond `count`."""
-    workgroup = "gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x"
-    body.line(f"int {name} = int(({workgroup}) * {local}u + gl_LocalInvocationID.x);")
+def open_invocations(body: Body, count: int, local: int, name: str, subgroup: int | None = None) -> None:
+    """Numbers the invocations, `name` being the number, and ends those beyond `count`.
+
+    With `subgroup` given, lanes of a subgroup of that size have neighbouring numbers.
+    """
+    lane = f"gl_SubgroupID * {subgroup}u + gl_SubgroupInvocationID" if subgroup else "gl_LocalInvocationID.x"
+    body.line(f"int {name} = int({WORKGROUP} * {local}u + {lane});")
     body.line(f"if ({name} >= {body.parameters.integer(count)}) return;")
     body.scopes[0].variables |= {name}
 

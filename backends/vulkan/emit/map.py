@@ -1,7 +1,8 @@
-"""Map kernels: one invocation an element, or four neighbours."""
+"""Map kernels: one invocation an element, or four neighbours; transposes in squares or blocks."""
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.blocked_map import emit_blocked_map, suits_blocks
 from lavax.backends.vulkan.emit.body import LANE, is_multiple
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import (
@@ -14,6 +15,8 @@ from lavax.backends.vulkan.emit.launch import (
     placed,
 )
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
+from lavax.backends.vulkan.emit.tiled_map import LEAST_EXTENT, emit_tiled_map, suits_squares
+from lavax.backends.vulkan.emit.transposition import find_transposition
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.accesses import accesses, roots_of
@@ -27,6 +30,9 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     A shader for every shape works in vectors only where each read is one vector too: how four elements are read one
     by one depends on the shape.
     """
+    transposed = _emit_transposition(kernel, profile, lifted)
+    if transposed is not None:
+        return transposed
     count = kernel.domain.rows
     width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
@@ -40,6 +46,17 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         body.store(output, places[output], result, outputs[output])
     text = ShaderText(body.scopes[0].lines, (local, 1))
     return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // local)))
+
+
+def _emit_transposition(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch | None:
+    """The shader of a map that reads along another axis than it writes, if it is one and not too small or long."""
+    if profile.kind == "gpu":
+        transposition = find_transposition(kernel, LEAST_EXTENT) if suits_squares(kernel) else None
+        return emit_tiled_map(transposition, lifted) if transposition else None
+    transposition = find_transposition(kernel, VECTOR)
+    if transposition is None or not suits_blocks(transposition):
+        return None
+    return emit_blocked_map(transposition, profile, lifted)
 
 
 def _reads_vectors(kernel: Kernel, count: int) -> bool:

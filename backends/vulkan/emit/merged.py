@@ -37,7 +37,7 @@ def emit_merged(kernels: Sequence[Kernel], slots: Sequence[Sequence[int]], profi
     body = _open(arrays, len(kernels), int(starts[-1]), local)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     body.addresses.update(inputs)
-    body.packed = profile.packed
+    body.packed, body.paired = profile.packed, profile.paired
     element = variable("i", LONGEST // VECTOR)
     values = {"o0": linear([(element, VECTOR), (LANE, 1)])}
     places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}

@@ -143,7 +143,7 @@ class _Emission:
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-            kernel = replace(kernel, moving=moving, packed=self.profile.packed)
+            kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
             launch = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)

@@ -1,52 +1,41 @@
 """Row kernels: reductions, and what is computed from them over the same rows.
 
-Reductions that depend on each other are done in phases, each one loop over the row; whole rows are written in a
-last loop. Two schedules: *subgroup*, where the lanes of one subgroup share a row whose elements are neighbours in
-memory; and *single*, where each invocation has a row, or four neighbouring rows, of its own.
+Reductions that depend on each other are done in phases, each one walk over the row; whole rows are written in a
+last walk. Where a walk is written out, without a loop, what it loaded and computed stands in registers for the next.
+How rows are shared out is the schedule's choice (row_schedule.py), how a team makes one result of its members' is in
+team.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
-from lavax.backends.vulkan.emit.body import LANE, Value, widened
+from lavax.backends.vulkan.emit.body import Value, widened
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, literal, type_name
 from lavax.backends.vulkan.emit.launch import (
+    WORKGROUP,
     Launch,
     at_element,
     at_row,
     grid,
-    local_invocations,
     open_body,
     open_invocations,
-    placed,
 )
-from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats, shuffled, ties
+from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats
+from lavax.backends.vulkan.emit.row_schedule import choose_schedule, element_index, phases_of, row_index
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
+from lavax.backends.vulkan.emit.team import Team
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.ir.graph import INPUT, Node
-from lavax.passes.kernels.accesses import accesses, operand_coordinates, roots_of
-from lavax.passes.kernels.index import Index, Variable, linear, variable
+from lavax.ir.graph import Node
+from lavax.passes.kernels.accesses import operand_coordinates
+from lavax.passes.kernels.index import Index, variable
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.kernels.loop_limit import MOST_TURNS
-from lavax.passes.kernels.reads import READS, Coordinates
 
 # From this many additions one after the other on, what rounding loses is kept and added in the end.
 _LONG_CHAIN = 64
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How rows are shared out. `row_width` and `element_width` are 1 or 4; one of them is 1."""
-
-    shared: bool  # a subgroup a row
-    row_width: int
-    element_width: int
-    local: int
 
 
 class RowEmitter:
@@ -54,65 +43,137 @@ class RowEmitter:
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
         self.kernel = kernel
-        self.schedule = choose_schedule(kernel, profile)
+        self.schedule = choose_schedule(kernel, profile, lifted)
         self.body, self.outputs = open_body(kernel, lifted)
+        self.team = Team(self.body, self.schedule)
         self.phases = phases_of(kernel)
+        self.own = ""  # which invocations work on a row that exists; "": all
 
     def emit(self) -> Launch:
         schedule, body = self.schedule, self.body
         rows = self.kernel.domain.rows // schedule.row_width
-        invocations = rows * (schedule.local if schedule.shared else 1)
-        open_invocations(body, invocations, schedule.local, "i")
-        if schedule.shared:
-            body.line(f"int row = i / {schedule.local};")
-            body.line(f"int lane_of_row = i % {schedule.local};")
-            body.scopes[0].variables |= {"row"}
-        row = variable("row" if schedule.shared else "i", rows)
-        self.row = at_row(linear([(row, VECTOR), (LANE, 1)]) if schedule.row_width == VECTOR else row, self.kernel)
-        with body.at(self.row):
-            for phase in range(max(self.phases.values(), default=0)):
-                self._reduce([node for node, of in self.phases.items() if of == phase + 1])
-            self._write_rows()
-            self._write_row_values()
-        text = ShaderText(body.scopes[0].lines, (schedule.local, 1), subgroup=schedule.shared)
-        shader = Shader(assemble(text), subgroup_size=schedule.local if schedule.shared else None)
-        return Launch(shader, tuple(body.parameters.words), grid(-(-invocations // schedule.local)))
+        names = self._open(rows)
+        self.rows = [at_row(row_index(schedule, self.kernel.domain.rows, name), self.kernel) for name in names]
+        for phase in range(max(self.phases.values(), default=0)):
+            self._reduce([node for node, of in self.phases.items() if of == phase + 1])
+        self._write_rows()
+        self._write_row_values()
+        lines = body.scopes[0].lines
+        text = ShaderText(lines, (schedule.local, 1), self.team.declarations, subgroup=bool(schedule.subgroup))
+        shader = Shader(assemble(text), subgroup_size=schedule.subgroup or None)
+        groups = -(-rows * schedule.team // (schedule.local * schedule.strips))
+        return Launch(shader, tuple(body.parameters.words), grid(groups))
 
-    @contextmanager
-    def _elements(self) -> Iterator[None]:
-        """A loop over the row's elements."""
-        width = self.schedule.element_width
-        steps = self.kernel.domain.length // width
-        start, step = ("lane_of_row", self.schedule.local) if self.schedule.shared else ("0", 1)
+    def _open(self, rows: int) -> list[str]:
+        """Finds out which rows an invocation works on, and which member of its team it is."""
+        schedule, body = self.schedule, self.body
+        if schedule.strips > 1:
+            return self._open_strips(rows)
+        if schedule.interleaved:
+            self._open_interleaved(rows)
+        else:
+            lane = None if schedule.local == schedule.subgroup else schedule.subgroup
+            open_invocations(body, rows * schedule.team, schedule.local, "i", lane)
+            if schedule.shared:
+                body.line(f"int row = i / {schedule.team};")
+                body.line(f"int lane_of_row = i % {schedule.team};")
+        if schedule.shared:
+            body.scopes[0].variables |= {"row"}
+        return ["row" if schedule.shared else "i"]
+
+    def _open_strips(self, rows: int) -> list[str]:
+        """A workgroup's rows are neighbours, and those of an invocation a workgroup apart; workgroups divide them."""
+        schedule, body = self.schedule, self.body
+        body.line(f"int i0 = int({WORKGROUP} * {schedule.local * schedule.strips}u + gl_LocalInvocationID.x);")
+        body.line(f"if (i0 >= {rows}) return;")
+        names = [f"i{strip}" for strip in range(schedule.strips)]
+        for strip, name in enumerate(names[1:], 1):
+            body.line(f"int {name} = i0 + {strip * schedule.local};")
+        body.scopes[0].variables |= set(names)
+        return names
+
+    def _open_interleaved(self, rows: int) -> None:
+        """All invocations go on to the end, since all of a workgroup must reach its barriers."""
+        teams, bound = self.schedule.teams, self.body.parameters.integer(rows)
+        self.body.line(f"int team = int({WORKGROUP} * {teams}u + gl_LocalInvocationID.x % {teams}u);")
+        self.body.line(f"int row = min(team, {bound} - 1);")
+        self.body.line(f"int lane_of_row = int(gl_LocalInvocationID.x / {teams}u);")
+        self.own = f"team < {bound}"
+
+    # -- walks over the row -------------------------------------------------------------------------------------------
+
+    def _walk(self, visit: Callable[[int, str], None]) -> None:
+        """Visits the elements of each strip's row, with the condition that there is one more: "" if there always is."""
+        schedule = self.schedule
+        steps = schedule.steps(self.kernel.domain.length)
+        stride = schedule.team * schedule.turns
+        first = "lane_of_row" if schedule.shared else "0"
         bound = self.body.parameters.integer(steps)
-        head = f"for (int k = {start}; k < {bound}; k += {step})"
-        step_index = variable("k", steps)
-        element = linear([(step_index, VECTOR), (LANE, 1)]) if width == VECTOR else step_index
-        inside = self.row | at_element(element, self.kernel)
-        with self.body.block(head, frozenset(("k",))), self.body.at(inside):
-            yield
+        if not schedule.loop:
+            for turn in range(schedule.turns):
+                self._visit(turn, first, steps, bound, visit, always=schedule.team * (turn + 1) <= steps)
+            return
+        head = f"for (int k = {first}; k < {bound}; k += {stride})"
+        with self.body.block(head, frozenset(("k",))):
+            self._visit_strips(variable("k", steps), visit, "")
+            for turn in range(1, schedule.turns):
+                self._visit(turn, "k", steps, bound, visit, always=steps % stride == 0)
+
+    def _visit(
+        self, turn: int, first: str, steps: int, bound: str, visit: Callable[[int, str], None], *, always: bool
+    ) -> None:
+        """Visits the element that is `turn` turns after the first; beyond the last one, the last is read instead."""
+        name = f"k{turn}"
+        scope = self.body.scopes[-1]
+        place = _sum(first, turn * self.schedule.team)
+        if name not in scope.variables:
+            self.body.line(f"int {name} = {place if always else f'min({place}, {bound} - 1)'};")
+            scope.variables |= {name}
+        self._visit_strips(variable(name, steps), visit, "" if always else f"{place} < {bound}")
+
+    def _visit_strips(self, step: Index, visit: Callable[[int, str], None], condition: str) -> None:
+        element = at_element(element_index(self.schedule, step), self.kernel)
+        for strip, row in enumerate(self.rows):
+            with self.body.at(row | element):
+                visit(strip, condition)
+
+    def _if(self, condition: str) -> AbstractContextManager[None]:
+        return self.body.block(f"if ({condition})") if condition else nullcontext()
 
     # -- reductions ---------------------------------------------------------------------------------------------------
 
     def _reduce(self, reductions: list[Node]) -> None:
         width = max(self.schedule.row_width, self.schedule.element_width)
-        registers = {node: self._open_register(node, width) for node in reductions}
-        with self._elements():
+        registers = [{node: self._open_register(node, width) for node in reductions} for _ in self.rows]
+
+        def take(strip: int, condition: str) -> None:
             for node in reductions:
-                at = operand_coordinates(node, self.kernel.places[node], self.kernel)
-                value = self.body.value(node.operands[0], at)
-                if node.op in POSITIONS:
-                    self._take_position(node, registers[node], value, at[node.attrs["axis"]])
-                else:
-                    taken = widened(value, width, node.dtype)
-                    name = registers[node]
-                    if self._is_compensated(node):
-                        self._add_exactly(name, taken, type_name(node.dtype, width))
-                        continue
-                    self.body.line(f"{name} = {REDUCTIONS[node.op].join(name, taken, node.dtype, width)};")
-        for node in reductions:
-            result = self._close_register(node, registers[node], width)
-            self.body.define(node, self.kernel.places[node], result)
+                self._take(node, registers[strip][node], width, condition)
+
+        self._walk(take)
+        for row, of_row in zip(self.rows, registers, strict=True):
+            partial = [(node, self._close_register(node, of_row[node], width)) for node in reductions]
+            if self.schedule.shared:
+                self.team.join(partial)
+            with self.body.at(row):
+                for node, name in partial:
+                    self.body.define(node, self.kernel.places[node], Value(name, self.schedule.row_width))
+
+    def _take(self, node: Node, name: str, width: int, condition: str) -> None:
+        """Takes an element, or a vector of them, in."""
+        at = operand_coordinates(node, self.kernel.places[node], self.kernel)
+        value = self.body.value(node.operands[0], at)
+        if node.op in POSITIONS:
+            position = self.body.index_value(self.body.real(at[node.attrs["axis"]]))
+            with self._if(condition):
+                self._take_position(node, name, value, position)
+            return
+        taken = widened(value, width, node.dtype)
+        with self._if(condition):
+            if self._is_compensated(node):
+                self._add_exactly(name, taken, type_name(node.dtype, width))
+            else:
+                self.body.line(f"{name} = {REDUCTIONS[node.op].join(name, taken, node.dtype, width)};")
 
     def _open_register(self, node: Node, width: int) -> str:
         name = self.body.name()
@@ -132,24 +193,21 @@ class RowEmitter:
 
     def _is_compensated(self, node: Node) -> bool:
         """Whether so many floats are added one after the other that their rounding errors are added up as well."""
-        steps = self.kernel.domain.length // self.schedule.element_width
-        if self.schedule.shared:
-            steps //= self.schedule.local
-        return node.op == "sum" and node.dtype.is_float and steps >= _LONG_CHAIN
+        additions = self.schedule.additions(self.kernel.domain.length)
+        return node.op == "sum" and node.dtype.is_float and additions >= _LONG_CHAIN
 
     def _add_exactly(self, name: str, taken: str, kind: str) -> None:
         """Knuth's sum of two floats: the rounded sum, and what rounding lost."""
-        total, part, term = (self.body.name() for _ in range(3))
+        total, part, term, lost = (self.body.name() for _ in range(4))
         self.body.line(f"{kind} {term} = {taken};")
         self.body.line(f"precise {kind} {total} = {name} + {term};")
         self.body.line(f"precise {kind} {part} = {total} - {name};")
-        self.body.line(f"precise {kind} {name}_error = ({name} - ({total} - {part})) + ({term} - {part});")
-        self.body.line(f"{name}_lost += {name}_error;")
+        self.body.line(f"precise {kind} {lost} = ({name} - ({total} - {part})) + ({term} - {part});")
+        self.body.line(f"{name}_lost += {lost};")
         self.body.line(f"{name} = {total};")
 
-    def _take_position(self, node: Node, name: str, value: Value, place: Index) -> None:
+    def _take_position(self, node: Node, name: str, value: Value, position: Value) -> None:
         """Element by element, in rising order: an element must be strictly better to win."""
-        position = self.body.index_value(self.body.real(place))
         wide = max(self.schedule.row_width, self.schedule.element_width)
         whole = self.body.name()
         self.body.line(
@@ -164,117 +222,51 @@ class RowEmitter:
             test = f"{found} < 0 || {beats(node, whole + dot, best)}"
             self.body.line(f"if ({test}) {{ {best} = {whole}{dot}; {found} = {places}{dot}; }}")
 
-    def _close_register(self, node: Node, name: str, width: int) -> Value:
+    def _close_register(self, node: Node, name: str, width: int) -> str:
+        """The name of what an invocation has reduced by itself."""
         if node.op in POSITIONS:
-            if self.schedule.shared:
-                self._share_position(node, name)
-            return Value(name, self.schedule.row_width)
+            return name
         reduction = REDUCTIONS[node.op]
         if self._is_compensated(node):  # an infinite sum has lost nothing that has a number
             lost, zero = f"{name}_lost", literal(0.0, node.dtype)
             for component in (f".{c}" for c in COMPONENTS) if width == VECTOR else ("",):
                 finite = f"abs({name}{component}) < {_INFINITY}"
                 self.body.line(f"{name}{component} += mix({zero}, {lost}{component}, {finite});")
-        if width == VECTOR and self.schedule.element_width == VECTOR:
-            whole, name = name, self.body.name()
-            first, second = (reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw"))
-            self.body.line(f"{type_name(node.dtype, 1)} {name} = {reduction.join(first, second, node.dtype, 1)};")
-        if self.schedule.shared:
-            for step in self._butterfly():
-                other = shuffled("subgroupShuffleXor", name, f"{step}u", node.dtype)
-                self.body.line(f"{name} = {reduction.join(name, other, node.dtype, 1)};")
-        return Value(name, self.schedule.row_width)
-
-    def _butterfly(self) -> Iterator[int]:
-        """Exchange distances after which every lane of a subgroup has the same result."""
-        step = 1
-        while step < self.schedule.local:
-            yield step
-            step *= 2
-
-    def _share_position(self, node: Node, name: str) -> None:
-        best = f"{name}_best"
-        kind = type_name(node.operands[0].dtype, 1)
-        for step in self._butterfly():
-            value, place = self.body.name(), self.body.name()
-            other = shuffled("subgroupShuffleXor", best, f"{step}u", node.operands[0].dtype)
-            self.body.line(f"{kind} {value} = {other};")
-            self.body.line(f"int {place} = subgroupShuffleXor({name}, {step}u);")
-            better = f"{name} < 0 || {beats(node, value, best)} || ({ties(node, value, best)} && {place} < {name})"
-            self.body.line(f"if ({place} >= 0 && ({better})) {{ {best} = {value}; {name} = {place}; }}")
+        if self.schedule.element_width < VECTOR:
+            return name
+        whole, name = name, self.body.name()
+        first, second = (reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw"))
+        self.body.line(f"{type_name(node.dtype, 1)} {name} = {reduction.join(first, second, node.dtype, 1)};")
+        return name
 
     # -- results ------------------------------------------------------------------------------------------------------
 
     def _write_rows(self) -> None:
         whole = [output for output in self.kernel.graph.outputs if not self.kernel.is_row_level(output)]
-        if not whole:
-            return
-        with self._elements():
-            self._write(whole)
+        if whole:
+            self._walk(lambda _, condition: self._write(whole, " && ".join(filter(None, (self.own, condition)))))
 
     def _write_row_values(self) -> None:
         single = [output for output in self.kernel.graph.outputs if self.kernel.is_row_level(output)]
-        if not single:
-            return
-        if self.schedule.shared:
-            with self.body.block("if (lane_of_row == 0)"):
-                self._write(single)
-        else:
-            self._write(single)
+        first = "lane_of_row == 0" if self.schedule.shared else ""
+        for row in self.rows if single else ():
+            with self.body.at(row):
+                self._write(single, " && ".join(filter(None, (self.own, first))))
 
-    def _write(self, outputs: list[Node]) -> None:
+    def _write(self, outputs: list[Node], condition: str) -> None:
         places = self.kernel.places
         results = {output: self.body.value(output, places[output]) for output in outputs}
-        for output, result in results.items():
-            self.body.store(output, places[output], result, self.outputs[output])
+        with self._if(condition):
+            for output, result in results.items():
+                self.body.store(output, places[output], result, self.outputs[output])
+
+
+def _sum(text: str, number: int) -> str:
+    if text == "0" or not number:
+        return str(number) if text == "0" else text
+    return f"{text} + {number}"
 
 
 def emit_row(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a row kernel."""
     return RowEmitter(kernel, profile, lifted).emit()
-
-
-def phases_of(kernel: Kernel) -> dict[Node, int]:
-    """For each reduction, the loop it is done in, from 1: after all reductions it depends on."""
-    depth: dict[Node, int] = {}
-    phases: dict[Node, int] = {}
-    for node in kernel.graph.nodes:
-        depth[node] = max((depth.get(operand, 0) for operand in node.operands if operand.op != INPUT), default=0)
-        if node.op not in READS:
-            depth[node] += 1
-            phases[node] = depth[node]
-    return phases
-
-
-def choose_schedule(kernel: Kernel, profile: DeviceProfile) -> Schedule:
-    """A subgroup a row where that reads neighbours and rows are long enough to share."""
-    rows, length = kernel.domain.rows, kernel.domain.length
-    subgroup = profile.subgroup_size
-    along_row, along_rows = _unit_strides(kernel)
-    long_enough = length >= 2 * subgroup or (length >= subgroup and rows < 4 * subgroup)
-    too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MOST_TURNS
-    if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
-        element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
-        return Schedule(True, 1, element_width, subgroup)
-    row_width = VECTOR if rows % VECTOR == 0 and along_rows > 0 and rows > VECTOR * subgroup else 1
-    element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
-    return Schedule(False, row_width, element_width, local_invocations(profile))
-
-
-def _unit_strides(kernel: Kernel) -> tuple[int, int]:
-    """How many reads go to neighbours from element to element of a row, and from row to row."""
-    element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
-    values = at_row(row, kernel) | at_element(element, kernel)
-    roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
-    positions = [index for found in accesses(kernel, roots).values() for index in found]
-    return sum(_grows_by_one(index, "k") for index in positions), sum(
-        _grows_by_one(index, "row") for index in positions
-    )
-
-
-def _grows_by_one(index: Index, name: str) -> bool:
-    """Whether the innermost part of the variable has stride 1."""
-    for atom, coefficient in index.terms:
-        if coefficient == 1 and name in atom.variables:
-            return isinstance(atom, Variable) or atom.key.startswith(f"({name})%")
-    return False

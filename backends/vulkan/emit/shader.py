@@ -48,6 +48,7 @@ _REFERENCES = {
     for prefix, (scalar, vector, width) in _ELEMENTS.items()
     for suffix, align in (("", width), ("x4", min(4 * width, 16)), ("x4u", width))
 }
+_REFERENCES["U64x2"] = ("u64vec2", 16)
 # The two floats of 16 bits are there as bits.
 _PREFIX = {name: name.upper() for name in DTYPES} | {"bool": "U32", "f16": "U16", "bf16": "U16"}
 _STORAGE_EXTENSIONS = {
@@ -67,6 +68,15 @@ void write_packed(uint64_t address, uint width, uint value) {
 # A shader is given slots and then sizes. The last push constant says in which slot the array lies that has those for
 # which there are no push constants, where there is one.
 REST_WORD = MAX_WORDS - 1
+# Four words as two of 64 bits: drivers that make a vector access one access a lane and component make half as many.
+_PAIRED = """uvec4 read_four(uint64_t address, int position) {
+    u64vec2 pairs = U64x2(address).data[position];
+    return uvec4(unpackUint2x32(pairs.x), unpackUint2x32(pairs.y));
+}
+void write_four(uint64_t address, int position, uvec4 words) {
+    U64x2(address).data[position] = u64vec2(packUint2x32(words.xy), packUint2x32(words.zw));
+}
+"""
 _CALL = re.compile(r"\b(lx_\w+)\(")
 _SIGNATURE = re.compile(r"^(float|double|int|uint|int64_t|uint64_t|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
 _WIDE = {scalar: vector for scalar, vector, _ in _ELEMENTS.values()} | {"bool": "bvec4"}
@@ -133,8 +143,8 @@ def assemble(text: ShaderText) -> str:
     extensions = (_SUBGROUP if text.subgroup else "") + (_UNROLL if "[[unroll]]" in body else "")
     parts = [_HEADER + "".join(storage) + extensions]
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
-    packed = _PACKED if "_packed(" in body else ""
-    parts.append(_ARGUMENTS + _references(packed + body) + packed)
+    accesses = (_PACKED if "_packed(" in body else "") + (_PAIRED if "_four(" in body else "")
+    parts.append(_ARGUMENTS + _references(accesses + body) + accesses)
     called = {name for name in _CALL.findall(body) if name in elementary_functions()}
     functions = function_source(called)
     return "".join([*parts, functions, _vector_forms(called, functions), body])

@@ -39,20 +39,20 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
             if (i >= 2) return;
             vec4 s0_0 = vec4(0);
-            vec4 v1 = F32x4(p0).data[i];
-            vec4 v2 = F32x4(p1).data[0];
-            vec4 v3 = F32x4(p1).data[1];
-            vec4 v4 = F32x4(p1).data[2];
-            vec4 v5 = F32x4(p1).data[3];
+            vec4 v1 = uintBitsToFloat(read_four(p0, i));
+            vec4 v2 = uintBitsToFloat(read_four(p1, 0));
+            vec4 v3 = uintBitsToFloat(read_four(p1, 1));
+            vec4 v4 = uintBitsToFloat(read_four(p1, 2));
+            vec4 v5 = uintBitsToFloat(read_four(p1, 3));
             for (int k = 0; k < 1; ++k) {
                 s0_0 += v1.x * v2;
                 s0_0 += v1.y * v3;
                 s0_0 += v1.z * v4;
                 s0_0 += v1.w * v5;
             }
-            vec4 v6 = F32x4(p2).data[0];
+            vec4 v6 = uintBitsToFloat(read_four(p2, 0));
             vec4 v7 = (s0_0 + v6);
-            F32x4(p3).data[i] = v7;
+            write_four(p3, i, floatBitsToUint(v7));
         }
         """,
     ),

@@ -24,10 +24,10 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             uint64_t p2 = table.address[words[2]];
             int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
             if (i >= 2) return;
-            vec4 v1 = F32x4(p1).data[i];
-            vec4 v2 = F32x4(p0).data[0];
+            vec4 v1 = uintBitsToFloat(read_four(p1, i));
+            vec4 v2 = uintBitsToFloat(read_four(p0, 0));
             vec4 v3 = (v1 * v2);
-            F32x4(p2).data[i] = v3;
+            write_four(p2, i, floatBitsToUint(v3));
         }
         """,
     ),
@@ -96,7 +96,7 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             uint64_t p2 = table.address[words[2]];
             int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
             if (i >= 2) return;
-            ivec4 v1 = I32x4(p1).data[i];
+            ivec4 v1 = ivec4(read_four(p1, i));
             int v2 = clamp(v1.x, 0, 7);
             int v3 = clamp((v2 + -1), 0, 5);
             int v4 = clamp(v1.y, 0, 7);
@@ -107,7 +107,7 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int v9 = clamp((v8 + -1), 0, 5);
             ivec4 v10 = ivec4(I32(p0).data[v3], I32(p0).data[v5], I32(p0).data[v7], I32(p0).data[v9]);
             ivec4 v11 = mix(ivec4(7), v10, bvec4((v2 >= 1 && v2 <= 6), (v4 >= 1 && v4 <= 6), (v6 >= 1 && v6 <= 6), (v8 >= 1 && v8 <= 6)));
-            I32x4(p2).data[i] = v11;
+            write_four(p2, i, uvec4(v11));
         }
         """,  # noqa: E501
     ),
@@ -133,6 +133,8 @@ def test_grids_too_long_for_one_dimension_use_two() -> None:
 
 
 def test_a_shader_has_what_it_uses_and_no_more() -> None:
-    source = dispatch_of(SHADERS["four neighbours at once"][0], PROFILES["cpu"]).shader.source
-    assert source.startswith("#version 460\n") and "lx_" not in source and "subgroup" not in source
-    assert "buffer F32x4 {" in source and "buffer F32 {" not in source and "buffer I32" not in source
+    for device, used, unused in (("cpu", "U64x2", "F32x4"), ("gpu", "F32x4", "U64x2")):
+        source = dispatch_of(SHADERS["four neighbours at once"][0], PROFILES[device]).shader.source
+        assert source.startswith("#version 460\n") and "lx_" not in source and "subgroup" not in source
+        assert f"buffer {used} {{" in source and unused not in source
+        assert "buffer F32 {" not in source and "buffer I32" not in source

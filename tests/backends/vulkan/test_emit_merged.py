@@ -31,10 +31,10 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int size = int(parts.data[low * 4u + 1u]);
             uint64_t p0 = table.address[parts.data[low * 4u + 2u]];
             uint64_t p1 = table.address[parts.data[low * 4u + 3u]];
-            vec4 v1 = F32x4(p0).data[i];
+            vec4 v1 = uintBitsToFloat(read_four(p0, i));
             vec4 v2 = (-v1);
             if (4 * i + 4 <= size) {
-                F32x4(p1).data[i] = v2;
+                write_four(p1, i, floatBitsToUint(v2));
             }
             else {
                 vec4 v3 = v2;

@@ -27,23 +27,24 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int row = i / 8;
             int lane_of_row = i % 8;
             vec4 v1 = vec4(uintBitsToFloat(4286578688u));
-            for (int k = lane_of_row; k < 16; k += 8) {
-                vec4 v2 = F32x4(p0).data[(k + row * 16)];
-                v1 = lx_maximum(v1, v2);
-            }
-            float v3 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
-            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 1u));
-            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 2u));
-            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 4u));
-            for (int k = lane_of_row; k < 16; k += 8) {
-                vec4 v4 = F32x4(p0).data[(k + row * 16)];
-                vec4 v5 = (v4 - vec4(v3));
-                F32x4(p1).data[(k + row * 16)] = v5;
-            }
+            int k0 = lane_of_row;
+            vec4 v2 = uintBitsToFloat(read_four(p0, (k0 + row * 16)));
+            v1 = lx_maximum(v1, v2);
+            int k1 = lane_of_row + 8;
+            vec4 v3 = uintBitsToFloat(read_four(p0, (k1 + row * 16)));
+            v1 = lx_maximum(v1, v3);
+            float v4 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
+            v4 = lx_maximum(v4, subgroupShuffleXor(v4, 1u));
+            v4 = lx_maximum(v4, subgroupShuffleXor(v4, 2u));
+            v4 = lx_maximum(v4, subgroupShuffleXor(v4, 4u));
+            vec4 v5 = (v2 - vec4(v4));
+            write_four(p1, (k0 + row * 16), floatBitsToUint(v5));
+            vec4 v6 = (v3 - vec4(v4));
+            write_four(p1, (k1 + row * 16), floatBitsToUint(v6));
         }
         """,
     ),
-    "a subgroup a row, larger subgroups": (
+    "part of a subgroup a row, which it keeps in registers": (
         """
         graph (x: f32[3,64]) {
           %0 = max(x) axes=[1] : f32[3]
@@ -54,32 +55,27 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         """,
         "gpu",
         """
-        layout(local_size_x = 32, local_size_y = 1) in;
+        layout(local_size_x = 128, local_size_y = 1) in;
         void main() {
             uint64_t p0 = table.address[words[0]];
             uint64_t p1 = table.address[words[1]];
-            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 32u + gl_LocalInvocationID.x);
-            if (i >= 96) return;
-            int row = i / 32;
-            int lane_of_row = i % 32;
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_SubgroupID * 32u + gl_SubgroupInvocationID);
+            if (i >= 48) return;
+            int row = i / 16;
+            int lane_of_row = i % 16;
             vec4 v1 = vec4(uintBitsToFloat(4286578688u));
-            for (int k = lane_of_row; k < 16; k += 32) {
-                vec4 v2 = F32x4(p0).data[(k + row * 16)];
-                v1 = lx_maximum(v1, v2);
-            }
+            int k0 = lane_of_row;
+            vec4 v2 = F32x4(p0).data[(k0 + row * 16)];
+            v1 = lx_maximum(v1, v2);
             float v3 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
             v3 = lx_maximum(v3, subgroupShuffleXor(v3, 1u));
             v3 = lx_maximum(v3, subgroupShuffleXor(v3, 2u));
             v3 = lx_maximum(v3, subgroupShuffleXor(v3, 4u));
             v3 = lx_maximum(v3, subgroupShuffleXor(v3, 8u));
-            v3 = lx_maximum(v3, subgroupShuffleXor(v3, 16u));
-            for (int k = lane_of_row; k < 16; k += 32) {
-                vec4 v4 = F32x4(p0).data[(k + row * 16)];
-                vec4 v5 = (v4 - vec4(v3));
-                F32x4(p1).data[(k + row * 16)] = v5;
-            }
+            vec4 v4 = (v2 - vec4(v3));
+            F32x4(p1).data[(k0 + row * 16)] = v4;
         }
-        """,
+        """,  # noqa: E501
     ),
     "four neighbouring rows an invocation": (
         """
@@ -98,14 +94,14 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             if (i >= 16) return;
             vec4 v1 = vec4(float(0));
             for (int k = 0; k < 5; k += 1) {
-                vec4 v2 = F32x4(p0).data[(i + k * 16)];
+                vec4 v2 = uintBitsToFloat(read_four(p0, (i + k * 16)));
                 v1 = (v1 + v2);
             }
-            F32x4(p1).data[i] = v1;
+            write_four(p1, i, floatBitsToUint(v1));
         }
         """,
     ),
-    "one row an invocation where there are few": (
+    "one row an invocation where there are few, written out": (
         """
         graph (x: f32[5,64]) {
           %0 = sum(x) axes=[0] : f32[64]
@@ -121,11 +117,51 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_LocalInvocationID.x);
             if (i >= 64) return;
             float v1 = float(float(0));
-            for (int k = 0; k < 5; k += 1) {
-                float v2 = F32(p0).data[(i + k * 64)];
-                v1 = (v1 + v2);
-            }
+            int k0 = 0;
+            float v2 = F32(p0).data[(i + k0 * 64)];
+            v1 = (v1 + v2);
+            int k1 = 1;
+            float v3 = F32(p0).data[(i + k1 * 64)];
+            v1 = (v1 + v3);
+            int k2 = 2;
+            float v4 = F32(p0).data[(i + k2 * 64)];
+            v1 = (v1 + v4);
+            int k3 = 3;
+            float v5 = F32(p0).data[(i + k3 * 64)];
+            v1 = (v1 + v5);
+            int k4 = 4;
+            float v6 = F32(p0).data[(i + k4 * 64)];
+            v1 = (v1 + v6);
             F32(p1).data[i] = v1;
+        }
+        """,
+    ),
+    "columns in strips": (
+        """
+        graph (x: f32[80,256]) {
+          %0 = max(x) axes=[0] : f32[256]
+          return %0
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i0 = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 16u + gl_LocalInvocationID.x);
+            if (i0 >= 64) return;
+            int i1 = i0 + 8;
+            vec4 v1 = vec4(uintBitsToFloat(4286578688u));
+            vec4 v2 = vec4(uintBitsToFloat(4286578688u));
+            for (int k = 0; k < 80; k += 1) {
+                vec4 v3 = uintBitsToFloat(read_four(p0, (i0 + k * 64)));
+                v1 = lx_maximum(v1, v3);
+                vec4 v4 = uintBitsToFloat(read_four(p0, (i1 + k * 64)));
+                v2 = lx_maximum(v2, v4);
+            }
+            write_four(p1, i0, floatBitsToUint(v1));
+            write_four(p1, i1, floatBitsToUint(v2));
         }
         """,
     ),
@@ -166,8 +202,8 @@ def test_shader(name: str) -> None:
 
 
 def test_a_subgroup_shader_is_run_in_full_subgroups() -> None:
-    for device, size in (("cpu", 8), ("gpu", 32)):
+    for device, size, groups in (("cpu", 8, 3), ("gpu", 32, 1)):
         dispatch = dispatch_of(SHADERS["a subgroup a row"][0], PROFILES[device])
         assert dispatch.shader.subgroup_size == size
-        assert dispatch.groups == (3, 1, 1)
+        assert dispatch.groups == (groups, 1, 1)
     assert dispatch_of(SHADERS["a position"][0], PROFILES["cpu"]).shader.subgroup_size is None

@@ -1,0 +1,246 @@
+"""How the rows of a row kernel are shared out over invocations.
+
+A *team* of invocations has a row, or four neighbouring rows, and each member takes every so many elements of it. Where
+a row's elements are neighbours in memory, so are the members of a team; where neighbouring rows are, teams interleave:
+neighbouring invocations have the same part of neighbouring rows. A team of one has nothing to share.
+
+A CPU driver runs a workgroup one subgroup after the other, and stops it at every barrier: its teams are one subgroup.
+What it keeps of short rows it need not compute again in the next phase; long rows are read again, from its cache. A
+GPU's teams are as large as it takes to keep a row's elements in registers, so that memory is read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lavax.backends.vulkan.emit.body import LANE
+from lavax.backends.vulkan.emit.expressions import VECTOR
+from lavax.backends.vulkan.emit.launch import at_element, at_row, local_invocations, placed
+from lavax.backends.vulkan.emit.reductions import POSITIONS
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import INPUT, Node
+from lavax.passes.kernels.accesses import accesses, roots_of
+from lavax.passes.kernels.index import Index, Variable, linear, variable
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.loop_limit import MOST_TURNS
+from lavax.passes.kernels.reads import READS, Coordinates
+
+# What keeps a GPU busy, in invocations: below it teams grow at the cost of work to each member.
+_BUSY = 1 << 17
+# Invocations of a workgroup in which several teams stand side by side.
+_GROUP = 128
+_MOST_GROUP = 1024
+# Interleaved teams: bytes that neighbours read together, and how many elements a member should at least have.
+_LINE, _LEAST_ELEMENTS = 128, 8
+# Values of a row that an invocation keeps in registers: of each array where that makes its team no larger than a
+# subgroup, which has no barriers; of each array in larger teams; and of all arrays together.
+_KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
+# Rows of up to so many elements are not shared.
+_SHORT_ROW = 16
+# Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
+_SHARED_TEAM, _FEW_PARTS = 256, 8
+# Turns of a loop written out, so that as many loads are under way at once.
+_UNROLLED = 4
+# Statements of a loop's body, times the turns written out.
+_MOST_STATEMENTS = 768
+# The same for CPU drivers, which compile slowly what is long, and the values that an invocation keeps there.
+_MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
+# Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
+_STRIPS, _BUSY_CPU = (4, 2), 32
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How rows are shared out. `row_width` and `element_width` are 1 or 4; one of them is 1.
+
+    `turns` elements, or vectors of them, are written out one after the other: all that a member has, or, in a `loop`,
+    one turn of it.
+    """
+
+    team: int
+    row_width: int
+    element_width: int
+    local: int
+    subgroup: int = 0  # lanes that exchange by shuffles; 0: none do
+    interleaved: bool = False
+    turns: int = 1
+    loop: bool = True
+    strips: int = 1  # rows, or vectors of them, of one invocation: each a workgroup further on
+
+    @property
+    def shared(self) -> bool:
+        return self.team > 1
+
+    @property
+    def teams(self) -> int:
+        """Teams a workgroup."""
+        return self.local // self.team
+
+    def steps(self, length: int) -> int:
+        """Elements of a row, or vectors of them."""
+        return length // self.element_width
+
+    def additions(self, length: int) -> int:
+        """How many elements one member takes in, one after the other."""
+        return self.steps(length) // self.team
+
+
+def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Schedule:
+    """The schedule of a row kernel on a device of this profile; one of few where other shapes are to share it."""
+    along_row, along_rows = _unit_strides(kernel)
+    if profile.kind == "cpu" or not profile.subgroup_shuffle:
+        schedule = _subgroup_or_single(kernel, profile, along_row, along_rows)
+        return schedule if lifted else _with_rows_kept(kernel, schedule) or _in_strips(kernel, schedule)
+    rows, length = kernel.domain.rows, kernel.domain.length
+    if along_rows > along_row and rows >= profile.subgroup_size:
+        return _interleaved(kernel, profile, lifted)
+    width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
+    if length <= _SHORT_ROW and rows >= profile.subgroup_size:
+        turns, loop = _turns(kernel, length // width, 0 if lifted else _SHORT_ROW)
+        return Schedule(1, 1, width, local_invocations(profile), turns=turns, loop=loop)
+    return _side_by_side(kernel, profile, width, lifted)
+
+
+def phases_of(kernel: Kernel) -> dict[Node, int]:
+    """For each reduction, the loop it is done in, from 1: after all reductions it depends on."""
+    depth: dict[Node, int] = {}
+    phases: dict[Node, int] = {}
+    for node in kernel.graph.nodes:
+        depth[node] = max((depth.get(operand, 0) for operand in node.operands if operand.op != INPUT), default=0)
+        if node.op not in READS:
+            depth[node] += 1
+            phases[node] = depth[node]
+    return phases
+
+
+def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, along_rows: int) -> Schedule:
+    """A subgroup a row where that reads neighbours and rows are long enough to share."""
+    rows, length = kernel.domain.rows, kernel.domain.length
+    subgroup = profile.subgroup_size
+    long_enough = length >= 2 * subgroup or (length >= subgroup and rows < 4 * subgroup)
+    too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MOST_TURNS
+    if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
+        element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
+        return Schedule(subgroup, 1, element_width, subgroup, subgroup)
+    row_width = VECTOR if rows % VECTOR == 0 and along_rows > 0 and rows > VECTOR * subgroup else 1
+    element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
+    return Schedule(1, row_width, element_width, local_invocations(profile))
+
+
+def _in_strips(kernel: Kernel, schedule: Schedule) -> Schedule:
+    """Columns in strips: an element of a row lies far from the next one, so that more than a line is read of each."""
+    vectors = kernel.domain.rows // VECTOR
+    for strips in _STRIPS if schedule.row_width == VECTOR else ():
+        enough = vectors // strips >= _BUSY_CPU and vectors % (strips * schedule.local) == 0
+        if enough and strips * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU // VECTOR:
+            return replace(schedule, strips=strips)
+    return schedule
+
+
+def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule | None:
+    """The schedule without loops, where rows are short and gone over more than once."""
+    turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
+    kept = turns * max(schedule.row_width, schedule.element_width)
+    whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
+    walks = max(phases_of(kernel).values(), default=0) + whole_rows
+    short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and short else None
+
+
+def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:
+    """Neighbouring invocations share a row: part of a subgroup, a subgroup, or a whole workgroup."""
+    rows, steps, subgroup = kernel.domain.rows, kernel.domain.length // width, profile.subgroup_size
+    # Subgroups of a workgroup exchange by one shuffle more, so there are no more of them than lanes.
+    most = min(_MOST_GROUP, profile.max_workgroup_invocations, subgroup**2)
+    alone, kept = (max(min(n, _MOST_KEPT // _arrays_kept(kernel)) // width, 1) for n in (_KEPT_ALONE, _KEPT))
+    if subgroup * kept < steps <= subgroup * alone:
+        kept = alone
+    team = 1
+    while team < most and (team * kept < steps or (team < steps and rows * team < _BUSY)):
+        team *= 2
+    if lifted:
+        team = subgroup if team < _SHARED_TEAM else min(_SHARED_TEAM, most)
+    turns, loop = _turns(kernel, -(-steps // team), 0 if lifted else kept)
+    local = team if team > subgroup else min(_GROUP, most)
+    return Schedule(team, 1, width, local, subgroup, turns=turns, loop=loop)
+
+
+def _interleaved(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Schedule:
+    """Neighbouring invocations have neighbouring rows, and a workgroup has as many parts of them as keep it busy."""
+    rows, length = kernel.domain.rows, kernel.domain.length
+    width = VECTOR if rows % VECTOR == 0 else 1
+    side_by_side = max(_LINE // (4 * width), 1)
+    room = profile.shared_memory_bytes // (width * max(_bytes_of_partial_results(kernel), 1))
+    most = min(_MOST_GROUP, profile.max_workgroup_invocations, room) // side_by_side
+    team = 1
+    while 2 * team <= most and 2 * team * _LEAST_ELEMENTS <= length and rows // width * team < _BUSY:
+        team *= 2
+    if lifted and team > 1:
+        team = min(team, _FEW_PARTS) if team < most // 2 else team
+    turns, loop = _turns(kernel, -(-length // team), 0 if lifted else _MOST_KEPT // (width * _arrays_kept(kernel)))
+    if team > 1:
+        return Schedule(team, width, 1, team * side_by_side, interleaved=True, turns=turns, loop=loop)
+    wide = width if rows > _BUSY else 1
+    return Schedule(1, wide, 1, local_invocations(profile), turns=turns, loop=loop)
+
+
+def _turns(kernel: Kernel, turns: int, kept: int) -> tuple[int, bool]:
+    """How many turns are written out, and whether as a loop: all where `kept` allows it, else a few.
+
+    A loop with nothing kept is written once, so that it is the same for every number of turns.
+    """
+    if turns <= kept and _may_write_out(kernel, turns):
+        return turns, False
+    return (_UNROLLED if kept and turns >= _UNROLLED and _may_write_out(kernel, _UNROLLED) else 1), True
+
+
+def _may_write_out(kernel: Kernel, turns: int) -> bool:
+    return turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS
+
+
+def _bytes_of_partial_results(kernel: Kernel) -> int:
+    """What an invocation has of one row in shared memory, where no type is shorter than a word."""
+    values = [node.operands[0] if node.op in POSITIONS else node for node in phases_of(kernel)]
+    positions = sum(node.op in POSITIONS for node in phases_of(kernel))
+    return sum(max(node.dtype.storage.itemsize, 4) for node in values) + 4 * positions
+
+
+def _arrays_kept(kernel: Kernel) -> int:
+    """How many arrays have elements of their own for each row and each element of it."""
+    full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel))
+    return max(sum(full), 1)
+
+
+def _unit_strides(kernel: Kernel) -> tuple[int, int]:
+    """How many reads go to neighbours from element to element of a row, and from row to row."""
+    positions = [index for found in _accesses(kernel) for index in found]
+    return sum(_grows_by_one(index, "k") for index in positions), sum(
+        _grows_by_one(index, "row") for index in positions
+    )
+
+
+def _accesses(kernel: Kernel) -> list[set[Index]]:
+    """For each array, the positions read at element `k` of row `row`."""
+    element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
+    values = at_row(row, kernel) | at_element(element, kernel)
+    roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
+    return list(accesses(kernel, roots).values())
+
+
+def _grows_by_one(index: Index, name: str) -> bool:
+    """Whether the innermost part of the variable has stride 1."""
+    for atom, coefficient in index.terms:
+        if coefficient == 1 and name in atom.variables:
+            return isinstance(atom, Variable) or atom.key.startswith(f"({name})%")
+    return False
+
+
+def row_index(schedule: Schedule, rows: int, name: str) -> Index:
+    """The rows an invocation works on, `name` being the number of its team."""
+    row = variable(name, rows // schedule.row_width)
+    return linear([(row, VECTOR), (LANE, 1)]) if schedule.row_width == VECTOR else row
+
+
+def element_index(schedule: Schedule, step: Index) -> Index:
+    """The element, or four of them, that an invocation works on in a step."""
+    return linear([(step, VECTOR), (LANE, 1)]) if schedule.element_width == VECTOR else step

@@ -1,0 +1,137 @@
+"""How rows are shared out, and what comes of it on the device at hand, with its own schedules and a GPU's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule
+from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.ir import Graph, interpret, parse
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.prepare import prepare
+from lavax.passes.schedule import schedule
+from lavax.passes.simplify import simplify
+from tests.backends.vulkan.execution import run
+from tests.backends.vulkan.run_for_profile import run_as_gpu
+from tests.random_graphs import random_graph
+
+RANDOM = np.random.default_rng(0)
+FLOAT = 2.0**-24
+RUNS = {"as it is": run, "as a GPU": run_as_gpu}
+
+
+def _rows(rows: int, length: int, axis: int) -> Graph:
+    """A softmax with its sums, positions of extrema and a reduction of bools, over either axis."""
+    shape, kept, other = f"{rows},{length}", (rows, length)[1 - axis], 1 - axis
+    return parse(dedent(f"""
+        graph (x: f32[{shape}]) {{
+          %0 = max(x) axes=[{axis}] : f32[{kept}]
+          %1 = broadcast(%0) axes=[{other}] : f32[{shape}]
+          %2 = subtract(x, %1) : f32[{shape}]
+          %3 = exp(%2) : f32[{shape}]
+          %4 = sum(%3) axes=[{axis}] : f32[{kept}]
+          %5 = broadcast(%4) axes=[{other}] : f32[{shape}]
+          %6 = divide(%3, %5) : f32[{shape}]
+          %7 = argmax(x) axis={axis} : i32[{kept}]
+          %8 = greater(x, %1) : bool[{shape}]
+          %9 = max(%8) axes=[{axis}] : bool[{kept}]
+          return %6, %4, %7, %9
+        }}
+    """))
+
+
+def _kernel(graph: Graph) -> Kernel:
+    """The only kernel of a graph."""
+    (step,) = steps_of(schedule(prepare(graph)).steps)
+    return step.kernel
+
+
+def _schedule(rows: int, length: int, axis: int, profile: DeviceProfile = GENERIC_GPU) -> Schedule:
+    return choose_schedule(_kernel(_rows(rows, length, axis)), profile, lifted=False)
+
+
+def _schedule_of_sums(rows: int, length: int, profile: DeviceProfile) -> Schedule:
+    """The schedule of sums of columns, and of nothing else."""
+    text = f"graph (x: f32[{rows},{length}]) {{\n  %0 = sum(x) axes=[0] : f32[{length}]\n  return %0\n}}"
+    return choose_schedule(_kernel(parse(text)), profile, lifted=False)
+
+
+# Rows that are shorter than a team, longer than what it keeps, of a length that nothing divides, few and many.
+SHAPES = [(3, 5), (40, 16), (1, 64), (100, 17), (300, 100), (33, 257), (3, 1024), (2, 5000), (1030, 40), (36, 4099)]
+SHAPES += [(70, 256), (40, 1024)]  # columns in strips, on a CPU driver
+
+
+def _check(shape: tuple[int, int], axis: int, computed: Callable[[Graph, list[np.ndarray]], list[np.ndarray]]) -> None:
+    x = np.round(RANDOM.standard_normal(shape) * 4).astype(np.float32)  # with equal extrema
+    graph = _rows(*shape, axis)
+    found, again = (computed(graph, [x]) for _ in range(2))
+    for got, once_more, want in zip(found, again, interpret(graph, x), strict=True):
+        np.testing.assert_array_equal(got, once_more)
+        if got.dtype.kind == "f":  # exp is good to 2 units, and a sum of positive terms as good as its terms
+            np.testing.assert_allclose(got, want, rtol=16 * FLOAT, atol=1e-30)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("computed", RUNS.values(), ids=RUNS)
+def test_rows_and_columns(
+    shape: tuple[int, int], axis: int, computed: Callable[[Graph, list[np.ndarray]], list[np.ndarray]]
+) -> None:
+    _check(shape, axis, computed)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", SHAPES[:6], ids=str)
+def test_rows_and_columns_of_eager_programs(shape: tuple[int, int], axis: int) -> None:
+    _check(shape, axis, partial(run_as_gpu, eager=True))
+
+
+def test_how_rows_are_shared_on_a_gpu() -> None:
+    whole = _schedule(16384, 4096, 1)
+    assert (whole.team * whole.turns * whole.element_width, whole.loop) == (4096, False), "read once"
+    assert whole.local == whole.team > GENERIC_GPU.subgroup_size
+    part = _schedule(1 << 18, 256, 1)
+    assert part.team <= GENERIC_GPU.subgroup_size < part.local and not part.loop
+    assert _schedule(512, 1 << 15, 1).loop, "too long for registers"
+    columns = _schedule_of_sums(16384, 4096, GENERIC_GPU)
+    assert columns.interleaved and columns.row_width == 4
+    assert columns.team * (4096 // 4) >= 1 << 17, "a device is busy with few columns"
+    several = _schedule(16384, 4096, 0)
+    assert several.interleaved and several.team < columns.team, "partial results of all reductions fit shared memory"
+
+
+def test_how_rows_are_shared_on_a_cpu_driver() -> None:
+    assert not _schedule(64, 256, 1, CPU_DRIVER).loop, "short rows are kept for the next phase"
+    assert _schedule(64, 4096, 1, CPU_DRIVER).loop
+    assert _schedule_of_sums(64, 64, CPU_DRIVER).loop, "nothing is kept for a next phase where there is none"
+    strips = [_schedule_of_sums(1024, columns, CPU_DRIVER).strips for columns in (64, 256, 260, 1024)]
+    assert strips == [1, 2, 1, 4], "as many as leave enough workgroups and divide the columns"
+
+
+@pytest.mark.parametrize(("rows", "length"), [(4096, 300), (300, 4096), (20_000, 40), (70_001, 7)])
+def test_sums_are_as_good_as_pairwise_ones(rows: int, length: int) -> None:
+    x = RANDOM.standard_normal((rows, length)).astype(np.float32)
+    text = f"graph (x: f32[{rows},{length}]) {{\n  %0 = sum(x) axes=[0] : f32[{length}]\n"
+    text += f"  %1 = sum(x) axes=[1] : f32[{rows}]\n  return %0, %1\n}}"
+    for got, axis in zip(run_as_gpu(parse(text), [x]), (0, 1), strict=True):
+        exact = x.sum(axis, dtype=np.float64)
+        pairwise = np.abs(np.ascontiguousarray(np.moveaxis(x, axis, -1)).sum(-1) - exact).max()
+        rounding = FLOAT * np.abs(exact).max()
+        assert np.abs(got - exact).max() <= 2 * max(pairwise, rounding)
+
+
+def test_random_graphs() -> None:
+    for seed in range(12):
+        graph, arrays = random_graph(seed)
+        for eager in (False, True):
+            found, expected = run_as_gpu(simplify(graph), arrays, eager=eager), interpret(graph, *arrays)
+            for got, want in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(got, want.astype(got.dtype), err_msg=f"seed {seed}")
