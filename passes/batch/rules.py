@@ -17,4 +17,6 @@ RULES: dict[str, Rule] = {
 }
 
 # Operations without operands, which are the same for all elements, and those that only lowering makes, which is later.
-NEVER_BATCHED = frozenset({"constant", "iota", "householder", "merge_runs", "sort_runs"})
+NEVER_BATCHED = frozenset(
+    {"constant", "iota", "count_digits", "fold_runs", "householder", "join_runs", "move_by_digit", "sort_runs"}
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lavax.backends.vulkan.emit.body import LANE, is_multiple
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import (
@@ -16,6 +18,7 @@ from lavax.backends.vulkan.emit.launch import (
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node, graph_of, make_node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
@@ -40,6 +43,16 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         body.store(output, places[output], result, outputs[output])
     text = ShaderText(body.scopes[0].lines, (local, 1))
     return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // local)))
+
+
+def emit_copy(kernel: Kernel, source: Node, profile: DeviceProfile, lifted: bool) -> Launch:
+    """`source`, a value of the kernel's only result's shape, written where that result is to be."""
+    (result,) = kernel.graph.outputs
+    copied = make_node("reshape", (source,), {}, result.type)
+    moving = {copied if node is result else node: strides for node, strides in kernel.moving.items()}
+    graph = graph_of(kernel.graph.inputs, [copied])
+    places = {copied: kernel.places[result]}
+    return emit_map(replace(kernel, kind="map", graph=graph, places=places, moving=moving), profile, lifted)
 
 
 def _reads_vectors(kernel: Kernel, count: int) -> bool:

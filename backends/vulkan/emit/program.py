@@ -147,9 +147,15 @@ class _Emission:
             launch = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
-            slots, words = self._pushed(_rest_of(step.name, number), slots, launch.words)
             barrier = step.barrier and number == 0
-            yield Dispatch(self._strict(launch.shader), slots, words, launch.groups, barrier, step.name)
+            if launch.before is not None:
+                yield self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
+            later = barrier or launch.before is not None
+            yield self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
+
+    def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str, barrier: bool, name: str) -> Dispatch:
+        slots, words = self._pushed(rest, slots, launch.words)
+        return Dispatch(self._strict(launch.shader), slots, words, launch.groups, barrier, name)
 
     def _pushed(
         self, rest: str, slots: tuple[int, ...], words: tuple[int, ...]
@@ -207,6 +213,11 @@ def _rest_of(step: str, number: int) -> str:
     return f"{step}.{number}.rest"
 
 
+def _rest_before(step: str, number: int) -> str:
+    """Of the launch that a kernel's own one waits for."""
+    return f"{step}.{number}.before.rest"
+
+
 def _slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
     """Of arrays, and of the counters with which they move."""
     count = 0
@@ -229,6 +240,8 @@ def _names_of_constants(
             for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
                 if lifted or _slot_count(chain(*arrays), views) > REST_WORD:
                     yield _rest_of(command.name, number)
+                    if command.kernels[number].kind == "routine":
+                        yield _rest_before(command.name, number)
         elif isinstance(command, Guard):
             yield from (_counts_of(command.name), _groups_of(command.name))
         else:

@@ -17,6 +17,7 @@ _HEADER = """#version 460
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 """
 _SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
+_BALLOT = "#extension GL_KHR_shader_subgroup_ballot : require\n"
 _INTRINSICS = "#extension GL_EXT_spirv_intrinsics : require\n"
 # The profile's name of a promise about 32-bit floats: capability and execution mode of SPIR-V's float controls.
 _FLOAT_CONTROLS = {
@@ -129,7 +130,8 @@ def assemble(text: ShaderText) -> str:
     body = "\n".join([*text.declarations, "void main() {", *(f"    {line}" for line in text.main), "}"]) + "\n"
     x, y = text.local_size
     storage = [f"#extension {name} : require\n" for name, used in _STORAGE_EXTENSIONS.items() if used.search(body)]
-    parts = [_HEADER + "".join(storage) + (_SUBGROUP if text.subgroup else "")]
+    ballot = _BALLOT if "subgroupBallot" in body else ""
+    parts = [_HEADER + "".join(storage) + (_SUBGROUP if text.subgroup else "") + ballot]
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
     packed = _PACKED if "_packed(" in body else ""
     parts.append(_ARGUMENTS + _references(packed + body) + packed)

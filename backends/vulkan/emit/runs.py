@@ -1,0 +1,131 @@
+"""Scatters of updates in the order of their places: each run of updates of one place is joined by one invocation.
+
+Such a run ends with its chunk of updates. What it has in later chunks was folded before, an invocation a chunk, so
+that no invocation goes through more than one chunk's updates and one folded run of each other chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from lavax.backends.vulkan.emit.expressions import literal, type_name
+from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.emit.map import emit_copy
+from lavax.backends.vulkan.emit.routine import Routine, open_routine
+from lavax.backends.vulkan.emit.scatter import JOINS
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.passes.kernels.index import flatten, variable
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+# In how many neighbouring updates one invocation looks for beginnings of runs, by kind of device: lanes of a CPU
+# driver's subgroup wait for each other, and where runs are long most of them would have none. Divides every chunk.
+_SHARES = {"cpu": 64, "gpu": 1}
+
+
+class _Runs:
+    """Updates[n,w…] in the order of their places, in a shader that goes along them."""
+
+    def __init__(self, routine: Routine, operands: tuple[Node, ...]) -> None:
+        self.routine, self.body = routine, routine.body
+        self.updates, self.order, self.places = operands
+        self.count = self.updates.shape[0]
+        self.join = JOINS[routine.node.attrs["join"]]
+        self.kind = type_name(routine.node.dtype, 1)
+        routine.integer("count", self.count)
+        routine.integer("chunk", routine.node.attrs["chunk"])
+
+    def place(self, at: str) -> str:
+        """The place of the update that is `at` in the order."""
+        return self.routine.read(self.places, (variable(at, self.count),))
+
+    def update(self, at: str, window: Coordinates) -> str:
+        number = self.routine.read(self.order, (variable(at, self.count),))
+        return self.routine.read(self.updates, (self.routine.position(f"number_{at}", number, self.count), *window))
+
+    def joined(self, update: str) -> str:
+        return f"total = {self.join('total', update, self.routine.node.dtype)};"
+
+
+def emit_fold_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of fold_runs: one invocation an element of the result."""
+    routine = open_routine(kernel, profile, lifted)
+    chunk, *window = routine.open_elements(routine.node.shape)
+    runs, body = _Runs(routine, routine.operands), routine.body
+    routine.position("first", f"{body.index(chunk)} * chunk", runs.count)
+    body.line(f"int place = {runs.place('first')};")
+    body.line(f"{runs.kind} total = {runs.update('first', tuple(window))};")
+    with body.block("for (int k = first + 1; k < min(first + chunk, count); ++k)", frozenset(("k",))):
+        body.line(f"if ({runs.place('k')} != place) break;")
+        body.line(runs.joined(runs.update("k", tuple(window))))
+    body.line(body.stored(routine.node.dtype, routine.target, "i", "total"))
+    return routine.close(routine.node.type.size)
+
+
+class _Joining:
+    """The kernel of join_runs while it is being written."""
+
+    def __init__(self, routine: Routine, share: int) -> None:
+        self.routine, self.body, self.share = routine, routine.body, share
+        self.array, *runs = routine.operands
+        axes = routine.node.attrs["axes"]
+        self.before, self.after = self.array.shape[: axes[0]], self.array.shape[axes[-1] + 1 :]
+        self.length = prod(self.array.shape[axis] for axis in axes)
+        self.extents = (-(-runs[0].shape[0] // share), *self.before, *self.after)
+        part, *window = routine.open_elements(self.extents)
+        self.window: Coordinates = tuple(window)
+        self.runs = _Runs(routine, (runs[0], runs[1], runs[2]))
+        self.folded = runs[3] if len(runs) > 3 else None
+        routine.integer("places", self.length)
+        body = self.body
+        body.line(f"int first = {body.index(part)} * {share};")
+        body.line(f"int stop = min(first + {share}, count), end = min((first / chunk + 1) * chunk, count);")
+
+    def emit(self) -> Launch:
+        """`place` is that of the run being joined, -1 where there is none."""
+        body, runs = self.body, self.runs
+        self.routine.position("before", "max(first - 1, 0)", runs.count)
+        body.line(f"int place = -1, last = first == 0 ? -1 : {runs.place('before')};")
+        body.line(f"{runs.kind} total = {literal(0, self.array.dtype)};")
+        with body.block("for (int k = first; k < end && (k < stop || place >= 0); ++k)", frozenset(("k",))):
+            body.line(f"int found = {runs.place('k')};")
+            with body.block("if (found != last)"):
+                with body.block("if (place >= 0)"):
+                    self._store()
+                body.line("place = k < stop && found < places ? found : -1;")
+                with body.block("if (place >= 0)"):
+                    body.line(f"total = {body.loaded(self.array.dtype, self.routine.target, self._target())};")
+            with body.block("if (place >= 0)"):
+                body.line(runs.joined(runs.update("k", self.window)))
+            body.line("last = found;")
+        with body.block("if (place >= 0)"):
+            if self.folded is not None:
+                self._join_folded(self.folded)
+            self._store()
+        return self.routine.close(prod(self.extents))
+
+    def _target(self) -> str:
+        split, place = len(self.before), variable("place", self.length)
+        at = (*self.window[:split], place, *self.window[split:])
+        return self.body.index(flatten(at, (*self.before, self.length, *self.after)))
+
+    def _store(self) -> None:
+        self.body.line(self.body.stored(self.array.dtype, self.routine.target, self._target(), "total"))
+
+    def _join_folded(self, folded: Node) -> None:
+        body, runs = self.body, self.runs
+        chunks = folded.shape[0]
+        with body.block(f"for (int c = first / chunk + 1; c < {body.parameters.integer(chunks)}; ++c)"):
+            self.routine.position("next", "c * chunk", runs.count)
+            body.line(f"if ({runs.place('next')} != place) break;")
+            self.routine.position("chunk_at", "c", chunks)
+            body.line(runs.joined(self.routine.read(folded, (variable("chunk_at", chunks), *self.window))))
+
+
+def emit_join_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shaders of join_runs: a copy of the array, in which the runs are then joined to their places."""
+    array = kernel.graph.outputs[0].operands[0]
+    joining = _Joining(open_routine(kernel, profile, lifted), _SHARES[profile.kind])
+    return replace(joining.emit(), before=emit_copy(kernel, array, profile, lifted))
