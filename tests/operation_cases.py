@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 from typing import Any
 from zlib import crc32
 
@@ -504,6 +505,29 @@ def _merge_runs() -> Iterator[Case]:
             yield _case("merge_runs", f"{TensorType(shape, dtype)}-{run}", [keys, order], dict(run=run))
 
 
+_DIGITS = (((7,), 0, 4, 16), ((2, 70), 3, 6, 32), ((3, 41), 24, 8, 16), ((2, 1), 8, 8, 16), ((0, 5), 0, 4, 16))
+
+
+def _digits(op: str) -> Iterator[tuple[str, np.ndarray, Mapping[str, int]]]:
+    for shape, shift, bits, tile in _DIGITS:
+        values = _random(f"{op}{shape}").integers(0, 2**64, shape, dtype=np.uint64)
+        yield f"{list(shape)}-{bits}-u64", values, dict(shift=shift + 32, bits=bits, tile=tile)
+        yield f"{list(shape)}-{bits}", values.astype(np.uint32), dict(shift=shift, bits=bits, tile=tile)
+
+
+def _count_digits() -> Iterator[Case]:
+    for label, values, attrs in _digits("count_digits"):
+        yield _case("count_digits", label, [values], attrs)
+
+
+def _move_by_digit() -> Iterator[Case]:
+    for label, values, attrs in _digits("move_by_digit"):
+        counts = _evaluated(make_node("count_digits", [_input_like("x", values)], attrs), values)
+        flat = counts.reshape(*counts.shape[:-2], -1 if counts.size else 0)
+        starts = (np.cumsum(flat, axis=-1) - flat).reshape(counts.shape).astype(np.int32)
+        yield _case("move_by_digit", label, [values, starts], attrs)
+
+
 def _input_like(name: str, array: np.ndarray) -> Node:
     dtypes = {dtype.numpy: dtype for dtype in _DTYPES}
     return input_node(name, TensorType(array.shape, dtypes[array.dtype]))
@@ -585,18 +609,37 @@ def _linear_solve() -> Iterator[Case]:
             yield _case("linear_solve", label, [matrix, factored, right], dict(transposed=transposed))
 
 
-def _fold_segments() -> Iterator[Case]:
+def _runs(op: str) -> Iterator[Case]:
+    """Updates of `count` places that rise, the last of them outside the array."""
     for dtype in _DTYPES:
-        for join in JOINS:
+        for join in (*JOINS, "set"):
             if dtype.kind == "bool" and join in ("add", "multiply"):
                 continue
-            for rows, width, count in ((5, 1, 17), (3, 4, 7), (1, 3, 0)):
-                random = _random(f"fold_segments{dtype}{join}{rows}{width}{count}")
-                array, updates = (_values(random, TensorType((n, width), dtype)) for n in (rows, count))
+            for shape, axes, count, chunk in _RUNS:
+                random = _random(f"{op}{dtype}{join}{shape}{axes}{count}")
+                window = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+                extent = prod(shape[axis] for axis in axes)
+                updates = _values(random, TensorType((count, *window), dtype))
                 order = random.permutation(count).astype(np.int32)
-                bounds = np.sort(random.integers(0, count + 1, rows + 1)).astype(np.int32)
-                label = f"{TensorType((rows, width), dtype)}-{count}-{join}"
-                yield _case("fold_segments", label, [array, updates, order, bounds], dict(join=join))
+                places = np.sort(random.integers(0, extent + 1, count)).astype(np.int32)
+                runs, attrs = [updates, order, places], dict(join=join, chunk=chunk)
+                label = f"{TensorType(shape, dtype)}-{count}-{chunk}-{join}"
+                if op == "fold_runs":
+                    yield _case(op, label, runs, attrs)
+                    continue
+                nodes = [_input_like(f"x{n}", array) for n, array in enumerate(runs)]
+                folded = [_evaluated(make_node("fold_runs", nodes, attrs), *runs).astype(updates.dtype)]
+                array = _values(random, TensorType(shape, dtype))
+                yield _case(op, label, [array, *runs, *folded[: count > chunk]], attrs | dict(axes=axes))
+
+
+# Shape of the array, axes of the places, number of updates, of those in a chunk.
+_RUNS: tuple[tuple[Shape, tuple[int, ...], int, int], ...] = (
+    ((5,), (0,), 17, 64),
+    ((3, 4), (0,), 7, 64),
+    ((2, 4, 2), (1,), 70, 64),
+    ((2, 2, 3), (1, 2), 130, 64),
+)
 
 
 # Contraction
@@ -759,7 +802,10 @@ _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "sort_runs": _sort_runs,
     "merge_runs": _merge_runs,
     "search_sorted": _search_sorted,
-    "fold_segments": _fold_segments,
+    "count_digits": _count_digits,
+    "move_by_digit": _move_by_digit,
+    "fold_runs": partial(_runs, "fold_runs"),
+    "join_runs": partial(_runs, "join_runs"),
     "dot": _dot,
     **{op: partial(_taken_apart, op) for op in _SETTINGS_OF_PARTS},
     "cholesky": _cholesky,

@@ -36,6 +36,14 @@ def _infer_sort_runs(operands: Sequence[TensorType], attrs: Attributes, declared
     return keys.with_dtype(int32)
 
 
+def _infer_merge_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    keys, order = operands
+    _check_run("merge_runs", keys, attrs["run"])
+    if order != keys.with_dtype(int32):
+        raise ShapeError(f"merge_runs: the order {order} must be {keys.with_dtype(int32)}")
+    return order
+
+
 def _infer_search_sorted(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     rows, values = operands
     if rows.dtype != values.dtype:
@@ -84,6 +92,18 @@ def _evaluate_sort_runs(
     return result
 
 
+def _evaluate_merge_runs(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    keys, order = arrays
+    result = np.empty(order.shape, dtype)
+    for start in range(0, keys.shape[-1], 2 * attrs["run"]):
+        part = order[..., start : start + 2 * attrs["run"]]
+        places = np.argsort(np.take_along_axis(keys, part, -1), axis=-1, kind="stable")
+        result[..., start : start + 2 * attrs["run"]] = np.take_along_axis(part, places, -1)
+    return result
+
+
 def _digits(values: np.ndarray, attrs: Attributes) -> np.ndarray:
     shifted = values.astype(np.uint64) >> np.uint64(attrs["shift"])
     return (shifted & np.uint64((1 << attrs["bits"]) - 1)).astype(np.int64)
@@ -125,6 +145,8 @@ define(Operation("sort", "routine", _infer_sort, _evaluate_sort, ("axis",)))
 define(Operation("sort_order", "routine", _infer_sort_order, _evaluate_sort_order, ("axis",)))
 # Of keys[…,n], for each row: the positions of its elements with every `run` of neighbours in order by itself.
 define(Operation("sort_runs", "routine", _infer_sort_runs, _evaluate_sort_runs, ("run",)))
+# Of keys[…,n] and positions in which every `run` is in order: those in which every 2·run are.
+define(Operation("merge_runs", "routine", _infer_merge_runs, _evaluate_merge_runs, ("run",)))
 # Where in a sorted row a value would go: before its equals, or with `right` behind them.
 define(Operation("search_sorted", "routine", _infer_search_sorted, _evaluate_search_sorted, ("right",)))
 # Of values[…,n]: how many of each `tile` of neighbours have each digit, the number of `bits` bits from bit `shift` on.

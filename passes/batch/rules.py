@@ -18,5 +18,8 @@ RULES: dict[str, Rule] = {
 
 # Operations without operands, which are the same for all elements, and those that only lowering makes, which is later.
 NEVER_BATCHED = frozenset(
-    {"constant", "iota", "count_digits", "fold_runs", "householder", "join_runs", "move_by_digit", "sort_runs"}
+    {
+        *("constant", "iota", "householder", "sort_runs", "merge_runs", "count_digits", "move_by_digit"),
+        *("fold_runs", "join_runs"),
+    }
 )

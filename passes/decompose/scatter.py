@@ -32,7 +32,7 @@ from lavax.passes.builder import (
     where,
 )
 from lavax.passes.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
-from lavax.passes.decompose.sorting import is_short, order_of_rows
+from lavax.passes.decompose.sorting import has_digits_sorted, order_of_rows
 from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.kernels.scatter_lines import Lines, lines_of
 
@@ -136,7 +136,7 @@ def _chunk_of(count: int) -> int:
 def _in_order(places: Node, updates: Node, extent: int) -> tuple[Node, Node, Node]:
     """The updates, their numbers in the order of their places, and the places in order."""
     numbers = iota(places.type, 0)
-    if is_short(places):
+    if not has_digits_sorted(places):
         order = order_of_rows(places)
         return updates, order, gather(places, (order,), (0,))
     goes_along = updates.type.rank == 1 and updates.dtype.bits == WORD

@@ -1,4 +1,4 @@
-"""Sorting: short rows by counting, longer ones by their digits."""
+"""Sorting: short rows by counting, longer ones by merging short runs, long ones by their digits."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from lavax.passes.builder import build, cast, gather, iota, splat, transpose
 from lavax.passes.decompose.order_keys import integers_of, order_keys
 from lavax.passes.decompose.radix_sort import WORD, payload_of, sorted_by_bits, with_payload
 
-# Counting takes time in proportion to the row.
-_SHORT_ROW, _LONGEST_RUN, _LITTLE_WORK = 64, 2048, 1 << 20
+# Counting takes time in proportion to the row. A row is one run where that is little work in all.
+_RUN, _SHORT_ROW, _LONGEST_RUN, _LITTLE_WORK = 32, 64, 2048, 1 << 20
+# Tables of how many have each digit are worth their making for longer rows.
+_MERGED_ROW = 512
 
 
-def is_short(x: Node) -> bool:
-    """Whether its rows are sorted by counting."""
+def has_digits_sorted(x: Node) -> bool:
+    """Whether its rows are put in order by their digits."""
+    return x.shape[-1] > _MERGED_ROW and not _is_run(x)
+
+
+def _is_run(x: Node) -> bool:
     length = x.shape[-1]
     return length <= _SHORT_ROW or (length <= _LONGEST_RUN and x.type.size * length <= _LITTLE_WORK)
 
 
 def order_of_rows(x: Node) -> Node:
     """The stable order along the last axis."""
-    if is_short(x):
-        return build("sort_runs", x, run=x.shape[-1])
+    if not has_digits_sorted(x):
+        return _by_runs(x)
     keys = order_keys(x)
     numbers = iota(keys.node.type.with_dtype(uint32), x.type.rank - 1)
     if keys.node.dtype == uint64:
@@ -31,6 +37,16 @@ def order_of_rows(x: Node) -> Node:
         upper = build("shift_right_logical", keys.node, splat(WORD, keys.node.type))
         return _moved_with(cast(_sorted_along(upper, by_lower), uint32), by_lower)
     return _moved_with(keys.node, numbers, keys.first)
+
+
+def _by_runs(x: Node) -> Node:
+    length = x.shape[-1]
+    run = length if _is_run(x) else _RUN
+    order = build("sort_runs", x, run=run)
+    while run < length:
+        order = build("merge_runs", x, order, run=run)
+        run *= 2
+    return order
 
 
 def _moved_with(keys: Node, payload: Node, first: int = 0) -> Node:
@@ -46,7 +62,7 @@ def _sorted_along(x: Node, order: Node) -> Node:
 
 def _sorted_rows(x: Node) -> Node:
     """Sorted along the last axis. Floats go along with their keys, which do not tell the signs of zeros."""
-    if is_short(x) or x.dtype.bits == 64:
+    if not has_digits_sorted(x) or x.dtype.bits == 64:
         return _sorted_along(x, order_of_rows(x))
     keys = order_keys(x)
     if not x.dtype.is_float:

@@ -56,6 +56,7 @@ NOT_DIFFERENTIABLE = frozenset(
         "join_runs",
         "less",
         "less_equal",
+        "merge_runs",
         "move_by_digit",
         "not",
         "not_equal",

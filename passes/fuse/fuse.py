@@ -28,6 +28,7 @@ _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 _REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
 # Operands of routines that are read many times over: worth storing where they are computed and not merely moved.
 _READ_OFTEN: dict[str, tuple[int, ...]] = {
+    "merge_runs": (0, 1),
     "search_sorted": (0,),
     "sort_runs": (0,),
     "triangular_solve": (0,),

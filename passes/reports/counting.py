@@ -56,7 +56,7 @@ def _of_sort(node: Node) -> int:
 
 
 def _of_runs(node: Node) -> int:
-    """Comparisons of sorting runs."""
+    """Comparisons of sorting runs, or of the search for each element's place in the other run."""
     return node.operands[0].type.size * _halvings(node.attrs["run"])
 
 
@@ -130,6 +130,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "sort": _of_sort,
     "sort_order": _of_sort,
     "sort_runs": _of_runs,
+    "merge_runs": _of_runs,
     "search_sorted": _of_search,
     "cholesky": _of_matrices(_of_cholesky),
     "triangular_solve": _of_matrices(_of_triangular_solve),

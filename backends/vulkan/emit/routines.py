@@ -11,6 +11,7 @@ from lavax.backends.vulkan.emit.householder import emit_householder, emit_qr
 from lavax.backends.vulkan.emit.jacobi import emit_eigh, emit_svd
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.lu import emit_lu
+from lavax.backends.vulkan.emit.merge_runs import emit_merge_runs
 from lavax.backends.vulkan.emit.runs import emit_fold_runs, emit_join_runs
 from lavax.backends.vulkan.emit.scatter import emit_scatter
 from lavax.backends.vulkan.emit.search_sorted import emit_search_sorted
@@ -30,6 +31,7 @@ EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
     "householder": emit_householder,
     "join_runs": emit_join_runs,
     "lu": emit_lu,
+    "merge_runs": emit_merge_runs,
     "move_by_digit": emit_move_by_digit,
     "qr": emit_qr,
     "search_sorted": emit_search_sorted,

@@ -18,13 +18,16 @@ def backend() -> VulkanBackend:
     return VulkanBackend()
 
 
-def run(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False) -> list[np.ndarray]:
+def run(
+    graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, device: VulkanBackend | None = None
+) -> list[np.ndarray]:
     """The graph's outputs as the device computes them."""
-    program = backend().lower(graph, eager=eager).compile()
+    device = device or backend()
+    program = device.lower(graph, eager=eager).compile()
     stored = zip(arrays, graph.inputs, strict=True)
-    buffers = [backend().upload(node.dtype.to_storage(array)) for array, node in stored]
+    buffers = [device.upload(node.dtype.to_storage(array)) for array, node in stored]
     results = zip(program(*buffers), graph.outputs, strict=True)
-    return [backend().download(buffer, node.type) for buffer, node in results]
+    return [device.download(buffer, node.type) for buffer, node in results]
 
 
 def assert_agrees(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, ulps: float = 8.0) -> None:
