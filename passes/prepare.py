@@ -14,6 +14,7 @@ from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
+from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.widen import widen
@@ -208,7 +209,7 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 def prepare(graph: Graph) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, no products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
-    graph = widen(graph)
+    graph = sharing_orders(widen(graph))
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():
         for node in graph.nodes:

@@ -490,6 +490,15 @@ def _sorting(op: str) -> Iterator[Case]:
         yield _case(op, f"special-{dtype}", [special], dict(axis=0), special=True)
 
 
+def _unsort() -> Iterator[Case]:
+    for dtype in _DTYPES:
+        for shape, axis in _lines():
+            random = _random(f"unsort{dtype}{shape}{axis}")
+            order = np.argsort(random.random(shape), axis=axis).astype(np.int32)
+            arrays = [_values(random, TensorType(shape, dtype)), order]
+            yield _case("unsort", f"{TensorType(shape, dtype)}-{axis}", arrays, dict(axis=axis))
+
+
 def _sort_runs() -> Iterator[Case]:
     for dtype in _DTYPES:
         for shape, run in (((1, 5), 5), ((3, 41), 8), ((2, 64), 16), ((2, 1), 4), ((0, 3), 2), ((2, 2, 17), 4)):
@@ -800,6 +809,7 @@ _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_sorting, op) for op in ("sort", "sort_order")},
     "sort_runs": _sort_runs,
+    "unsort": _unsort,
     "merge_runs": _merge_runs,
     "search_sorted": _search_sorted,
     "count_digits": _count_digits,

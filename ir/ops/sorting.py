@@ -23,6 +23,13 @@ def _infer_sort_order(operands: Sequence[TensorType], attrs: Attributes, declare
     return _infer_sort(operands, attrs, declared).with_dtype(int32)
 
 
+def _infer_unsort(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    x, order = operands
+    if order != _infer_sort_order((x,), attrs, None):
+        raise ShapeError(f"unsort: the order {order} must be {x.with_dtype(int32)}")
+    return x
+
+
 def _check_run(name: str, keys: TensorType, run: int) -> None:
     if not keys.rank:
         raise ShapeError(f"{name}: the keys must have an axis, got {keys}")
@@ -79,6 +86,13 @@ def _evaluate_sort_order(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
     return np.argsort(arrays[0], axis=attrs["axis"], kind="stable").astype(dtype)
+
+
+def _evaluate_unsort(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+    x, order = arrays
+    result = np.zeros(type.shape, dtype)
+    np.put_along_axis(result, order.astype(np.int64), x, attrs["axis"])
+    return result
 
 
 def _evaluate_sort_runs(
@@ -143,6 +157,9 @@ def _evaluate_search_sorted(
 define(Operation("sort", "routine", _infer_sort, _evaluate_sort, ("axis",)))
 # Where the elements of the sorted axis stand in the operand; equal elements keep their order.
 define(Operation("sort_order", "routine", _infer_sort_order, _evaluate_sort_order, ("axis",)))
+# The inverse of taking elements in an order along an axis: order[…,i,…] says where the element i goes. The order has
+# each position once.
+define(Operation("unsort", "routine", _infer_unsort, _evaluate_unsort, ("axis",)))
 # Of keys[…,n], for each row: the positions of its elements with every `run` of neighbours in order by itself.
 define(Operation("sort_runs", "routine", _infer_sort_runs, _evaluate_sort_runs, ("run",)))
 # Of keys[…,n] and positions in which every `run` is in order: those in which every 2·run are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lavax.ir.graph import Node
+from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.types import float32, uint32, uint64
 from lavax.passes.builder import build, cast, gather, iota, splat, transpose
 from lavax.passes.decompose.order_keys import integers_of, order_keys
@@ -39,6 +39,37 @@ def order_of_rows(x: Node) -> Node:
     return _moved_with(keys.node, numbers, keys.first)
 
 
+def sharing_orders(graph: Graph) -> Graph:
+    """The graph with no sort beside the order of the same values: they are taken in that order.
+
+    A gradient asks for the order of what was sorted.
+    """
+    both = _sorted_in(graph, "sort") & _sorted_in(graph, "sort_order")
+    if not both:
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    orders: dict[tuple[Node, int], Node] = {}
+    for node in graph.nodes:
+        operands = [found[operand] for operand in node.operands]
+        key = _sorted_by(node)
+        if key not in both:
+            found[node] = make_node(node.op, operands, node.attrs, node.type, node.location)
+            continue
+        if key not in orders:
+            orders[key] = make_node("sort_order", operands, node.attrs, None, node.location)
+        found[node] = orders[key] if node.op == "sort_order" else _taken_along(operands[0], orders[key], key[1])
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _sorted_by(node: Node) -> tuple[Node, int] | None:
+    """What a node sorts, and along which axis."""
+    return (node.operands[0], node.attrs["axis"]) if node.op in ("sort", "sort_order") else None
+
+
+def _sorted_in(graph: Graph, op: str) -> set[tuple[Node, int]]:
+    return {(node.operands[0], node.attrs["axis"]) for node in graph.nodes if node.op == op}
+
+
 def _by_runs(x: Node) -> Node:
     length = x.shape[-1]
     run = length if _is_run(x) else _RUN
@@ -54,10 +85,13 @@ def _moved_with(keys: Node, payload: Node, first: int = 0) -> Node:
     return payload_of(sorted_by_bits(with_payload(keys, payload), WORD + first, WORD - first))
 
 
-def _sorted_along(x: Node, order: Node) -> Node:
-    last = x.type.rank - 1
-    places = [order if d == last else iota(order.type, d) for d in range(x.type.rank)]
+def _taken_along(x: Node, order: Node, axis: int) -> Node:
+    places = [order if d == axis else iota(order.type, d) for d in range(x.type.rank)]
     return gather(x, places, range(x.type.rank))
+
+
+def _sorted_along(x: Node, order: Node) -> Node:
+    return _taken_along(x, order, x.type.rank - 1)
 
 
 def _sorted_rows(x: Node) -> Node:

@@ -55,6 +55,11 @@ def _of_sort(node: Node) -> int:
     return keys.type.size * _halvings(keys.shape[node.attrs.get("axis", -1)])
 
 
+def _of_nothing(node: Node) -> int:
+    """Elements are moved."""
+    return 0
+
+
 def _of_runs(node: Node) -> int:
     """Comparisons of sorting runs, or of the search for each element's place in the other run."""
     return node.operands[0].type.size * _halvings(node.attrs["run"])
@@ -132,6 +137,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "sort_runs": _of_runs,
     "merge_runs": _of_runs,
     "search_sorted": _of_search,
+    "unsort": _of_nothing,
     "cholesky": _of_matrices(_of_cholesky),
     "triangular_solve": _of_matrices(_of_triangular_solve),
     "lu": _of_matrices(_of_lu),

@@ -409,6 +409,13 @@ def sort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorTyp
     return arrays[0][(*place[:axis], sort_order(arrays, attrs, type, place), *place[axis + 1 :])].item()
 
 
+def unsort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    axis = attrs["axis"]
+    line = [(*place[:axis], k, *place[axis + 1 :]) for k in range(type.shape[axis])]
+    (source,) = (at for at in line if arrays[1][at] == place[axis])
+    return arrays[0][source].item()
+
+
 def sort_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     row, run = arrays[0][place[:-1]].tolist(), attrs["run"]
     start = place[-1] // run * run
@@ -560,6 +567,7 @@ DEFINITIONS: dict[str, Definition] = {
     "sort": sort,
     "sort_order": sort_order,
     "sort_runs": sort_runs,
+    "unsort": unsort,
     "merge_runs": merge_runs,
     "search_sorted": search_sorted,
     "count_digits": count_digits,

@@ -17,6 +17,7 @@ from lavax.backends.vulkan.emit.scatter import emit_scatter
 from lavax.backends.vulkan.emit.search_sorted import emit_search_sorted
 from lavax.backends.vulkan.emit.sort_runs import emit_sort_runs
 from lavax.backends.vulkan.emit.triangular_solve import emit_triangular_solve
+from lavax.backends.vulkan.emit.unsort import emit_unsort
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.kernel import Kernel
@@ -38,6 +39,7 @@ EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
     "sort_runs": emit_sort_runs,
     "svd": emit_svd,
     "triangular_solve": emit_triangular_solve,
+    "unsort": emit_unsort,
 }
 
 

@@ -1,7 +1,7 @@
 """Routines large enough to be done in several kernels, on the device against NumPy."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lavax as lx
+import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.ir import Graph, TensorType
 from lavax.ir.graph import graph_of, input_node, make_node
@@ -126,6 +128,17 @@ def test_sort_of_bfloat16() -> None:
     for op, function in (("sort", np.sort), ("sort_order", np.argsort)):
         (found,) = run(graph_of([node], [make_node(op, [node], {"axis": 0})]), [x])
         np.testing.assert_array_equal(found, function(x, kind="stable"))
+
+
+@pytest.mark.parametrize(
+    "function", [lnp.sort, lnp.median, lambda x: lnp.quantile(x, 0.3), lambda x: lnp.top_k(x, 700).values]
+)
+def test_a_function_with_its_gradient_sorts_once(function: Callable[..., Any]) -> None:
+    def loss(x: Any) -> Any:
+        return 3.0 * lnp.sum(function(x) ** 2)
+
+    kernels = lx.compile(lx.value_and_grad(loss)).lower(np.zeros(5000, np.float32)).as_text("kernels")
+    assert kernels.count("= move_by_digit(") == 4
 
 
 def scattered(op: str, array: np.ndarray, updates: np.ndarray, indices: Sequence[np.ndarray], axes: Any) -> Graph:
