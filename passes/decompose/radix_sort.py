@@ -6,6 +6,8 @@ digit begin, and then each tile moves its values there.
 
 from __future__ import annotations
 
+from typing import Any
+
 from lavax.ir.graph import Node
 from lavax.ir.types import int32, uint32, uint64
 from lavax.passes.builder import add, broadcast, build, cast, multiply, reshape, slice_along, splat, subtract
@@ -51,7 +53,7 @@ def _tile_of(length: int) -> int:
 
 
 def _sorted_by_digit(values: Node, shift: int, bits: int) -> Node:
-    digit = dict(shift=shift, bits=bits, tile=_tile_of(values.shape[-1]))
+    digit: dict[str, Any] = dict(shift=shift, bits=bits, tile=_tile_of(values.shape[-1]))
     counts = build("count_digits", values, **digit)
     tiles, last = counts.shape[-1], counts.type.rank - 1
     ends = build("cumulative_sum", counts, axis=last)

@@ -117,10 +117,11 @@ def _by_runs(node: Node, join: str) -> Node:
     position = [*window[: axes[0]], *axes, *window[axes[0] :]]
     places = reshape(_flat_places(indices, extents), (count,))
     runs = _in_order(places, reshape(updates, (count, *updates.shape[indices[0].type.rank :])), prod(extents))
-    attrs = dict(join=join, chunk=_chunk_of(count))
-    folded = [build("fold_runs", *runs, **attrs)] if count > attrs["chunk"] else []
+    chunk = _chunk_of(count)
+    folded = [build("fold_runs", *runs, join=join, chunk=chunk)] if count > chunk else []
     neighbours = range(axes[0], axes[0] + len(axes))
-    joined = build("join_runs", _transposed(array, position), *runs, *folded, **attrs, axes=tuple(neighbours))
+    moved = _transposed(array, position)
+    joined = build("join_runs", moved, *runs, *folded, join=join, chunk=chunk, axes=tuple(neighbours))
     return _transposed(joined, sorted(range(len(position)), key=position.__getitem__))
 
 
