@@ -16,7 +16,7 @@ from lavax.backends.vulkan.emit.routine import Routine, open_routine
 from lavax.backends.vulkan.emit.scatter import JOINS
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import flatten, variable
+from lavax.passes.kernels.index import Index, flatten, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -72,9 +72,10 @@ class _Joining:
         self.array, *runs = routine.operands
         axes = routine.node.attrs["axes"]
         self.before, self.after = self.array.shape[: axes[0]], self.array.shape[axes[-1] + 1 :]
-        self.length = prod(self.array.shape[axis] for axis in axes)
-        self.extents = (-(-runs[0].shape[0] // share), *self.before, *self.after)
-        part, *window = routine.open_elements(self.extents)
+        self.extents = tuple(self.array.shape[axis] for axis in axes)
+        self.length = prod(self.extents)
+        self.shares = (-(-runs[0].shape[0] // share), *self.before, *self.after)
+        part, *window = routine.open_elements(self.shares)
         self.window: Coordinates = tuple(window)
         self.runs = _Runs(routine, (runs[0], runs[1], runs[2]))
         self.folded = runs[3] if len(runs) > 3 else None
@@ -95,21 +96,23 @@ class _Joining:
                 with body.block("if (place >= 0)"):
                     self._store()
                 body.line("place = k < stop && found < places ? found : -1;")
-                with body.block("if (place >= 0)"):
-                    body.line(f"total = {body.loaded(self.array.dtype, self.routine.target, self._target())};")
-            with body.block("if (place >= 0)"):
-                body.line(runs.joined(runs.update("k", self.window)))
+                held = self.routine.position("held", "max(place, 0)", self.length)
+                body.line(f"total = {self.routine.read(self.array, self._at(held))};")
+            body.line(runs.joined(runs.update("k", self.window)))
             body.line("last = found;")
         with body.block("if (place >= 0)"):
             if self.folded is not None:
                 self._join_folded(self.folded)
             self._store()
-        return self.routine.close(prod(self.extents))
+        return self.routine.close(prod(self.shares))
+
+    def _at(self, place: Index) -> Coordinates:
+        """Where in the array a place's own element is."""
+        split = len(self.before)
+        return (*self.window[:split], *unflatten(place, self.extents), *self.window[split:])
 
     def _target(self) -> str:
-        split, place = len(self.before), variable("place", self.length)
-        at = (*self.window[:split], place, *self.window[split:])
-        return self.body.index(flatten(at, (*self.before, self.length, *self.after)))
+        return self.body.index(flatten(self._at(variable("place", self.length)), self.array.shape))
 
     def _store(self) -> None:
         self.body.line(self.body.stored(self.array.dtype, self.routine.target, self._target(), "total"))
