@@ -1,8 +1,8 @@
 """Scatters of many updates over few lines, which would have few invocations go through them one by one.
 
 Where the array is small the updates are dealt out to several copies of it, which are then folded. Where it is large
-they are brought into the order of their places, so that each element finds its own side by side. In both ways the
-updates of an element are joined in an order that is the same on every run.
+they are sorted by their places, so that those of one place stand side by side, and only the places that they go to are
+visited. In both ways the updates of an element are joined in an order that is the same on every run.
 """
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ JOINS: dict[str, Callable[[str, str, DType], str]] = {
     "set": _by_kind("{1}", "{1}", "{1}"),
 }
 
-# Longer lines are written by a kernel before, in which each element has an invocation.
+# Longer lines are copied by a launch before, in which each element has an invocation.
 _SHORT_LINE = 1 << 7
 
 

@@ -46,6 +46,12 @@ def test_cumulative(op: str, shape: tuple[int, ...], axis: int) -> None:
     np.testing.assert_array_equal(found, function.accumulate(x, axis=axis))
 
 
+def test_lines_too_long_for_one_invocation_are_split_however_many_they_are() -> None:
+    x = np.broadcast_to(np.float32(0), (50_000, 5000))
+    assert "slice" in operations(graph("cumulative_sum", [x], axis=0))
+    assert operations(graph("cumulative_sum", [x[:20_000]], axis=0)) == {"cumulative_sum"}
+
+
 def test_cumulative_folds_of_other_kinds() -> None:
     x = np.exp(RANDOM.normal(size=3000) / 50).astype(np.float32)
     assert_agrees(graph("cumulative_prod", [x], axis=0), [x], ulps=300)
