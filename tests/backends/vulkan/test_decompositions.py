@@ -12,7 +12,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.ir import Graph, TensorType
+from lavax.ir import Graph, TensorType, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DTYPES, bfloat16
 from lavax.passes.prepare import prepare
@@ -179,6 +179,17 @@ def test_scatter(op: str, shape: Any, axes: Any, count: Any, way: str) -> None:
     if op == "add":
         assert way in operations(program)
     assert_agrees(program, [array, updates, *indices])
+
+
+@pytest.mark.parametrize("op", ["add", "maximum", "set"])
+@pytest.mark.parametrize("count", [300, 3000, 40_000])
+def test_scatter_with_the_schedules_of_gpus(op: str, count: int) -> None:
+    array = RANDOM.integers(-3, 4, (60_000, 2)).astype(np.int32)
+    updates = RANDOM.integers(-3, 4, (count, 2)).astype(np.int32)
+    index = np.where(RANDOM.random(count) < 0.5, 7, RANDOM.integers(-2, 60_002, count)).astype(np.int32)
+    program = scattered(op, array, updates, [index], (0,))
+    (found,) = run(program, [array, updates, index], device=as_gpu())
+    np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 
 
 def test_a_batch_of_scatters_is_dealt_out_too() -> None:
