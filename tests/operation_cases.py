@@ -636,10 +636,9 @@ def _runs(op: str) -> Iterator[Case]:
                 if op == "fold_runs":
                     yield _case(op, label, runs, attrs)
                     continue
-                nodes = [_input_like(f"x{n}", array) for n, array in enumerate(runs)]
-                folded = [_evaluated(make_node("fold_runs", nodes, attrs), *runs).astype(updates.dtype)]
+                levels = _levels(runs, join, chunk)
                 array = _values(random, TensorType(shape, dtype))
-                yield _case(op, label, [array, *runs, *folded[: count > chunk]], attrs | dict(axes=axes))
+                yield _case(op, label, [array, *runs, *levels], attrs | dict(axes=axes))
 
 
 # Shape of the array, axes of the places, number of updates, of those in a chunk.
@@ -647,8 +646,21 @@ _RUNS: tuple[tuple[Shape, tuple[int, ...], int, int], ...] = (
     ((5,), (0,), 17, 64),
     ((3, 4), (0,), 7, 64),
     ((2, 4, 2), (1,), 70, 64),
-    ((2, 2, 3), (1, 2), 130, 64),
+    ((2, 2, 3), (1, 2), 130, 8),
 )
+
+
+def _levels(runs: Sequence[np.ndarray], join: str, chunk: int) -> list[np.ndarray]:
+    """Runs folded by chunks, chunks of those, and so on."""
+    levels: list[np.ndarray] = []
+    updates, order, places = runs
+    while len(places) > chunk:
+        nodes = [_input_like(f"x{n}", array) for n, array in enumerate((updates, order, places))]
+        node = make_node("fold_runs", nodes, dict(join=join, chunk=chunk))
+        levels.append(_evaluated(node, updates, order, places).astype(updates.dtype))
+        updates, places = levels[-1], places[::chunk]
+        order = np.arange(len(places), dtype=np.int32)
+    return levels
 
 
 # Contraction

@@ -79,16 +79,26 @@ def _infer_fold_runs(operands: Sequence[TensorType], attrs: Attributes, declared
 
 
 def _infer_join_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    array, updates, order, places, *folded = operands
+    array, updates, order, places, *levels = operands
     axes = attrs["axes"]
     if not axes or list(axes) != list(range(axes[0], axes[0] + len(axes))) or not 0 <= axes[0] <= axes[-1] < array.rank:
         raise ShapeError(f"join_runs: {list(axes)} are no neighbouring axes of {array}")
-    parts = _infer_fold_runs((updates, order, places), attrs, None)
+    _check_runs("join_runs", (updates, order, places), attrs)
     if updates != array.with_shape((updates.shape[0], *_window(array, axes))):
         raise ShapeError(f"join_runs: updates {updates} are none of {array} at the axes {list(axes)}")
-    if folded != ([] if parts.shape[0] < 2 else [parts]):
-        raise ShapeError(f"join_runs: {', '.join(map(str, folded)) or 'nothing'} is given as the folded runs {parts}")
+    counts = levels_of(updates.shape[0], attrs["chunk"])
+    if levels != [updates.with_shape((count, *updates.shape[1:])) for count in counts]:
+        raise ShapeError(f"join_runs: {', '.join(map(str, levels)) or 'nothing'} is given as {counts} folded runs")
     return array
+
+
+def levels_of(count: int, chunk: int) -> list[int]:
+    """How many chunks there are of that many updates, of those chunks, and so on, until they are one chunk."""
+    counts = []
+    while count > chunk:
+        count = -(-count // chunk)
+        counts.append(count)
+    return counts
 
 
 def _places_in_front(array: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -175,6 +185,6 @@ for _name, (_kinds, _join) in SCATTERS.items():
 # The updates[n,w…] of a scatter, whose numbers stand in `order` by the rising row-major places[n] they go to; places
 # behind the last for those dropped. fold_runs: of every `chunk` of them, the first run of one place, joined in turn.
 define(Operation("fold_runs", "routine", _infer_fold_runs, _evaluate_fold_runs, ("join", "chunk")))
-# The array with each run of updates joined, in turn, to its place along `axes`, which are neighbours. The last operand,
-# where there are several chunks, is their fold_runs.
+# The array with each run of updates joined, in turn, to its place along `axes`, which are neighbours. Further operands
+# are the fold_runs of all chunks, where there are several, those of every `chunk` of these, and so on.
 define(Operation("join_runs", "routine", _infer_join_runs, _evaluate_join_runs, ("join", "chunk", "axes")))

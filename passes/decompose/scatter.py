@@ -11,7 +11,7 @@ from functools import reduce as joined
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.ir.ops.indexing import JOINS, SCATTERS
+from lavax.ir.ops.indexing import JOINS, SCATTERS, levels_of
 from lavax.ir.types import DType, uint32
 from lavax.passes.builder import (
     add,
@@ -27,6 +27,7 @@ from lavax.passes.builder import (
     reduce,
     reshape,
     scatter,
+    slice_along,
     splat,
     transpose,
     where,
@@ -44,8 +45,8 @@ _MANY_UPDATES, _MANY_LINES = 1 << 11, 1 << 12
 # lines of all copies make it worth while.
 _LEAST_SHARE, _ALWAYS_SMALL, _ENOUGH_COPIES = 64, 1 << 16, 32
 
-# Runs of updates end with their chunk.
-_SHORTEST_CHUNK = 1 << 8
+# So many updates one invocation joins in a row; what a run has behind them was folded before.
+_CHUNK = 1 << 7
 
 _FOLDS = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max"}
 _IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
@@ -117,11 +118,10 @@ def _by_runs(node: Node, join: str) -> Node:
     position = [*window[: axes[0]], *axes, *window[axes[0] :]]
     places = reshape(_flat_places(indices, extents), (count,))
     runs = _in_order(places, reshape(updates, (count, *updates.shape[indices[0].type.rank :])), prod(extents))
-    chunk = _chunk_of(count)
-    folded = [build("fold_runs", *runs, join=join, chunk=chunk)] if count > chunk else []
+    levels = _folded(runs, join)
     neighbours = range(axes[0], axes[0] + len(axes))
     moved = _transposed(array, position)
-    joined = build("join_runs", moved, *runs, *folded, join=join, chunk=chunk, axes=tuple(neighbours))
+    joined = build("join_runs", moved, *runs, *levels, join=join, chunk=_CHUNK, axes=tuple(neighbours))
     return _transposed(joined, sorted(range(len(position)), key=position.__getitem__))
 
 
@@ -129,9 +129,15 @@ def _transposed(x: Node, order: Sequence[int]) -> Node:
     return x if list(order) == list(range(len(order))) else transpose(x, order)
 
 
-def _chunk_of(count: int) -> int:
-    """About as many updates as there are chunks."""
-    return max(1 << -(-(count - 1).bit_length() // 2), _SHORTEST_CHUNK)
+def _folded(runs: tuple[Node, Node, Node], join: str) -> list[Node]:
+    """The first run of every chunk of updates, then that of every chunk of these, until they are one chunk."""
+    updates, order, places = runs
+    levels: list[Node] = []
+    for count in levels_of(places.type.size, _CHUNK):
+        levels.append(build("fold_runs", updates, order, places, join=join, chunk=_CHUNK))
+        updates, places = levels[-1], slice_along(places, 0, 0, places.type.size, _CHUNK)
+        order = iota(index_type((count,)), 0)
+    return levels
 
 
 def _in_order(places: Node, updates: Node, extent: int) -> tuple[Node, Node, Node]:

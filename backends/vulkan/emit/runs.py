@@ -1,7 +1,7 @@
 """Scatters of updates in the order of their places: each run of updates of one place is joined by one invocation.
 
-Such a run ends with its chunk of updates. What it has in later chunks was folded before, an invocation a chunk, so
-that no invocation goes through more than one chunk's updates and one folded run of each other chunk.
+What a run has behind its first chunk of updates was folded before, an invocation a chunk, and chunks of what is folded
+were folded again, so that no invocation takes more than a chunk of each.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Joining:
         part, *window = routine.open_elements(self.shares)
         self.window: Coordinates = tuple(window)
         self.runs = _Runs(routine, (runs[0], runs[1], runs[2]))
-        self.folded = runs[3] if len(runs) > 3 else None
+        self.levels = runs[3:]
         routine.integer("places", self.length)
         body = self.body
         body.line(f"int first = {body.index(part)} * {share};")
@@ -101,8 +101,7 @@ class _Joining:
             body.line(runs.joined(runs.update("k", self.window)))
             body.line("last = found;")
         with body.block("if (place >= 0)"):
-            if self.folded is not None:
-                self._join_folded(self.folded)
+            self._join_levels()
             self._store()
         return self.routine.close(prod(self.shares))
 
@@ -117,18 +116,31 @@ class _Joining:
     def _store(self) -> None:
         self.body.line(self.body.stored(self.array.dtype, self.routine.target, self._target(), "total"))
 
-    def _join_folded(self, folded: Node) -> None:
+    def _join_levels(self) -> None:
+        """What the run has behind its first chunk: up to the next chunk of folded chunks, then up to that of those."""
         body, runs = self.body, self.runs
-        chunks = folded.shape[0]
-        with body.block(f"for (int c = first / chunk + 1; c < {body.parameters.integer(chunks)}; ++c)"):
-            self.routine.position("next", "c * chunk", runs.count)
-            body.line(f"if ({runs.place('next')} != place) break;")
-            self.routine.position("chunk_at", "c", chunks)
-            body.line(runs.joined(self.routine.read(folded, (variable("chunk_at", chunks), *self.window))))
+        if self.levels:
+            body.line("bool goes_on = true;")
+            body.line("int c = first / chunk + 1, size = chunk;")
+        for number, level in enumerate(self.levels):
+            count = body.parameters.integer(level.shape[0])
+            is_last = number == len(self.levels) - 1
+            body.line(f"int end{number} = {count if is_last else f'min((c + chunk - 1) / chunk * chunk, {count})'};")
+            with body.block(f"for (; goes_on && c < end{number}; ++c)"):
+                start = self.routine.position(f"start{number}", "c * size", runs.count)
+                body.line(f"goes_on = {self.routine.read(runs.places, (start,))} == place;")
+                with body.block("if (goes_on)"):
+                    at = self.routine.position(f"chunk{number}", "c", level.shape[0])
+                    body.line(runs.joined(self.routine.read(level, (at, *self.window))))
+            if not is_last:
+                body.line(f"goes_on = goes_on && c < {count};")
+                body.line("c /= chunk;")
+                body.line("size *= chunk;")
 
 
 def emit_join_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shaders of join_runs: a copy of the array, in which the runs are then joined to their places."""
     array = kernel.graph.outputs[0].operands[0]
-    joining = _Joining(open_routine(kernel, profile, lifted), _SHARES[profile.kind])
+    share = min(_SHARES[profile.kind], kernel.graph.outputs[0].attrs["chunk"])
+    joining = _Joining(open_routine(kernel, profile, lifted), share)
     return replace(joining.emit(), before=emit_copy(kernel, array, profile, lifted))
