@@ -21,6 +21,7 @@ from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.errors import DtypeError
 from lavax.ir.types import float64
 from lavax.passes.kernels import commands as kernel_commands
+from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.commands import Guard, Guarded
 from lavax.passes.kernels.kernel import Kernel, Step
 from lavax.passes.kernels.program import KernelProgram
@@ -148,10 +149,21 @@ class _Emission:
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
             barrier = step.barrier and number == 0
+            if launch.before is not None and self._is_in_place(step, number):
+                launch = replace(launch, before=None)
             if launch.before is not None:
                 yield self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
             later = barrier or launch.before is not None
             yield self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
+
+    def _is_in_place(self, step: Step, number: int) -> bool:
+        """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""
+        kernel, (written, *_) = step.kernels[number], step.writes[number]
+        array = updated_in_place(kernel)
+        if array is None:
+            return False
+        read = step.reads[number][kernel.graph.inputs.index(array)]
+        return written == read or self.program.donors.get(written) == read
 
     def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str, barrier: bool, name: str) -> Dispatch:
         slots, words = self._pushed(rest, slots, launch.words)

@@ -87,3 +87,16 @@ def test_long_lines_are_copied_before() -> None:
     assert "F32x4(p3).data[i] = v1;" in main_of(copy)
     assert "for (int s = 0; s < 4; ++s)" in main_of(join)
     assert "4096; ++" not in main_of(join)
+
+
+def test_nothing_is_copied_where_the_array_is_given_up() -> None:
+    text = """
+        graph (x: f32[4096,2], i: i32[COUNT], u: f32[COUNT,2]) {
+          %0 = scatter_add(x, u, i) axes=[0] : f32[4096,2]
+          return %0
+        }
+    """
+    for count in (4, 100):
+        graph = text.replace("COUNT", str(count))
+        kept, given = (dispatches_of(graph, PROFILES["cpu"], donated=donated) for donated in ((), (0,)))
+        assert [dispatch.shader for dispatch in given] == [dispatch.shader for dispatch in (*kept[:-2], kept[-1])]

@@ -83,6 +83,18 @@ def test_a_batch_of_updates_of_long_lines() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_a_long_line_that_is_given_up_or_carried_by_a_loop() -> None:
+    array, positions = np.zeros(100_000, np.float32), RANDOM.integers(0, 100_000, 40)
+
+    def added(x: lx.Array) -> lx.Array:
+        return x.at[positions].add(1.0)
+
+    once = scattered("add", array, positions, np.ones(40, np.float32))
+    np.testing.assert_array_equal(lx.compile(added, donate_argnums=0)(lnp.asarray(array)), once)
+    thrice = lx.compile(lambda x: lx.fori_loop(0, 3, lambda i, x: added(x), x), donate_argnums=0)
+    np.testing.assert_array_equal(thrice(lnp.asarray(array)), 3 * once)
+
+
 def test_the_gradient_of_a_read_of_a_long_table() -> None:
     table = RANDOM.integers(-3, 4, (1_000_000, 2)).astype(np.float32)
     rows = RANDOM.integers(0, 1_000_000, 10)
