@@ -37,6 +37,11 @@ def measure() -> Sequence[Figure]:
             lambda: lnp.zeros(100_000).at[of_many].add(of_weights),
             lambda: np.add.at(np.zeros(100_000, np.float32), many, weights),
         ),
+        *_against(
+            "10 updates of 10^6 places",
+            lambda: lnp.zeros(1_000_000).at[of_many[:10]].add(of_weights[:10]),
+            lambda: np.add.at(np.zeros(1_000_000, np.float32), many[:10], weights[:10]),
+        ),
     ]
 
 

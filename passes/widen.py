@@ -22,7 +22,7 @@ _CHOOSING = frozenset(
 _COMPUTING = frozenset(
     (
         *("sum", "prod", "dot", "conv", "iota", "cumulative_sum", "cumulative_prod", "cumulative_logsumexp"),
-        *("scatter_add", "scatter_multiply", "fold_segments"),
+        *("scatter_add", "scatter_multiply"),
     )
 )
 # Operations that look at all bits, and take them as of this family.

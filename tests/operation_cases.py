@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 from typing import Any
 from zlib import crc32
 
@@ -489,6 +490,15 @@ def _sorting(op: str) -> Iterator[Case]:
         yield _case(op, f"special-{dtype}", [special], dict(axis=0), special=True)
 
 
+def _unsort() -> Iterator[Case]:
+    for dtype in _DTYPES:
+        for shape, axis in _lines():
+            random = _random(f"unsort{dtype}{shape}{axis}")
+            order = np.argsort(random.random(shape), axis=axis).astype(np.int32)
+            arrays = [_values(random, TensorType(shape, dtype)), order]
+            yield _case("unsort", f"{TensorType(shape, dtype)}-{axis}", arrays, dict(axis=axis))
+
+
 def _sort_runs() -> Iterator[Case]:
     for dtype in _DTYPES:
         for shape, run in (((1, 5), 5), ((3, 41), 8), ((2, 64), 16), ((2, 1), 4), ((0, 3), 2), ((2, 2, 17), 4)):
@@ -502,6 +512,29 @@ def _merge_runs() -> Iterator[Case]:
             keys = _values(_random(f"merge_runs{dtype}{shape}{run}"), TensorType(shape, dtype))
             order = _evaluated(make_node("sort_runs", [_input_like("x", keys)], dict(run=run)), keys)
             yield _case("merge_runs", f"{TensorType(shape, dtype)}-{run}", [keys, order], dict(run=run))
+
+
+_DIGITS = (((7,), 0, 4, 16), ((2, 70), 3, 6, 32), ((3, 41), 24, 8, 16), ((2, 1), 8, 8, 16), ((0, 5), 0, 4, 16))
+
+
+def _digits(op: str) -> Iterator[tuple[str, np.ndarray, Mapping[str, int]]]:
+    for shape, shift, bits, tile in _DIGITS:
+        values = _random(f"{op}{shape}").integers(0, 2**64, shape, dtype=np.uint64)
+        yield f"{list(shape)}-{bits}-u64", values, dict(shift=shift + 32, bits=bits, tile=tile)
+        yield f"{list(shape)}-{bits}", values.astype(np.uint32), dict(shift=shift, bits=bits, tile=tile)
+
+
+def _count_digits() -> Iterator[Case]:
+    for label, values, attrs in _digits("count_digits"):
+        yield _case("count_digits", label, [values], attrs)
+
+
+def _move_by_digit() -> Iterator[Case]:
+    for label, values, attrs in _digits("move_by_digit"):
+        counts = _evaluated(make_node("count_digits", [_input_like("x", values)], attrs), values)
+        flat = counts.reshape(*counts.shape[:-2], -1 if counts.size else 0)
+        starts = (np.cumsum(flat, axis=-1) - flat).reshape(counts.shape).astype(np.int32)
+        yield _case("move_by_digit", label, [values, starts], attrs)
 
 
 def _input_like(name: str, array: np.ndarray) -> Node:
@@ -585,18 +618,49 @@ def _linear_solve() -> Iterator[Case]:
             yield _case("linear_solve", label, [matrix, factored, right], dict(transposed=transposed))
 
 
-def _fold_segments() -> Iterator[Case]:
+def _runs(op: str) -> Iterator[Case]:
+    """Updates of `count` places that rise, the last of them outside the array."""
     for dtype in _DTYPES:
-        for join in JOINS:
+        for join in (*JOINS, "set"):
             if dtype.kind == "bool" and join in ("add", "multiply"):
                 continue
-            for rows, width, count in ((5, 1, 17), (3, 4, 7), (1, 3, 0)):
-                random = _random(f"fold_segments{dtype}{join}{rows}{width}{count}")
-                array, updates = (_values(random, TensorType((n, width), dtype)) for n in (rows, count))
+            for shape, axes, count, chunk in _RUNS:
+                random = _random(f"{op}{dtype}{join}{shape}{axes}{count}")
+                window = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+                extent = prod(shape[axis] for axis in axes)
+                updates = _values(random, TensorType((count, *window), dtype))
                 order = random.permutation(count).astype(np.int32)
-                bounds = np.sort(random.integers(0, count + 1, rows + 1)).astype(np.int32)
-                label = f"{TensorType((rows, width), dtype)}-{count}-{join}"
-                yield _case("fold_segments", label, [array, updates, order, bounds], dict(join=join))
+                places = np.sort(random.integers(0, extent + 1, count)).astype(np.int32)
+                runs, attrs = [updates, order, places], dict(join=join, chunk=chunk)
+                label = f"{TensorType(shape, dtype)}-{count}-{chunk}-{join}"
+                if op == "fold_runs":
+                    yield _case(op, label, runs, attrs)
+                    continue
+                levels = _levels(runs, join, chunk)
+                array = _values(random, TensorType(shape, dtype))
+                yield _case(op, label, [array, *runs, *levels], attrs | dict(axes=axes))
+
+
+# Shape of the array, axes of the places, number of updates, of those in a chunk.
+_RUNS: tuple[tuple[Shape, tuple[int, ...], int, int], ...] = (
+    ((5,), (0,), 17, 64),
+    ((3, 4), (0,), 7, 64),
+    ((2, 4, 2), (1,), 70, 64),
+    ((2, 2, 3), (1, 2), 130, 8),
+)
+
+
+def _levels(runs: Sequence[np.ndarray], join: str, chunk: int) -> list[np.ndarray]:
+    """Runs folded by chunks, chunks of those, and so on."""
+    levels: list[np.ndarray] = []
+    updates, order, places = runs
+    while len(places) > chunk:
+        nodes = [_input_like(f"x{n}", array) for n, array in enumerate((updates, order, places))]
+        node = make_node("fold_runs", nodes, dict(join=join, chunk=chunk))
+        levels.append(_evaluated(node, updates, order, places).astype(updates.dtype))
+        updates, places = levels[-1], places[::chunk]
+        order = np.arange(len(places), dtype=np.int32)
+    return levels
 
 
 # Contraction
@@ -757,9 +821,13 @@ _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_sorting, op) for op in ("sort", "sort_order")},
     "sort_runs": _sort_runs,
+    "unsort": _unsort,
     "merge_runs": _merge_runs,
     "search_sorted": _search_sorted,
-    "fold_segments": _fold_segments,
+    "count_digits": _count_digits,
+    "move_by_digit": _move_by_digit,
+    "fold_runs": partial(_runs, "fold_runs"),
+    "join_runs": partial(_runs, "join_runs"),
     "dot": _dot,
     **{op: partial(_taken_apart, op) for op in _SETTINGS_OF_PARTS},
     "cholesky": _cholesky,

@@ -76,6 +76,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         max_workgroup_count=_triple(limits.maxComputeWorkGroupCount),
         subgroup_arithmetic=bool(operations & vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT),
         subgroup_shuffle=bool(operations & vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
+        subgroup_ballot=bool(operations & vk.VK_SUBGROUP_FEATURE_BALLOT_BIT),
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
         preserves_denormals=_preserves_denormals(version_12),
         **{name: bool(getattr(_members(available[kind]), member)) for name, (kind, member) in OPTIONAL.items()},

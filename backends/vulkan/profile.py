@@ -25,6 +25,7 @@ class DeviceProfile:
     max_workgroup_count: tuple[int, int, int]
     subgroup_arithmetic: bool
     subgroup_shuffle: bool
+    subgroup_ballot: bool
     preserves_special_floats: bool  # shaders may ask that float32 zeros keep their signs, and infinities and NaN count
     preserves_denormals: bool  # shaders may ask that float32 numbers below the smallest normal one count too
     float16: bool
@@ -67,6 +68,7 @@ GENERIC_GPU = DeviceProfile(
     max_workgroup_count=(65535, 65535, 65535),
     subgroup_arithmetic=True,
     subgroup_shuffle=True,
+    subgroup_ballot=True,
     preserves_special_floats=True,
     preserves_denormals=True,
     float16=False,
@@ -90,6 +92,7 @@ CPU_DRIVER = DeviceProfile(
     max_workgroup_count=(65535, 65535, 65535),
     subgroup_arithmetic=True,
     subgroup_shuffle=True,
+    subgroup_ballot=True,
     preserves_special_floats=True,
     preserves_denormals=False,
     float16=True,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -61,17 +62,43 @@ def _scatter_rule(name: str, kinds: tuple[str, ...]) -> TypeRule:
     return infer
 
 
-def _infer_fold_segments(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    array, updates, order, bounds = operands
-    if attrs["join"] not in JOINS:
-        raise ShapeError(f"fold_segments: {attrs['join']!r} is none of {', '.join(JOINS)}")
-    *batch, rows, width = array.shape if array.rank > 1 else (-1, -1)
-    count = updates.shape[-2] if updates.rank > 1 else -1
-    if updates != array.with_shape((*batch, count, width)):
-        raise ShapeError(f"fold_segments: updates {updates} are no rows for {array}")
-    if order != TensorType((*batch, count), int32) or bounds != TensorType((*batch, rows + 1), int32):
-        raise ShapeError(f"fold_segments: order {order} and bounds {bounds} do not fit {updates} and {array}")
+def _check_runs(name: str, operands: Sequence[TensorType], attrs: Attributes) -> None:
+    updates, order, places = operands
+    if attrs["join"] not in (*JOINS, "set"):
+        raise ShapeError(f"{name}: {attrs['join']!r} is none of {', '.join(JOINS)} and set")
+    if not updates.rank or any(x != TensorType(updates.shape[:1], int32) for x in (order, places)):
+        raise ShapeError(f"{name}: order {order} and places {places} do not fit the updates {updates}")
+    if attrs["chunk"] < 1:
+        raise ShapeError(f"{name}: a chunk has at least one update, got {attrs['chunk']}")
+
+
+def _infer_fold_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    _check_runs("fold_runs", operands, attrs)
+    count, *window = operands[0].shape
+    return operands[0].with_shape((-(-count // attrs["chunk"]), *window))
+
+
+def _infer_join_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    array, updates, order, places, *levels = operands
+    axes = attrs["axes"]
+    if not axes or list(axes) != list(range(axes[0], axes[0] + len(axes))) or not 0 <= axes[0] <= axes[-1] < array.rank:
+        raise ShapeError(f"join_runs: {list(axes)} are no neighbouring axes of {array}")
+    _check_runs("join_runs", (updates, order, places), attrs)
+    if updates != array.with_shape((updates.shape[0], *_window(array, axes))):
+        raise ShapeError(f"join_runs: updates {updates} are none of {array} at the axes {list(axes)}")
+    counts = levels_of(updates.shape[0], attrs["chunk"])
+    if levels != [updates.with_shape((count, *updates.shape[1:])) for count in counts]:
+        raise ShapeError(f"join_runs: {', '.join(map(str, levels)) or 'nothing'} is given as {counts} folded runs")
     return array
+
+
+def levels_of(count: int, chunk: int) -> list[int]:
+    """How many chunks there are of that many updates, of those chunks, and so on, until they are one chunk."""
+    counts = []
+    while count > chunk:
+        count = -(-count // chunk)
+        counts.append(count)
+    return counts
 
 
 def _places_in_front(array: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -116,16 +143,36 @@ SCATTERS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
 }
 
 
-def _evaluate_fold_segments(
+def _joined(attrs: Attributes, held: Any, update: Any) -> Any:
+    return update if attrs["join"] == "set" else JOINS[attrs["join"]](held, update)
+
+
+def _evaluate_fold_runs(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
-    array, updates, order, bounds = arrays
+    updates, order, places = arrays
+    result = np.empty(type.shape, dtype)
+    for number in range(len(result)):
+        start = number * attrs["chunk"]
+        result[number] = updates[order[start]]
+        for at in range(start + 1, min(start + attrs["chunk"], len(places))):
+            if places[at] != places[start]:
+                break
+            result[number] = _joined(attrs, result[number], updates[order[at]])
+    return result
+
+
+def _evaluate_join_runs(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    array, updates, order, places, *_ = arrays
     result = np.array(array, dtype)
-    for at in np.ndindex(array.shape[:-1]):
-        *batch, row = at
-        start, end = bounds[(*batch, row)], bounds[(*batch, row + 1)]
-        for place in order[tuple(batch)][max(start, 0) : end]:
-            result[at] = JOINS[attrs["join"]](result[at], updates[(*batch, place)])
+    in_front = _places_in_front(result, attrs["axes"])
+    extents = in_front.shape[: len(attrs["axes"])]
+    for number, place in zip(order, places, strict=True):
+        if 0 <= place < prod(extents):
+            at = np.unravel_index(place, extents)
+            in_front[at] = _joined(attrs, in_front[at], updates[number])
     return result
 
 
@@ -135,5 +182,9 @@ define(Operation("gather", "indexing", _infer_gather, _evaluate_gather, ("axes",
 # the range are dropped.
 for _name, (_kinds, _join) in SCATTERS.items():
     define(Operation(_name, "indexing", _scatter_rule(_name, _kinds), _scatter_evaluation(_join), ("axes",)))
-# Row t of array[…,rows,w] joined with the rows order[bounds[t]] to order[bounds[t+1] - 1] of updates[…,n,w], in turn.
-define(Operation("fold_segments", "routine", _infer_fold_segments, _evaluate_fold_segments, ("join",)))
+# The updates[n,w…] of a scatter, whose numbers stand in `order` by the rising row-major places[n] they go to; places
+# behind the last for those dropped. fold_runs: of every `chunk` of them, the first run of one place, joined in turn.
+define(Operation("fold_runs", "routine", _infer_fold_runs, _evaluate_fold_runs, ("join", "chunk")))
+# The array with each run of updates joined, in turn, to its place along `axes`, which are neighbours. Further operands
+# are the fold_runs of all chunks, where there are several, those of every `chunk` of these, and so on.
+define(Operation("join_runs", "routine", _infer_join_runs, _evaluate_join_runs, ("join", "chunk", "axes")))

@@ -82,7 +82,7 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
     if is_one is not None and fill_value is not None:
         values = where(reshaped(is_one, (is_one.size, *(1,) * (value.ndim - 1))), values, fill_value)
     number = subtract(bind("cumulative_sum", cast(is_new, int32), axis=0), 1)
-    inverse = take(number, bind("sort_order", order, axis=0))
+    inverse = bind("unsort", number, order, axis=0)
     ends = concatenate([cut(starts, 0, 1, starts.size), constant(count, TensorType((1,), int32))])
     return UniqueAll(values, firsts, inverse, subtract(ends, starts))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, from_front, in_front, shifted, to_front
-from lavax.passes.builder import add, build, gather, index_type, iota, pad, reshape, scale, slice_along, zeros
+from lavax.passes.builder import build, gather, index_type, iota
 
 
 def _positions(indices: Sequence[Operand], axis: Axis) -> list[Node]:
@@ -36,27 +36,7 @@ def _scatter(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
     return build(node.op, in_front(x, axis), moved, *(index.node for index in indices), axes=shifted(axes))
 
 
-def _fold_segments(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
-    """The batch's rows one behind the other, with a row more after each element's for the updates nobody wants."""
-    array, updates, order, bounds = (in_front(operand, axis) for operand in operands)
-    size, rows, width = array.shape
-    count = updates.shape[1]
-    offsets = [scale(iota(x.type, 0), count) for x in (order, bounds)]
-    padded = pad(array, (0, 0, 0), (0, 1, 0), (0, 0, 0), zeros(array.type).attrs["value"])
-    ends = reshape(add(bounds, offsets[1]), (size * (rows + 1),))
-    whole = build(
-        node.op,
-        reshape(padded, (size * (rows + 1), width)),
-        reshape(updates, (size * count, width)),
-        reshape(add(order, offsets[0]), (size * order.shape[1],)),
-        pad(ends, (0,), (1,), (0,), size * count),
-        **node.attrs,
-    )
-    return slice_along(reshape(whole, padded.shape), 1, 0, rows)
-
-
 RULES: dict[str, Rule] = {
     "gather": batched_by(_gather),
     **dict.fromkeys(SCATTERS, batched_by(_scatter)),
-    "fold_segments": batched_by(_fold_segments),
 }

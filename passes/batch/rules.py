@@ -17,4 +17,9 @@ RULES: dict[str, Rule] = {
 }
 
 # Operations without operands, which are the same for all elements, and those that only lowering makes, which is later.
-NEVER_BATCHED = frozenset({"constant", "iota", "householder", "merge_runs", "sort_runs"})
+NEVER_BATCHED = frozenset(
+    {
+        *("constant", "iota", "householder", "sort_runs", "merge_runs", "count_digits", "move_by_digit"),
+        *("fold_runs", "join_runs"),
+    }
+)

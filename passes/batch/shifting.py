@@ -69,6 +69,7 @@ RULES: dict[str, Rule] = {
     **{name: shifting(axis=_axis) for name in CUMULATIVE},
     "sort": shifting(axis=_axis),
     "sort_order": shifting(axis=_axis),
+    "unsort": shifting(axis=_axis),
     "search_sorted": shifting(),
     **{op: shifting() for op in ("cholesky", "triangular_solve", "lu", "linear_solve", "qr", "eigh", "svd")},
 }

@@ -24,6 +24,7 @@ from lavax.passes.builder import (
     where,
     zeros,
 )
+from lavax.passes.kernels.loop_limit import MOST_TURNS
 
 # A chunk is what one subgroup goes along; with so many lines every invocation has one of its own.
 _CHUNK, _MANY_LINES = 1 << 10, 1 << 12
@@ -64,7 +65,7 @@ def _cumulative(node: Node) -> Node:
     (x,) = node.operands
     axis, fold = node.attrs["axis"], _FOLDS[node.op]
     length = x.shape[axis]
-    if length <= _CHUNK or x.type.size // length >= _MANY_LINES:
+    if length <= _CHUNK or (x.type.size // length >= _MANY_LINES and length <= MOST_TURNS):
         return node
     identity = fold.identity(x.dtype)
     parts = -(-length // _CHUNK)

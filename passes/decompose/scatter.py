@@ -1,8 +1,8 @@
 """Scatters of many updates over few lines, which would have few invocations go through them one by one.
 
 Where the array is small the updates are dealt out to several copies of it, which are then folded. Where it is large
-they are brought into the order of their places, so that each element finds its own side by side. In both ways the
-updates of an element are joined in an order that is the same on every run.
+they are sorted by their places, so that those of one place stand side by side, and only the places that they go to are
+visited. In both ways the updates of an element are joined in an order that is the same on every run.
 """
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from functools import reduce as joined
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.ir.ops.indexing import JOINS, SCATTERS
-from lavax.ir.types import DType
+from lavax.ir.ops.indexing import JOINS, SCATTERS, levels_of
+from lavax.ir.types import DType, uint32
 from lavax.passes.builder import (
     add,
-    broadcast,
     build,
     gather,
     greater_equal,
@@ -28,18 +27,26 @@ from lavax.passes.builder import (
     reduce,
     reshape,
     scatter,
+    slice_along,
     splat,
     transpose,
     where,
 )
-from lavax.passes.decompose.sorting import order_of_rows
+from lavax.passes.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
+from lavax.passes.decompose.sorting import has_digits_sorted, order_of_rows
+from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.kernels.scatter_lines import Lines, lines_of
 
+# So few updates a line's invocation joins itself, one by one.
+_FEW_UPDATES = 1 << 5
 # So many updates for one line are many, and so many lines are enough for any device.
 _MANY_UPDATES, _MANY_LINES = 1 << 11, 1 << 12
 # How many updates each copy of a small array takes at least, how much memory the copies may always take, and how many
 # lines of all copies make it worth while.
 _LEAST_SHARE, _ALWAYS_SMALL, _ENOUGH_COPIES = 64, 1 << 16, 32
+
+# So many updates one invocation joins in a row; what a run has behind them was folded before.
+_CHUNK = 1 << 7
 
 _FOLDS = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max"}
 _IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
@@ -52,39 +59,20 @@ _IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
 
 def _scatter(node: Node) -> Node:
     array, updates, *indices = node.operands
-    lines = lines_of(node)
+    if updates.type.size == 0:
+        return array
+    lines, keys = lines_of(node), indices[0].type.size
     steps = prod(indices[0].shape[place] for place in lines.serial)
     count = array.type.size // prod(array.shape[axis] for axis in lines.along)
-    if steps < _MANY_UPDATES or count >= _MANY_LINES or updates.type.size == 0:
+    if steps <= _FEW_UPDATES or (keys > steps and count >= _MANY_LINES and steps <= MOST_TURNS):
         return node
     join = node.op.removeprefix("scatter_")
-    if join not in JOINS:
-        return _last_one(node)
-    room = max(2 * updates.type.size, _ALWAYS_SMALL) // array.type.size
-    parts = min(-(-_MANY_LINES // count), steps // _LEAST_SHARE, room)
-    if parts * count >= _ENOUGH_COPIES:
-        return _by_copies(node, lines, join, parts)
-    return _by_segments(node, join)
-
-
-def _last_one(node: Node) -> Node:
-    """scatter_set: the number of the last update of each place, and then what that update says."""
-    array, updates, *indices = node.operands
-    axes, shape = node.attrs["axes"], indices[0].shape
-    count = prod(shape)
-    numbers = reshape(iota(index_type((count,)), 0), shape)
-    places = index_type([array.shape[axis] for axis in axes])
-    last = _scatter(scatter("maximum", splat(-1, places), numbers, indices, range(len(axes))))
-    window = updates.shape[len(shape) :]
-    read = gather(reshape(updates, (count, *window)), (last,), (0,))
-    order = _axes_in_front(array, axes)
-    back = sorted(range(len(order)), key=order.__getitem__)
-    written = broadcast(greater_equal(last, splat(0, last.type)), read.shape, range(len(axes)))
-    return where(transpose(written, back), transpose(read, back), array)
-
-
-def _axes_in_front(array: Node, axes: Sequence[int]) -> list[int]:
-    return [*axes, *(axis for axis in range(array.type.rank) if axis not in axes)]
+    if join in JOINS and steps >= _MANY_UPDATES and count < _MANY_LINES:
+        room = max(2 * updates.type.size, _ALWAYS_SMALL) // array.type.size
+        parts = min(-(-_MANY_LINES // count), steps // _LEAST_SHARE, room)
+        if parts * count >= _ENOUGH_COPIES and steps <= parts * MOST_TURNS:
+            return _by_copies(node, lines, join, parts)
+    return _by_runs(node, join)
 
 
 def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
@@ -121,22 +109,49 @@ def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
     return build(join, array, reduce(_FOLDS[join], copies, (0,)))
 
 
-def _by_segments(node: Node, join: str) -> Node:
+def _by_runs(node: Node, join: str) -> Node:
     array, updates, *indices = node.operands
     axes, count = node.attrs["axes"], indices[0].type.size
     extents = [array.shape[axis] for axis in axes]
-    places, order = prod(extents), _axes_in_front(array, axes)
-    width = array.type.size // places
-    rows = reshape(transpose(array, order), (places, width))
-    place = reshape(_flat_places(indices, extents), (1, count))
-    sequence = order_of_rows(place)
-    ordered = gather(reshape(place, (count,)), (reshape(sequence, (count,)),), (0,))
-    bounds = build("search_sorted", ordered, iota(index_type((places + 1,)), 0), right=False)
-    folded = build(
-        "fold_segments", rows, reshape(updates, (count, width)), reshape(sequence, (count,)), bounds, join=join
-    )
-    moved = reshape(folded, [array.shape[axis] for axis in order])
-    return transpose(moved, sorted(range(len(order)), key=order.__getitem__))
+    # The indexed axes side by side, where the first of them stands.
+    window = [axis for axis in range(array.type.rank) if axis not in axes]
+    position = [*window[: axes[0]], *axes, *window[axes[0] :]]
+    places = reshape(_flat_places(indices, extents), (count,))
+    runs = _in_order(places, reshape(updates, (count, *updates.shape[indices[0].type.rank :])), prod(extents))
+    levels = _folded(runs, join)
+    neighbours = range(axes[0], axes[0] + len(axes))
+    moved = _transposed(array, position)
+    joined = build("join_runs", moved, *runs, *levels, join=join, chunk=_CHUNK, axes=tuple(neighbours))
+    return _transposed(joined, sorted(range(len(position)), key=position.__getitem__))
+
+
+def _transposed(x: Node, order: Sequence[int]) -> Node:
+    return x if list(order) == list(range(len(order))) else transpose(x, order)
+
+
+def _folded(runs: tuple[Node, Node, Node], join: str) -> list[Node]:
+    """The first run of every chunk of updates, then that of every chunk of these, until they are one chunk."""
+    updates, order, places = runs
+    levels: list[Node] = []
+    for count in levels_of(places.type.size, _CHUNK):
+        levels.append(build("fold_runs", updates, order, places, join=join, chunk=_CHUNK))
+        updates, places = levels[-1], slice_along(places, 0, 0, places.type.size, _CHUNK)
+        order = iota(index_type((count,)), 0)
+    return levels
+
+
+def _in_order(places: Node, updates: Node, extent: int) -> tuple[Node, Node, Node]:
+    """The updates, their numbers in the order of their places, and the places in order."""
+    numbers = iota(places.type, 0)
+    if not has_digits_sorted(places):
+        order = order_of_rows(places)
+        return updates, order, gather(places, (order,), (0,))
+    goes_along = updates.type.rank == 1 and updates.dtype.bits == WORD
+    payload = build("bitcast", updates, type=places.type.with_dtype(uint32)) if goes_along else numbers
+    pairs = sorted_by_bits(with_payload(places, payload), WORD, extent.bit_length())
+    if not goes_along:
+        return updates, payload_of(pairs), keys_of(pairs)
+    return build("bitcast", payload_of(pairs), type=updates.type), numbers, keys_of(pairs)
 
 
 def _flat_places(indices: Sequence[Node], extents: Sequence[int]) -> Node:

@@ -109,9 +109,12 @@ def _sort(node: Node, g: Node) -> Node:
     axis = node.attrs["axis"]
     if x.type.size == 0:
         return g
-    order = build("sort_order", x, axis=axis)
-    went_to = build("sort_order", order, axis=axis)
-    return gather(g, _along(went_to, axis), range(x.type.rank))
+    return build("unsort", g, build("sort_order", x, axis=axis), axis=axis)
+
+
+def _unsort(node: Node, g: Node, position: int) -> Node:
+    x, order = node.operands
+    return gather(g, _along(order, node.attrs["axis"]), range(x.type.rank)) if x.type.size else g
 
 
 RULES: dict[str, Rule] = {
@@ -121,4 +124,5 @@ RULES: dict[str, Rule] = {
     "cumulative_min": by_operand(_cumulative_extremum),
     "cumulative_logsumexp": by_operand(_cumulative_logsumexp),
     "sort": by_operand(_sort),
+    "unsort": _unsort,
 }

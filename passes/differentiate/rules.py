@@ -35,7 +35,7 @@ RULES: dict[str, Rule] = {
 HAS_REGION_RULE = frozenset({"item", *REGION_RULES})
 
 # No gradient passes these: their results are whole numbers or truth values, piecewise constant,
-# made from no operand, or, for stop_gradient, kept from passing. fold_segments is made when gradients are taken.
+# made from no operand, or, for stop_gradient, kept from passing.
 NOT_DIFFERENTIABLE = frozenset(
     {
         "and",
@@ -45,16 +45,19 @@ NOT_DIFFERENTIABLE = frozenset(
         "bitcast",
         "ceil",
         "constant",
+        "count_digits",
         "equal",
         "floor",
-        "fold_segments",
+        "fold_runs",
         "greater",
         "greater_equal",
         "householder",
         "iota",
+        "join_runs",
         "less",
         "less_equal",
         "merge_runs",
+        "move_by_digit",
         "not",
         "not_equal",
         "or",

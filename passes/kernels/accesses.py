@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lavax.ir.graph import INPUT, Node
+from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.index import Index, flatten
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import READS, Coordinates
@@ -52,12 +53,23 @@ def operand_coordinates(reduction: Node, at: Coordinates, kernel: Kernel) -> Coo
 
 def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
     """Whether each element of the input is read only by the invocation that writes the output's same element."""
-    if kernel.kind in ("routine", "region") or (kernel.kind == "row" and kernel.is_row_level(written)):
+    if kernel.kind == "routine":
+        return updated_in_place(kernel) is read
+    if kernel.kind == "region" or (kernel.kind == "row" and kernel.is_row_level(written)):
         return False
     if kernel.kind == "contract" and any(read in _cone(operand) for node in kernel.places for operand in _dots(node)):
         return False
     positions = accesses(kernel, roots_of(kernel)).get(read, set())
     return positions <= {flatten(kernel.places[written], written.shape)}
+
+
+def updated_in_place(kernel: Kernel) -> Node | None:
+    """The input that a scatter's result is but for its updates, if nothing else of it is made of that input."""
+    (node,) = kernel.graph.outputs
+    if node.op not in (*SCATTERS, "join_runs"):
+        return None
+    array, *others = node.operands
+    return array if array.op == INPUT and not any(array in _cone(operand) for operand in others) else None
 
 
 def _dots(node: Node) -> tuple[Node, ...]:

@@ -55,6 +55,11 @@ def _of_sort(node: Node) -> int:
     return keys.type.size * _halvings(keys.shape[node.attrs.get("axis", -1)])
 
 
+def _of_nothing(node: Node) -> int:
+    """Elements are moved."""
+    return 0
+
+
 def _of_runs(node: Node) -> int:
     """Comparisons of sorting runs, or of the search for each element's place in the other run."""
     return node.operands[0].type.size * _halvings(node.attrs["run"])
@@ -123,12 +128,16 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "conv": _of_conv,
     **dict.fromkeys(("cumulative_sum", "cumulative_prod", "cumulative_max", "cumulative_min"), _of_operand),
     "cumulative_logsumexp": _of_logsumexp,
-    "fold_segments": _of_operand,
+    "count_digits": _of_operand,
+    "fold_runs": _of_operand,
+    "join_runs": _of_scatter,
+    "move_by_digit": _of_operand,
     "sort": _of_sort,
     "sort_order": _of_sort,
     "sort_runs": _of_runs,
     "merge_runs": _of_runs,
     "search_sorted": _of_search,
+    "unsort": _of_nothing,
     "cholesky": _of_matrices(_of_cholesky),
     "triangular_solve": _of_matrices(_of_triangular_solve),
     "lu": _of_matrices(_of_lu),

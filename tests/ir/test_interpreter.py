@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
 from typing import Any
@@ -409,6 +409,13 @@ def sort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorTyp
     return arrays[0][(*place[:axis], sort_order(arrays, attrs, type, place), *place[axis + 1 :])].item()
 
 
+def unsort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    axis = attrs["axis"]
+    line = [(*place[:axis], k, *place[axis + 1 :]) for k in range(type.shape[axis])]
+    (source,) = (at for at in line if arrays[1][at] == place[axis])
+    return arrays[0][source].item()
+
+
 def sort_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     row, run = arrays[0][place[:-1]].tolist(), attrs["run"]
     start = place[-1] // run * run
@@ -426,12 +433,42 @@ def search_sorted(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: 
     return sum(rank_key(x) < wanted or (attrs["right"] and rank_key(x) == wanted) for x in row)
 
 
-def fold_segments(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
-    array, updates, order, bounds = arrays
-    *batch, row, column = place
-    segment = order[tuple(batch)][bounds[(*batch, row)] : bounds[(*batch, row + 1)]]
-    taken = (updates[(*batch, at, column)].item() for at in segment)
-    return reduce(FOLDS[attrs["join"]], taken, array[place].item())
+def digit_of(value: np.ndarray, attrs: Mapping[str, Any]) -> int:
+    return int(value) // 2 ** attrs["shift"] % 2 ** attrs["bits"]
+
+
+def count_digits(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    *row, digit, tile = place
+    start = tile * attrs["tile"]
+    values = arrays[0][tuple(row)][start : start + attrs["tile"]]
+    return sum(digit_of(value, attrs) == digit for value in values)
+
+
+def move_by_digit(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The starts of the cases are those that put the whole row in order."""
+    *row, rank = place
+    return sorted(arrays[0][tuple(row)].tolist(), key=lambda value: digit_of(value, attrs))[rank]
+
+
+def joined_in_turn(held: Any, updates: Iterable[Any], join: str) -> Any:
+    return reduce(FOLDS.get(join, lambda held, update: update), updates, held)
+
+
+def fold_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    updates, order, places = arrays
+    number, *window = place
+    chunk = range(number * attrs["chunk"], min((number + 1) * attrs["chunk"], len(order)))
+    run = [updates[(order[at], *window)].item() for at in chunk if places[at] == places[chunk[0]]]
+    return joined_in_turn(run[0], run[1:], attrs["join"])
+
+
+def join_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    array, updates, order, places, *_ = arrays
+    axes = attrs["axes"]
+    target = np.ravel_multi_index([place[axis] for axis in axes], [array.shape[axis] for axis in axes])
+    window = [index for axis, index in enumerate(place) if axis not in axes]
+    run = [updates[(number, *window)].item() for number, at in zip(order, places, strict=True) if at == target]
+    return joined_in_turn(array[place].item(), run, attrs["join"])
 
 
 def dot(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
@@ -530,9 +567,13 @@ DEFINITIONS: dict[str, Definition] = {
     "sort": sort,
     "sort_order": sort_order,
     "sort_runs": sort_runs,
+    "unsort": unsort,
     "merge_runs": merge_runs,
     "search_sorted": search_sorted,
-    "fold_segments": fold_segments,
+    "count_digits": count_digits,
+    "move_by_digit": move_by_digit,
+    "fold_runs": fold_runs,
+    "join_runs": join_runs,
     "dot": dot,
     "conv": conv,
     "shear": shear,

@@ -36,6 +36,8 @@ CONV = dict(
     window=((0,), (0,)), stride=(1,), low=(0,), high=(0,), interior=(0,), dilation=(1,),
     contract=((), ()), batch=((), ()),
 )
+DIGITS = dict(shift=0, bits=4, tile=8)
+RUNS = dict(join="add", chunk=2)
 SHEAR = dict(axes=(0,), along=(1,), stride=(1,), dilation=(1,))
 REFUSED: list[Refused] = [
     ("sin", "f32[2] f32[2]", {}, None, ShapeError, "sin takes 1 operands, got 2"),
@@ -150,6 +152,25 @@ REFUSED: list[Refused] = [
     ("constant", "", dict(value=1.0), None, ShapeError, "constant takes no operands and a result type"),
     ("iota", "", dict(axis=1), "i32[3]", ShapeError, "iota: axis 1 is not an axis of i32[3]"),
     ("iota", "", dict(axis=0), "bool[3]", DtypeError, "iota counts in numbers, not in bool"),
+    ("unsort", "f32[3] i32[4]", dict(axis=0), None, ShapeError, "unsort: the order i32[4] must be i32[3]"),
+    ("unsort", "f32[3] i32[3]", dict(axis=1), None, ShapeError, "axis 1 is not an axis of f32[3]"),
+    ("count_digits", "i32[9]", DIGITS, None, DtypeError, "the values must be rows of unsigned integers, got i32[9]"),
+    ("count_digits", "u32[9]", {**DIGITS, "bits": 0}, None, ShapeError, "count_digits: no digits of u32[9]"),
+    ("move_by_digit", "u32[9] i32[16,1]", DIGITS, None, ShapeError, "the starts i32[16,1] must be i32[16,2]"),
+    ("fold_runs", "f32[3,2] i32[3] i32[2]", RUNS, None, ShapeError, "places i32[2] do not fit the updates f32[3,2]"),
+    ("fold_runs", "f32[3] i32[3] i32[3]", {**RUNS, "join": "sin"}, None, ShapeError, "'sin' is none of add, "),
+    (
+        "join_runs", "f32[5] f32[3] i32[3] i32[3]", {**RUNS, "axes": (0,)}, None, ShapeError,
+        "join_runs: nothing is given as [2] folded runs",
+    ),
+    (
+        "join_runs", "f32[5,2] f32[1] i32[1] i32[1]", {**RUNS, "axes": (0,)}, None, ShapeError,
+        "join_runs: updates f32[1] are none of f32[5,2] at the axes [0]",
+    ),
+    (
+        "join_runs", "f32[5,2,4] f32[1,2] i32[1] i32[1]", {**RUNS, "axes": (0, 2)}, None, ShapeError,
+        "join_runs: [0, 2] are no neighbouring axes of f32[5,2,4]",
+    ),
 ]
 
 

@@ -160,8 +160,8 @@ DONATIONS: dict[str, tuple[str, tuple[int, ...], dict[str, str]]] = {
     ),
     "a routine takes nothing over in its own phase": (
         """
-        graph (x: f32[4], u: f32[2], i: i32[2]) {
-          %0 = scatter_add(x, u, i) axes=[0] : f32[4]
+        graph (x: f32[4]) {
+          %0 = cumulative_sum(x) axis=0 : f32[4]
           return %0
         }
         """,
@@ -195,6 +195,27 @@ DONATIONS: dict[str, tuple[str, tuple[int, ...], dict[str, str]]] = {
         graph (x: f32[4]) {
           %0 = negate(x) : f32[4]
           return %0, x
+        }
+        """,
+        (0,),
+        {},
+    ),
+    "a scatter changes what it is given": (
+        """
+        graph (x: f32[4096], u: f32[3], i: i32[3]) {
+          %0 = scatter_add(x, u, i) axes=[0] : f32[4096]
+          return %0
+        }
+        """,
+        (0,),
+        {"%r0": "x"},
+    ),
+    "a scatter of updates made of the array needs it as it was": (
+        """
+        graph (x: f32[4096], i: i32[3]) {
+          %0 = gather(x, i) axes=[0] : f32[3]
+          %1 = scatter_add(x, %0, i) axes=[0] : f32[4096]
+          return %1
         }
         """,
         (0,),

@@ -98,6 +98,23 @@ TEXTS: dict[str, tuple[str, str]] = {
         }
         """,
     ),
+    "what is sorted beside its order is taken in that order": (
+        """
+        graph (x: f32[3,5]) {
+          %0 = sort(x) axis=1 : f32[3,5]
+          %1 = sort_order(x) axis=1 : i32[3,5]
+          return %0, %1
+        }
+        """,
+        """
+        graph (x: f32[3,5]) {
+          %0 = iota() axis=0 : i32[3,5]
+          %1 = sort_runs(x) run=5 : i32[3,5]
+          %2 = gather(x, %0, %1) axes=[0,1] : f32[3,5]
+          return %2, %1
+        }
+        """,
+    ),
     "what has no elements is a constant": (
         """
         graph (x: f32[0,3], y: f32[2,3]) {

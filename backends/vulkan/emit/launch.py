@@ -34,6 +34,7 @@ class Launch:
     words: tuple[int, ...]
     groups: tuple[int, int, int]
     constants: tuple[bytes, ...] = ()  # arrays of the kernel's own, in slots behind those of its buffers
+    before: Launch | None = None  # what must have run, over the same slots, before this one starts
 
 
 def grid(groups: int) -> tuple[int, int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lavax.backends.vulkan.emit.blocked_map import emit_blocked_map, suits_blocks
 from lavax.backends.vulkan.emit.body import LANE, is_multiple
 from lavax.backends.vulkan.emit.expressions import VECTOR
@@ -19,6 +21,7 @@ from lavax.backends.vulkan.emit.tiled_map import LEAST_EXTENT, emit_tiled_map, s
 from lavax.backends.vulkan.emit.transposition import find_transposition
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node, graph_of, make_node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
@@ -57,6 +60,16 @@ def _emit_transposition(kernel: Kernel, profile: DeviceProfile, lifted: bool) ->
     if transposition is None or not suits_blocks(transposition):
         return None
     return emit_blocked_map(transposition, profile, lifted)
+
+
+def emit_copy(kernel: Kernel, source: Node, profile: DeviceProfile, lifted: bool) -> Launch:
+    """`source`, a value of the kernel's only result's shape, written where that result is to be."""
+    (result,) = kernel.graph.outputs
+    copied = make_node("reshape", (source,), {}, result.type)
+    moving = {copied if node is result else node: strides for node, strides in kernel.moving.items()}
+    graph = graph_of(kernel.graph.inputs, [copied])
+    places = {copied: kernel.places[result]}
+    return emit_map(replace(kernel, kind="map", graph=graph, places=places, moving=moving), profile, lifted)
 
 
 def _reads_vectors(kernel: Kernel, count: int) -> bool:

@@ -21,6 +21,7 @@ from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.errors import DtypeError
 from lavax.ir.types import float64
 from lavax.passes.kernels import commands as kernel_commands
+from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.commands import Guard, Guarded
 from lavax.passes.kernels.kernel import Kernel, Step
 from lavax.passes.kernels.program import KernelProgram
@@ -147,9 +148,26 @@ class _Emission:
             launch = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
-            slots, words = self._pushed(_rest_of(step.name, number), slots, launch.words)
             barrier = step.barrier and number == 0
-            yield Dispatch(self._strict(launch.shader), slots, words, launch.groups, barrier, step.name)
+            if launch.before is not None and self._is_in_place(step, number):
+                launch = replace(launch, before=None)
+            if launch.before is not None:
+                yield self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
+            later = barrier or launch.before is not None
+            yield self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
+
+    def _is_in_place(self, step: Step, number: int) -> bool:
+        """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""
+        kernel, (written, *_) = step.kernels[number], step.writes[number]
+        array = updated_in_place(kernel)
+        if array is None:
+            return False
+        read = step.reads[number][kernel.graph.inputs.index(array)]
+        return written == read or self.program.donors.get(written) == read
+
+    def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str, barrier: bool, name: str) -> Dispatch:
+        slots, words = self._pushed(rest, slots, launch.words)
+        return Dispatch(self._strict(launch.shader), slots, words, launch.groups, barrier, name)
 
     def _pushed(
         self, rest: str, slots: tuple[int, ...], words: tuple[int, ...]
@@ -207,6 +225,11 @@ def _rest_of(step: str, number: int) -> str:
     return f"{step}.{number}.rest"
 
 
+def _rest_before(step: str, number: int) -> str:
+    """Of the launch that a kernel's own one waits for."""
+    return f"{step}.{number}.before.rest"
+
+
 def _slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
     """Of arrays, and of the counters with which they move."""
     count = 0
@@ -229,6 +252,8 @@ def _names_of_constants(
             for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
                 if lifted or _slot_count(chain(*arrays), views) > REST_WORD:
                     yield _rest_of(command.name, number)
+                    if command.kernels[number].kind == "routine":
+                        yield _rest_before(command.name, number)
         elif isinstance(command, Guard):
             yield from (_counts_of(command.name), _groups_of(command.name))
         else:

@@ -6,16 +6,18 @@ from collections.abc import Callable
 
 from lavax.backends.vulkan.emit.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.cumulative import FOLDS, emit_cumulative
-from lavax.backends.vulkan.emit.fold_segments import emit_fold_segments
+from lavax.backends.vulkan.emit.digits import emit_count_digits, emit_move_by_digit
 from lavax.backends.vulkan.emit.householder import emit_householder, emit_qr
 from lavax.backends.vulkan.emit.jacobi import emit_eigh, emit_svd
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.lu import emit_lu
 from lavax.backends.vulkan.emit.merge_runs import emit_merge_runs
+from lavax.backends.vulkan.emit.runs import emit_fold_runs, emit_join_runs
 from lavax.backends.vulkan.emit.scatter import emit_scatter
 from lavax.backends.vulkan.emit.search_sorted import emit_search_sorted
 from lavax.backends.vulkan.emit.sort_runs import emit_sort_runs
 from lavax.backends.vulkan.emit.triangular_solve import emit_triangular_solve
+from lavax.backends.vulkan.emit.unsort import emit_unsort
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.kernel import Kernel
@@ -24,16 +26,20 @@ EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
     **dict.fromkeys(FOLDS, emit_cumulative),
     **dict.fromkeys(SCATTERS, emit_scatter),
     "cholesky": emit_cholesky,
+    "count_digits": emit_count_digits,
     "eigh": emit_eigh,
-    "fold_segments": emit_fold_segments,
+    "fold_runs": emit_fold_runs,
     "householder": emit_householder,
+    "join_runs": emit_join_runs,
     "lu": emit_lu,
     "merge_runs": emit_merge_runs,
+    "move_by_digit": emit_move_by_digit,
     "qr": emit_qr,
     "search_sorted": emit_search_sorted,
     "sort_runs": emit_sort_runs,
     "svd": emit_svd,
     "triangular_solve": emit_triangular_solve,
+    "unsort": emit_unsort,
 }
 
 

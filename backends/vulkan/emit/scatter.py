@@ -8,14 +8,15 @@ are needed, and sums are added in the same order on every run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 from lavax.backends.vulkan.emit.expressions import own_function
 from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body, open_invocations
+from lavax.backends.vulkan.emit.map import emit_copy
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.errors import DeviceError
 from lavax.ir.types import DType
 from lavax.passes.kernels.index import ZERO, Index, clamp, strides_of, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
@@ -45,8 +46,8 @@ JOINS: dict[str, Callable[[str, str, DType], str]] = {
     "set": _by_kind("{1}", "{1}", "{1}"),
 }
 
-# See passes/kernels/loop_limit.py.
-_DRIVER_ENDS_LOOPS = 65_535
+# Longer lines are copied by a launch before, in which each element has an invocation.
+_SHORT_LINE = 1 << 7
 
 
 class ScatterEmitter:
@@ -60,18 +61,7 @@ class ScatterEmitter:
         self.target = outputs[self.scatter]
         self.local = local_invocations(profile)
         self.integer = self.body.parameters.integer
-        self._refuse_long_lines(profile)
-
-    def _refuse_long_lines(self, profile: DeviceProfile) -> None:
-        """A CPU driver may end the loops over a long line without a word: no result is better than a wrong one."""
-        places = prod(self.array.shape[axis] for axis in self.lines.along)
-        updates = prod(self.indices[0].shape[place] for place in self.lines.serial)
-        if profile.kind == "cpu" and places + updates >= _DRIVER_ENDS_LOOPS:
-            raise DeviceError(
-                f"{self.scatter.op} of {updates} updates into {self.array.type}: lines of {places} places are too long "
-                f"for {profile.name}, which ends loops after {_DRIVER_ENDS_LOOPS} turns. Reshape the array so that the "
-                "indexed axis is shorter, or use a GPU"
-            )
+        self.is_short = prod(self.array.shape[axis] for axis in self.lines.along) <= _SHORT_LINE
 
     def emit(self) -> Launch:
         shape = self.array.shape
@@ -80,7 +70,8 @@ class ScatterEmitter:
         count = prod(extents)
         open_invocations(self.body, count, self.local, "i")
         self.fixed = dict(zip(across, unflatten(variable("i", count), extents), strict=True))
-        self._write_line()
+        if self.is_short:
+            self._write_line()
         self._join_updates()
         text = ShaderText(self.body.scopes[0].lines, (self.local, 1))
         return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(-(-count // self.local)))
@@ -132,4 +123,7 @@ def _placed(rank: int, values: dict[int, Index]) -> Coordinates:
 
 def emit_scatter(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a scatter."""
-    return ScatterEmitter(kernel, profile, lifted).emit()
+    emitter = ScatterEmitter(kernel, profile, lifted)
+    if emitter.is_short:
+        return emitter.emit()
+    return replace(emitter.emit(), before=emit_copy(kernel, emitter.array, profile, lifted))

@@ -18,6 +18,7 @@ _HEADER = """#version 460
 """
 _SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
 _UNROLL = "#extension GL_EXT_control_flow_attributes : require\n"
+_BALLOT = "#extension GL_KHR_shader_subgroup_ballot : require\n"
 _INTRINSICS = "#extension GL_EXT_spirv_intrinsics : require\n"
 # The profile's name of a promise about 32-bit floats: capability and execution mode of SPIR-V's float controls.
 _FLOAT_CONTROLS = {
@@ -141,6 +142,7 @@ def assemble(text: ShaderText) -> str:
     x, y = text.local_size
     storage = [f"#extension {name} : require\n" for name, used in _STORAGE_EXTENSIONS.items() if used.search(body)]
     extensions = (_SUBGROUP if text.subgroup else "") + (_UNROLL if "[[unroll]]" in body else "")
+    extensions += _BALLOT if "subgroupBallot" in body else ""
     parts = [_HEADER + "".join(storage) + extensions]
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
     accesses = (_PACKED if "_packed(" in body else "") + (_PAIRED if "_four(" in body else "")

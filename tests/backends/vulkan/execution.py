@@ -18,9 +18,11 @@ def backend() -> VulkanBackend:
     return VulkanBackend()
 
 
-def run(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False) -> list[np.ndarray]:
+def run(
+    graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, device: VulkanBackend | None = None
+) -> list[np.ndarray]:
     """The graph's outputs as the device computes them."""
-    return run_on(backend(), graph, arrays, eager=eager)
+    return run_on(device or backend(), graph, arrays, eager=eager)
 
 
 def run_on(

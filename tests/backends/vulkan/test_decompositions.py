@@ -1,17 +1,22 @@
 """Routines large enough to be done in several kernels, on the device against NumPy."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lavax.ir import Graph, TensorType
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.ir import Graph, TensorType, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
-from lavax.ir.types import DTYPES
+from lavax.ir.types import DTYPES, bfloat16
 from lavax.passes.prepare import prepare
-from tests.backends.vulkan.execution import assert_agrees, run
+from tests.backends.vulkan.execution import assert_agrees, backend, run
 
 RANDOM = np.random.default_rng(3)
 OF_NUMPY = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype.name != "bf16"}
@@ -41,6 +46,12 @@ def test_cumulative(op: str, shape: tuple[int, ...], axis: int) -> None:
     np.testing.assert_array_equal(found, function.accumulate(x, axis=axis))
 
 
+def test_lines_too_long_for_one_invocation_are_split_however_many_they_are() -> None:
+    x = np.broadcast_to(np.float32(0), (50_000, 5000))
+    assert "slice" in operations(graph("cumulative_sum", [x], axis=0))
+    assert operations(graph("cumulative_sum", [x[:20_000]], axis=0)) == {"cumulative_sum"}
+
+
 def test_cumulative_folds_of_other_kinds() -> None:
     x = np.exp(RANDOM.normal(size=3000) / 50).astype(np.float32)
     assert_agrees(graph("cumulative_prod", [x], axis=0), [x], ulps=300)
@@ -58,26 +69,82 @@ def test_a_long_cumulative_sum_keeps_its_digits() -> None:
     assert np.abs(found / exact - 1).max() < 1e-6
 
 
-SORTED = [((65,), 0), ((1000,), 0), ((5001,), 0), ((3, 300), 1), ((130, 3), 0), ((2, 257, 2), 1), ((70000,), 0)]
+SORTED = [
+    *(((65,), 0), ((1000,), 0), ((5001,), 0), ((3, 300), 1), ((130, 3), 0), ((2, 257, 2), 1), ((70000,), 0)),
+    *(((300, 65), 1), ((90, 200), 1), ((3, 2500), 1), ((2049, 2), 0)),
+]
 
 
+def with_special_values(x: np.ndarray) -> np.ndarray:
+    x.ravel()[RANDOM.integers(0, x.size, 9)] = np.nan
+    x.ravel()[RANDOM.integers(0, x.size, 5)] = -0.0
+    x.ravel()[RANDOM.integers(0, x.size, 3)] = np.inf
+    x.ravel()[RANDOM.integers(0, x.size, 3)] = -np.inf
+    return x
+
+
+@pytest.mark.parametrize("schedule", ["serial", "shared"])
 @pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
 @pytest.mark.parametrize(("shape", "axis"), SORTED)
-def test_sort_is_stable(shape: tuple[int, ...], axis: int, eager: bool) -> None:
-    x = RANDOM.integers(-30, 30, shape).astype(np.float32)
-    x.ravel()[RANDOM.integers(0, x.size, 9)] = np.nan
-    x.ravel()[RANDOM.integers(0, x.size, 3)] = np.inf
-    (order,) = run(graph("sort_order", [x], axis=axis), [x], eager=eager)
+def test_sort_is_stable(shape: tuple[int, ...], axis: int, eager: bool, schedule: str) -> None:
+    if schedule == "shared" and shape[axis] < 2000:
+        pytest.skip("short rows have one schedule only")
+    device = backend() if schedule == "serial" else as_gpu()
+    x = with_special_values(RANDOM.integers(-30, 30, shape).astype(np.float32))
+    (order,) = run(graph("sort_order", [x], axis=axis), [x], eager=eager, device=device)
     np.testing.assert_array_equal(order, np.argsort(x, axis=axis, kind="stable"))
-    (found,) = run(graph("sort", [x], axis=axis), [x], eager=eager)
-    np.testing.assert_array_equal(found, np.sort(x, axis=axis))
+    (found,) = run(graph("sort", [x], axis=axis), [x], eager=eager, device=device)
+    expected = np.sort(x, axis=axis, kind="stable")
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
 
 
-@pytest.mark.parametrize("dtype", ["int32", "uint32", "bool"])
-def test_sort_of_other_dtypes(dtype: str) -> None:
-    x = RANDOM.integers(0, 2**32, 3000, dtype=np.uint32).astype(dtype)
-    (found,) = run(graph("sort", [x], axis=0), [x])
+@cache
+def as_gpu() -> VulkanBackend:
+    """The device with the schedules of GPUs."""
+    found = VulkanBackend()
+    if not found.device.profile.subgroup_ballot:
+        pytest.skip("the device has no ballots of subgroups")
+    found.__dict__["profile"] = replace(found.device.profile, kind="gpu")
+    return found
+
+
+@pytest.mark.parametrize("length", [300, 3000])
+@pytest.mark.parametrize("name", [name for name in DTYPES if name not in ("f32", "bf16")])
+def test_sort_of_other_dtypes(name: str, length: int) -> None:
+    dtype = DTYPES[name]
+    if name == "f64" and not backend().profile.float64:
+        pytest.skip("the device has no float64")
+    bits = RANDOM.integers(0, 2**64, (7, length), dtype=np.uint64)
+    if dtype.is_float:
+        x = with_special_values(RANDOM.normal(size=(7, length)).astype(dtype.numpy))
+    else:
+        x = bits.astype(dtype.numpy) if dtype.is_integer else bits % 2 == 1
+    x[:, ::3] = x[:, :1]
+    (found,) = run(graph("sort", [x], axis=1), [x])
     np.testing.assert_array_equal(found, np.sort(x))
+    (order,) = run(graph("sort_order", [x], axis=1), [x])
+    np.testing.assert_array_equal(order, np.argsort(x, axis=1, kind="stable"))
+
+
+def test_sort_of_bfloat16() -> None:
+    x = with_special_values(bfloat16.rounded(RANDOM.normal(size=3000)).astype(np.float32))
+    node = input_node("x", TensorType(x.shape, bfloat16))
+    for op, function in (("sort", np.sort), ("sort_order", np.argsort)):
+        (found,) = run(graph_of([node], [make_node(op, [node], {"axis": 0})]), [x])
+        np.testing.assert_array_equal(found, function(x, kind="stable"))
+
+
+@pytest.mark.parametrize(
+    "function", [lnp.sort, lnp.median, lambda x: lnp.quantile(x, 0.3), lambda x: lnp.top_k(x, 700).values]
+)
+def test_a_function_with_its_gradient_sorts_once(function: Callable[..., Any]) -> None:
+    def loss(x: Any) -> Any:
+        return 3.0 * lnp.sum(function(x) ** 2)
+
+    kernels = lx.compile(lx.value_and_grad(loss)).lower(np.zeros(5000, np.float32)).as_text("kernels")
+    assert kernels.count("= move_by_digit(") == 4
 
 
 def scattered(op: str, array: np.ndarray, updates: np.ndarray, indices: Sequence[np.ndarray], axes: Any) -> Graph:
@@ -89,9 +156,15 @@ WAYS = [
     ((10,), (0,), (5000,), "sum"),
     ((7, 3), (0,), (3000,), "sum"),
     ((3, 4), (0, 1), (50, 60), "sum"),
-    ((100_000,), (0,), (3000,), "fold_segments"),
-    ((3000, 5), (0,), (2500,), "fold_segments"),
-    ((2, 40, 60), (1, 2), (2600,), "fold_segments"),
+    ((100_000,), (0,), (3000,), "join_runs"),
+    ((100_000,), (0,), (100,), "join_runs"),
+    ((6,), (0,), (40,), "join_runs"),
+    ((4, 30, 3), (0, 2), (50,), "join_runs"),
+    ((6, 5000), (0,), (100,), "join_runs"),
+    ((100_000,), (0,), (20,), "scatter_add"),
+    ((2, 40, 3), (0, 2), (4, 5), "scatter_add"),
+    ((3000, 5), (0,), (2500,), "join_runs"),
+    ((2, 40, 60), (1, 2), (2600,), "join_runs"),
 ]
 
 
@@ -106,6 +179,17 @@ def test_scatter(op: str, shape: Any, axes: Any, count: Any, way: str) -> None:
     if op == "add":
         assert way in operations(program)
     assert_agrees(program, [array, updates, *indices])
+
+
+@pytest.mark.parametrize("op", ["add", "maximum", "set"])
+@pytest.mark.parametrize("count", [300, 3000, 40_000])
+def test_scatter_with_the_schedules_of_gpus(op: str, count: int) -> None:
+    array = RANDOM.integers(-3, 4, (60_000, 2)).astype(np.int32)
+    updates = RANDOM.integers(-3, 4, (count, 2)).astype(np.int32)
+    index = np.where(RANDOM.random(count) < 0.5, 7, RANDOM.integers(-2, 60_002, count)).astype(np.int32)
+    program = scattered(op, array, updates, [index], (0,))
+    (found,) = run(program, [array, updates, index], device=as_gpu())
+    np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 
 
 def test_a_batch_of_scatters_is_dealt_out_too() -> None:

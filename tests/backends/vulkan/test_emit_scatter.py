@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
+from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of, dispatches_of, main_of
 
 # the graph, the device, what the shader does
 SHADERS: dict[str, tuple[str, str, str]] = {
@@ -72,3 +72,31 @@ SHADERS: dict[str, tuple[str, str, str]] = {
 def test_shader(name: str) -> None:
     graph, device, expected = SHADERS[name]
     assert_shader(dispatch_of(graph, PROFILES[device]), expected)
+
+
+def test_long_lines_are_copied_before() -> None:
+    text = """
+        graph (x: f32[4096,2], i: i32[4], u: f32[4,2]) {
+          %0 = scatter_add(x, u, i) axes=[0] : f32[4096,2]
+          return %0
+        }
+    """
+    copy, join = dispatches_of(text, PROFILES["cpu"])
+    assert (copy.groups, join.groups, join.barrier) == ((2048 // 8, 1, 1), (1, 1, 1), True)
+    assert copy.slots == join.slots
+    assert "F32x4(p3).data[i] = v1;" in main_of(copy)
+    assert "for (int s = 0; s < 4; ++s)" in main_of(join)
+    assert "4096; ++" not in main_of(join)
+
+
+def test_nothing_is_copied_where_the_array_is_given_up() -> None:
+    text = """
+        graph (x: f32[4096,2], i: i32[COUNT], u: f32[COUNT,2]) {
+          %0 = scatter_add(x, u, i) axes=[0] : f32[4096,2]
+          return %0
+        }
+    """
+    for count in (4, 100):
+        graph = text.replace("COUNT", str(count))
+        kept, given = (dispatches_of(graph, PROFILES["cpu"], donated=donated) for donated in ((), (0,)))
+        assert [dispatch.shader for dispatch in given] == [dispatch.shader for dispatch in (*kept[:-2], kept[-1])]

@@ -1,0 +1,195 @@
+"""The two kernels of a pass of radix sort: how many values of each tile have each digit, and the values moved by it.
+
+Two schedules: *serial*, an invocation a tile, which has counters of its own; and *shared*, a workgroup a tile, whose
+subgroups each take a piece and number equal digits among their lanes by ballots.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from math import prod
+
+from lavax.backends.vulkan.emit.body import Body
+from lavax.backends.vulkan.emit.launch import Launch, grid
+from lavax.backends.vulkan.emit.routine import Routine, open_routine
+from lavax.backends.vulkan.emit.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan import Shader
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.passes.kernels.index import ZERO, flatten, unflatten, variable
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+# Subgroups a workgroup; every tile is a multiple of their lanes.
+_SUBGROUPS = 8
+_WIDEST_SUBGROUP = 64
+
+
+class _Tiles:
+    """A shader over the tiles of values[…,n], which goes along a tile from `first` to `end`."""
+
+    def __init__(self, routine: Routine) -> None:
+        self.routine, self.body = routine, routine.body
+        self.values = routine.operands[0]
+        *self.batch, self.length = self.values.shape
+        attrs = routine.node.attrs
+        self.shift, self.bits, self.tile = attrs["shift"], attrs["bits"], attrs["tile"]
+        self.digits = 1 << self.bits
+        self.extents = (*self.batch, -(-self.length // self.tile))
+        self.count = prod(self.extents)
+
+    def open(self, number: str) -> None:
+        *self.row, self.place = unflatten(variable(number, self.count), self.extents)
+        self.routine.integer("size", self.tile)
+        self.body.line(f"int first = {self.body.index(self.place)} * size;")
+        self.body.line(f"int end = min(first + size, {self.body.parameters.integer(self.length)});")
+        self.body.line(f"int row = {self.body.index(flatten((*self.row, ZERO), self.values.shape))};")
+
+    def value(self, at: str) -> str:
+        """The value at a place of the row; also its `digit`."""
+        text = self.routine.read(self.values, (*self.row, variable(at, self.length)))
+        self.body.line(f"uint digit = uint({text} >> {self.shift}u) & {self.digits - 1}u;")
+        return text
+
+    def along(self, start: str, step: str) -> AbstractContextManager[None]:
+        return self.body.block(f"for (int k = {start}; k < end; k += {step})", frozenset(("k",)))
+
+    def every_digit(self, start: str = "0", step: str = "1") -> AbstractContextManager[None]:
+        return self.body.block(f"for (int d = {start}; d < {self.digits}; d += {step})", frozenset(("d",)))
+
+    def start(self) -> str:
+        """Where the values of the digit d begin."""
+        return f"uint({self.routine.read(self.routine.operands[1], self._counter())})"
+
+    def write_count(self) -> None:
+        target = self.body.index(flatten(self._counter(), self.routine.node.shape))
+        self.body.line(f"{self.routine.element(target)} = int(counters[d]);")
+
+    def _counter(self) -> Coordinates:
+        return (*self.row, variable("d", self.digits), self.place)
+
+
+class _Serial:
+    """The serial schedule."""
+
+    def __init__(self, routine: Routine) -> None:
+        self.tiles, self.body, self.routine = _Tiles(routine), routine.body, routine
+        routine.open(self.tiles.count)
+        self.tiles.open("i")
+        self.body.line(f"uint counters[{self.tiles.digits}];")
+
+    def count(self) -> Launch:
+        with self.tiles.every_digit():
+            self.body.line("counters[d] = 0u;")
+        with self.tiles.along("first", "1"):
+            self.tiles.value("k")
+            self.body.line("++counters[digit];")
+        with self.tiles.every_digit():
+            self.tiles.write_count()
+        return self.routine.close(self.tiles.count)
+
+    def move(self) -> Launch:
+        with self.tiles.every_digit():
+            self.body.line(f"counters[d] = {self.tiles.start()};")
+        with self.tiles.along("first", "1"):
+            value = self.tiles.value("k")
+            self.body.line(f"{self.routine.element('row + int(counters[digit])')} = {value};")
+            self.body.line("++counters[digit];")
+        return self.routine.close(self.tiles.count)
+
+
+class _Shared:
+    """The shared schedule."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
+        self.lanes = profile.subgroup_size
+        self.local = _SUBGROUPS * self.lanes
+        self.routine = open_routine(kernel, profile, lifted, self.local)
+        self.tiles, self.body = _Tiles(self.routine), self.routine.body
+        self.routine.open(self.tiles.count * self.local)
+        self.routine.position("part", f"i / {self.local}", self.tiles.count)
+        self.body.line(f"int thread = i % {self.local};")
+        self.tiles.open("part")
+
+    def count(self) -> Launch:
+        body, tiles = self.body, self.tiles
+        with tiles.every_digit("thread", str(self.local)):
+            body.line("counters[d] = 0u;")
+        body.line("barrier();")
+        with tiles.along("first + thread", str(self.local)):
+            tiles.value("k")
+            body.line("atomicAdd(counters[digit], 1u);")
+        body.line("barrier();")
+        with tiles.every_digit("thread", str(self.local)):
+            tiles.write_count()
+        return self._close(tiles.digits)
+
+    def move(self) -> Launch:
+        body, tiles = self.body, self.tiles
+        counters = _SUBGROUPS * tiles.digits
+        body.line("int lane = int(gl_SubgroupInvocationID);")
+        body.line(f"int own = int(gl_SubgroupID) * {tiles.digits};")
+        body.line(f"first += int(gl_SubgroupID) * (size / {_SUBGROUPS});")
+        body.line(f"end = min(first + size / {_SUBGROUPS}, end);")
+        body.line(f"for (int c = thread; c < {counters}; c += {self.local}) counters[c] = 0u;")
+        body.line("barrier();")
+        with tiles.along("first + lane", str(self.lanes)):
+            tiles.value("k")
+            body.line("atomicAdd(counters[own + int(digit)], 1u);")
+        body.line("barrier();")
+        with tiles.every_digit("thread", str(self.local)):
+            body.line(f"uint next = {tiles.start()};")
+            with body.block(f"for (int c = d; c < {counters}; c += {tiles.digits})"):
+                body.line("uint number = counters[c];")
+                body.line("counters[c] = next;")
+                body.line("next += number;")
+        body.line("barrier();")
+        with body.block(f"for (int start = first; start < end; start += {self.lanes})"):
+            self._move_neighbours(body, tiles)
+        return self._close(counters)
+
+    def _move_neighbours(self, body: Body, tiles: _Tiles) -> None:
+        """One value a lane: its equals in lanes before it tell how far behind the next free place it goes."""
+        self.routine.position("at", "min(start + lane, end - 1)", tiles.length)
+        body.line("bool inside = start + lane < end;")
+        value = tiles.value("at")
+        body.line("uvec4 equals = subgroupBallot(inside);")
+        with body.block(f"for (int b = 0; b < {tiles.bits}; ++b)"):
+            body.line("bool one = (digit >> b & 1u) != 0u;")
+            body.line("uvec4 ones = subgroupBallot(one);")
+            body.line("equals &= one ? ones : ~ones;")
+        body.line("uint rank = subgroupBallotExclusiveBitCount(equals);")
+        body.line("uint next = counters[own + int(digit)];")
+        self._meet()
+        with body.block("if (inside)"):
+            body.line(f"{self.routine.element('row + int(next + rank)')} = {value};")
+            body.line("if (rank == 0u) counters[own + int(digit)] = next + subgroupBallotBitCount(equals);")
+        self._meet()
+
+    def _meet(self) -> None:
+        """What a lane of the subgroup reads afterwards is what the others have written before."""
+        self.body.line("subgroupMemoryBarrierShared();")
+        self.body.line("subgroupBarrier();")
+
+    def _close(self, counters: int) -> Launch:
+        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), [f"shared uint counters[{counters}];"])
+        shader = Shader(assemble(text), subgroup_size=self.lanes)
+        return Launch(shader, tuple(self.body.parameters.words), grid(self.tiles.count))
+
+
+def _is_shared(profile: DeviceProfile) -> bool:
+    fits = _SUBGROUPS * profile.subgroup_size <= profile.max_workgroup_invocations
+    return profile.kind == "gpu" and profile.subgroup_ballot and profile.subgroup_size <= _WIDEST_SUBGROUP and fits
+
+
+def emit_count_digits(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of count_digits."""
+    if _is_shared(profile):
+        return _Shared(kernel, profile, lifted).count()
+    return _Serial(open_routine(kernel, profile, lifted)).count()
+
+
+def emit_move_by_digit(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of move_by_digit."""
+    if _is_shared(profile):
+        return _Shared(kernel, profile, lifted).move()
+    return _Serial(open_routine(kernel, profile, lifted)).move()
