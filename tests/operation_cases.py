@@ -26,16 +26,6 @@ from lavax.ir.types import DTYPES, DType
 
 Shape = tuple[int, ...]
 
-NOT_IN_FLOAT64 = frozenset(
-    (
-        *("exp", "exp2", "log", "log2", "expm1", "log1p", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
-        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "power", "cumulative_logsumexp"),
-        *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
-        *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
-    )
-)
-
-
 @dataclass(frozen=True)
 class Case:
     """One operation on sample operands; `arrays` has one array an input, in the dtype's NumPy form."""
@@ -58,11 +48,6 @@ class Case:
     @property
     def in_float64(self) -> bool:
         return any(node.dtype == float64 for node in (*self.graph.inputs, self.node))
-
-    @property
-    def refused(self) -> bool:
-        """Whether devices have no such function of float64."""
-        return self.op in NOT_IN_FLOAT64 and self.in_float64
 
     def __str__(self) -> str:
         return f"{self.op}-{self.label}"

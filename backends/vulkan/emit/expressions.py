@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lavax.errors import DtypeError
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES, DType, float32
-from lavax.shaders_glsl import elementary_functions
 
 VECTOR = 4
 COMPONENTS = "xyzw"
@@ -34,12 +32,8 @@ def type_name(dtype: DType, width: int) -> str:
 
 
 def own_function(name: str, dtype: DType) -> str:
-    """The name of one of lavax's own functions for a dtype. Raises DtypeError where float64 has none."""
-    if dtype.bits != 64:
-        return name
-    if f"{name}_64" not in elementary_functions():
-        raise DtypeError(f"{name.removeprefix('lx_')} is not there for {dtype} on a device: cast to float32 first")
-    return f"{name}_64"
+    """The name of one of lavax's own functions for a dtype."""
+    return f"{name}_64" if dtype.bits == 64 else name
 
 
 @dataclass(frozen=True)
