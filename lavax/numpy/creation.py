@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.types import DType, TensorType, bool_, float32, int32
+from lavax.ir.types import DType, TensorType, bool_, float32, float64, int32
 from lavax.numpy.application import apply
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import broadcast_to, fit
@@ -190,7 +190,10 @@ def linspace(
     if num < 0:
         raise shape_error(f"linspace: {num} is not a number of elements")
     low, high = as_operand(start), as_operand(stop)
-    held = floating(promote([low, high])[0])
+    kind = floating(promote([low, high])[0])
+    wanted = kind if dtype is None else canonical_dtype(dtype)
+    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    held = float64 if float64 in (kind, wanted) else float32
     first, last, distance = _span(low, high, held)
     rank = distance.ndim if isinstance(distance, Value) else 0
     places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
@@ -198,9 +201,6 @@ def linspace(
     if endpoint and num > 1:
         between = where(equal(places, num - 1), last, between)
     result = moveaxis(between, 0, normal_axis("linspace", axis, between.type))
-    if dtype is None:
-        return with_weak(result, False)
-    wanted = canonical_dtype(dtype)
     return with_weak(cast(floor(result) if wanted.is_integer else result, wanted), False)
 
 

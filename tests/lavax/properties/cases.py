@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,13 @@ class Case:
 
     def expected(self, drawn: Arguments) -> list[np.ndarray]:
         """NumPy's results, floats in float64."""
-        held = drawn.arrays if self.single else tuple(map(_widened, drawn.arrays))
+        return self._called(drawn.arrays if self.single else tuple(map(_widened, drawn.arrays)), drawn)
+
+    def in_place(self, drawn: Arguments) -> list[np.ndarray]:
+        """NumPy's results in the arguments' own dtypes."""
+        return self._called(drawn.arrays, drawn)
+
+    def _called(self, held: tuple[np.ndarray, ...], drawn: Arguments) -> list[np.ndarray]:
         function = self.theirs or self.call(np)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -59,7 +65,7 @@ class Case:
 
 
 def _widened(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64) if array.dtype == F32 else array
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def listed(result: Any) -> list[Any]:
@@ -70,6 +76,41 @@ def listed(result: Any) -> list[Any]:
 def named(name: str, arguments: st.SearchStrategy[Arguments], theirs: Any = None, **more: Any) -> Case:
     """The case of a function that has the same name in both namespaces."""
     return Case(arguments, lambda namespace: getattr(namespace, name), theirs, **more)
+
+
+# Widths
+
+# The families of dtypes, each with its widths: the same numbers are drawn for all.
+WIDTHS: dict[str, tuple[str, ...]] = {
+    "f": ("float16", "float32", "float64"),
+    "i": ("int8", "int16", "int32", "int64"),
+    "u": ("uint8", "uint16", "uint32", "uint64"),
+    "b": ("bool",),
+}
+
+
+def in_widths(drawn: Arguments, widths: Mapping[str, str]) -> Arguments:
+    """The same numbers in one dtype of each family."""
+    with np.errstate(all="ignore"):
+        arrays = tuple(array.astype(widths[array.dtype.kind]) for array in drawn.arrays)
+    return Arguments(arrays, drawn.options)
+
+
+def epsilon_of(drawn: Arguments) -> float:
+    """The rounding that results may show: that of the least exact floats, of float32 where there are none."""
+    floats = [float(np.finfo(array.dtype).eps) for array in drawn.arrays if array.dtype.kind == "f"]
+    return max(floats, default=EPS)
+
+
+def _check_dtypes(types: Sequence[Any], drawn: Arguments, expected: Sequence[np.ndarray]) -> None:
+    """Of arguments of one dtype, results have that too wherever NumPy's do; positions are int32 here, int64 there."""
+    dtypes = {array.dtype for array in drawn.arrays}
+    if len(dtypes) != 1:
+        return
+    (held,) = dtypes
+    for type, right in zip(types, expected, strict=True):
+        if right.dtype == held != np.dtype(np.int64):
+            assert type.dtype.numpy == held, f"{type}, of arguments of {held}"
 
 
 # Arrays
@@ -190,7 +231,7 @@ def check(case: Case, drawn: Arguments, on_device: bool = False) -> None:
         if not case.lenient:
             _check_refused(function, drawn, refusal)
         return
-    slack: list[Any] = [8 * EPS] * len(expected)
+    slack: list[Any] = [8 * epsilon_of(drawn)] * len(expected)
     if not case.eager:
         slack = _check_exact(case, drawn, expected)
     if on_device or case.eager or drawn.arrays:
@@ -209,17 +250,19 @@ def _check_exact(case: Case, drawn: Arguments, expected: list[np.ndarray]) -> li
     """The graph in float64 against NumPy; the result is how far float32 may be off, by the graph's condition."""
     graph = traced(lambda *arrays: case.call(lnp)(*arrays, **drawn.options), *drawn.arrays)
     verify(graph)
+    eps = epsilon_of(drawn)
+    _check_dtypes([output.type for output in graph.outputs], drawn, case.in_place(drawn))
     held = np.float32 if case.single else np.float64
     exact = interpret(graph, *drawn.arrays, dtype=held)
     assert len(exact) == len(expected), f"{len(exact)} results, NumPy has {len(expected)}"
     for place, (output, ours, right) in enumerate(zip(graph.outputs, exact, expected, strict=True)):
         scale = _scale(right)
         _agree(ours, output.type, right, EXACT, EXACT * scale + TINY, f"result {place} of the graph")
-    slack: list[Any] = [TINY + 16 * EPS * (_scale(right) + np.abs(_finite(right))) for right in exact]
+    slack: list[Any] = [TINY + 16 * eps * (_scale(right) + np.abs(_finite(right))) for right in exact]
     for seed in range(2):
         random = np.random.default_rng(seed)
         moved = [
-            x.astype(np.float64) * (1 + random.choice([-EPS, EPS], x.shape)) if x.dtype == F32 else x
+            x.astype(np.float64) * (1 + random.choice([-eps, eps], x.shape)) if x.dtype.kind == "f" else x
             for x in drawn.arrays
         ]
         for place, other in enumerate(interpret(graph, *moved)):
@@ -250,11 +293,13 @@ def _check_at_once(
         assert ours.shape == right.shape, f"{what}: shape {ours.shape}, NumPy has {right.shape}"
         assert ours.type.dtype.is_float, f"{what}: {ours.type}, NumPy has {right.dtype}"
         apart = np.abs(_finite(numbers.astype(np.float64)) - _finite(right))
-        assert (apart <= atol + 8 * EPS * np.abs(_finite(right))).all(), f"{what}: {numbers}, NumPy has {right}"
+        bound = atol + 8 * epsilon_of(drawn) * np.abs(_finite(right))
+        assert (apart <= bound).all(), f"{what}: {numbers}, NumPy has {right}"
         np.testing.assert_array_equal(np.isnan(numbers), np.isnan(right), err_msg=what)
 
 
 __all__ = [
     "Arguments", "BOOL", "Case", "DTYPES", "Draw", "F32", "I32", "INTEGERS", "NUMBERS", "U32", "WITHOUT_SIGN",
-    "along", "axes_of", "axis_of", "check", "listed", "named", "numbers", "one", "over", "several", "shapes",
+    "WIDTHS", "along", "axes_of", "axis_of", "check", "in_widths", "listed", "named", "numbers", "one", "over",
+    "several", "shapes",
 ]  # fmt: skip
