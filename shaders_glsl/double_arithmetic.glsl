@@ -35,6 +35,33 @@ double lx_sign_64(double x) {
 //! function lx_divide_64
 double lx_divide_64(double x, double y) { return x / y; }
 
+//! function lx_multiply_by_zero_64
+// x zero, for a zero of either sign.
+double lx_multiply_by_zero_64(double x, double zero) {
+    uint64_t bits = doubleBitsToUint64(x);
+    uint64_t sign = (bits ^ doubleBitsToUint64(zero)) & 0x8000000000000000ul;
+    bool undefined = (bits & 0x7ffffffffffffffful) >= 0x7ff0000000000000ul;
+    return uint64BitsToDouble(undefined ? 0x7ff8000000000000ul : sign);
+}
+
+//! function lx_divide_by_zero_64
+// x / zero, for a zero of either sign.
+double lx_divide_by_zero_64(double x, double zero) {
+    uint64_t bits = doubleBitsToUint64(x);
+    uint64_t sign = (bits ^ doubleBitsToUint64(zero)) & 0x8000000000000000ul;
+    bool undefined = (bits << 1) == 0ul || (bits & 0x7ffffffffffffffful) > 0x7ff0000000000000ul;
+    return uint64BitsToDouble(undefined ? 0x7ff8000000000000ul : 0x7ff0000000000000ul | sign);
+}
+
+//! function lx_divide_zero_64
+// zero / y, for a zero of either sign.
+double lx_divide_zero_64(double zero, double y) {
+    uint64_t bits = doubleBitsToUint64(y);
+    uint64_t sign = (bits ^ doubleBitsToUint64(zero)) & 0x8000000000000000ul;
+    bool undefined = (bits << 1) == 0ul || (bits & 0x7ffffffffffffffful) > 0x7ff0000000000000ul;
+    return uint64BitsToDouble(undefined ? 0x7ff8000000000000ul : sign);
+}
+
 //! function lx_fmod_64 needs lx_isnan_64
 // x - n y, n being x / y truncated: exact. Subtracts y times powers of two, from the largest that fits down.
 double lx_fmod_64(double x, double y) {

@@ -251,6 +251,9 @@ CASES = {
     "lx_divide_64": Case(np.divide, arity=2),
     "lx_fmod_64": Case(np.fmod, bound=0.0, arity=2),
     "lx_remainder_64": Case(np.remainder, bound=1.0, arity=2),
+    "lx_multiply_by_zero_64": Case(lambda x, y: x * np.copysign(0, y), bound=0.0, arity=2),
+    "lx_divide_by_zero_64": Case(lambda x, y: x / np.copysign(0, y), bound=0.0, arity=2),
+    "lx_divide_zero_64": Case(lambda x, y: np.copysign(0, x) / y, bound=0.0, arity=2),
     "lx_sign_64": Case(np.sign, bound=0.0),
     "lx_ceil_64": Case(np.ceil, bound=0.0),
     "lx_truncate_64": Case(np.trunc, bound=0.0),
@@ -326,6 +329,7 @@ def test_angles_are_reduced_exactly_where_that_is_hardest(name: str) -> None:
 
 def test_every_function_of_floats_has_its_double() -> None:
     named = {f"lx_{operation}" for operation in EXPRESSIONS} | {"lx_pow", "lx_fmod", "lx_remainder"}
+    named |= {"lx_multiply_by_zero", "lx_divide_by_zero", "lx_divide_zero"}
     single = named & elementary_functions().keys() - {"lx_threefry"}
     assert "lx_exp" in single
     assert {name for name in single if f"{name}_64" not in elementary_functions()} == set()
