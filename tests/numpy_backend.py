@@ -36,7 +36,8 @@ class NumpyProgram:
             assert array.shape == node.shape and array.dtype == node.dtype.storage, (node, array.shape, array.dtype)
         nodes = (*self.graph.inputs, *self.graph.nodes)
         widest = np.float64 if any(getattr(node.type, "dtype", None) == float64 for node in nodes) else np.float32
-        results = interpret(self.graph, *arrays, dtype=widest)
+        numbers = [node.dtype.from_storage(array) for node, array in zip(self.graph.inputs, arrays, strict=True)]
+        results = interpret(self.graph, *numbers, dtype=widest)
         for position in self.donated:
             buffers[position].numbers = None
         count("submits")

@@ -13,6 +13,8 @@ from hypothesis.extra import numpy as arrays_of
 import lavax.numpy as lnp
 from lavax.errors import LavaxError
 from lavax.ir import interpret, verify
+from lavax.ir.types import bfloat16
+from lavax.tracer import dtype_of
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, NUMBERS, U32, sample, traced
 
 INTEGERS = (I32, U32)
@@ -21,16 +23,27 @@ WITHOUT_SIGN = (U32, BOOL)
 EXACT = 1e-9
 TINY = 1e-15
 EPS = float(np.finfo(np.float32).eps)
+BRAIN_EPS = 2.0**-7
 REFUSALS = (LavaxError, ValueError, TypeError, IndexError)
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """NumPy arrays that become traced, and the arguments that the program knows."""
+    """NumPy arrays that become traced, and the arguments that the program knows.
+
+    With `brain` the floats, in float32 here, are numbers of bfloat16, and passed on as such.
+    """
 
     arrays: tuple[np.ndarray, ...]
     options: dict[str, Any] = field(default_factory=dict)
+    brain: bool = False
+
+    def passed(self) -> list[Any]:
+        """The arrays as lavax gets them."""
+        brain = [self.brain and array.dtype.kind == "f" for array in self.arrays]
+        pairs = zip(self.arrays, brain, strict=True)
+        return [lnp.asarray(array, dtype="bfloat16") if special else array for array, special in pairs]
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,7 @@ def named(name: str, arguments: st.SearchStrategy[Arguments], theirs: Any = None
 
 # The families of dtypes, each with its widths: the same numbers are drawn for all.
 WIDTHS: dict[str, tuple[str, ...]] = {
-    "f": ("float16", "float32", "float64"),
+    "f": ("float16", "bfloat16", "float32", "float64"),
     "i": ("int8", "int16", "int32", "int64"),
     "u": ("uint8", "uint16", "uint32", "uint64"),
     "b": ("bool",),
@@ -91,13 +104,19 @@ WIDTHS: dict[str, tuple[str, ...]] = {
 
 def in_widths(drawn: Arguments, widths: Mapping[str, str]) -> Arguments:
     """The same numbers in one dtype of each family."""
+    brain = widths["f"] == "bfloat16"
+    names = {**widths, "f": "float32"} if brain else widths
     with np.errstate(all="ignore"):
-        arrays = tuple(array.astype(widths[array.dtype.kind]) for array in drawn.arrays)
-    return Arguments(arrays, drawn.options)
+        arrays = tuple(array.astype(names[array.dtype.kind]) for array in drawn.arrays)
+    if brain:
+        arrays = tuple(bfloat16.rounded(array) if array.dtype == F32 else array for array in arrays)
+    return Arguments(arrays, drawn.options, brain)
 
 
 def epsilon_of(drawn: Arguments) -> float:
     """The rounding that results may show: that of the least exact floats, of float32 where there are none."""
+    if drawn.brain:
+        return BRAIN_EPS
     floats = [float(np.finfo(array.dtype).eps) for array in drawn.arrays if array.dtype.kind == "f"]
     return max(floats, default=EPS)
 
@@ -105,12 +124,12 @@ def epsilon_of(drawn: Arguments) -> float:
 def _check_dtypes(types: Sequence[Any], drawn: Arguments, expected: Sequence[np.ndarray]) -> None:
     """Of arguments of one dtype, results have that too wherever NumPy's do; positions are int32 here, int64 there."""
     dtypes = {array.dtype for array in drawn.arrays}
-    if len(dtypes) != 1:
+    if len(dtypes) != 1 or "dtype" in drawn.options:
         return
     (held,) = dtypes
     for type, right in zip(types, expected, strict=True):
         if right.dtype == held != np.dtype(np.int64):
-            assert type.dtype.numpy == held, f"{type}, of arguments of {held}"
+            assert type.dtype == (bfloat16 if drawn.brain and held == F32 else dtype_of(held)), f"{type} of {held}"
 
 
 # Arrays
@@ -235,12 +254,13 @@ def check(case: Case, drawn: Arguments, on_device: bool = False) -> None:
     if not case.eager:
         slack = _check_exact(case, drawn, expected)
     if on_device or case.eager or drawn.arrays:
-        _check_at_once(function, drawn, expected, slack)
+        types = _check_at_once(function, drawn, expected, slack)
+        _check_dtypes(types, drawn, case.in_place(drawn))
 
 
 def _check_refused(function: Callable[..., Any], drawn: Arguments, refusal: Exception) -> None:
     try:
-        found = function(*drawn.arrays, **drawn.options)
+        found = function(*drawn.passed(), **drawn.options)
     except REFUSALS:
         return
     raise AssertionError(f"NumPy refuses this ({refusal}), but here it is {found}")
@@ -251,7 +271,6 @@ def _check_exact(case: Case, drawn: Arguments, expected: list[np.ndarray]) -> li
     graph = traced(lambda *arrays: case.call(lnp)(*arrays, **drawn.options), *drawn.arrays)
     verify(graph)
     eps = epsilon_of(drawn)
-    _check_dtypes([output.type for output in graph.outputs], drawn, case.in_place(drawn))
     held = np.float32 if case.single else np.float64
     exact = interpret(graph, *drawn.arrays, dtype=held)
     assert len(exact) == len(expected), f"{len(exact)} results, NumPy has {len(expected)}"
@@ -281,8 +300,9 @@ def _finite(x: np.ndarray) -> np.ndarray:
 
 def _check_at_once(
     function: Callable[..., Any], drawn: Arguments, expected: list[np.ndarray], slack: list[Any]
-) -> None:
-    found = [lnp.asarray(one) for one in listed(function(*drawn.arrays, **drawn.options))]
+) -> list[Any]:
+    """The function called with arrays; the result is the types of what it gives."""
+    found = [lnp.asarray(one) for one in listed(function(*drawn.passed(), **drawn.options))]
     assert len(found) == len(expected), f"{len(found)} results, NumPy has {len(expected)}"
     for place, (ours, right, atol) in enumerate(zip(found, expected, slack, strict=True)):
         numbers = np.asarray(ours)
@@ -296,6 +316,7 @@ def _check_at_once(
         bound = atol + 8 * epsilon_of(drawn) * np.abs(_finite(right))
         assert (apart <= bound).all(), f"{what}: {numbers}, NumPy has {right}"
         np.testing.assert_array_equal(np.isnan(numbers), np.isnan(right), err_msg=what)
+    return [one.type for one in found]
 
 
 __all__ = [
