@@ -119,6 +119,27 @@ def test_indices_of_64_bits_beyond_the_array_are_held_at_its_ends() -> None:
     np.testing.assert_array_equal(np.asarray(lx.compile(lnp.take)(x, unsigned)), [4, 4, 3])
 
 
+@pytest.mark.parametrize("name", FLOATS)
+def test_neighbours_are_those_of_the_width(name: str) -> None:
+    special = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, np.finfo(name).max, np.finfo(name).tiny], name)
+    x, y = (grid.ravel() for grid in np.meshgrid(special, special))
+    found = np.asarray(lnp.nextafter(lnp.asarray(x, dtype=name), lnp.asarray(y, dtype=name)))
+    with np.errstate(all="ignore"):
+        expected = np.where(x == y, y, np.nextafter(x, y))  # of two zeros NumPy gives in float16 the other one
+    assert found.dtype == name
+    # By their bits, but that of a NaN.
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), ~numbers)
+    np.testing.assert_array_equal(found[numbers].view(f"u{found.itemsize}"), expected[numbers].view(f"u{x.itemsize}"))
+
+
+def test_neighbours_in_bfloat16() -> None:
+    x = lnp.asarray([1.0, -2.0, 0.0, 3.3895313892515355e38], dtype="bfloat16")
+    y = lnp.asarray([2.0, 2.0, -1.0, float("inf")], dtype="bfloat16")
+    expected = [1 + 2.0**-7, -2 + 2.0**-7, -(2.0**-133), np.inf]
+    np.testing.assert_array_equal(np.asarray(lnp.nextafter(x, y)).astype(np.float64), expected)
+
+
 @pytest.mark.parametrize("function", ["linspace", "logspace", "geomspace"])
 def test_spaces_of_float64_have_its_digits(function: str) -> None:
     found = getattr(lnp, function)(0.1, 0.7, 11, dtype="float64")
