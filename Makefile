@@ -33,6 +33,7 @@ bench: .venv/package.stamp
 # The largest errors of the elementwise functions on this device, as they stand in docs/accuracy.md.
 accuracy: .venv/package.stamp
 	@$(PYTHON) -m benchmarks.accuracy
+	@$(PYTHON) -m benchmarks.double_accuracy
 
 # setup.cfg maps the top-level folders into lavax.*, which a type checker cannot follow, so mypy sees the
 # package as a tree of links. Its messages are turned back into the names of the real files.

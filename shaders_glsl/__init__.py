@@ -18,6 +18,13 @@ from dataclasses import dataclass
 
 ELEMENTARY_FILES = (
     "double_arithmetic.glsl",
+    "double_bessel.glsl",
+    "double_error.glsl",
+    "double_exponential.glsl",
+    "double_gamma.glsl",
+    "double_logarithm.glsl",
+    "double_power.glsl",
+    "double_trigonometric.glsl",
     "elementary_bessel.glsl",
     "elementary_comparison.glsl",
     "elementary_exponential.glsl",

@@ -27,12 +27,40 @@ double lx_minimum_64(double x, double y) {
 //! function lx_sign_64 needs lx_isnan_64
 // -1, 0 or 1; NaN for NaN.
 double lx_sign_64(double x) {
-    double one = x > 0.0lf ? 1.0lf : x < 0.0lf ? -1.0lf : 0.0lf;
-    return lx_isnan_64(x) ? x : one;
+    uint64_t bits = doubleBitsToUint64(x);
+    double one = uint64BitsToDouble(0x3ff0000000000000ul | (bits & 0x8000000000000000ul));
+    return lx_isnan_64(x) ? x : (bits << 1) == 0ul ? 0.0lf : one;
 }
 
 //! function lx_divide_64
 double lx_divide_64(double x, double y) { return x / y; }
+
+//! function lx_multiply_by_zero_64
+// x zero, for a zero of either sign.
+double lx_multiply_by_zero_64(double x, double zero) {
+    uint64_t bits = doubleBitsToUint64(x);
+    uint64_t sign = (bits ^ doubleBitsToUint64(zero)) & 0x8000000000000000ul;
+    bool undefined = (bits & 0x7ffffffffffffffful) >= 0x7ff0000000000000ul;
+    return uint64BitsToDouble(undefined ? 0x7ff8000000000000ul : sign);
+}
+
+//! function lx_divide_by_zero_64
+// x / zero, for a zero of either sign.
+double lx_divide_by_zero_64(double x, double zero) {
+    uint64_t bits = doubleBitsToUint64(x);
+    uint64_t sign = (bits ^ doubleBitsToUint64(zero)) & 0x8000000000000000ul;
+    bool undefined = (bits << 1) == 0ul || (bits & 0x7ffffffffffffffful) > 0x7ff0000000000000ul;
+    return uint64BitsToDouble(undefined ? 0x7ff8000000000000ul : 0x7ff0000000000000ul | sign);
+}
+
+//! function lx_divide_zero_64
+// zero / y, for a zero of either sign.
+double lx_divide_zero_64(double zero, double y) {
+    uint64_t bits = doubleBitsToUint64(y);
+    uint64_t sign = (bits ^ doubleBitsToUint64(zero)) & 0x8000000000000000ul;
+    bool undefined = (bits << 1) == 0ul || (bits & 0x7ffffffffffffffful) > 0x7ff0000000000000ul;
+    return uint64BitsToDouble(undefined ? 0x7ff8000000000000ul : sign);
+}
 
 //! function lx_fmod_64 needs lx_isnan_64
 // x - n y, n being x / y truncated: exact. Subtracts y times powers of two, from the largest that fits down.
@@ -42,7 +70,11 @@ double lx_fmod_64(double x, double y) {
     bool undefined = divisor == 0.0lf || doubleBitsToUint64(rest) >= infinity || lx_isnan_64(y);
     if (undefined) return uint64BitsToDouble(0x7ff8000000000000ul);
     if (rest >= divisor) {
-        int distance = int(doubleBitsToUint64(rest) >> 52) - int(doubleBitsToUint64(divisor) >> 52);
+        // A denormal divisor read as an integer, divisor 2^1074, has an exponent.
+        uint64_t bits = doubleBitsToUint64(divisor);
+        bool tiny = bits < 0x0010000000000000ul;
+        int exponent = int((tiny ? doubleBitsToUint64(double(int64_t(bits))) : bits) >> 52) - (tiny ? 1074 : 0);
+        int distance = int(doubleBitsToUint64(rest) >> 52) - exponent;
         precise double part = divisor;
         for (int step = 0; step < distance; ++step) part = part + part;
         for (int step = distance; step >= 0; --step) {

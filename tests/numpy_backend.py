@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.counters import count
 from lavax.errors import DeviceError
-from lavax.ir import Graph, TensorType, interpret
+from lavax.ir import Graph, TensorType, float64, interpret
 
 
 @dataclass(eq=False)
@@ -34,7 +34,10 @@ class NumpyProgram:
         arrays = [buffer.read() for buffer in buffers]
         for node, array in zip(self.graph.inputs, arrays, strict=True):
             assert array.shape == node.shape and array.dtype == node.dtype.storage, (node, array.shape, array.dtype)
-        results = interpret(self.graph, *arrays, dtype=np.float32)
+        nodes = (*self.graph.inputs, *self.graph.nodes)
+        widest = np.float64 if any(getattr(node.type, "dtype", None) == float64 for node in nodes) else np.float32
+        numbers = [node.dtype.from_storage(array) for node, array in zip(self.graph.inputs, arrays, strict=True)]
+        results = interpret(self.graph, *numbers, dtype=widest)
         for position in self.donated:
             buffers[position].numbers = None
         count("submits")

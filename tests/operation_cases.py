@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from math import prod
 from typing import Any
 from zlib import crc32
@@ -26,16 +27,6 @@ from lavax.ir.ops.indexing import JOINS, SCATTERS
 from lavax.ir.types import DTYPES, DType
 
 Shape = tuple[int, ...]
-
-NOT_IN_FLOAT64 = frozenset(
-    (
-        *("exp", "exp2", "log", "log2", "expm1", "log1p", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
-        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "power", "cumulative_logsumexp"),
-        *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
-        *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
-    )
-)
-
 
 @dataclass(frozen=True)
 class Case:
@@ -59,11 +50,6 @@ class Case:
     @property
     def in_float64(self) -> bool:
         return any(node.dtype == float64 for node in (*self.graph.inputs, self.node))
-
-    @property
-    def refused(self) -> bool:
-        """Whether devices have no such function of float64."""
-        return self.op in NOT_IN_FLOAT64 and self.in_float64
 
     def __str__(self) -> str:
         return f"{self.op}-{self.label}"
@@ -571,13 +557,13 @@ _SETTINGS_OF_PARTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 }
 
 
-def _matrix(label: str, shape: Shape, symmetric: bool = False) -> np.ndarray:
+def _matrix(label: str, shape: Shape, symmetric: bool = False, dtype: DType = float32) -> np.ndarray:
     """Singular values 1, 2, 3, …; symmetric matrices are positive definite."""
     random = _random(f"{label}{shape}")
     *batch, rows, columns = shape
     left = np.linalg.qr(random.normal(size=(*batch, rows, columns)))[0]
     right = np.swapaxes(left, -1, -2) if symmetric else np.linalg.qr(random.normal(size=(*batch, columns, columns)))[0]
-    return np.asarray((left * np.arange(1.0, columns + 1)) @ right, np.float32)
+    return np.asarray((left * np.arange(1.0, columns + 1)) @ right, dtype.numpy)
 
 
 def _taken_apart(op: str) -> Iterator[Case]:
@@ -590,31 +576,37 @@ def _taken_apart(op: str) -> Iterator[Case]:
             label = f"{list(shape)}-{'-'.join(str(value) for value in attrs.values())}"
             no_gradient = bool(attrs.get("complete")) and not square
             yield _case(op, label, [_matrix(op, shape, op == "eigh")], attrs, special=no_gradient)
+    for attrs in _SETTINGS_OF_PARTS[op]:
+        label = f"f64-{'-'.join(str(value) for value in attrs.values())}"
+        yield _case(op, label, [_matrix(op, (2, 4, 4), op == "eigh", float64)], attrs)
 
 
 def _cholesky() -> Iterator[Case]:
     for shape in _MATRICES:
         yield _case("cholesky", str(list(shape)), [_matrix("cholesky", shape, symmetric=True)], {})
+    yield _case("cholesky", "f64", [_matrix("cholesky", (2, 4, 4), symmetric=True, dtype=float64)], {})
 
 
 def _triangular_solve() -> Iterator[Case]:
-    for shape, columns in (((1, 1), 1), ((3, 3), 1), ((2, 4, 4), 3), ((5, 5), 17)):
+    sizes: tuple[tuple[Shape, int], ...] = (((1, 1), 1), ((3, 3), 1), ((2, 4, 4), 3), ((5, 5), 17))
+    for dtype, (shape, columns) in product((float32, float64), sizes):
         random = _random(f"triangular_solve{shape}{columns}")
-        matrix = np.asarray(random.uniform(-1, 1, shape) + 2 * np.eye(shape[-1]), np.float32)
-        right = np.asarray(random.uniform(-3, 3, (*shape[:-1], columns)), np.float32)
+        matrix = np.asarray(random.uniform(-1, 1, shape) + 2 * np.eye(shape[-1]), dtype.numpy)
+        right = np.asarray(random.uniform(-3, 3, (*shape[:-1], columns)), dtype.numpy)
         for lower, transposed, unit in ((1, 0, 0), (0, 0, 1), (1, 1, 1), (0, 1, 0)):
             attrs = dict(lower=bool(lower), transposed=bool(transposed), unit_diagonal=bool(unit))
-            label = f"{list(shape)}-{columns}-{lower}-{transposed}-{unit}"
+            label = f"{dtype}{list(shape)}-{columns}-{lower}-{transposed}-{unit}"
             yield _case("triangular_solve", label, [matrix, right], attrs)
 
 
 def _linear_solve() -> Iterator[Case]:
-    for shape, columns in (((1, 1), 1), ((3, 3), 1), ((2, 4, 4), 3)):
-        matrix = _matrix(f"linear_solve{columns}", shape)
-        factored = np.asarray(_evaluated(make_node("lu", [_input_like("x", matrix)], {}), matrix), np.float32)
-        right = np.asarray(_random(f"linear_solve{shape}").uniform(-3, 3, (*shape[:-1], columns)), np.float32)
+    sizes: tuple[tuple[Shape, int], ...] = (((1, 1), 1), ((3, 3), 1), ((2, 4, 4), 3))
+    for dtype, (shape, columns) in product((float32, float64), sizes):
+        matrix = _matrix(f"linear_solve{columns}", shape, dtype=dtype)
+        factored = np.asarray(_evaluated(make_node("lu", [_input_like("x", matrix)], {}), matrix), dtype.numpy)
+        right = np.asarray(_random(f"linear_solve{shape}").uniform(-3, 3, (*shape[:-1], columns)), dtype.numpy)
         for transposed in (False, True):
-            label = f"{list(shape)}-{columns}-{transposed}"
+            label = f"{dtype}{list(shape)}-{columns}-{transposed}"
             yield _case("linear_solve", label, [matrix, factored, right], dict(transposed=transposed))
 
 

@@ -78,6 +78,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         subgroup_shuffle=bool(operations & vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
         subgroup_ballot=bool(operations & vk.VK_SUBGROUP_FEATURE_BALLOT_BIT),
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
+        preserves_special_doubles=bool(version_12.shaderSignedZeroInfNanPreserveFloat64),
         preserves_denormals=_preserves_denormals(version_12),
         **{name: bool(getattr(_members(available[kind]), member)) for name, (kind, member) in OPTIONAL.items()},
     )

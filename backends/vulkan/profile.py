@@ -27,6 +27,7 @@ class DeviceProfile:
     subgroup_shuffle: bool
     subgroup_ballot: bool
     preserves_special_floats: bool  # shaders may ask that float32 zeros keep their signs, and infinities and NaN count
+    preserves_special_doubles: bool  # the same for float64
     preserves_denormals: bool  # shaders may ask that float32 numbers below the smallest normal one count too
     float16: bool
     float64: bool
@@ -70,6 +71,7 @@ GENERIC_GPU = DeviceProfile(
     subgroup_shuffle=True,
     subgroup_ballot=True,
     preserves_special_floats=True,
+    preserves_special_doubles=True,
     preserves_denormals=True,
     float16=False,
     float64=False,
@@ -94,6 +96,7 @@ CPU_DRIVER = DeviceProfile(
     subgroup_shuffle=True,
     subgroup_ballot=True,
     preserves_special_floats=True,
+    preserves_special_doubles=True,
     preserves_denormals=False,
     float16=True,
     float64=True,

@@ -13,7 +13,7 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import TensorType, float32
+from lavax.ir.types import TensorType, float32, float64
 
 Shape = tuple[int, ...]
 
@@ -65,8 +65,8 @@ def parts_of(op: str, matrix: TensorType, attrs: Attributes) -> dict[str, tuple[
 
 
 def _check_matrix(name: str, type: TensorType, square: bool) -> None:
-    if type.dtype != float32:
-        raise DtypeError(f"{name} is defined for f32, got {type}")
+    if type.dtype not in (float32, float64):
+        raise DtypeError(f"{name} is defined for f32 and f64, got {type}: cast it to one of them")
     if type.rank < 2 or 0 in type.shape[-2:]:
         raise ShapeError(f"{name} takes matrices with at least one row and column, got {type}")
     if square and type.shape[-1] != type.shape[-2]:

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from lavax.linalg.decompositions import svd, svdvals
-from lavax.linalg.matrices import EPSILON, is_empty, matrices, square_matrices, unit_matrices
+from lavax.linalg.matrices import epsilon, is_empty, matrices, square_matrices, unit_matrices
 from lavax.linalg.solving import inv
 from lavax.numpy.comparison import greater, where
 from lavax.numpy.elementwise import add, divide, multiply, subtract
@@ -22,9 +22,9 @@ from lavax.tracer.value import Value
 
 
 def _relative(value: Value, tolerance: ArrayLike | None) -> ArrayLike:
-    """The tolerance, with one of its own for each matrix; else the rounding of float32 times the larger extent."""
+    """The tolerance, with one of its own for each matrix; else the rounding of the dtype times the larger extent."""
     if tolerance is None:
-        return max(value.shape[-2:]) * EPSILON
+        return max(value.shape[-2:]) * epsilon(value)
     return expand_dims(tolerance, -1) if as_value(tolerance).ndim else tolerance
 
 
@@ -35,8 +35,9 @@ def _limit(values: Value, relative: ArrayLike) -> Value:
 def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
     """The pseudoinverses [..., n, m] of matrices [..., m, n].
 
-    Singular values of at most `rtol` times the largest count as zero: by default max(m, n)·2⁻²³. The gradient is that
-    of matrices of constant rank (Golub and Pereyra 1973). Raises ShapeError for fewer than two axes.
+    Singular values of at most `rtol` times the largest count as zero: by default max(m, n) times the
+    dtype's epsilon. The gradient is that of matrices of constant rank (Golub and Pereyra 1973). Raises ShapeError for
+    fewer than two axes.
     """
     value = matrices("pinv", x)
     if is_empty(value):
@@ -69,7 +70,8 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
 def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> Value:
     """How many singular values of matrices [..., m, n] are more than `tol`, or than `rtol` times the largest; int32.
 
-    `rtol` is max(m, n)·2⁻²³ by default. Raises ShapeError for fewer than two axes, ValueError where both are given.
+    `rtol` is max(m, n) times the dtype's epsilon by default. Raises ShapeError for fewer than two axes,
+    ValueError where both are given.
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
@@ -87,7 +89,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Va
     """The x of least length that makes ‖a·x - b‖ least, for one matrix `a` [m, n] and `b` [m] or [m, k].
 
     Gives (x [n] or [n, k], sums of squares of a·x - b [k], the rank of `a`, its singular values). Singular values of at
-    most `rcond` times the largest count as zero: by default max(m, n)·2⁻²³. Raises ShapeError where shapes do not fit.
+    most `rcond` times the largest count as zero: by default max(m, n) times the dtype's epsilon. Raises
+    ShapeError where shapes do not fit.
     """
     matrix, right = matrices("lstsq", a), as_value(b)
     if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from lavax.ir.ops.linear_algebra import parts_of
 from lavax.ir.types import TensorType
 from lavax.numpy.application import as_floating
@@ -18,7 +20,10 @@ from lavax.numpy.operands import ArrayLike
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
-EPSILON = 2.0**-23  # of float32
+
+def epsilon(value: Value) -> float:
+    """The distance from 1 to the next number of the dtype."""
+    return float(np.finfo(value.type.dtype.numpy).eps)
 
 
 def matrices(name: str, x: ArrayLike) -> Value:

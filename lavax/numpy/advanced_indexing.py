@@ -10,7 +10,7 @@ import numpy as np
 from lavax.ir.types import TensorType, int32
 from lavax.numpy.broadcasting import common_shape, spread
 from lavax.numpy.comparison import less, where
-from lavax.numpy.elementwise import add
+from lavax.numpy.elementwise import add, maximum, minimum
 from lavax.numpy.errors import dtype_error, index_error
 from lavax.numpy.operands import ArrayLike, as_value, cast, holds_values
 from lavax.tracer import bind, constant, lift, with_weak
@@ -42,9 +42,18 @@ def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> Index
         raise _mask_error(str(positions.type))
     if kind == "float":
         raise _kind_error(str(positions.type), axis, type)
-    if kind == "uint":
-        return Index(cast(positions, int32))
-    return Index(where(less(positions, 0), add(positions, extent), positions))
+    positions = as_positions(positions)
+    return Index(positions if kind == "uint" else where(less(positions, 0), add(positions, extent), positions))
+
+
+def as_positions(numbers: Value) -> Value:
+    """Integers of any width as int32; those beyond it become its ends, which are outside of every array."""
+    dtype = numbers.type.dtype
+    if dtype.highest > int32.highest:
+        numbers = minimum(numbers, int32.highest)
+    if dtype.lowest < int32.lowest:
+        numbers = maximum(numbers, int32.lowest)
+    return cast(numbers, int32)
 
 
 def _mask_error(mask: str) -> Exception:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.types import DType, TensorType, bool_, float32, int32
+from lavax.ir.types import DType, TensorType, bool_, float32, float64, int32, uint32
 from lavax.numpy.application import apply
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import broadcast_to, fit
@@ -39,10 +39,20 @@ def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool |
     if dtype is None:
         return copied("asarray", x, as_value(x), copy)
     held = canonical_dtype(dtype)
-    if held.bits == 64 and not holds_values(x) and not isinstance(x, (bool, int, float, np.generic)):
-        return copied("asarray", x, lift(x, held), copy)  # without a stop at 32 bits
+    if not holds_values(x) and not isinstance(x, (bool, int, float, np.generic)) and _skips_32_bits(x, held):
+        return copied("asarray", x, lift(x, held), copy)
     operand = as_operand(x)
     return copied("asarray", x, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
+
+
+def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
+    """Whether data become `held` at once: on the way by 32 bits they would be rounded twice, or not fit."""
+    if held.bits == 64:
+        return True
+    numbers = np.asarray(x)
+    if held.is_float:
+        return numbers.dtype == np.float64
+    return held == uint32 and numbers.dtype.itemsize == 8 and bool(numbers.size) and numbers.max() > int32.highest
 
 
 def array(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
@@ -190,7 +200,10 @@ def linspace(
     if num < 0:
         raise shape_error(f"linspace: {num} is not a number of elements")
     low, high = as_operand(start), as_operand(stop)
-    held = floating(promote([low, high])[0])
+    kind = floating(promote([low, high])[0])
+    wanted = kind if dtype is None else canonical_dtype(dtype)
+    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    held = float64 if float64 in (kind, wanted) else float32
     first, last, distance = _span(low, high, held)
     rank = distance.ndim if isinstance(distance, Value) else 0
     places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
@@ -198,9 +211,6 @@ def linspace(
     if endpoint and num > 1:
         between = where(equal(places, num - 1), last, between)
     result = moveaxis(between, 0, normal_axis("linspace", axis, between.type))
-    if dtype is None:
-        return with_weak(result, False)
-    wanted = canonical_dtype(dtype)
     return with_weak(cast(floor(result) if wanted.is_integer else result, wanted), False)
 
 

@@ -44,7 +44,7 @@ def _numeric(op: str, x: ArrayLike, axis: int | None, dtype: Any) -> Value:
 def cumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
     """The sums of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
 
-    `dtype` None is that of `x`, int32 for truth values.
+    `dtype` None is that of `x`, but 32 bits for narrower integers, and int32 for truth values.
     """
     return _numeric("cumulative_sum", x, axis, dtype)
 
@@ -52,7 +52,7 @@ def cumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
 def cumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
     """The products of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
 
-    `dtype` None is that of `x`, int32 for truth values.
+    `dtype` None is that of `x`, but 32 bits for narrower integers, and int32 for truth values.
     """
     return _numeric("cumulative_prod", x, axis, dtype)
 

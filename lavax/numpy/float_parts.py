@@ -1,9 +1,11 @@
 """Mantissa, exponent and neighbours of floats, and what stands in for infinities and NaN."""
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from lavax.ir.types import DType, float32, int32
+from lavax.ir.types import DType, bfloat16, float16, float32, float64, int16, int32, int64
 from lavax.numpy.application import apply, as_floating, together
 from lavax.numpy.bitwise import bitwise_and
 from lavax.numpy.broadcasting import broadcast_arrays
@@ -16,78 +18,107 @@ from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
-_SIGN_BIT = -(2**31)
-_MANTISSA_BITS = 23
-_BIAS = 127
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a float is made of bits: the integers of its width, the bits of its mantissa, what exponents have added."""
+
+    integer: DType
+    mantissa: int
+    bias: int
+
+
+_LAYOUTS = {
+    float16: _Layout(int16, 10, 15),
+    float32: _Layout(int32, 23, 127),
+    float64: _Layout(int64, 52, 1023),
+}
 
 
 def _bits(value: Value) -> Value:
-    return bind("bitcast", value, type=value.type.with_dtype(int32))
+    return bind("bitcast", value, type=value.type.with_dtype(_LAYOUTS[value.type.dtype].integer))
 
 
-def _from_bits(bits: Value) -> Value:
-    return bind("bitcast", bits, type=bits.type.with_dtype(float32))
-
-
-def _require_float32(name: str, dtype: DType) -> None:
-    if dtype != float32:
-        raise dtype_error(f"{name} is not defined for {dtype}: float32 only; cast by astype")
+def _from_bits(bits: Value, dtype: DType) -> Value:
+    return bind("bitcast", bits, type=bits.type.with_dtype(dtype))
 
 
 def nextafter(x: ArrayLike, y: ArrayLike) -> Value:
-    """The float32 next to `x` on the way to `y`, elementwise; `y` where they are equal. It has no gradient.
+    """The float next to `x` on the way to `y`, elementwise; `y` where they are equal. It has no gradient.
 
-    Next to 0 is a denormal number: devices that flush those give 0 in computations with it. Raises DtypeError for
-    floats of other sizes.
+    Next to 0 is a denormal number: devices that flush those give 0 in computations with it.
     """
     (start, end), weak = together("nextafter", x, y, real=True)
-    _require_float32("nextafter", start.type.dtype)
+    given = start.type.dtype
+    # The bits of bfloat16 are the upper ones of float32.
+    dtype, unit = (float32, 2**16) if given == bfloat16 else (given, 1)
+    start, end = cast(start, dtype), cast(end, dtype)
+    integer = _LAYOUTS[dtype].integer
+    lowest = integer.lowest
     # As integers in the floats' order: those of negative floats count downwards from that of zero.
     bits = _bits(start)
-    order, target = (where(less(one, 0), subtract(_SIGN_BIT, one), one) for one in (bits, _bits(end)))
-    step = subtract(cast(greater(target, order), int32), cast(less(target, order), int32))
-    moved = add(order, step)
-    sign = bitwise_and(bits, _SIGN_BIT)
-    behind = where(equal(moved, 0), sign, where(less(moved, 0), subtract(_SIGN_BIT, moved), moved))
-    neighbour = where(equal(step, 0), end, _from_bits(behind))
-    return with_weak(where(logical_or(isnan(start), isnan(end)), float("nan"), neighbour), weak)
+    order, target = (where(less(one, 0), subtract(lowest, one), one) for one in (bits, _bits(end)))
+    step = subtract(cast(greater(target, order), integer), cast(less(target, order), integer))
+    moved = add(order, multiply(step, unit))
+    sign = bitwise_and(bits, lowest)
+    behind = where(equal(moved, 0), sign, where(less(moved, 0), subtract(lowest, moved), moved))
+    neighbour = where(equal(step, 0), end, _from_bits(behind, dtype))
+    neighbour = where(logical_or(isnan(start), isnan(end)), float("nan"), neighbour)
+    return with_weak(cast(neighbour, given), weak)
 
 
-def _power_of_two(exponent: Value) -> Value:
-    """2^exponent for -126 <= exponent <= 127."""
-    return _from_bits(multiply(add(exponent, _BIAS), 2**_MANTISSA_BITS))
+def _power_of_two(exponent: Value, dtype: DType) -> Value:
+    """2^exponent, a normal number of the dtype."""
+    layout = _LAYOUTS[dtype]
+    return _from_bits(multiply(cast(add(exponent, layout.bias), layout.integer), 2**layout.mantissa), dtype)
+
+
+def _wide(value: Value) -> Value:
+    """Floats of 16 bits as float32, which has all of them and their products with powers of two."""
+    return value if value.type.dtype in (float32, float64) else cast(value, float32)
 
 
 def ldexp(x: ArrayLike, n: ArrayLike) -> Value:
-    """x * 2^n, elementwise, in float32; `n` holds integers.
-
-    Raises DtypeError where `n` holds floats.
-    """
-    value, power = as_floating(x), as_value(n)
+    """x * 2^n, elementwise; `n` holds integers. Raises DtypeError where it holds floats."""
+    given, power = as_floating(x), as_value(n)
     if power.type.dtype.is_float:
         raise dtype_error(f"ldexp: the exponents must be integers, got {power.type}")
-    _require_float32("ldexp", value.type.dtype)
-    value, power = broadcast_arrays(value, clip(cast(power, int32), -300, 300))
-    # In three factors, as 2^300 is not a float but may bring a small x back into the range.
+    value = _wide(given)
+    dtype = value.type.dtype
+    # In three factors, as the greatest power is not a float but may bring a small x back into the range.
+    most = 2 * _LAYOUTS[dtype].bias + 46
+    value, power = broadcast_arrays(value, cast(clip(power, *_within(power.type.dtype, most)), int32))
     third = apply("divide", power, 3)
     rest = subtract(power, add(third, third))
-    return multiply(multiply(multiply(value, _power_of_two(third)), _power_of_two(third)), _power_of_two(rest))
+    outer, inner = _power_of_two(third, dtype), _power_of_two(rest, dtype)
+    return cast(multiply(multiply(multiply(value, outer), outer), inner), given.type.dtype)
+
+
+def _within(dtype: DType, most: int) -> tuple[int, int]:
+    """The ends of [-most, most], or of what the dtype holds of it."""
+    if dtype.kind == "bool":
+        return 0, 1
+    return max(-most, dtype.lowest), min(most, dtype.highest)
 
 
 def frexp(x: ArrayLike) -> tuple[Value, Value]:
-    """`x` as m 2^n: m in float32 with 0.5 <= |m| < 1, n in int32. 0, infinities and NaN are their own m, n is 0."""
-    value = as_floating(x)
-    _require_float32("frexp", value.type.dtype)
-    tiny = less(abs(value), float(np.finfo(np.float32).tiny))
-    scaled = multiply(value, where(tiny, 2.0**24, 1.0))
-    magnitude = bitwise_and(_bits(scaled), 2**31 - 1)
-    biased = apply("divide", magnitude, 2**_MANTISSA_BITS)
-    special = logical_or(equal(magnitude, 0), equal(biased, 255))
-    exponent = where(special, 0, subtract(biased, _BIAS - 1))
-    # In two factors, as 2^-128 is not a normal float.
+    """`x` as m 2^n: m with 0.5 <= |m| < 1, n in int32. 0, infinities and NaN are their own m, n is 0."""
+    given = as_floating(x)
+    value = _wide(given)
+    dtype = value.type.dtype
+    layout = _LAYOUTS[dtype]
+    tiny = less(abs(value), float(np.finfo(dtype.numpy).tiny))
+    lifted = layout.mantissa + 1
+    scaled = multiply(value, where(tiny, 2.0**lifted, 1.0))
+    magnitude = bitwise_and(_bits(scaled), layout.integer.highest)
+    biased = cast(apply("divide", magnitude, 2**layout.mantissa), int32)
+    special = logical_or(equal(magnitude, 0), equal(biased, 2 * layout.bias + 1))
+    exponent = where(special, 0, subtract(biased, layout.bias - 1))
+    # In two factors, as the least power is not a normal float.
     half = apply("divide", exponent, 2)
-    mantissa = multiply(multiply(scaled, _power_of_two(negative(half))), _power_of_two(subtract(half, exponent)))
-    return where(special, value, mantissa), subtract(exponent, where(tiny, where(special, 0, 24), 0))
+    first, second = _power_of_two(negative(half), dtype), _power_of_two(subtract(half, exponent), dtype)
+    mantissa = where(special, value, multiply(multiply(scaled, first), second))
+    return cast(mantissa, given.type.dtype), subtract(exponent, where(tiny, where(special, 0, lifted), 0))
 
 
 def modf(x: ArrayLike) -> tuple[Value, Value]:

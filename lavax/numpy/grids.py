@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lavax.ir.types import TensorType, float32, int32
+from lavax.ir.types import TensorType, float32, float64, int32
 from lavax.numpy.application import apply
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import broadcast_to
 from lavax.numpy.comparison import equal, where
-from lavax.numpy.creation import iota, linspace
+from lavax.numpy.creation import asarray, iota, linspace
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import abs, exp, log, multiply, sign
 from lavax.numpy.errors import shape_error
@@ -68,15 +68,23 @@ def logspace(
     axis: int = 0,
 ) -> Value:
     """Powers of `base` with exponents at equal distances from `start` to `stop`; as `linspace`."""
-    result = power(float(base), linspace(start, stop, num, endpoint, axis=axis))
+    result = power(float(base), linspace(start, stop, num, endpoint, _exponents(dtype), axis=axis))
     return result if dtype is None else cast(result, canonical_dtype(dtype))
+
+
+def _exponents(dtype: Any) -> Any:
+    """What exponents are computed in: float64 where that is wanted, else what their ends are."""
+    return dtype if dtype is not None and canonical_dtype(dtype) == float64 else None
 
 
 def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Value:
     """`num` numbers at equal ratios from `start` to `stop`, both of one sign and not 0; as `linspace`."""
-    low, high = as_value(start) * 1.0, as_value(stop) * 1.0
+    if _exponents(dtype) is not None:
+        low, high = (asarray(end, dtype) for end in (start, stop))
+    else:
+        low, high = as_value(start) * 1.0, as_value(stop) * 1.0
     exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint)
     result = multiply(exp(exponents), sign(low))
     place = iota(TensorType((num, *(1,) * (result.ndim - 1)), int32), 0)

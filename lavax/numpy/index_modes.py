@@ -6,17 +6,16 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lavax.ir.types import DType, TensorType, int32
-from lavax.numpy.advanced_indexing import is_index_array
+from lavax.ir.types import DType, TensorType
+from lavax.numpy.advanced_indexing import as_positions, is_index_array
 from lavax.numpy.application import apply
 from lavax.numpy.comparison import where
 from lavax.numpy.indexing import axes_used, is_mask
-from lavax.numpy.operands import Scalar, cast, scalar_as
+from lavax.numpy.operands import Scalar, scalar_as
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
 Mode: TypeAlias = Literal["promise_in_bounds", "clip", "drop", "fill"] | None
-_GREATEST = int(np.iinfo(np.int32).max)
 MODES = (None, "promise_in_bounds", "clip", "drop", "fill")
 
 
@@ -97,11 +96,6 @@ def _rebuilt(key: Any, placed: Sequence[tuple[int, Any]], parts: Sequence[Any]) 
     return tuple(result)
 
 
-def _signed(positions: Value) -> Value:
-    kind = positions.type.dtype.kind
-    return cast(apply("minimum", positions, _GREATEST), int32) if kind == "uint" else positions
-
-
 def _has_positions(part: Any) -> bool:
     """Whether a part of a key holds integers; what is no index at all is refused where it is read."""
     if isinstance(part, (slice, bool, np.bool_)) or is_mask(part):
@@ -116,7 +110,7 @@ def _marked(part: Any, extent: int, margin: int) -> Any:
     if isinstance(part, slice) or not margin:
         return part
     if isinstance(part, Value):
-        position = _signed(part)
+        position = as_positions(part)
         counted = where(apply("less", position, 0), apply("add", position, extent), position)
         outside = apply("or", apply("less", counted, 0), apply("greater_equal", counted, extent))
         return where(outside, extent, counted)
@@ -131,6 +125,6 @@ def _clipped(part: Any, extent: int) -> Any:
     if not _has_positions(part) or not extent:
         return part
     if isinstance(part, Value):
-        return apply("minimum", apply("maximum", _signed(part), -extent), extent - 1)
+        return apply("minimum", apply("maximum", as_positions(part), -extent), extent - 1)
     numbers = np.asarray(part)
     return np.clip(numbers, -extent, extent - 1) if numbers.dtype.kind in "iu" else part

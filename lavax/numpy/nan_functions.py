@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lavax.ir.types import int32
+from lavax.ir.types import DType, int32
 from lavax.numpy.application import as_floating
 from lavax.numpy.axes import Axis, rising_axes
 from lavax.numpy.broadcasting import spread
@@ -11,6 +11,7 @@ from lavax.numpy.comparison import greater, isnan, logical_not, where
 from lavax.numpy.creation import astype
 from lavax.numpy.elementwise import divide, multiply, sqrt, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import all as all_over
 from lavax.numpy.reductions import argmax, argmin, fold, prod, sum
 from lavax.numpy.reductions import max as max_over
@@ -74,11 +75,17 @@ def _count(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     return cast(fold("sum", cast(logical_not(isnan(value)), int32), axes, keepdims), value.type.dtype)
 
 
+def _averaged(x: ArrayLike, dtype: Any) -> tuple[Value, DType]:
+    """`x` as floats to be averaged, and the dtype of the result."""
+    value = as_floating(x if dtype is None else astype(x, dtype))
+    return cast(value, averaging(value.type.dtype)), value.type.dtype
+
+
 def nanmean(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
     """As `mean` of the elements that are not NaN; NaN where there are none."""
-    value = as_floating(x if dtype is None else astype(x, dtype))
+    value, held = _averaged(x, dtype)
     axes = rising_axes("nanmean", axis, value.type)
-    return divide(nansum(value, axes, keepdims=keepdims), _count(value, axes, keepdims))
+    return cast(divide(nansum(value, axes, keepdims=keepdims), _count(value, axes, keepdims)), held)
 
 
 def nanvar(
@@ -91,13 +98,13 @@ def nanvar(
     keepdims: bool = False,
 ) -> Value:
     """As `var` of the elements that are not NaN; NaN where there are none, or no more than `ddof`."""
-    value = as_floating(x if dtype is None else astype(x, dtype))
+    value, held = _averaged(x, dtype)
     axes = rising_axes("nanvar", axis, value.type)
     centred = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
     divisor = subtract(_count(value, axes, keepdims), float(ddof if correction is None else correction))
     total = nansum(multiply(centred, centred), axes, keepdims=keepdims)
     usable = greater(divisor, 0)
-    return where(usable, divide(total, where(usable, divisor, 1)), float("nan"))
+    return cast(where(usable, divide(total, where(usable, divisor, 1)), float("nan")), held)
 
 
 def nanstd(

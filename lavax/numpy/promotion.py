@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Protocol
 
-from lavax.ir.types import DTYPES, DType, TensorType, bfloat16, bool_, float16, float32, float64, int32
+from lavax.ir.types import DTYPES, DType, TensorType, bfloat16, float16, float32, float64, int32, uint32
 
 
 class Promotable(Protocol):
@@ -79,5 +79,12 @@ def floating(dtype: DType) -> DType:
 
 
 def accumulating(dtype: DType) -> DType:
-    """The dtype in which elements of `dtype` are summed: truth values are counted."""
-    return int32 if dtype == bool_ else dtype
+    """The dtype in which elements of `dtype` are summed: truth values are counted, integers have 32 bits at least."""
+    if dtype.is_float or dtype.bits >= 32:
+        return dtype
+    return uint32 if dtype.kind == "uint" else int32
+
+
+def averaging(dtype: DType) -> DType:
+    """The dtype in which floats of `dtype` are averaged: sums of many of 16 bits are beyond their range."""
+    return float32 if dtype in (float16, bfloat16) else dtype

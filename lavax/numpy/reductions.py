@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lavax.ir.types import bool_
+from lavax.ir.types import DType, bool_
 from lavax.numpy.application import as_truth
 from lavax.numpy.axes import Axis, normal_axis, rising_axes
 from lavax.numpy.broadcasting import spread_back
@@ -12,7 +12,7 @@ from lavax.numpy.comparison import equal
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import divide, multiply, sqrt, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
-from lavax.numpy.promotion import accumulating, floating
+from lavax.numpy.promotion import accumulating, averaging, floating
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.value import Value
 
@@ -39,12 +39,15 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
 
 
 def sum(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
-    """The sum over `axis` (None: all axes), computed in `dtype`: that of `x` if None, int32 for truth values."""
+    """The sum over `axis` (None: all axes), computed in `dtype`.
+
+    None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values.
+    """
     return _accumulate("sum", x, axis, dtype, keepdims)
 
 
 def prod(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
-    """The product over `axis` (None: all axes), in `dtype`: that of `x` if None, int32 for truth values."""
+    """The product over `axis` (None: all axes), computed in `dtype`, as `sum` has it."""
     return _accumulate("prod", x, axis, dtype, keepdims)
 
 
@@ -90,17 +93,18 @@ def count_nonzero(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) ->
     return sum(as_truth(x), axis, keepdims=keepdims)
 
 
-def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple[int, ...]]:
-    """`x` as floats of `dtype`, and the axes to fold."""
+def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple[int, ...], DType]:
+    """`x` as floats to be averaged, the axes to fold, and the dtype of the result."""
     given = as_value(x)
     axes = rising_axes(name, axis, given.type)
-    return cast(given, floating(given.type.dtype if dtype is None else canonical_dtype(dtype))), axes
+    held = floating(given.type.dtype if dtype is None else canonical_dtype(dtype))
+    return cast(given, averaging(held)), axes, held
 
 
 def mean(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
     """The arithmetic mean over `axis` (None: all axes), as a float; of no elements: NaN."""
-    value, axes = _real("mean", x, axis, dtype)
-    return divide(fold("sum", value, axes, keepdims), float(_count(value, axes)))
+    value, axes, held = _real("mean", x, axis, dtype)
+    return cast(divide(fold("sum", value, axes, keepdims), float(_count(value, axes))), held)
 
 
 def var(
@@ -116,10 +120,11 @@ def var(
 
     The divisor is the number of elements less `ddof`, which the array API calls `correction`.
     """
-    value, axes = _real("var", x, axis, dtype)
+    value, axes, held = _real("var", x, axis, dtype)
     centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
     divisor = _count(value, axes) - (ddof if correction is None else correction)
-    return divide(fold("sum", multiply(centred, centred), axes, keepdims), float(divisor if divisor > 0 else 0))
+    total = fold("sum", multiply(centred, centred), axes, keepdims)
+    return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
 
 
 def std(

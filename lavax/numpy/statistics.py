@@ -6,10 +6,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from lavax.ir.types import TensorType, int32
+from lavax.ir.types import TensorType, float32, float64, int32
 from lavax.numpy.application import as_floating
 from lavax.numpy.axes import Axis, rising_axes
-from lavax.numpy.broadcasting import broadcast_to, spread
+from lavax.numpy.broadcasting import broadcast_to, common_dtype, fit, spread
 from lavax.numpy.comparison import equal, greater_equal, isnan, less_equal, logical_and, where
 from lavax.numpy.creation import linspace, zeros
 from lavax.numpy.elementwise import add, clip, divide, maximum, minimum, multiply, sqrt, subtract
@@ -17,7 +17,8 @@ from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.joining import concatenate, cut, stack
 from lavax.numpy.linear_algebra import matmul
 from lavax.numpy.manipulation import ravel, reshaped, transpose, transposed
-from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
+from lavax.numpy.promotion import promote
 from lavax.numpy.reductions import fold, mean
 from lavax.numpy.reductions import max as max_over
 from lavax.numpy.reductions import min as min_over
@@ -79,9 +80,13 @@ def _quantile(
         raise ValueError(f"{name}: method is one of {', '.join(_METHODS)}, got {method!r}")
     rows, outer, kept = _rows(name, x, axis)
     count = rows.shape[-1]
-    fractions = as_floating(q)
+    operand = as_operand(q)
+    dtype, _ = promote([rows, operand])
+    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    places = dtype if dtype == float64 else float32
+    rows, fractions = cast(rows, places), fit(operand, operand.type.with_dtype(places))
     if not count:
-        return broadcast_to(float("nan"), (*fractions.shape, *(kept if keepdims else outer)))
+        return cast(broadcast_to(float("nan"), (*fractions.shape, *(kept if keepdims else outer))), dtype)
     ordered = bind("sort", rows, axis=rows.ndim - 1)
     holds_nan = isnan(reshaped(cut(ordered, ordered.ndim - 1, count - 1, count), outer))
     if skip_nan:
@@ -97,8 +102,9 @@ def _quantile(
         results.append(reshaped(found, kept) if keepdims else found)
     shape = kept if keepdims else outer
     if not fractions.ndim:
-        return results[0]
-    return reshaped(stack(results), (*fractions.shape, *shape)) if results else zeros((*fractions.shape, *shape))
+        return cast(results[0], dtype)
+    together = reshaped(stack(results), (*fractions.shape, *shape)) if results else zeros((*fractions.shape, *shape))
+    return cast(together, dtype)
 
 
 def quantile(
@@ -112,11 +118,16 @@ def quantile(
     return _quantile("quantile", x, q, axis, method, keepdims, skip_nan=False)
 
 
+def _of_hundredths(q: ArrayLike) -> ArrayLike:
+    """A Python number stays one, as exact as the array that it meets."""
+    return q / 100 if isinstance(q, (int, float)) else divide(as_floating(q), 100.0)
+
+
 def percentile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
 ) -> Value:
     """As `quantile`, with `q` in hundredths."""
-    return quantile(x, divide(as_floating(q), 100.0), axis, method=method, keepdims=keepdims)
+    return quantile(x, _of_hundredths(q), axis, method=method, keepdims=keepdims)
 
 
 def median(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
@@ -135,7 +146,7 @@ def nanpercentile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
 ) -> Value:
     """As `percentile` of the elements that are not NaN; NaN where there are none."""
-    return nanquantile(x, divide(as_floating(q), 100.0), axis, method=method, keepdims=keepdims)
+    return nanquantile(x, _of_hundredths(q), axis, method=method, keepdims=keepdims)
 
 
 def nanmedian(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
@@ -278,11 +289,11 @@ def histogram_bin_edges(
         return given
     value = as_floating(ravel(x))
     if range is not None:
-        low, high = (as_floating(end) for end in range)
+        _, low, high = common_dtype([value, *range])
     elif value.size:
         low, high = min_over(value), max_over(value)
     else:
-        low, high = as_floating(0.0), as_floating(1.0)
+        _, low, high = common_dtype([value, 0.0, 1.0])
     same = equal(low, high)
     low, high = where(same, subtract(low, 0.5), low), where(same, add(high, 0.5), high)
     return linspace(low, high, operator.index(given) + 1)
@@ -343,7 +354,8 @@ def histogramdd(
     by_column = [bins] * len(columns) if isinstance(bins, int) else list(bins)
     ranges = [None] * len(columns) if range is None else list(range)
     edges = [histogram_bin_edges(*given) for given in zip(columns, by_column, ranges, strict=True)]
-    counts = as_floating(_counts(columns, edges, None if weights is None else as_floating(weights)))
+    counts = _counts(columns, edges, None if weights is None else as_floating(weights))
+    counts = cast(counts, float64) if value.type.dtype == float64 else as_floating(counts)
     if density:
         counts = divide(counts, sum_over(counts))
         for axis, edge in enumerate(edges):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from lavax.ir.graph import Node, graph_of, input_node
 from lavax.ir.types import TensorType
 from lavax.passes.builder import (
@@ -56,12 +58,18 @@ _MOST_EIGENVALUES, _MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 32, 16, 32,
 # Convergence is quadratic in the end: 8 or 9 sweeps do for some hundred rows, up to 20 for columns of very different
 # lengths.
 _MOST_SWEEPS = 30
-# Off-diagonal elements of a matrix whose largest is 1 that no longer matter.
-_SETTLED = 1e-8
-# Cosines of angles between columns that are rounding alone, in units of the root of how many rows there are.
-_NEGLIGIBLE = 6e-8
-# Singular values this small, relative to the largest, have left vectors of rounding alone.
-_NOTHING = 1e-7
+# The following are in units in the last place of 1: off-diagonal elements of a matrix whose largest is 1 that no longer
+# matter,
+_SETTLED = 1 / 12
+# cosines of angles between columns that are rounding alone, over the root of how many rows there are,
+_NEGLIGIBLE = 1 / 2
+# and singular values, relative to the largest, that have left vectors of rounding alone.
+_NOTHING = 1.0
+
+
+def _unit(x: Node) -> float:
+    """The unit in the last place of 1, in the dtype."""
+    return float(np.finfo(x.dtype.numpy).eps)
 
 
 def _seats_filled(x: Node, axes: Sequence[int]) -> Node:
@@ -208,7 +216,7 @@ def _eigh(node: Node) -> Node:
 
 def _far_from_diagonal(work: Node) -> Node:
     """Magnitudes in units of what is settled."""
-    return scale(absolute(work), 1 / _SETTLED)
+    return scale(absolute(work), 1 / (_SETTLED * _unit(work)))
 
 
 def _diagonal(work: Node) -> tuple[Node, Node]:
@@ -272,7 +280,7 @@ def _singular_turn(state: Sequence[Node]) -> list[Node]:
     across = sum_over(multiply(work, flip(work, (rank - 2,))), (rank - 1,))
     other = flip(own, (rank - 2,))
     size = multiply(build("sqrt", own), build("sqrt", other))
-    rounding = scale(size, _NEGLIGIBLE * work.shape[-1] ** 0.5)
+    rounding = scale(size, _NEGLIGIBLE * _unit(work) * work.shape[-1] ** 0.5)
     angles = _angles(own, other, across, build("less_equal", absolute(across), rounding))
     return [_moved_on(_rotated(each, angles), (rank - 2,)) for each in (work, *vectors)]
 
@@ -282,7 +290,7 @@ def _far_from_orthogonal(work: Node) -> Node:
     gram = product(work, turned(work))
     inverse = build("sqrt", inverse_or_zero(sum_over(multiply(work, work), (work.type.rank - 1,))))
     cosines = multiply(multiply(absolute(gram), by_row(inverse, gram.shape)), by_column(inverse, gram.shape))
-    return scale(cosines, 1 / (4 * _NEGLIGIBLE * work.shape[-1] ** 0.5))
+    return scale(cosines, 1 / (4 * _NEGLIGIBLE * _unit(work) * work.shape[-1] ** 0.5))
 
 
 def _left_vectors(lengths: Node, work: Node, complete: bool) -> Node:
@@ -291,7 +299,7 @@ def _left_vectors(lengths: Node, work: Node, complete: bool) -> Node:
     last = lengths.type.rank - 1
     longest = broadcast(reduce("max", lengths, (last,)), lengths.shape, range(last))
     one = splat(1, lengths.type)
-    is_known = greater(lengths, scale(longest, _NOTHING))
+    is_known = greater(lengths, scale(longest, _NOTHING * _unit(longest)))
     inverse = where(is_known, divide(one, where(is_known, lengths, one)), zeros(one.type))
     q, r = orthogonal_factors(turned(multiply(work, by_row(inverse, work.shape))), complete)
     signs = where(less(_diagonal(rows_of(r, 0, lengths.shape[-1]))[0], zeros(one.type)), negate(one), one)

@@ -61,7 +61,7 @@ def test_integers_wrap(name: str) -> None:
         found = getattr(lnp, op)(*ours)
         assert found.dtype == name
         np.testing.assert_array_equal(np.asarray(found), getattr(np, op)(x, y))
-    np.testing.assert_array_equal(np.asarray(lnp.sum(ours[0])), x.sum(dtype=name))
+    np.testing.assert_array_equal(np.asarray(lnp.sum(ours[0], dtype=name)), x.sum(dtype=name))
 
 
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(INTEGERS, (*INTEGERS, *FLOATS))))

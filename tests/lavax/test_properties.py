@@ -5,19 +5,22 @@ with NumPy arrays of any memory layout in float32, with a tolerance from the gra
 """
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import lavax as lx
 import lavax.numpy as lnp
 from lavax.numpy.scalar_types import ScalarType
-from tests.lavax.properties.cases import check
+from tests.lavax.properties.cases import WIDTHS, Case, check, in_widths
 from tests.lavax.properties.table import CASES, WITHOUT_CASE
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.large_base_example,
           HealthCheck.filter_too_much, HealthCheck.data_too_large]  # fmt: skip
 FEW = settings(deadline=None, max_examples=10, derandomize=True, database=None, suppress_health_check=CHECKS)
 MANY = settings(deadline=None, max_examples=200, database=None, suppress_health_check=CHECKS)
+SOME = settings(MANY, max_examples=20)
 
 
 @pytest.mark.usefixtures("reference_backend")
@@ -37,6 +40,35 @@ def test_as_numpy_does_on_many_arguments(name: str, data: st.DataObject) -> None
     check(CASES[name], data.draw(CASES[name].arguments))
 
 
+WIDE = {family: st.sampled_from(names) for family, names in WIDTHS.items()}
+
+
+def _check_in_some_widths(case: Case, data: st.DataObject, on_device: bool) -> None:
+    """NumPy makes a float of uint64 with a signed integer, which stay integers here."""
+    widths = {family: data.draw(names) for family, names in WIDE.items()}
+    drawn = in_widths(data.draw(case.arguments), widths)
+    dtypes = {array.dtype for array in drawn.arrays}
+    assume(np.dtype(np.uint64) not in dtypes or not any(dtype.kind == "i" for dtype in dtypes))
+    with lx.enable_x64():
+        check(case, drawn, on_device)
+
+
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("name", [name for name in CASES if not CASES[name].single])
+@FEW
+@given(data=st.data())
+def test_as_numpy_does_in_every_width(name: str, data: st.DataObject) -> None:
+    _check_in_some_widths(CASES[name], data, False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in CASES if not CASES[name].single])
+@SOME
+@given(data=st.data())
+def test_on_the_device_in_every_width(name: str, data: st.DataObject) -> None:
+    _check_in_some_widths(CASES[name], data, True)
+
+
 # One of each kind of kernel is enough for the device: its tests of operations and random graphs have the rest.
 ON_DEVICE = (
     "add", "floor_divide", "clip", "where", "sum", "var", "argmax", "nanmax", "cumsum", "median", "matmul", "cross",
@@ -44,7 +76,6 @@ ON_DEVICE = (
     "x.at[slices]", "x.at[positions].get", "concatenate", "pad", "roll", "repeat", "linspace", "tril",
 )  # fmt: skip
 SPARSE = settings(FEW, max_examples=3)
-SOME = settings(MANY, max_examples=20)
 
 
 @pytest.mark.parametrize("name", ON_DEVICE)

@@ -17,49 +17,12 @@ from scipy import special
 
 from benchmarks.accuracy import edges, flushed
 from benchmarks.accuracy import units as errors
-from lavax.backends.vulkan.device import get_device
-from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
-from lavax.backends.vulkan.program import Program
 from lavax.shaders_glsl import elementary_functions, function_source, parse_functions
 from tests import denormals
+from tests.shaders_glsl.calling import apply
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
-
-LOCAL_SIZE = 64
-
-SHADER = """#version 460
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_buffer_reference_uvec2 : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
-layout(local_size_x = 64) in;
-layout(buffer_reference, std430) buffer Addresses { uint64_t at[]; };
-layout(buffer_reference, std430) buffer Numbers { float at[]; };
-layout(push_constant, std430) uniform Constants { uint64_t table; uint words[30]; } constants;
-FUNCTIONS
-void main() {
-    uint i = gl_GlobalInvocationID.x;
-    Addresses table = Addresses(constants.table);
-    if (i < constants.words[3]) {
-        float x = Numbers(table.at[constants.words[0]]).at[i];
-        float y = Numbers(table.at[constants.words[1]]).at[i];
-        Numbers(table.at[constants.words[2]]).at[i] = float(CALL);
-    }
-}
-"""
-
-
-def apply(name: str, arity: int, x: Floats, y: Floats) -> Floats:
-    """`name(x)` or `name(x, y)` for every element, on the device."""
-    call = f"{name}({', '.join('xy'[:arity])})"
-    text = SHADER.replace("FUNCTIONS", function_source([name])).replace("CALL", call)
-    groups = (-(-len(x) // LOCAL_SIZE), 1, 1)
-    dispatch = Dispatch(Shader(text), (0, 1, 2), (len(x),), groups, False, name)
-    plan = Plan((x.nbytes, y.nbytes), (Result(x.nbytes, None),), (), (), 0, (dispatch,))
-    device = get_device()
-    (result,) = Program(device, plan)(device.transfer.upload(x), device.transfer.upload(y))
-    return device.transfer.download(result, x.nbytes).view(np.float32)
-
 
 def samples(low: float, high: float, arity: int) -> tuple[Floats, Floats]:
     """Arguments: all edges (in pairs), random bits, numbers in [low, high], their powers towards 0, 1 and pi/2."""

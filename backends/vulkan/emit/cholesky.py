@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import nan
+
 from lavax.backends.vulkan.emit.launch import Launch
-from lavax.backends.vulkan.emit.matrices import NAN, MatrixRoutine
+from lavax.backends.vulkan.emit.matrices import MatrixRoutine
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 
@@ -13,14 +15,14 @@ bool positive = true;
 for (int k = 0; k < rows; ++k) {
     meet();
     for (int r = k + (lane - k % LOCAL + LOCAL) % LOCAL; r < rows; r += LOCAL) {
-        float sum = 0.0;
+        real sum = 0.0;
         for (int j = 0; j < k; ++j) sum += x.data[r * rows + j] * x.data[k * rows + j];
         x.data[r * rows + k] -= sum;
     }
     meet();
-    float pivot = x.data[k * rows + k];
+    real pivot = x.data[k * rows + k];
     positive = positive && pivot > 0.0;
-    float root = sqrt(pivot);
+    real root = sqrt(pivot);
     for (int r = k + 1 + (lane - (k + 1) % LOCAL + LOCAL) % LOCAL; r < rows; r += LOCAL) x.data[r * rows + k] /= root;
 }
 meet();
@@ -36,5 +38,5 @@ def emit_cholesky(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
     routine = MatrixRoutine(kernel, profile, lifted)
     routine.write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[e] = 0.0;")
     routine.load("e", "c <= r")
-    routine.write(_FACTOR.replace("FAILED", NAN))
+    routine.write(_FACTOR.replace("FAILED", routine.number(nan)))
     return routine.close()

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lavax.errors import DtypeError
 from lavax.ir.graph import Node
-from lavax.ir.types import DTYPES, DType, float32
-from lavax.shaders_glsl import elementary_functions
+from lavax.ir.types import DTYPES, DType, float32, float64
 
 VECTOR = 4
 COMPONENTS = "xyzw"
@@ -34,12 +32,8 @@ def type_name(dtype: DType, width: int) -> str:
 
 
 def own_function(name: str, dtype: DType) -> str:
-    """The name of one of lavax's own functions for a dtype. Raises DtypeError where float64 has none."""
-    if dtype.bits != 64:
-        return name
-    if f"{name}_64" not in elementary_functions():
-        raise DtypeError(f"{name.removeprefix('lx_')} is not there for {dtype} on a device: cast to float32 first")
-    return f"{name}_64"
+    """The name of one of lavax's own functions for a dtype."""
+    return f"{name}_64" if dtype.bits == 64 else name
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ def _by_kind(**entries: Expression) -> Expression:
 
 
 def _is_zero(node: Node) -> bool:
-    return node.op == "constant" and node.dtype == float32 and node.attrs["value"] == 0
+    return node.op == "constant" and node.dtype in (float32, float64) and node.attrs["value"] == 0
 
 
 def _multiply(call: Call) -> str:
@@ -90,14 +84,14 @@ def _multiply(call: Call) -> str:
         left, right = right, left
     elif not _is_zero(call.node.operands[1]):
         return f"({left} * {right})"
-    return f"lx_multiply_by_zero({left}, {right})"
+    return f"{own_function('lx_multiply_by_zero', call.node.dtype)}({left}, {right})"
 
 
 def _divide(call: Call) -> str:
     """A driver may take literal zeros for leave to assume that the quotient is a number."""
     dividend, divisor = map(_is_zero, call.node.operands)
     zero = "lx_divide_by_zero" if divisor else "lx_divide_zero" if dividend else None
-    return f"{zero or own_function('lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
+    return f"{own_function(zero or 'lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
 
 
 def _population_count(call: Call) -> str:

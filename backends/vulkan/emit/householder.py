@@ -16,25 +16,25 @@ from lavax.passes.kernels.kernel import Kernel
 _REFLECT = """
 for (int k = 0; k < columns; ++k) {
     meet();
-    float highest = 0.0;
+    real highest = 0.0;
     for (int r = k + lane; r < rows; r += LOCAL) highest = max(highest, abs(x.data[r * kept + k]));
     highest = largest(highest);
-    float below = 0.0;
+    real below = 0.0;
     for (int r = k + 1 + lane; r < rows; r += LOCAL) {
-        float part = x.data[r * kept + k] / highest;
+        real part = x.data[r * kept + k] / highest;
         below += part * part;
     }
     below = total(below);
     if (highest != 0.0 && below != 0.0) {
-        float alpha = x.data[k * kept + k];
-        float part = alpha / highest;
-        float beta = highest * sqrt(part * part + below) * (alpha < 0.0 ? 1.0 : -1.0);
-        float tau = (beta - alpha) / beta;
+        real alpha = x.data[k * kept + k];
+        real part = alpha / highest;
+        real beta = highest * sqrt(part * part + below) * (alpha < 0.0 ? 1.0 : -1.0);
+        real tau = (beta - alpha) / beta;
         for (int r = k + 1 + lane; r < rows; r += LOCAL) x.data[r * kept + k] /= alpha - beta;
         meet();
         if (lane == 0) x.data[k * kept + k] = beta;
         for (int c = k + 1 + lane; c < columns; c += LOCAL) {
-            float product = x.data[k * kept + c];
+            real product = x.data[k * kept + c];
             for (int r = k + 1; r < rows; ++r) product += x.data[r * kept + k] * x.data[r * kept + c];
             product *= tau;
             x.data[k * kept + c] -= product;
@@ -49,7 +49,7 @@ for (int e = lane; e < columns * columns; e += LOCAL)
     x.data[r_begin + e] = e % columns >= e / columns ? x.data[e] : 0.0;
 meet();
 for (int k = lane; k < columns; k += LOCAL) {
-    float below = 0.0;
+    real below = 0.0;
     for (int r = k + 1; r < rows; ++r) below = below == 0.0 ? x.data[r * columns + k] : below;
     for (int r = 0; r < k; ++r) x.data[r * columns + k] = 0.0;
     x.data[k * columns + k] = below == 0.0 ? 0.0 : 1.0;
@@ -62,12 +62,12 @@ for (int e = lane; e < kept * columns; e += LOCAL)
     x.data[r_begin + e] = e % columns >= e / columns ? x.data[e / columns * kept + e % columns] : 0.0;
 for (int k = columns - 1; k >= 0; --k) {
     meet();
-    float below = 0.0;
+    real below = 0.0;
     for (int r = k + 1 + lane; r < rows; r += LOCAL) below += x.data[r * kept + k] * x.data[r * kept + k];
     below = total(below);
-    float tau = below == 0.0 ? 0.0 : 2.0 / (1.0 + below);
+    real tau = below == 0.0 ? 0.0 : 2.0 / (1.0 + below);
     for (int c = k + 1 + lane; c < kept; c += LOCAL) {
-        float product = 0.0;
+        real product = 0.0;
         for (int r = k + 1; r < rows; ++r) product += x.data[r * kept + k] * x.data[r * kept + c];
         product *= tau;
         x.data[k * kept + c] = -product;

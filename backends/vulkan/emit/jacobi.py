@@ -7,24 +7,29 @@ Both work on the matrix divided by its largest element, so that squares do not o
 
 from __future__ import annotations
 
+from math import nan
+
+import numpy as np
+
 from lavax.backends.vulkan.emit.launch import Launch
-from lavax.backends.vulkan.emit.matrices import NAN, MatrixRoutine
+from lavax.backends.vulkan.emit.matrices import MatrixRoutine
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 
 # Convergence is quadratic: six or seven sweeps do for what comes here, or twice as many for columns of very different
 # lengths. The numbers keep the turns of loops within what every driver lets a kernel take.
 _EIGEN_SWEEPS, _SINGULAR_SWEEPS = 12, 30
-# Off-diagonal elements (relative to the norm of the matrix), and cosines of angles between columns, that are zeros.
-_NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = "1e-8", "(6e-8 * sqrt(float(rows)))"
+# Off-diagonal elements (relative to the norm of the matrix) that are zeros, and cosines of angles between columns (over
+# the root of the number of rows), in units in the last place of 1.
+_NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = 1 / 12, 1 / 2
 
 _SCALE = """
 meet();
-float scale = 0.0, bad = 0.0;
+real scale = 0.0, bad = 0.0;
 for (int e = lane; e < rows * columns; e += LOCAL) {
-    float magnitude = abs(x.data[work + e / columns * kept + e % columns]);
+    real magnitude = abs(x.data[work + e / columns * kept + e % columns]);
     scale = max(scale, magnitude);
-    if (!(magnitude <= 3.4028235e38)) bad = 1.0;
+    if (!(magnitude <= GREATEST)) bad = 1.0;
 }
 bad = largest(bad);
 scale = bad > 0.0 ? 1.0 : largest(scale);
@@ -44,7 +49,7 @@ p = low; q = high;
 # Half the angle's tangent in place of the cosine: what is lost to rounding does not add up.
 _TURN = """
 {
-    float first = x.data[FIRST], second = x.data[SECOND], half_tangent = s / (1.0 + c);
+    real first = x.data[FIRST], second = x.data[SECOND], half_tangent = s / (1.0 + c);
     x.data[FIRST] = first - s * (second + half_tangent * first);
     x.data[SECOND] = second + s * (first - half_tangent * second);
 }
@@ -57,21 +62,21 @@ def _turn(first: str, second: str) -> str:
 
 # Angles stand in the last row of the scratch: a cosine and a sine for each pair, nobody's if one rests.
 _EIGH = """
-float norm = 0.0;
+real norm = 0.0;
 for (int e = lane; e < rows * rows; e += LOCAL) norm += x.data[work + e] * x.data[work + e];
-float negligible = NEGLIGIBLE * sqrt(total(norm));
+real negligible = NEGLIGIBLE * sqrt(total(norm));
 int even = (rows + 1) / 2 * 2, first_match = even - rows;
 for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
-    float rotated = 0.0;
+    real rotated = 0.0;
     for (int turn = 0; turn < even - 1; ++turn) {
         meet();
         for (int t = first_match + lane; t < even / 2; t += LOCAL) {
             PAIR
-            float across = x.data[work + q * rows + p];
-            float c = 1.0, s = 0.0;
+            real across = x.data[work + q * rows + p];
+            real c = 1.0, s = 0.0;
             if (abs(across) > negligible) {
-                float tilt = (x.data[work + q * rows + q] - x.data[work + p * rows + p]) / (2.0 * across);
-                float slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
+                real tilt = (x.data[work + q * rows + q] - x.data[work + p * rows + p]) / (2.0 * across);
+                real slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
                 slope = tilt < 0.0 ? -slope : slope;
                 c = 1.0 / sqrt(1.0 + slope * slope);
                 s = slope * c;
@@ -92,7 +97,7 @@ _OVER_PAIRS = """
 for (int e = lane; e < (even / 2 - first_match) * rows; e += LOCAL) {
     int t = first_match + e / rows, k = e % rows;
     PAIR
-    float c = x.data[angles + 2 * (t - first_match)], s = x.data[angles + 2 * (t - first_match) + 1];
+    real c = x.data[angles + 2 * (t - first_match)], s = x.data[angles + 2 * (t - first_match) + 1];
     if (s != 0.0) {
         TURNS
     }
@@ -108,7 +113,7 @@ for (int k = 0; k < columns; ++k) {
     meet();
     if (best != k) {
         if (lane == 0) {
-            float held = x.data[k];
+            real held = x.data[k];
             x.data[k] = x.data[best];
             x.data[best] = held;
         }
@@ -119,16 +124,16 @@ for (int k = 0; k < columns; ++k) {
 """
 _EXCHANGE = """
 for (int j = lane; j < COUNT; j += LOCAL) {
-    float held = x.data[FIRST];
+    real held = x.data[FIRST];
     x.data[FIRST] = x.data[SECOND];
     x.data[SECOND] = held;
 }
 """
 _SIGNS = """
 for (int k = lane; k < columns; k += LOCAL) {
-    float extreme = 0.0;
+    real extreme = 0.0;
     for (int j = 0; j < columns; ++j) {
-        float part = x.data[VECTORS + k * columns + j];
+        real part = x.data[VECTORS + k * columns + j];
         if (abs(part) > abs(extreme)) extreme = part;
     }
     if (extreme < 0.0) {
@@ -154,6 +159,7 @@ def _over_pairs(*turns: str) -> str:
 def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of eigh."""
     routine = MatrixRoutine(kernel, profile, lifted)
+    limits = np.finfo(routine.dtype.numpy)
     vectors = routine.node.attrs["vectors"]
     routine.starts("scratch", *(["vectors"] if vectors else []))
     routine.write("int work = scratch, angles = scratch + rows * rows, kept = columns;")
@@ -163,7 +169,7 @@ def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         "for (int e = lane; e < rows * rows; e += LOCAL)\n"
         "    if (e % rows > e / rows) x.data[work + e] = x.data[work + e % rows * rows + e / rows];"
     )
-    routine.write(_SCALE)
+    routine.write(_SCALE.replace("GREATEST", routine.number(limits.max)))
     columns = [_turn("work + k * rows + p", "work + k * rows + q")]
     turned = [_turn("work + p * rows + k", "work + q * rows + k"), _EXACT_ZERO]
     if vectors:
@@ -171,7 +177,7 @@ def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         turned.append(_turn("vectors + p * rows + k", "vectors + q * rows + k"))
     algorithm = _EIGH.replace("ROTATE_COLUMNS", _over_pairs(*columns)).replace("ROTATE_ROWS", _over_pairs(*turned))
     algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_EIGEN_SWEEPS))
-    routine.write(algorithm.replace("NEGLIGIBLE", _NEGLIGIBLE_ELEMENT))
+    routine.write(algorithm.replace("NEGLIGIBLE", routine.number(_NEGLIGIBLE_ELEMENT * limits.eps)))
     routine.write(
         "meet();\nfor (int k = lane; k < rows; k += LOCAL) x.data[k] = x.data[work + k * rows + k] * scale;\n"
         "meet();\nfor (int e = lane; e < rows * rows + rows; e += LOCAL) x.data[scratch + e] = 0.0;"
@@ -180,7 +186,7 @@ def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     routine.write(_ORDER.replace("BEFORE", "<").replace("EXCHANGE", exchange))
     if vectors:
         routine.write(_SIGNS.replace("VECTORS", "vectors").replace("OTHER", ""))
-    routine.write(_FAIL.replace("FAILED", NAN))
+    routine.write(_FAIL.replace("FAILED", routine.number(nan)))
     return routine.close()
 
 
@@ -188,23 +194,23 @@ def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
 _SVD = """
 int even = (columns + 1) / 2 * 2, first_match = even - columns;
 for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
-    float rotated = 0.0;
+    real rotated = 0.0;
     for (int turn = 0; turn < even - 1; ++turn) {
         meet();
         for (int t = first_match + lane; t < even / 2; t += LOCAL) {
             PAIR
-            float of_p = 0.0, of_q = 0.0, across = 0.0;
+            real of_p = 0.0, of_q = 0.0, across = 0.0;
             for (int r = 0; r < rows; ++r) {
-                float first = x.data[work + r * kept + p], second = x.data[work + r * kept + q];
+                real first = x.data[work + r * kept + p], second = x.data[work + r * kept + q];
                 of_p += first * first;
                 of_q += second * second;
                 across += first * second;
             }
             if (abs(across) > NEGLIGIBLE * sqrt(of_p) * sqrt(of_q) && across != 0.0) {
-                float tilt = (of_q - of_p) / (2.0 * across);
-                float slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
+                real tilt = (of_q - of_p) / (2.0 * across);
+                real slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
                 slope = tilt < 0.0 ? -slope : slope;
-                float c = 1.0 / sqrt(1.0 + slope * slope), s = slope * c;
+                real c = 1.0 / sqrt(1.0 + slope * slope), s = slope * c;
                 rotated = 1.0;
                 for (int k = 0; k < rows; ++k) TURN_LEFT
                 TURN_RIGHT
@@ -215,7 +221,7 @@ for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
 }
 meet();
 for (int k = lane; k < columns; k += LOCAL) {
-    float length = 0.0;
+    real length = 0.0;
     for (int r = 0; r < rows; ++r) length += x.data[work + r * kept + k] * x.data[work + r * kept + k];
     x.data[k] = sqrt(length);
 }
@@ -224,34 +230,34 @@ for (int k = lane; k < columns; k += LOCAL) {
 # a complete set lacks, are made of unit vectors by Gram and Schmidt's method, twice: each time of the one that those
 # before have least of.
 _LEFT = """
-float least = max(x.data[0] * 1e-7, 1e-37);
+real least = max(x.data[0] * UNIT, 10.0 * LEAST);
 int known = columns;
 for (int k = columns - 1; k >= 0; --k) if (!(x.data[k] > least)) known = k;
 for (int e = lane; e < rows * known; e += LOCAL) x.data[work + e / known * kept + e % known] /= x.data[e % known];
 for (int k = known; k < kept; ++k) {
     meet();
     int choice = 0;
-    float smallest = 1e30;
+    real smallest = 1e30;
     for (int r = 0; r < rows; ++r) {
-        float taken = 0.0;
+        real taken = 0.0;
         for (int j = 0; j < k; ++j) taken += x.data[work + r * kept + j] * x.data[work + r * kept + j];
         if (taken < smallest) { smallest = taken; choice = r; }
     }
     for (int r = lane; r < rows; r += LOCAL) {
-        float part = r == choice ? 1.0 : 0.0;
+        real part = r == choice ? 1.0 : 0.0;
         for (int j = 0; j < k; ++j) part -= x.data[work + choice * kept + j] * x.data[work + r * kept + j];
         x.data[work + r * kept + k] = part;
     }
     for (int j = 0; j < k; ++j) {
         meet();
-        float shared_part = 0.0;
+        real shared_part = 0.0;
         for (int r = lane; r < rows; r += LOCAL)
             shared_part += x.data[work + r * kept + j] * x.data[work + r * kept + k];
         shared_part = total(shared_part);
         for (int r = lane; r < rows; r += LOCAL)
             x.data[work + r * kept + k] -= shared_part * x.data[work + r * kept + j];
     }
-    float length = 0.0;
+    real length = 0.0;
     for (int r = lane; r < rows; r += LOCAL) length += x.data[work + r * kept + k] * x.data[work + r * kept + k];
     length = sqrt(total(length));
     for (int r = lane; r < rows; r += LOCAL) x.data[work + r * kept + k] /= length;
@@ -262,6 +268,7 @@ for (int k = known; k < kept; ++k) {
 def emit_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of svd."""
     routine = MatrixRoutine(kernel, profile, lifted)
+    limits = np.finfo(routine.dtype.numpy)
     attrs = routine.node.attrs
     vectors = attrs["vectors"]
     place = "left" if vectors else "scratch"
@@ -269,26 +276,27 @@ def emit_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     routine.integer("kept", routine.rows if vectors and attrs["complete"] else routine.columns)
     routine.write(f"int work = {place};")
     routine.load("work + r * kept + c")
-    routine.write(_SCALE)
+    routine.write(_SCALE.replace("GREATEST", routine.number(limits.max)))
     if vectors:
         routine.write(_IDENTITY.replace("VECTORS", "right"))
     turn_right = _turn("right + p * columns + k", "right + q * columns + k")
     algorithm = _SVD.replace("TURN_LEFT", _turn("work + k * kept + p", "work + k * kept + q"))
     algorithm = algorithm.replace("TURN_RIGHT", f"for (int k = 0; k < columns; ++k) {turn_right}" if vectors else "")
     algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_SINGULAR_SWEEPS))
-    routine.write(algorithm.replace("NEGLIGIBLE", _NEGLIGIBLE_COSINE))
+    negligible = f"({routine.number(_NEGLIGIBLE_COSINE * limits.eps)} * sqrt(real(rows)))"
+    routine.write(algorithm.replace("NEGLIGIBLE", negligible))
     exchange = [
         _exchange("columns", "right + k * columns + j", "right + best * columns + j"),
         _exchange("rows", "work + j * kept + k", "work + j * kept + best"),
     ]
     routine.write(_ORDER.replace("BEFORE", ">").replace("EXCHANGE", "\n".join(exchange) if vectors else ""))
     if vectors:
-        routine.write(_LEFT)
+        routine.write(_LEFT.replace("UNIT", routine.number(limits.eps)).replace("LEAST", routine.number(limits.tiny)))
         routine.write("meet();")
         other = "for (int j = 0; j < rows; ++j) x.data[work + j * kept + k] *= -1.0;"
         routine.write(_SIGNS.replace("VECTORS", "right").replace("OTHER", other))
     else:
         routine.write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[work + e] = 0.0;")
     routine.write("for (int k = lane; k < columns; k += LOCAL) x.data[k] *= scale;")
-    routine.write(_FAIL.replace("FAILED", NAN))
+    routine.write(_FAIL.replace("FAILED", routine.number(nan)))
     return routine.close()

@@ -9,34 +9,34 @@ from lavax.passes.kernels.kernel import Kernel
 
 # Of equal pivots the first is taken; a column of zeros is left as it is.
 _ELIMINATE = """
-for (int r = lane; r < rows; r += LOCAL) x.data[permutation + r] = float(r);
-float sign = 1.0;
+for (int r = lane; r < rows; r += LOCAL) x.data[permutation + r] = real(r);
+real sign = 1.0;
 for (int k = 0; k < columns; ++k) {
     meet();
-    float highest = -1.0;
+    real highest = -1.0;
     int place = rows;
     for (int r = k + lane; r < rows; r += LOCAL) {
-        float magnitude = abs(x.data[r * columns + k]);
+        real magnitude = abs(x.data[r * columns + k]);
         if (magnitude > highest) { highest = magnitude; place = r; }
     }
-    float best = largest(highest);
+    real best = largest(highest);
     int pivot = int(-largest(highest == best && place < rows ? -float(place) : -float(rows)));
     pivot = pivot < rows ? pivot : k;
     if (pivot != k) {
         for (int c = lane; c < columns; c += LOCAL) {
-            float held = x.data[k * columns + c];
+            real held = x.data[k * columns + c];
             x.data[k * columns + c] = x.data[pivot * columns + c];
             x.data[pivot * columns + c] = held;
         }
         if (lane == 0) {
-            float held = x.data[permutation + k];
+            real held = x.data[permutation + k];
             x.data[permutation + k] = x.data[permutation + pivot];
             x.data[permutation + pivot] = held;
         }
         sign = -sign;
         meet();
     }
-    float divisor = x.data[k * columns + k];
+    real divisor = x.data[k * columns + k];
     if (divisor != 0.0) for (int r = k + 1 + lane; r < rows; r += LOCAL) x.data[r * columns + k] /= divisor;
     meet();
     int width = columns - k - 1;

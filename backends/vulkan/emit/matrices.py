@@ -1,14 +1,16 @@
 """What the kernels that take matrices apart have in common: one workgroup a matrix, which works in the result's memory.
 
-The algorithm is GLSL text. It may use the sizes it asks for by name, `lane` of `LOCAL` invocations, the matrix's own
-part of the result as `x.data[…]`, `meet()` (all have come here and see what all have written), and `total(part)` and
-`largest(part)`, which fold one number of each invocation in the same order on every run.
+The algorithm is GLSL text, the same for float32 and float64: `real` is the matrix's dtype. It may use the sizes it asks
+for by name, `lane` of `LOCAL` invocations, the matrix's own part of the result as `x.data[…]`, `meet()` (all have come
+here and see what all have written), and `total(part)` and `largest(part)`, which fold one number of each invocation in
+the same order on every run.
 """
 
 from __future__ import annotations
 
 from math import prod
 
+from lavax.backends.vulkan.emit.expressions import literal, type_name
 from lavax.backends.vulkan.emit.launch import Launch, grid
 from lavax.backends.vulkan.emit.routine import Routine, open_routine
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
@@ -20,26 +22,25 @@ from lavax.passes.kernels.kernel import Kernel
 
 # At least 8 invocations, so that no loop takes longer than `passes/decompose` reckons with.
 _CPU_LOCAL, _GPU_LOCAL = 8, 128
-_FOLD = """float NAME(float part) {
+_FOLD = """real NAME(real part) {
     folded[lane] = part;
     for (int width = LOCAL / 2; width > 0; width /= 2) {
         barrier();
         if (lane < width) folded[lane] = JOIN;
     }
     barrier();
-    float whole = folded[0];
+    real whole = folded[0];
     barrier();
     return whole;
 }"""
 _DECLARATIONS = [
-    "layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Matrix { float data[]; };",
-    "shared float folded[LOCAL];",
+    "layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Matrix { real data[]; };",
+    "shared real folded[LOCAL];",
     "int lane;",
     "void meet() { memoryBarrierBuffer(); barrier(); }",
     _FOLD.replace("NAME", "total").replace("JOIN", "folded[lane] + folded[lane + width]"),
     _FOLD.replace("NAME", "largest").replace("JOIN", "max(folded[lane], folded[lane + width])"),
 ]
-NAN = "uintBitsToFloat(0x7fc00000u)"
 
 
 class MatrixRoutine:
@@ -51,13 +52,15 @@ class MatrixRoutine:
         self.routine: Routine = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
         self.operand = node.operands[0]
+        self.dtype = node.dtype
         *self.batch, self.rows, self.columns = self.operand.shape
         self.count = prod(self.batch)
         self.routine.open(self.count * local)
         self.matrix = self.routine.position("matrix", f"i / {local}", self.count)
         self.body.line(f"lane = i % {local};")
         size = self.routine.integer("size", node.type.size // self.count)
-        self.body.line(f"Matrix x = Matrix({self.routine.target} + uint64_t(matrix) * uint64_t({size}) * 4ul);")
+        stride = f"uint64_t({size}) * {self.dtype.bits // 8}ul"
+        self.body.line(f"Matrix x = Matrix({self.routine.target} + uint64_t(matrix) * {stride});")
         self.routine.integer("rows", self.rows)
         self.routine.integer("columns", self.columns)
 
@@ -79,6 +82,10 @@ class MatrixRoutine:
             value = self.routine.read(self.operand, (*batch, row, column))
             self.body.line(f"{f'if ({condition}) ' if condition else ''}x.data[{target}] = {value};")
 
+    def number(self, value: float) -> str:
+        """A number of the matrix's dtype."""
+        return literal(value, self.dtype)
+
     def write(self, text: str) -> None:
         """The algorithm, or a part of it."""
         for line in text.strip().splitlines():
@@ -86,6 +93,6 @@ class MatrixRoutine:
 
     def close(self) -> Launch:
         local = self.routine.local
-        declarations = [f"const int LOCAL = {local};", *_DECLARATIONS]
+        declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};", *_DECLARATIONS]
         text = ShaderText(self.body.scopes[0].lines, (local, 1), declarations)
         return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(self.count))

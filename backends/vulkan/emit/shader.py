@@ -20,11 +20,14 @@ _SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
 _UNROLL = "#extension GL_EXT_control_flow_attributes : require\n"
 _BALLOT = "#extension GL_KHR_shader_subgroup_ballot : require\n"
 _INTRINSICS = "#extension GL_EXT_spirv_intrinsics : require\n"
-# The profile's name of a promise about 32-bit floats: capability and execution mode of SPIR-V's float controls.
+# The profile's name of a promise about floats: capability and execution mode of SPIR-V's float controls, bits of the
+# floats.
 _FLOAT_CONTROLS = {
-    "preserves_special_floats": (4466, 4461),  # SignedZeroInfNanPreserve
-    "preserves_denormals": (4464, 4459),  # DenormPreserve
+    "preserves_special_floats": (4466, 4461, 32),  # SignedZeroInfNanPreserve
+    "preserves_special_doubles": (4466, 4461, 64),
+    "preserves_denormals": (4464, 4459, 32),  # DenormPreserve
 }
+_DOUBLES = re.compile(r"\b(double|dvec4)\b")
 _ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table {
     uint64_t address[];
 };
@@ -153,15 +156,16 @@ def assemble(text: ShaderText) -> str:
 
 
 def strict_floats(source: str, profile: DeviceProfile) -> str:
-    """The shader with the execution modes (SPIR-V float controls) that the device offers for exact 32-bit floats.
+    """The shader with the execution modes (SPIR-V float controls) that the device offers for exact floats.
 
     Without SignedZeroInfNanPreserve a driver may take it that no float is infinite or NaN: x - x is 0 then, and x * 0
     too. Without DenormPreserve it may take denormal numbers for zeros, in some operations and not in others.
     """
+    extensions = 'extensions = ["SPV_KHR_float_controls"]'
     modes = [
-        f'spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [{capability}], {mode}, 32);\n'
-        for promise, (capability, mode) in _FLOAT_CONTROLS.items()
-        if getattr(profile, promise)
+        f"spirv_execution_mode({extensions}, capabilities = [{capability}], {mode}, {bits});\n"
+        for promise, (capability, mode, bits) in _FLOAT_CONTROLS.items()
+        if getattr(profile, promise) and (bits == 32 or _DOUBLES.search(source))
     ]
     return source.replace("\n", "\n" + "".join([_INTRINSICS, *modes]), 1) if modes else source
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.expressions import type_name
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.routine import Routine, open_routine
 from lavax.backends.vulkan.profile import DeviceProfile
@@ -23,6 +24,7 @@ class SubstitutionEmitter:
         self.transposed, self.unit_diagonal = attrs["transposed"], attrs["unit_diagonal"]
         self.forwards = attrs["lower"] != attrs["transposed"]
         self.steps = self.right.shape[-2]
+        self.real = type_name(routine.node.dtype, 1)
         self.batch: Coordinates
         self.column: Index
 
@@ -53,7 +55,7 @@ class SubstitutionEmitter:
         self.routine.integer("steps", self.steps)
         with self.body.block("for (int k = 0; k < steps; ++k)"):
             row = self._row("at", "k")
-            self.body.line(f"float sum = {self.routine.read(self.right, self._place(row))};")
+            self.body.line(f"{self.real} sum = {self.routine.read(self.right, self._place(row))};")
             with self.body.block("for (int j = 0; j < k; ++j)"):
                 earlier = self._row("earlier", "j")
                 self.body.line(f"sum -= {self._factor(row, earlier)} * {self._unknown(earlier)};")
@@ -76,7 +78,7 @@ class SubstitutionEmitter:
         with self.body.block("for (int k = 0; k < steps - 1; ++k)"):
             self.body.line("memoryBarrierBuffer(); barrier();")
             row = self._row("at", "k")
-            self.body.line(f"float known = {self._divided(self._unknown(row), row)};")
+            self.body.line(f"{self.real} known = {self._divided(self._unknown(row), row)};")
             with self.body.block(f"for (int j = k + 1 + own; j < steps; j += {local})"):
                 later = self._row("later", "j")
                 self.body.line(f"{self._unknown(later)} -= {self._factor(later, row)} * known;")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from hypothesis.extra import numpy as arrays_of
 import lavax.numpy as lnp
 from lavax.errors import LavaxError
 from lavax.ir import interpret, verify
+from lavax.ir.types import bfloat16
+from lavax.tracer import dtype_of
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, NUMBERS, U32, sample, traced
 
 INTEGERS = (I32, U32)
@@ -21,16 +23,27 @@ WITHOUT_SIGN = (U32, BOOL)
 EXACT = 1e-9
 TINY = 1e-15
 EPS = float(np.finfo(np.float32).eps)
+BRAIN_EPS = 2.0**-7
 REFUSALS = (LavaxError, ValueError, TypeError, IndexError)
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """NumPy arrays that become traced, and the arguments that the program knows."""
+    """NumPy arrays that become traced, and the arguments that the program knows.
+
+    With `brain` the floats, in float32 here, are numbers of bfloat16, and passed on as such.
+    """
 
     arrays: tuple[np.ndarray, ...]
     options: dict[str, Any] = field(default_factory=dict)
+    brain: bool = False
+
+    def passed(self) -> list[Any]:
+        """The arrays as lavax gets them."""
+        brain = [self.brain and array.dtype.kind == "f" for array in self.arrays]
+        pairs = zip(self.arrays, brain, strict=True)
+        return [lnp.asarray(array, dtype="bfloat16") if special else array for array, special in pairs]
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,13 @@ class Case:
 
     def expected(self, drawn: Arguments) -> list[np.ndarray]:
         """NumPy's results, floats in float64."""
-        held = drawn.arrays if self.single else tuple(map(_widened, drawn.arrays))
+        return self._called(drawn.arrays if self.single else tuple(map(_widened, drawn.arrays)), drawn)
+
+    def in_place(self, drawn: Arguments) -> list[np.ndarray]:
+        """NumPy's results in the arguments' own dtypes."""
+        return self._called(drawn.arrays, drawn)
+
+    def _called(self, held: tuple[np.ndarray, ...], drawn: Arguments) -> list[np.ndarray]:
         function = self.theirs or self.call(np)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -59,7 +78,7 @@ class Case:
 
 
 def _widened(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64) if array.dtype == F32 else array
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def listed(result: Any) -> list[Any]:
@@ -70,6 +89,47 @@ def listed(result: Any) -> list[Any]:
 def named(name: str, arguments: st.SearchStrategy[Arguments], theirs: Any = None, **more: Any) -> Case:
     """The case of a function that has the same name in both namespaces."""
     return Case(arguments, lambda namespace: getattr(namespace, name), theirs, **more)
+
+
+# Widths
+
+# The families of dtypes, each with its widths: the same numbers are drawn for all.
+WIDTHS: dict[str, tuple[str, ...]] = {
+    "f": ("float16", "bfloat16", "float32", "float64"),
+    "i": ("int8", "int16", "int32", "int64"),
+    "u": ("uint8", "uint16", "uint32", "uint64"),
+    "b": ("bool",),
+}
+
+
+def in_widths(drawn: Arguments, widths: Mapping[str, str]) -> Arguments:
+    """The same numbers in one dtype of each family."""
+    brain = widths["f"] == "bfloat16"
+    names = {**widths, "f": "float32"} if brain else widths
+    with np.errstate(all="ignore"):
+        arrays = tuple(array.astype(names[array.dtype.kind]) for array in drawn.arrays)
+    if brain:
+        arrays = tuple(bfloat16.rounded(array) if array.dtype == F32 else array for array in arrays)
+    return Arguments(arrays, drawn.options, brain)
+
+
+def epsilon_of(drawn: Arguments) -> float:
+    """The rounding that results may show: that of the least exact floats, of float32 where there are none."""
+    if drawn.brain:
+        return BRAIN_EPS
+    floats = [float(np.finfo(array.dtype).eps) for array in drawn.arrays if array.dtype.kind == "f"]
+    return max(floats, default=EPS)
+
+
+def _check_dtypes(types: Sequence[Any], drawn: Arguments, expected: Sequence[np.ndarray]) -> None:
+    """Of arguments of one dtype, results have that too wherever NumPy's do; positions are int32 here, int64 there."""
+    dtypes = {array.dtype for array in drawn.arrays}
+    if len(dtypes) != 1 or "dtype" in drawn.options:
+        return
+    (held,) = dtypes
+    for type, right in zip(types, expected, strict=True):
+        if right.dtype == held != np.dtype(np.int64):
+            assert type.dtype == (bfloat16 if drawn.brain and held == F32 else dtype_of(held)), f"{type} of {held}"
 
 
 # Arrays
@@ -190,16 +250,17 @@ def check(case: Case, drawn: Arguments, on_device: bool = False) -> None:
         if not case.lenient:
             _check_refused(function, drawn, refusal)
         return
-    slack: list[Any] = [8 * EPS] * len(expected)
+    slack: list[Any] = [8 * epsilon_of(drawn)] * len(expected)
     if not case.eager:
         slack = _check_exact(case, drawn, expected)
     if on_device or case.eager or drawn.arrays:
-        _check_at_once(function, drawn, expected, slack)
+        types = _check_at_once(function, drawn, expected, slack)
+        _check_dtypes(types, drawn, case.in_place(drawn))
 
 
 def _check_refused(function: Callable[..., Any], drawn: Arguments, refusal: Exception) -> None:
     try:
-        found = function(*drawn.arrays, **drawn.options)
+        found = function(*drawn.passed(), **drawn.options)
     except REFUSALS:
         return
     raise AssertionError(f"NumPy refuses this ({refusal}), but here it is {found}")
@@ -209,17 +270,18 @@ def _check_exact(case: Case, drawn: Arguments, expected: list[np.ndarray]) -> li
     """The graph in float64 against NumPy; the result is how far float32 may be off, by the graph's condition."""
     graph = traced(lambda *arrays: case.call(lnp)(*arrays, **drawn.options), *drawn.arrays)
     verify(graph)
+    eps = epsilon_of(drawn)
     held = np.float32 if case.single else np.float64
     exact = interpret(graph, *drawn.arrays, dtype=held)
     assert len(exact) == len(expected), f"{len(exact)} results, NumPy has {len(expected)}"
     for place, (output, ours, right) in enumerate(zip(graph.outputs, exact, expected, strict=True)):
         scale = _scale(right)
         _agree(ours, output.type, right, EXACT, EXACT * scale + TINY, f"result {place} of the graph")
-    slack: list[Any] = [TINY + 16 * EPS * (_scale(right) + np.abs(_finite(right))) for right in exact]
+    slack: list[Any] = [TINY + 16 * eps * (_scale(right) + np.abs(_finite(right))) for right in exact]
     for seed in range(2):
         random = np.random.default_rng(seed)
         moved = [
-            x.astype(np.float64) * (1 + random.choice([-EPS, EPS], x.shape)) if x.dtype == F32 else x
+            x.astype(np.float64) * (1 + random.choice([-eps, eps], x.shape)) if x.dtype.kind == "f" else x
             for x in drawn.arrays
         ]
         for place, other in enumerate(interpret(graph, *moved)):
@@ -238,8 +300,9 @@ def _finite(x: np.ndarray) -> np.ndarray:
 
 def _check_at_once(
     function: Callable[..., Any], drawn: Arguments, expected: list[np.ndarray], slack: list[Any]
-) -> None:
-    found = [lnp.asarray(one) for one in listed(function(*drawn.arrays, **drawn.options))]
+) -> list[Any]:
+    """The function called with arrays; the result is the types of what it gives."""
+    found = [lnp.asarray(one) for one in listed(function(*drawn.passed(), **drawn.options))]
     assert len(found) == len(expected), f"{len(found)} results, NumPy has {len(expected)}"
     for place, (ours, right, atol) in enumerate(zip(found, expected, slack, strict=True)):
         numbers = np.asarray(ours)
@@ -250,11 +313,14 @@ def _check_at_once(
         assert ours.shape == right.shape, f"{what}: shape {ours.shape}, NumPy has {right.shape}"
         assert ours.type.dtype.is_float, f"{what}: {ours.type}, NumPy has {right.dtype}"
         apart = np.abs(_finite(numbers.astype(np.float64)) - _finite(right))
-        assert (apart <= atol + 8 * EPS * np.abs(_finite(right))).all(), f"{what}: {numbers}, NumPy has {right}"
+        bound = atol + 8 * epsilon_of(drawn) * np.abs(_finite(right))
+        assert (apart <= bound).all(), f"{what}: {numbers}, NumPy has {right}"
         np.testing.assert_array_equal(np.isnan(numbers), np.isnan(right), err_msg=what)
+    return [one.type for one in found]
 
 
 __all__ = [
     "Arguments", "BOOL", "Case", "DTYPES", "Draw", "F32", "I32", "INTEGERS", "NUMBERS", "U32", "WITHOUT_SIGN",
-    "along", "axes_of", "axis_of", "check", "listed", "named", "numbers", "one", "over", "several", "shapes",
+    "WIDTHS", "along", "axes_of", "axis_of", "check", "in_widths", "listed", "named", "numbers", "one", "over",
+    "several", "shapes",
 ]  # fmt: skip
