@@ -22,6 +22,8 @@ from lavax.numpy.taking import take
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
+__all__ = ["diff", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "unwrap"]
+
 
 def _neighbours(value: Value, axis: int) -> tuple[Value, Value]:
     """All elements along `axis` but the first, and all but the last."""

@@ -24,6 +24,11 @@ from lavax.numpy.rounding import floor
 from lavax.tracer import bind, lift, with_weak
 from lavax.tracer.value import Value
 
+__all__ = [
+    "arange", "array", "asarray", "astype", "empty", "empty_like", "eye", "full", "full_like", "identity",
+    "linspace", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
 Extents = int | Sequence[int]
 
 

@@ -19,6 +19,8 @@ from lavax.numpy.operands import ArrayLike, cast
 from lavax.numpy.reductions import fold
 from lavax.tracer.value import Value
 
+__all__ = ["einsum"]
+
 # An ellipsis becomes labels of its own, counted from the last axis: no letter is a number.
 Label = str | int
 Labels = tuple[Label, ...]

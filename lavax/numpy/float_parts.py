@@ -16,6 +16,8 @@ from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["frexp", "heaviside", "ldexp", "modf", "nan_to_num", "nextafter"]
+
 _SIGN_BIT = -(2**31)
 _MANTISSA_BITS = 23
 _BIAS = 127

@@ -25,6 +25,11 @@ from lavax.numpy.reductions import sum as sum_over
 from lavax.tracer import lift, with_weak
 from lavax.tracer.value import Value
 
+__all__ = [
+    "diag", "diag_indices", "diagflat", "diagonal", "geomspace", "indices", "logspace", "meshgrid", "trace", "tri",
+    "tril", "tril_indices", "triu", "triu_indices", "vander",
+]  # fmt: skip
+
 
 def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False) -> list[Value]:
     """Coordinate arrays of a grid from one-axis arrays of coordinates, one each.

@@ -17,6 +17,8 @@ from lavax.numpy.reductions import max as max_over
 from lavax.numpy.reductions import min as min_over
 from lavax.tracer.value import Value
 
+__all__ = ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
+
 
 def _with(x: ArrayLike, instead: float) -> Value:
     """`x` with NaN replaced."""

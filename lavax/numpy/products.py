@@ -11,6 +11,8 @@ from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.reductions import sum as sum_over
 from lavax.tracer.value import Value
 
+__all__ = ["cross", "kron", "vecdot"]
+
 
 def kron(x: ArrayLike, y: ArrayLike) -> Value:
     """The Kronecker product: each element of `x` times all of `y`, as blocks."""

@@ -16,6 +16,8 @@ from lavax.numpy.promotion import accumulating, floating
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var"]
+
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
