@@ -11,23 +11,30 @@ from types import ModuleType as _ModuleType
 
 from lavax.numpy.along_axis import *
 from lavax.numpy.array_methods import METHODS as _METHODS
+from lavax.numpy.bit_packing import *
 from lavax.numpy.bitwise import *
 from lavax.numpy.broadcasting import *
 from lavax.numpy.calculus import *
 from lavax.numpy.closeness import *
 from lavax.numpy.comparison import *
+from lavax.numpy.complex_parts import *
 from lavax.numpy.convolution import *
 from lavax.numpy.creation import *
 from lavax.numpy.cumulative import *
 from lavax.numpy.data_dependent import *
+from lavax.numpy.divisors import *
 from lavax.numpy.dtype_functions import *
+from lavax.numpy.editing import *
 from lavax.numpy.einsum import *
 from lavax.numpy.elementwise import *
 from lavax.numpy.exchange import *
 from lavax.numpy.exponential import *
+from lavax.numpy.flat_indices import *
 from lavax.numpy.float_parts import *
+from lavax.numpy.from_data import *
 from lavax.numpy.grids import *
 from lavax.numpy.hyperbolic import *
+from lavax.numpy.index_tricks import *
 from lavax.numpy.joining import *
 from lavax.numpy.linear_algebra import *
 from lavax.numpy.manipulation import *
@@ -36,18 +43,24 @@ from lavax.numpy.namespace_info import namespace_info as __array_namespace_info_
 from lavax.numpy.nan_functions import *
 from lavax.numpy.operators import OPERATORS as _OPERATORS
 from lavax.numpy.padding import *
+from lavax.numpy.polynomials import *
 from lavax.numpy.products import *
 from lavax.numpy.reductions import *
+from lavax.numpy.replacing import *
 from lavax.numpy.rounding import *
+from lavax.numpy.scalar_classes import *
 from lavax.numpy.scalar_types import *
 from lavax.numpy.searching import *
 from lavax.numpy.selecting import *
 from lavax.numpy.sets import *
+from lavax.numpy.shape_functions import *
 from lavax.numpy.signs import *
 from lavax.numpy.sorting import *
 from lavax.numpy.statistics import *
 from lavax.numpy.taking import *
 from lavax.numpy.trigonometric import *
+from lavax.numpy.vectorize import *
+from lavax.numpy.window_functions import *
 from lavax.tracer import Value as _Value
 from lavax.tracer import install as _install
 
@@ -62,6 +75,7 @@ arctan2 = atan2
 arctanh = atanh
 amax = max
 amin = min
+around = round
 bool = bool_
 bitwise_not = invert = bitwise_invert
 left_shift = bitwise_left_shift
@@ -70,12 +84,20 @@ deg2rad = radians
 rad2deg = degrees
 fix = trunc
 concat = concatenate
+conjugate = conj
 mod = remainder
 permute_dims = transpose
 pow = power
 true_divide = divide
 
+# NumPy's names of dtypes that have others here.
+double = float64
+float_ = single = float32
+int_ = int32
+uint = uint32
+
 e = _math.e
+euler_gamma = 0.5772156649015329  # the limit of the sum of 1/k, k from 1 to n, less log n
 inf = _math.inf
 nan = _math.nan
 newaxis = None

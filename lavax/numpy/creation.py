@@ -25,7 +25,7 @@ from lavax.tracer import bind, lift, with_weak
 from lavax.tracer.value import Value
 
 __all__ = [
-    "arange", "array", "asarray", "astype", "empty", "empty_like", "eye", "full", "full_like", "identity",
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity",
     "linspace", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -53,6 +53,11 @@ def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool |
 def array(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
     """As `asarray`; a Python scalar becomes an array of a dtype that does not yield."""
     return with_weak(asarray(x, dtype, device=device, copy=copy), False)
+
+
+def copy(x: ArrayLike) -> Value:
+    """`x` as an array with memory of its own."""
+    return array(x, copy=True)
 
 
 def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -> Value:

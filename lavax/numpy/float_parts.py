@@ -16,7 +16,7 @@ from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
-__all__ = ["frexp", "heaviside", "ldexp", "modf", "nan_to_num", "nextafter"]
+__all__ = ["frexp", "heaviside", "ldexp", "modf", "nan_to_num", "nextafter", "spacing"]
 
 _SIGN_BIT = -(2**31)
 _MANTISSA_BITS = 23
@@ -118,3 +118,18 @@ def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
     (value, at_zero), weak = together("heaviside", x, y, real=True)
     step = where(less(value, 0), 0.0, where(greater(value, 0), 1.0, where(isnan(value), value, at_zero)))
     return with_weak(step, weak)
+
+
+def spacing(x: ArrayLike) -> Value:
+    """The distance from each float32 to the next one that is further from 0, with its sign; NaN of infinities.
+
+    Raises DtypeError for floats of other sizes.
+    """
+    value = as_floating(x)
+    _require_float32("spacing", value.type.dtype)
+    magnitude = bitwise_and(_bits(value), 2**31 - 1)
+    biased = apply("divide", magnitude, 2**_MANTISSA_BITS)
+    normal = multiply(subtract(biased, _MANTISSA_BITS), 2**_MANTISSA_BITS)
+    denormal = apply("shift_left", 1, clip(subtract(biased, 1), 0, _MANTISSA_BITS))
+    step = _from_bits(where(greater(biased, _MANTISSA_BITS), normal, denormal))
+    return where(equal(biased, 255), float("nan"), copysign(step, value))
