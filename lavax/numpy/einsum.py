@@ -72,7 +72,8 @@ def einsum_path(
     for first, second in path:
         remaining = _after(remaining, (first, second), output)
         lines.append(f"({first}, {second}): {prod(remaining[-1].values())} elements")
-    return ["einsum_path", *(path or [(0,)])], "\n".join(lines)
+    steps: list[tuple[int, ...]] = [*path] or [(0,)]
+    return ["einsum_path", *steps], "\n".join(lines)
 
 
 def _terms(subscripts: str, operands: Sequence[ArrayLike]) -> tuple[list[_Term], Labels, bool]:
