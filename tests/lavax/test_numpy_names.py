@@ -165,3 +165,16 @@ def test_what_is_refused(call: Callable[[], Any], error: type[Exception], messag
     with pytest.raises(error) as found:
         call()
     assert message in str(found.value)
+
+
+def test_methods_of_arrays() -> None:
+    x = lnp.asarray(X)
+    assert (x.nbytes, x.itemsize, x.astype(lnp.bfloat16).nbytes) == (24, 4, 12)
+    for same in (x.copy(), x.clone(), x.conj(), x.conjugate(), x.real):
+        np.testing.assert_array_equal(np.asarray(same), X)
+    assert not np.asarray(x.imag).any()
+    np.testing.assert_array_equal(np.asarray(x.view(np.int32)), X.view(np.int32))
+    np.testing.assert_array_equal(np.asarray(lnp.asarray([1, 0]).choose([x[0, :2], x[1, :2]])), [3, 1])
+    assert x[0].argpartition(1).shape == (3,)
+    with pytest.raises(DtypeError, match=r"view: the elements of f32\[2,3\] have another width than int16"):
+        x.view(np.int16)
