@@ -1,7 +1,8 @@
 """The gamma distribution, by Marsaglia and Tsang's rejection (2000), and what is a share of gamma numbers.
 
 Each element has a key of its own and proposes until a number is accepted, all elements side by side. float16 and
-bfloat16 numbers are rounded float32 ones. No gradient passes to the parameters.
+bfloat16 numbers are rounded float32 ones. The gradient by a parameter is that of the number below which a variate is
+with the same probability (Figurnov, Mohamed and Mnih 2018).
 """
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ from lavax.numpy.operands import ArrayLike, as_operand, cast
 from lavax.random.continuous import FORMATS, normal_of, uniform_of
 from lavax.random.keys import Words, bits_of_each, key_of_each, result_shape, split, split_each
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
+from lavax.scipy.incomplete import gamma_quantile_slope
 from lavax.tracer import bind
 from lavax.tracer.control_flow import while_loop
+from lavax.tracer.custom_rules import custom_jvp
 from lavax.tracer.value import Value
 
 Extents = int | Sequence[int]
@@ -109,22 +112,47 @@ def _fits(square: Value, cube: Value, u: Value, scale: Value) -> Value:
     return lnp.logical_or(certain, lnp.less(lnp.log(u), lnp.add(lnp.multiply(square, 0.5), bound)))
 
 
+@custom_jvp
+def _followed(a: Value, number: Value) -> Value:
+    """`number`, whose derivative by the parameter `a` is known."""
+    return number
+
+
+_followed.defjvps(
+    lambda tangent, _, a, number: lnp.multiply(tangent, lnp.multiply(gamma_quantile_slope(a, number), number)), None
+)
+
+
+@custom_jvp
+def _followed_by_logarithm(a: Value, logarithm: Value) -> Value:
+    return logarithm
+
+
+_followed_by_logarithm.defjvps(
+    lambda tangent, _, a, logarithm: lnp.multiply(tangent, gamma_quantile_slope(a, lnp.exp(logarithm))), None
+)
+
+
 def gamma_numbers(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: DType) -> Value:
     """The draws of `gamma`, for the function `name`, in float32 or float64."""
     scale, cube, log_boost = _standard_gamma(key, a, shape, dtype)
-    return lnp.multiply(lnp.multiply(scale, cube), lnp.exp(log_boost))
+    number = lnp.multiply(lnp.multiply(scale, cube), lnp.exp(log_boost))
+    followed: Value = _followed(spread_parameter(a, shape, dtype), number)
+    return followed
 
 
 def log_gamma_numbers(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: DType) -> Value:
     """The draws of `loggamma`, for the function `name`, in float32 or float64."""
     scale, cube, log_boost = _standard_gamma(key, a, shape, dtype)
-    return lnp.add(lnp.add(lnp.log(scale), lnp.log(cube)), log_boost)
+    logarithm = lnp.add(lnp.add(lnp.log(scale), lnp.log(cube)), log_boost)
+    followed: Value = _followed_by_logarithm(spread_parameter(a, shape, dtype), logarithm)
+    return followed
 
 
 def gamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """Floats from the gamma distribution of shape parameter `a` and scale 1; `shape` is that of `a` if not given.
 
-    0 for a = 0, NaN for a negative one. See the module for how; no gradient passes to `a`.
+    0 for a = 0, NaN for a negative one. See the module for how, and for the gradient.
     """
     held = floating_dtype("gamma", dtype)
     return cast(gamma_numbers("gamma", key, a, drawn_shape("gamma", shape, a), computing(held)), held)
@@ -141,7 +169,7 @@ def beta(
 ) -> Value:
     """Floats from the beta distribution of parameters `a` and `b`, whose common shape is `shape` if not given.
 
-    NaN where a parameter is negative or both are 0. No gradient passes to the parameters.
+    NaN where a parameter is negative or both are 0.
     """
     held = floating_dtype("beta", dtype)
     extents = drawn_shape("beta", shape, a, b)
@@ -163,7 +191,7 @@ def dirichlet(
     """Floats from the Dirichlet distribution, which sum to 1 along the last axis, that of the parameters `alpha`.
 
     `shape` is that of the result without that axis; `alpha` must broadcast to it, and decides if it is not given.
-    No gradient passes to `alpha`. Raises ShapeError where `alpha` has no axis.
+    Raises ShapeError where `alpha` has no axis.
     """
     held = floating_dtype("dirichlet", dtype)
     parameters = as_operand(alpha).shape

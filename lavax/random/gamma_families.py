@@ -1,4 +1,4 @@
-"""Continuous distributions that are made of gamma numbers; no gradient passes to what those depend on."""
+"""Continuous distributions that are made of gamma numbers, with their gradients."""
 from __future__ import annotations
 
 from collections.abc import Sequence

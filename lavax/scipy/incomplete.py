@@ -191,6 +191,18 @@ _gammaincc.defjvps(
 )
 
 
+def gamma_quantile_slope(a: Value, x: Value) -> Value:
+    """The derivative by `a` of the number `x` > 0 below which a gamma variate of parameter `a` is with one probability.
+
+    As a share of `x`. Near 0 by the first term of the series, of which nothing underflows.
+    """
+    near = less(x, 1e-6)
+    number = where(near, 1.0, x)
+    far = divide(negative(_slope(_lower, 0, a, number)), multiply(_gamma_density(a, number), number))
+    tiny = maximum(x, float(np.finfo(x.type.dtype.numpy).tiny))
+    return where(near, divide(subtract(_digamma(add(a, 1.0)), log(tiny)), a), far)
+
+
 def gammainc(a: ArrayLike, x: ArrayLike) -> Value:
     """The regularized lower incomplete gamma function, elementwise: from 0 at x = 0 to 1. NaN for a < 0 or x < 0."""
     (parameter, limit), weak = together("gammainc", a, x, real=True)

@@ -155,6 +155,10 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lnp.vectorize(lnp.sin, signature="n->n")(X), ValueError, "a signature is written like"),
     (lambda: lnp.vectorize(lnp.sum, signature="(n)->(n)")(X), ShapeError, "does not have the axes (n)"),
     (lambda: lnp.einsum("i,i", X[0], X[0], optimize=[(0, 5)]), ValueError, "is no path through 2 operands"),
+    (lambda: lnp.max(X, where=X > 1), ValueError, "max: with where, initial is needed too"),
+    (lambda: lnp.min(X, initial=X), ShapeError, "min: initial must be one number, got f32[2,3]"),
+    (lambda: lnp.mean(X, where=np.ones((4, 2, 3), bool)), ShapeError, "mean: where bool[4,2,3] does not broadcast"),
+    (lambda: lnp.sum(X, where=np.ones(2, bool)), ShapeError, "sum: shapes"),
     (lambda: lnp.frombuffer(b"abc", np.int16), ValueError, "buffer size must be a multiple"),
     (lambda: lnp.fromstring("1", sep=",", count=2), ValueError, "2 numbers asked for, but the text has 1"),
 ]

@@ -1,12 +1,23 @@
 """All cases, by name: the name of the function, or more words where there are several of one."""
 from __future__ import annotations
 
-from tests.lavax.properties import creation, editing, elementwise, ordering, polynomials, products, reductions, shapes
+from tests.lavax.properties import (
+    creation,
+    editing,
+    elementwise,
+    masked_reductions,
+    ordering,
+    polynomials,
+    products,
+    reductions,
+    shapes,
+)
 from tests.lavax.properties.cases import Case
 
+MODULES = (creation, editing, elementwise, masked_reductions, ordering, polynomials, products, reductions, shapes)
 CASES: dict[str, Case] = {
     name: case
-    for module in (creation, editing, elementwise, ordering, polynomials, products, reductions, shapes)
+    for module in MODULES
     for name, case in module.CASES.items()
 }
 # Public names that have no case of their own, and why.
