@@ -182,3 +182,13 @@ def test_methods_of_arrays() -> None:
     assert x[0].argpartition(1).shape == (3,)
     with pytest.raises(DtypeError, match=r"view: the elements of f32\[2,3\] have another width than int16"):
         x.view(np.int16)
+
+
+def test_options_that_numpy_has() -> None:
+    assert lnp.array(3.0, ndmin=2).shape == (1, 1) and lnp.array(X, ndmin=1).shape == (2, 3)
+    for endpoint in (True, False):
+        numbers, step = lnp.linspace(1.0, 3.0, 5, endpoint, retstep=True)
+        expected, theirs = np.linspace(1.0, 3.0, 5, endpoint, retstep=True)
+        np.testing.assert_allclose(np.asarray(numbers), expected, rtol=1e-6)
+        assert float(step) == pytest.approx(theirs)
+    assert np.isnan(float(lnp.linspace(1.0, 3.0, 1, retstep=True)[1]))
