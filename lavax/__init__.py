@@ -1,7 +1,7 @@
 """lavax: plain Python functions, traced, differentiated and compiled to Vulkan compute programs."""
 from __future__ import annotations
 
-from lavax import debug, ir, linalg, numpy, profiler, random, tree
+from lavax import debug, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
 from lavax.config import enable_x64
 from lavax.errors import (
     ArrayIndexError,
@@ -122,7 +122,9 @@ __all__ = [
     "linearize",
     "load_exported",
     "map",
+    "nn",
     "numpy",
+    "optim",
     "pmax",
     "pmean",
     "pmin",
@@ -131,6 +133,7 @@ __all__ = [
     "random",
     "remat",
     "scan",
+    "scipy",
     "stop_gradient",
     "switch",
     "trace",

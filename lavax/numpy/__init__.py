@@ -3,293 +3,66 @@
 Every function takes arrays, traced values, NumPy arrays, nested lists and Python scalars. Operands are promoted
 to one dtype (Python scalars yield) and broadcast to one shape. Importing this module gives arrays and traced
 values their operators and methods.
-"""
-import math
 
-from lavax.numpy.along_axis import apply_along_axis, apply_over_axes
-from lavax.numpy.array_methods import METHODS
-from lavax.numpy.bitwise import (
-    bitwise_and,
-    bitwise_count,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-)
-from lavax.numpy.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
-from lavax.numpy.calculus import (
-    diff,
-    ediff1d,
-    gradient,
-    interp,
-    polyval,
-    trapezoid,
-    unwrap,
-)
-from lavax.numpy.closeness import (
-    allclose,
-    array_equal,
-    array_equiv,
-    isclose,
-)
-from lavax.numpy.comparison import (
-    equal,
-    greater,
-    greater_equal,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
-)
-from lavax.numpy.convolution import (
-    convolve,
-    correlate,
-)
-from lavax.numpy.creation import (
-    arange,
-    array,
-    asarray,
-    astype,
-    empty,
-    empty_like,
-    eye,
-    full,
-    full_like,
-    identity,
-    linspace,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from lavax.numpy.cumulative import (
-    cumlogsumexp,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-    cumulative_prod,
-    cumulative_sum,
-    nancumprod,
-    nancumsum,
-)
-from lavax.numpy.data_dependent import (
-    argwhere,
-    flatnonzero,
-    nonzero,
-)
-from lavax.numpy.dtype_functions import (
-    can_cast,
-    isdtype,
-    promote_types,
-    result_type,
-)
-from lavax.numpy.einsum import einsum
-from lavax.numpy.elementwise import (
-    abs,
-    add,
-    cbrt,
-    clip,
-    cos,
-    divide,
-    exp,
-    exp2,
-    expm1,
-    fabs,
-    log,
-    log1p,
-    log2,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    positive,
-    reciprocal,
-    rsqrt,
-    sign,
-    sin,
-    sqrt,
-    square,
-    subtract,
-    tanh,
-)
-from lavax.numpy.exchange import (
-    from_dlpack,
-)
-from lavax.numpy.exponential import float_power, hypot, log10, logaddexp, logaddexp2, power
-from lavax.numpy.float_parts import frexp, heaviside, ldexp, modf, nan_to_num, nextafter
-from lavax.numpy.grids import (
-    diag,
-    diag_indices,
-    diagflat,
-    diagonal,
-    geomspace,
-    indices,
-    logspace,
-    meshgrid,
-    trace,
-    tri,
-    tril,
-    tril_indices,
-    triu,
-    triu_indices,
-    vander,
-)
-from lavax.numpy.hyperbolic import acosh, asinh, atanh, cosh, sinh
-from lavax.numpy.joining import (
-    append,
-    array_split,
-    block,
-    column_stack,
-    concatenate,
-    dsplit,
-    dstack,
-    hsplit,
-    hstack,
-    repeat,
-    resize,
-    roll,
-    split,
-    stack,
-    tile,
-    unstack,
-    vsplit,
-    vstack,
-)
-from lavax.numpy.linear_algebra import dot, inner, matmul, outer, tensordot, vdot
-from lavax.numpy.manipulation import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    expand_dims,
-    flip,
-    fliplr,
-    flipud,
-    matrix_transpose,
-    moveaxis,
-    ravel,
-    reshape,
-    rollaxis,
-    rot90,
-    squeeze,
-    swapaxes,
-    transpose,
-)
+Each module says in its `__all__` which of its names are public: those are the names here, with the second names below.
+"""
+import math as _math
+from types import ModuleType as _ModuleType
+
+from lavax.numpy.along_axis import *
+from lavax.numpy.array_methods import METHODS as _METHODS
+from lavax.numpy.bit_packing import *
+from lavax.numpy.bitwise import *
+from lavax.numpy.broadcasting import *
+from lavax.numpy.calculus import *
+from lavax.numpy.closeness import *
+from lavax.numpy.comparison import *
+from lavax.numpy.complex_parts import *
+from lavax.numpy.convolution import *
+from lavax.numpy.creation import *
+from lavax.numpy.cumulative import *
+from lavax.numpy.data_dependent import *
+from lavax.numpy.divisors import *
+from lavax.numpy.dtype_functions import *
+from lavax.numpy.editing import *
+from lavax.numpy.einsum import *
+from lavax.numpy.elementwise import *
+from lavax.numpy.exchange import *
+from lavax.numpy.exponential import *
+from lavax.numpy.flat_indices import *
+from lavax.numpy.float_parts import *
+from lavax.numpy.from_data import *
+from lavax.numpy.grids import *
+from lavax.numpy.hyperbolic import *
+from lavax.numpy.index_tricks import *
+from lavax.numpy.joining import *
+from lavax.numpy.linear_algebra import *
+from lavax.numpy.manipulation import *
 from lavax.numpy.namespace_info import array_api_version as __array_api_version__
 from lavax.numpy.namespace_info import namespace_info as __array_namespace_info__
-from lavax.numpy.nan_functions import (
-    nanargmax,
-    nanargmin,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from lavax.numpy.operators import OPERATORS
-from lavax.numpy.padding import pad
-from lavax.numpy.products import (
-    cross,
-    kron,
-    vecdot,
-)
-from lavax.numpy.reductions import (
-    all,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-)
-from lavax.numpy.rounding import ceil, divmod, floor, floor_divide, fmod, remainder, rint, round, trunc
-from lavax.numpy.scalar_types import (
-    bfloat16,
-    bool_,
-    finfo,
-    float16,
-    float32,
-    float64,
-    iinfo,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from lavax.numpy.searching import (
-    choose,
-    digitize,
-    isin,
-    piecewise,
-    searchsorted,
-    select,
-    where,
-)
-from lavax.numpy.selecting import (
-    compress,
-    extract,
-    put_along_axis,
-)
-from lavax.numpy.sets import (
-    intersect1d,
-    setdiff1d,
-    setxor1d,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
-from lavax.numpy.signs import copysign, signbit
-from lavax.numpy.sorting import (
-    argpartition,
-    argsort,
-    lexsort,
-    partition,
-    sort,
-    top_k,
-)
-from lavax.numpy.statistics import (
-    average,
-    bincount,
-    corrcoef,
-    cov,
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
-    median,
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-    percentile,
-    ptp,
-    quantile,
-)
-from lavax.numpy.taking import take, take_along_axis
-from lavax.numpy.trigonometric import acos, asin, atan, atan2, degrees, radians, sinc, tan
-from lavax.tracer import Value, install
+from lavax.numpy.nan_functions import *
+from lavax.numpy.operators import OPERATORS as _OPERATORS
+from lavax.numpy.padding import *
+from lavax.numpy.polynomials import *
+from lavax.numpy.products import *
+from lavax.numpy.reductions import *
+from lavax.numpy.replacing import *
+from lavax.numpy.rounding import *
+from lavax.numpy.scalar_classes import *
+from lavax.numpy.scalar_types import *
+from lavax.numpy.searching import *
+from lavax.numpy.selecting import *
+from lavax.numpy.sets import *
+from lavax.numpy.shape_functions import *
+from lavax.numpy.signs import *
+from lavax.numpy.sorting import *
+from lavax.numpy.statistics import *
+from lavax.numpy.taking import *
+from lavax.numpy.trigonometric import *
+from lavax.numpy.vectorize import *
+from lavax.numpy.window_functions import *
+from lavax.tracer import Value as _Value
+from lavax.tracer import install as _install
 
 # Second names of the same functions: those of the array API standard and of NumPy.
 absolute = abs
@@ -302,6 +75,7 @@ arctan2 = atan2
 arctanh = atanh
 amax = max
 amin = min
+around = round
 bool = bool_
 bitwise_not = invert = bitwise_invert
 left_shift = bitwise_left_shift
@@ -310,326 +84,31 @@ deg2rad = radians
 rad2deg = degrees
 fix = trunc
 concat = concatenate
+conjugate = conj
 mod = remainder
 permute_dims = transpose
 pow = power
 true_divide = divide
 
-e = math.e
-inf = math.inf
-nan = math.nan
+# NumPy's names of dtypes that have others here.
+double = float64
+float_ = single = float32
+int_ = int32
+uint = uint32
+
+e = _math.e
+euler_gamma = 0.5772156649015329  # the limit of the sum of 1/k, k from 1 to n, less log n
+inf = _math.inf
+nan = _math.nan
 newaxis = None
-pi = math.pi
+pi = _math.pi
 
-ndarray = Value  # the class of everything these functions give: isinstance(x, lnp.ndarray)
+ndarray = _Value  # the class of everything these functions give: isinstance(x, lnp.ndarray)
 
-__all__ = [
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "abs",
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "all",
-    "allclose",
-    "amax",
-    "amin",
-    "any",
-    "append",
-    "apply_along_axis",
-    "apply_over_axes",
-    "arange",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "argwhere",
-    "array",
-    "array_equal",
-    "array_equiv",
-    "array_split",
-    "asarray",
-    "asin",
-    "asinh",
-    "astype",
-    "atan",
-    "atan2",
-    "atanh",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "average",
-    "bincount",
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "block",
-    "bool",
-    "bool_",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "can_cast",
-    "cbrt",
-    "ceil",
-    "choose",
-    "clip",
-    "column_stack",
-    "compress",
-    "concat",
-    "concatenate",
-    "convolve",
-    "copysign",
-    "corrcoef",
-    "correlate",
-    "cos",
-    "cosh",
-    "count_nonzero",
-    "cov",
-    "cross",
-    "cumlogsumexp",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "deg2rad",
-    "degrees",
-    "diag",
-    "diag_indices",
-    "diagflat",
-    "diagonal",
-    "diff",
-    "digitize",
-    "divide",
-    "divmod",
-    "dot",
-    "dsplit",
-    "dstack",
-    "e",
-    "ediff1d",
-    "einsum",
-    "empty",
-    "empty_like",
-    "equal",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "expm1",
-    "extract",
-    "eye",
-    "fabs",
-    "finfo",
-    "fix",
-    "flatnonzero",
-    "flip",
-    "fliplr",
-    "flipud",
-    "bfloat16",
-    "float16",
-    "float32",
-    "float64",
-    "int16",
-    "int64",
-    "int8",
-    "uint16",
-    "uint64",
-    "uint8",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "frexp",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "geomspace",
-    "gradient",
-    "greater",
-    "greater_equal",
-    "heaviside",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-    "hsplit",
-    "hstack",
-    "hypot",
-    "identity",
-    "iinfo",
-    "indices",
-    "inf",
-    "inner",
-    "int32",
-    "interp",
-    "intersect1d",
-    "invert",
-    "isclose",
-    "isdtype",
-    "isfinite",
-    "isin",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "kron",
-    "ldexp",
-    "left_shift",
-    "less",
-    "less_equal",
-    "lexsort",
-    "linalg",
-    "linspace",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logspace",
-    "matmul",
-    "matrix_transpose",
-    "max",
-    "maximum",
-    "mean",
-    "median",
-    "meshgrid",
-    "min",
-    "minimum",
-    "mod",
-    "modf",
-    "moveaxis",
-    "multiply",
-    "nan",
-    "nan_to_num",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "ndarray",
-    "negative",
-    "newaxis",
-    "nextafter",
-    "nonzero",
-    "not_equal",
-    "ones",
-    "ones_like",
-    "outer",
-    "pad",
-    "partition",
-    "percentile",
-    "permute_dims",
-    "pi",
-    "piecewise",
-    "polyval",
-    "positive",
-    "pow",
-    "power",
-    "prod",
-    "promote_types",
-    "ptp",
-    "put_along_axis",
-    "quantile",
-    "rad2deg",
-    "radians",
-    "ravel",
-    "reciprocal",
-    "remainder",
-    "repeat",
-    "reshape",
-    "resize",
-    "result_type",
-    "right_shift",
-    "rint",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "round",
-    "rsqrt",
-    "searchsorted",
-    "select",
-    "setdiff1d",
-    "setxor1d",
-    "sign",
-    "signbit",
-    "sin",
-    "sinc",
-    "sinh",
-    "sort",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
-    "subtract",
-    "sum",
-    "swapaxes",
-    "take",
-    "take_along_axis",
-    "tan",
-    "tanh",
-    "tensordot",
-    "tile",
-    "top_k",
-    "trace",
-    "transpose",
-    "trapezoid",
-    "tri",
-    "tril",
-    "tril_indices",
-    "triu",
-    "triu_indices",
-    "true_divide",
-    "trunc",
-    "uint32",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unstack",
-    "unwrap",
-    "vander",
-    "var",
-    "vdot",
-    "vecdot",
-    "vsplit",
-    "vstack",
-    "where",
-    "zeros",
-    "zeros_like",
-]
+_install({**_OPERATORS, **_METHODS})
 
-install({**OPERATORS, **METHODS})
+_public = [name for name, value in vars().items() if not (name.startswith("_") or isinstance(value, _ModuleType))]
 
 from lavax import linalg  # noqa: E402  # last: it is made of what is above
+
+__all__ = ["__array_api_version__", "__array_namespace_info__", "linalg", *_public]

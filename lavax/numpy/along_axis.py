@@ -12,6 +12,8 @@ from lavax.numpy.operands import ArrayLike, as_value
 from lavax.tracer.value import Value
 from lavax.tracer.vmap import vmap
 
+__all__ = ["apply_along_axis", "apply_over_axes"]
+
 
 def apply_along_axis(
     func1d: Callable[..., ArrayLike], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any

@@ -5,10 +5,25 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from lavax.numpy import cumulative, data_dependent, grids, joining, searching, selecting, sorting, statistics, taking
+from lavax.numpy import (
+    complex_parts,
+    creation,
+    cumulative,
+    data_dependent,
+    grids,
+    joining,
+    searching,
+    selecting,
+    sorting,
+    statistics,
+    taking,
+)
 from lavax.numpy.devices import require_device
+from lavax.numpy.dtypes import canonical_dtype
+from lavax.numpy.errors import dtype_error
 from lavax.numpy.exchange import dlpack_device, to_dlpack
 from lavax.numpy.indexed_update import At
+from lavax.tracer import bind
 from lavax.tracer.array import Array
 from lavax.tracer.placement import default_device, device_put
 from lavax.tracer.value import Value
@@ -38,24 +53,43 @@ def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
     return device_put(self) if isinstance(self, Array) else self
 
 
+def _view(self: Value, dtype: Any) -> Value:
+    """The bits of the elements as those of another dtype of the same width. Raises DtypeError for another width."""
+    held = canonical_dtype(dtype)
+    if held.bits != self.type.dtype.bits or "bool" in (held.kind, self.type.dtype.kind):
+        raise dtype_error(f"view: the elements of {self.type} have another width than {held.user.name}")
+    return bind("bitcast", self, type=self.type.with_dtype(held))
+
+
 METHODS: dict[str, Callable[..., Any] | property] = {
     "__array_namespace__": _namespace,
     "__dlpack__": to_dlpack,
     "__dlpack_device__": dlpack_device,
     "__setitem__": _set_item,
+    "argpartition": sorting.argpartition,
     "argsort": sorting.argsort,
     "at": property(At, doc="Places to update: `x.at[key].set(y)`."),
+    "choose": searching.choose,
+    "clone": creation.copy,
     "compress": lambda self, condition, axis=None: selecting.compress(condition, self, axis),
+    "conj": complex_parts.conj,
+    "conjugate": complex_parts.conj,
+    "copy": creation.copy,
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
     "device": property(_device, doc="The device that holds the array."),
     "diagonal": grids.diagonal,
+    "imag": property(complex_parts.imag, doc="Zeros: all elements are real."),
+    "itemsize": property(lambda self: self.dtype.itemsize, doc="The bytes of an element."),
+    "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="The bytes of all elements."),
     "nonzero": data_dependent.nonzero,
     "ptp": statistics.ptp,
+    "real": property(complex_parts.real, doc="The array itself: all its elements are real."),
     "repeat": joining.repeat,
     "searchsorted": searching.searchsorted,
     "sort": sorting.sort,
     "take": taking.take,
     "to_device": _to_device,
     "trace": grids.trace,
+    "view": _view,
 }

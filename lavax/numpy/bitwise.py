@@ -8,6 +8,11 @@ from lavax.numpy.operands import ArrayLike, as_operand, as_value
 from lavax.numpy.promotion import promote
 from lavax.tracer.value import Value
 
+__all__ = [
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor",
+]  # fmt: skip
+
 
 def _bitwise(op: str, name: str, *arguments: ArrayLike) -> Value:
     operands = [as_operand(argument) for argument in arguments]

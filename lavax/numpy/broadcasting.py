@@ -10,6 +10,8 @@ from lavax.numpy.promotion import promote
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
+
 Shape = tuple[int, ...]
 
 

@@ -22,6 +22,8 @@ from lavax.numpy.taking import take
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
+__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
+
 
 def _neighbours(value: Value, axis: int) -> tuple[Value, Value]:
     """All elements along `axis` but the first, and all but the last."""
@@ -193,14 +195,3 @@ def unwrap(
     total = bind("cumulative_sum", correction, axis=along)
     extent = value.shape[along]
     return concatenate([cut(value, along, 0, 1), add(cut(value, along, 1, extent), total)], along)
-
-
-def polyval(p: ArrayLike, x: ArrayLike) -> Value:
-    """The polynomial with coefficients `p` along axis 0, of the highest power first, at `x`: Horner's scheme."""
-    coefficients = as_value(p)
-    if coefficients.ndim != 1:
-        raise shape_error(f"polyval: the coefficients must have one axis, got {coefficients.type}")
-    result = multiply(x, 0)
-    for row in range(coefficients.shape[0]):
-        result = add(multiply(result, x), coefficients[row])
-    return result

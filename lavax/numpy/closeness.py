@@ -12,6 +12,8 @@ from lavax.numpy.reductions import all as all_over
 from lavax.tracer import constant
 from lavax.tracer.value import Value
 
+__all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
+
 
 def isclose(
     x: ArrayLike, y: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False

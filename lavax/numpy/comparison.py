@@ -12,6 +12,11 @@ from lavax.numpy.promotion import promote
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.value import Value
 
+__all__ = [
+    "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "less", "less_equal",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal",
+]  # fmt: skip
+
 
 def _comparison(op: str, sign: str) -> Callable[[ArrayLike, ArrayLike], Value]:
     def function(x: ArrayLike, y: ArrayLike) -> Value:

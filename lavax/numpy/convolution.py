@@ -16,6 +16,8 @@ from lavax.numpy.padding import pad
 from lavax.numpy.taking import take
 from lavax.tracer.value import Value
 
+__all__ = ["convolve", "correlate"]
+
 Mode: TypeAlias = Literal["full", "same", "valid"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from lavax.numpy.promotion import floating, promote
 from lavax.numpy.rounding import floor
 from lavax.tracer import bind, lift, with_weak
 from lavax.tracer.value import Value
+
+__all__ = [
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity",
+    "linspace", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
 
 Extents = int | Sequence[int]
 
@@ -55,9 +60,20 @@ def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
     return held == uint32 and numbers.dtype.itemsize == 8 and bool(numbers.size) and numbers.max() > int32.highest
 
 
-def array(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
-    """As `asarray`; a Python scalar becomes an array of a dtype that does not yield."""
-    return with_weak(asarray(x, dtype, device=device, copy=copy), False)
+def array(
+    x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None, ndmin: int = 0
+) -> Value:
+    """As `asarray`; a Python scalar becomes an array of a dtype that does not yield.
+
+    Axes of extent 1 are put in front of fewer than `ndmin`.
+    """
+    value = with_weak(asarray(x, dtype, device=device, copy=copy), False)
+    return reshaped(value, (1,) * (ndmin - value.ndim) + value.shape)
+
+
+def copy(x: ArrayLike) -> Value:
+    """`x` as an array with memory of its own."""
+    return array(x, copy=True)
 
 
 def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -> Value:
@@ -181,6 +197,7 @@ def _counted(count: int, first: float, step: float, dtype: DType) -> Value:
     return cast(line, dtype)
 
 
+@overload
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -189,13 +206,46 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
     *,
+    retstep: Literal[False] = False,
     device: Any = None,
-) -> Value:
+) -> Value: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: Literal[True],
+    device: Any = None,
+) -> tuple[Value, Value]: ...
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: bool = False,
+    device: Any = None,
+) -> Value | tuple[Value, Value]:
     """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
 
     `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no
-    `dtype` is given; an integer dtype takes their floor.
+    `dtype` is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there
+    is none.
     """
+    if retstep:
+        numbers = linspace(start, stop, num, endpoint, dtype, axis, device=device)
+        steps = num - bool(endpoint)
+        return numbers, divide(subtract(stop, start), float(steps) if steps > 0 else math.nan)
     require_device("linspace", device)
     if num < 0:
         raise shape_error(f"linspace: {num} is not a number of elements")

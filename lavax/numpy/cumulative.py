@@ -17,6 +17,11 @@ from lavax.numpy.promotion import accumulating
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = [
+    "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod",
+    "nancumsum",
+]  # fmt: skip
+
 
 def accumulated(op: str, value: Value, axis: int, reverse: bool = False) -> Value:
     """The cumulative operation along `axis`, from its end if `reverse`."""

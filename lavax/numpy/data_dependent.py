@@ -19,6 +19,8 @@ from lavax.numpy.shapes_of_data import length_of
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
+__all__ = ["argwhere", "flatnonzero", "nonzero"]
+
 
 def counted(mask: Value) -> Value:
     """For each entry of a mask of one axis how many are true up to it."""

@@ -11,6 +11,8 @@ from lavax.numpy.operands import Operand, Splat, as_operand
 from lavax.numpy.promotion import PROMOTION, promote
 from lavax.tracer.value import Value
 
+__all__ = ["can_cast", "isdtype", "promote_types", "result_type"]
+
 # The kinds of the array API standard, by the letters of NumPy's kinds.
 _KINDS: dict[str, str] = {
     "bool": "b",

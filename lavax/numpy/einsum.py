@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
+from typing import Any
 
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy.advanced_indexing import Index, gathered
@@ -19,9 +20,13 @@ from lavax.numpy.operands import ArrayLike, cast
 from lavax.numpy.reductions import fold
 from lavax.tracer.value import Value
 
+__all__ = ["einsum", "einsum_path"]
+
 # An ellipsis becomes labels of its own, counted from the last axis: no letter is a number.
 Label = str | int
 Labels = tuple[Label, ...]
+Pair = tuple[int, int]
+Optimize = bool | str | Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -34,15 +39,45 @@ class _Term:
     def extent(self, label: Label) -> int:
         return self.value.shape[self.labels.index(label)]
 
+    @property
+    def extents(self) -> dict[Label, int]:
+        return dict(zip(self.labels, self.value.shape, strict=True))
 
-def einsum(subscripts: str, *operands: ArrayLike) -> Value:
+
+def einsum(subscripts: str, *operands: ArrayLike, optimize: Optimize = True) -> Value:
     """The sum of products that `subscripts` describes: `"ij,jk->ik"` is the matrix product.
 
     Labels are letters. One that is not in the result is summed over; one twice in a term takes the diagonal; `...`
     stands for further axes, which broadcast. Without `->` the result has, in alphabetical order, the labels that
-    stand once. Several operands are combined two at a time, the cheapest pair first.
-    Raises ShapeError where the labels do not fit the operands.
+    stand once. Several operands are combined two at a time, the cheapest pair first; with `optimize` False from left
+    to right, or as a path of `einsum_path` says.
+    Raises ShapeError where the labels do not fit the operands, ValueError for a path that does not.
     """
+    terms, output, of_truth = _terms(subscripts, operands)
+    path = _chosen_path(subscripts, terms, output, optimize)
+    result = _contract_all(terms, output, path)
+    return as_truth(result) if of_truth else result
+
+
+def einsum_path(
+    subscripts: str, *operands: ArrayLike, optimize: Optimize = True
+) -> tuple[list[str | tuple[int, ...]], str]:
+    """The order in which `einsum` combines operands, and a text about it.
+
+    The order is "einsum_path" and pairs of positions: a pair's product goes to the end of the operands that are left.
+    """
+    terms, output, _ = _terms(subscripts, operands)
+    path = _chosen_path(subscripts, terms, output, optimize)
+    remaining, lines = [term.extents for term in terms], [subscripts]
+    for first, second in path:
+        remaining = _after(remaining, (first, second), output)
+        lines.append(f"({first}, {second}): {prod(remaining[-1].values())} elements")
+    steps: list[tuple[int, ...]] = [*path] or [(0,)]
+    return ["einsum_path", *steps], "\n".join(lines)
+
+
+def _terms(subscripts: str, operands: Sequence[ArrayLike]) -> tuple[list[_Term], Labels, bool]:
+    """The operands with each label once, the labels of the result, and whether they are truth values."""
     values = common_dtype(operands) if operands else []
     inputs, output = _parse(subscripts, values)
     extents = _extents(subscripts, inputs, values)
@@ -55,8 +90,7 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Value:
     if of_truth:
         values = [cast(value, int32) for value in values]
     terms = [_simple_term(value, labels, extents) for value, labels in zip(values, inputs, strict=True)]
-    result = _contract_all(terms, output)
-    return as_truth(result) if of_truth else result
+    return terms, output, of_truth
 
 
 def _subscript_error(subscripts: str, reason: str) -> Exception:
@@ -121,27 +155,55 @@ def _diagonal(term: _Term, label: Label) -> _Term:
     return _Term(found, (label, *(other for other in term.labels if other != label)))
 
 
-def _contract_all(terms: list[_Term], output: Labels) -> Value:
+def _contract_all(terms: list[_Term], output: Labels, path: Sequence[Pair]) -> Value:
     """Combines the terms two at a time until one is left, with the axes of the result."""
-    while len(terms) > 1:
-        first, second = _cheapest_pair(terms, output)
+    for first, second in path:
         others = [term for place, term in enumerate(terms) if place not in (first, second)]
         wanted = set(output).union(*(term.labels for term in others))
         left = _summed(terms[first], wanted.union(terms[second].labels))
         right = _summed(terms[second], wanted.union(terms[first].labels))
-        terms = [_combined(left, right, wanted, output), *others]
+        terms = [*others, _combined(left, right, wanted, output)]
     last = _summed(terms[0], set(output))
     return transposed(last.value, [last.labels.index(label) for label in output])
 
 
-def _cheapest_pair(terms: Sequence[_Term], output: Labels) -> tuple[int, int]:
+def _chosen_path(subscripts: str, terms: Sequence[_Term], output: Labels, optimize: Optimize) -> list[Pair]:
+    """The pairs of positions that are combined one after the other."""
+    if optimize is False:
+        return [(0, 1), *((0, rest) for rest in range(len(terms) - 2, 0, -1))] if len(terms) > 1 else []
+    if not isinstance(optimize, (bool, str)):
+        return _given_path(subscripts, len(terms), optimize)
+    remaining, path = [term.extents for term in terms], []
+    while len(remaining) > 1:
+        path.append(_cheapest_pair(remaining, output))
+        remaining = _after(remaining, path[-1], output)
+    return path
+
+
+def _given_path(subscripts: str, count: int, steps: Sequence[Any]) -> list[Pair]:
+    pairs = [step for step in steps if step not in ("einsum_path", (0,))]
+    fits = len(pairs) == count - 1 and all(
+        len(pair) == 2 and 0 <= min(pair) < max(pair) < count - number for number, pair in enumerate(pairs)
+    )
+    if not fits:
+        raise ValueError(f"einsum {subscripts!r}: {list(steps)} is no path through {count} operands, two at a time")
+    return [(min(pair), max(pair)) for pair in pairs]
+
+
+def _after(terms: Sequence[dict[Label, int]], pair: Pair, output: Labels) -> list[dict[Label, int]]:
+    """The labels and extents of the terms that are left when a pair is combined, its product last."""
+    others = [term for place, term in enumerate(terms) if place not in pair]
+    wanted = set(output).union(*others)
+    both = {**terms[pair[0]], **terms[pair[1]]}
+    return [*others, {label: extent for label, extent in both.items() if label in wanted}]
+
+
+def _cheapest_pair(terms: Sequence[dict[Label, int]], output: Labels) -> Pair:
     """The pair whose product adds the fewest elements to those that are there; the first of several."""
 
-    def growth(pair: tuple[int, int]) -> int:
-        others = [set(term.labels) for place, term in enumerate(terms) if place not in pair]
-        wanted = set(output).union(*others)
-        extents = {label: terms[place].extent(label) for place in pair for label in terms[place].labels}
-        return prod(extents[label] for label in extents if label in wanted) - sum(terms[p].value.size for p in pair)
+    def growth(pair: Pair) -> int:
+        size = prod(_after(terms, pair, output)[-1].values())
+        return size - sum(prod(terms[place].values()) for place in pair)
 
     return min(combinations(range(len(terms)), 2), key=growth)
 

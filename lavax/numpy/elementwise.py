@@ -9,6 +9,12 @@ from lavax.numpy.operands import ArrayLike, as_operand, as_value
 from lavax.numpy.promotion import promote
 from lavax.tracer.value import Value
 
+__all__ = [
+    "abs", "add", "cbrt", "clip", "cos", "divide", "exp", "exp2", "expm1", "fabs", "log", "log1p", "log2",
+    "maximum", "minimum", "multiply", "negative", "positive", "reciprocal", "rsqrt", "sign", "sin", "sqrt",
+    "square", "subtract", "tanh",
+]  # fmt: skip
+
 # Among truth values, sums and products are what they are in NumPy.
 _OF_TRUTH_VALUES = {"add": "or", "multiply": "and"}
 

@@ -9,6 +9,8 @@ from lavax.numpy.creation import asarray
 from lavax.numpy.devices import require_device
 from lavax.tracer.value import Value
 
+__all__ = ["from_dlpack"]
+
 _CPU = 1  # kDLCPU
 
 

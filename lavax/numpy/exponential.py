@@ -31,6 +31,8 @@ from lavax.numpy.promotion import promote
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["float_power", "hypot", "log10", "logaddexp", "logaddexp2", "power"]
+
 # Between these exponents repeated multiplication stays within four units in the last place.
 _SMALLEST_PRODUCT, _LARGEST_PRODUCT = -2, 6
 _ROOTS = {0.5: sqrt, -0.5: rsqrt}

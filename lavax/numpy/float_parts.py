@@ -18,6 +18,8 @@ from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["frexp", "heaviside", "ldexp", "modf", "nan_to_num", "nextafter", "spacing"]
+
 
 @dataclass(frozen=True)
 class _Layout:
@@ -147,3 +149,18 @@ def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
     (value, at_zero), weak = together("heaviside", x, y, real=True)
     step = where(less(value, 0), 0.0, where(greater(value, 0), 1.0, where(isnan(value), value, at_zero)))
     return with_weak(step, weak)
+
+
+def spacing(x: ArrayLike) -> Value:
+    """The distance from each float to the next one that is further from 0, with its sign; NaN of infinities."""
+    value = as_floating(x)
+    given = value.type.dtype
+    # The bits of bfloat16 are the upper ones of float32.
+    dtype, units = (float32, 2.0**16) if given == bfloat16 else (given, 1.0)
+    value, layout = cast(value, dtype), _LAYOUTS[dtype]
+    magnitude = bitwise_and(_bits(value), layout.integer.highest)
+    biased = apply("divide", magnitude, 2**layout.mantissa)
+    normal = multiply(subtract(biased, layout.mantissa), 2**layout.mantissa)
+    denormal = apply("shift_left", 1, clip(subtract(biased, 1), 0, layout.mantissa))
+    step = multiply(_from_bits(where(greater(biased, layout.mantissa), normal, denormal), dtype), units)
+    return cast(where(equal(biased, 2 * layout.bias + 1), float("nan"), copysign(step, value)), given)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,8 @@ from lavax.numpy.application import apply
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import broadcast_to
 from lavax.numpy.comparison import equal, where
-from lavax.numpy.creation import asarray, iota, linspace
+from lavax.numpy.creation import asarray, iota, linspace, ones
+from lavax.numpy.data_dependent import nonzero
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import abs, exp, log, multiply, sign
 from lavax.numpy.errors import shape_error
@@ -24,6 +25,12 @@ from lavax.numpy.padding import pad
 from lavax.numpy.reductions import sum as sum_over
 from lavax.tracer import lift, with_weak
 from lavax.tracer.value import Value
+
+__all__ = [
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "geomspace", "indices", "logspace",
+    "mask_indices", "meshgrid", "trace", "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices",
+    "triu_indices_from", "vander",
+]  # fmt: skip
 
 
 def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False) -> list[Value]:
@@ -115,13 +122,13 @@ def _matrices(name: str, x: ArrayLike) -> tuple[Value, TensorType]:
     return value, value.type.with_dtype(int32)
 
 
-def tril(x: ArrayLike, /, *, k: int = 0) -> Value:
+def tril(x: ArrayLike, /, k: int = 0) -> Value:
     """The matrices in the last two axes of `x` with zeros above the `k`-th diagonal."""
     value, kind = _matrices("tril", x)
     return where(_below(kind, k), value, 0) if value.type.dtype.kind != "bool" else _below(kind, k) & value
 
 
-def triu(x: ArrayLike, /, *, k: int = 0) -> Value:
+def triu(x: ArrayLike, /, k: int = 0) -> Value:
     """The matrices in the last two axes of `x` with zeros below the `k`-th diagonal."""
     value, kind = _matrices("triu", x)
     below = _below(kind, k - 1)
@@ -143,6 +150,40 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value
 def diag_indices(n: int, ndim: int = 2) -> tuple[Value, ...]:
     """The int32 positions of the diagonal of an array of `ndim` axes of extent `n`."""
     return (iota(TensorType((n,), int32), 0),) * ndim
+
+
+def _square(name: str, x: ArrayLike) -> tuple[int, int]:
+    """The rows and columns of a matrix."""
+    kind = as_value(x).type
+    if kind.rank != 2:
+        raise shape_error(f"{name}: {kind} must have two axes")
+    return kind.shape[0], kind.shape[1]
+
+
+def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[Value, Value]:
+    """`tril_indices` of the shape of the matrix `x`."""
+    rows, columns = _square("tril_indices_from", x)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Value, Value]:
+    """`triu_indices` of the shape of the matrix `x`."""
+    rows, columns = _square("triu_indices_from", x)
+    return triu_indices(rows, k, columns)
+
+
+def diag_indices_from(x: ArrayLike) -> tuple[Value, ...]:
+    """`diag_indices` of the shape of `x`, whose axes, two or more, must be of one extent."""
+    kind = as_value(x).type
+    if kind.rank < 2 or len(set(kind.shape)) > 1:
+        raise shape_error(f"diag_indices_from: {kind} must have at least two axes, all of one extent")
+    return diag_indices(kind.shape[0], kind.rank)
+
+
+def mask_indices(n: int, mask_func: Callable[[Value, int], ArrayLike], k: int = 0) -> tuple[Value, ...]:
+    """The int32 positions in an (n, n) matrix where `mask_func(ones, k)`, such as `triu`, is not 0."""
+    result: tuple[Value, ...] = nonzero(mask_func(ones((n, n)), k))
+    return result
 
 
 def _diagonal_length(shape: Shape, offset: int) -> int:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from lavax.numpy.elementwise import real_function
 
+__all__ = ["acosh", "asinh", "atanh", "cosh", "sinh"]
+
 sinh = real_function("sinh", "The hyperbolic sine")
 cosh = real_function("cosh", "The hyperbolic cosine")
 asinh = real_function("asinh", "The inverse of the hyperbolic sine")

@@ -18,6 +18,11 @@ from lavax.numpy.shapes_of_data import length_of
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
+__all__ = [
+    "append", "array_split", "block", "column_stack", "concatenate", "dsplit", "dstack", "hsplit", "hstack",
+    "repeat", "resize", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
 Arrays: TypeAlias = "Sequence[ArrayLike] | Value | np.ndarray"
 
 

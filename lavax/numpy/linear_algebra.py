@@ -14,6 +14,8 @@ from lavax.numpy.operands import ArrayLike, cast
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
+__all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vdot"]
+
 AxisPair = tuple[Sequence[int], Sequence[int]]
 
 

@@ -13,6 +13,11 @@ from lavax.numpy.operands import ArrayLike, as_value
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "flip", "fliplr", "flipud", "matrix_transpose",
+    "moveaxis", "ravel", "reshape", "rollaxis", "rot90", "squeeze", "swapaxes", "transpose",
+]  # fmt: skip
+
 Shape = tuple[int, ...]
 
 

@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out."""
+"""Reductions, and extrema of two, that leave NaN out."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from lavax.numpy.axes import Axis, rising_axes
 from lavax.numpy.broadcasting import spread
 from lavax.numpy.comparison import greater, isnan, logical_not, where
 from lavax.numpy.creation import astype
-from lavax.numpy.elementwise import divide, multiply, sqrt, subtract
+from lavax.numpy.elementwise import divide, maximum, minimum, multiply, sqrt, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import all as all_over
@@ -17,6 +17,11 @@ from lavax.numpy.reductions import argmax, argmin, fold, prod, sum
 from lavax.numpy.reductions import max as max_over
 from lavax.numpy.reductions import min as min_over
 from lavax.tracer.value import Value
+
+__all__ = [
+    "fmax", "fmin", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]  # fmt: skip
 
 
 def _with(x: ArrayLike, instead: float) -> Value:
@@ -118,3 +123,13 @@ def nanstd(
 ) -> Value:
     """The square root of `nanvar` of the same arguments."""
     return sqrt(nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims))
+
+
+def fmax(x: ArrayLike, y: ArrayLike) -> Value:
+    """The greater of `x` and `y`, elementwise; where one is NaN the other."""
+    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+
+
+def fmin(x: ArrayLike, y: ArrayLike) -> Value:
+    """The smaller of `x` and `y`, elementwise; where one is NaN the other."""
+    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))

@@ -13,6 +13,8 @@ from lavax.numpy.padding_modes import MODES, Mode, padded_axis
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
+__all__ = ["pad"]
+
 PadWidth: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]]
 PadValues: TypeAlias = Scalar | Sequence[Scalar] | Sequence[Sequence[Scalar]]
 

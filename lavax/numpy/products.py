@@ -6,10 +6,13 @@ from lavax.numpy.broadcasting import broadcast_arrays, broadcast_shapes
 from lavax.numpy.elementwise import multiply, subtract
 from lavax.numpy.errors import shape_error
 from lavax.numpy.joining import stack
+from lavax.numpy.linear_algebra import matmul
 from lavax.numpy.manipulation import moveaxis, reshaped
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.reductions import sum as sum_over
 from lavax.tracer.value import Value
+
+__all__ = ["cross", "kron", "matvec", "vecdot", "vecmat"]
 
 
 def kron(x: ArrayLike, y: ArrayLike) -> Value:
@@ -63,3 +66,31 @@ def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1) -> Value:
         raise shape_error(f"vecdot: {left.type} and {right.type} differ along axis {axis}")
     broadcast_shapes(left.shape, right.shape)
     return sum_over(multiply(left, right), axis)
+
+
+def matvec(x: ArrayLike, y: ArrayLike, /) -> Value:
+    """The products of matrices [..., m, n] with vectors [..., n]; the axes in front broadcast.
+
+    Raises ShapeError where the shapes do not fit.
+    """
+    matrix, vector = _matrix_and_vector("matvec", x, y, -1)
+    found = matmul(matrix, reshaped(vector, (*vector.shape, 1)))
+    return reshaped(found, found.shape[:-1])
+
+
+def vecmat(x: ArrayLike, y: ArrayLike, /) -> Value:
+    """The products of vectors [..., m] with matrices [..., m, n]; the axes in front broadcast.
+
+    Raises ShapeError where the shapes do not fit.
+    """
+    matrix, vector = _matrix_and_vector("vecmat", y, x, -2)
+    row = reshaped(vector, (*vector.shape[:-1], 1, vector.shape[-1]))
+    found = matmul(row, matrix)
+    return reshaped(found, (*found.shape[:-2], found.shape[-1]))
+
+
+def _matrix_and_vector(name: str, x: ArrayLike, y: ArrayLike, axis: int) -> tuple[Value, Value]:
+    matrix, vector = as_value(x), as_value(y)
+    if matrix.ndim < 2 or not vector.ndim or matrix.shape[axis] != vector.shape[-1]:
+        raise shape_error(f"{name}: a matrix {matrix.type} and a vector {vector.type} have no product")
+    return matrix, vector

@@ -4,17 +4,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lavax.ir.types import DType, bool_
+from lavax.ir.types import DType, int32
 from lavax.numpy.application import as_truth
 from lavax.numpy.axes import Axis, normal_axis, rising_axes
-from lavax.numpy.broadcasting import spread_back
-from lavax.numpy.comparison import equal
+from lavax.numpy.broadcasting import common_shape, spread, spread_back
+from lavax.numpy.comparison import where as choice
 from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.elementwise import divide, multiply, sqrt, subtract
+from lavax.numpy.elementwise import add, divide, maximum, minimum, multiply, sqrt, subtract
+from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import accumulating, averaging, floating
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.value import Value
+
+__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var"]
 
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -38,39 +41,115 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
     return cast(result, held)
 
 
-def sum(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
+def _among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
+    """`value` with `instead` where `where` is false. Raises ShapeError where that does not broadcast to it."""
+    if where is None:
+        return value
+    return choice(_mask(name, value, where), value, cast(as_value(instead), value.type.dtype))
+
+
+def _mask(name: str, value: Value, where: ArrayLike) -> Value:
+    mask = as_truth(where)
+    if mask.ndim > value.ndim or common_shape(name, [mask, value]) != value.shape:
+        raise shape_error(f"{name}: where {mask.type} does not broadcast to {value.type}")
+    return mask
+
+
+def sum(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
     """The sum over `axis` (None: all axes), computed in `dtype`.
 
-    None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values.
+    None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values. Of the elements where
+    `where` is true, and of `initial`.
     """
-    return _accumulate("sum", x, axis, dtype, keepdims)
+    total = _accumulate("sum", _among("sum", as_value(x), where, 0), axis, dtype, keepdims)
+    return total if initial is None else cast(add(total, initial), total.type.dtype)
 
 
-def prod(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
-    """The product over `axis` (None: all axes), computed in `dtype`, as `sum` has it."""
-    return _accumulate("prod", x, axis, dtype, keepdims)
+def prod(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The product over `axis` (None: all axes), computed in `dtype`, as `sum` has it.
+
+    Of the elements where `where` is true, and of `initial`.
+    """
+    product = _accumulate("prod", _among("prod", as_value(x), where, 1), axis, dtype, keepdims)
+    return product if initial is None else cast(multiply(product, initial), product.type.dtype)
 
 
-def max(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
-    """The greatest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements."""
+def _extremum(
+    op: str, x: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+) -> Value:
     value = as_value(x)
-    return fold("max", value, rising_axes("max", axis, value.type), keepdims, value.weak)
+    axes = rising_axes(op, axis, value.type)
+    if initial is None:
+        if where is not None:
+            raise ValueError(f"{op}: with where, initial is needed too: what there is where no element is chosen")
+        return fold(op, value, axes, keepdims, value.weak)
+    least = cast(as_value(initial), value.type.dtype)
+    if least.shape:
+        raise shape_error(f"{op}: initial must be one number, got {least.type}")
+    if not _count(value, axes):
+        kept = _kept(value.shape, axes)
+        shape = kept if keepdims else tuple(extent for d, extent in enumerate(kept) if d not in axes)
+        return spread(least, shape)
+    found = fold(op, _among(op, value, where, least), axes, keepdims)
+    return (maximum if op == "max" else minimum)(found, least)
 
 
-def min(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
-    """The smallest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements."""
-    value = as_value(x)
-    return fold("min", value, rising_axes("min", axis, value.type), keepdims, value.weak)
+def max(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The greatest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements.
+
+    With `initial` the greatest of that, too, also over no elements, and of those where `where` is true.
+    """
+    return _extremum("max", x, axis, keepdims, initial, where)
+
+
+def min(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The smallest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements.
+
+    With `initial` the smallest of that, too, also over no elements, and of those where `where` is true.
+    """
+    return _extremum("min", x, axis, keepdims, initial, where)
 
 
 def _count(value: Value, axes: tuple[int, ...]) -> int:
     return math.prod(value.shape[axis] for axis in axes)
 
 
-def _truth_over(op: str, name: str, x: ArrayLike, axis: Axis, keepdims: bool, of_nothing: bool) -> Value:
+def _truth_over(
+    op: str, name: str, x: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None, of_nothing: bool
+) -> Value:
     given = as_value(x)
     axes = rising_axes(name, axis, given.type)
-    value = as_truth(given)
+    value = _among(name, as_truth(given), where, of_nothing)
     if _count(value, axes) == 0:
         kept = _kept(value.shape, axes)
         shape = kept if keepdims else tuple(extent for d, extent in enumerate(kept) if d not in axes)
@@ -78,14 +157,20 @@ def _truth_over(op: str, name: str, x: ArrayLike, axis: Axis, keepdims: bool, of
     return fold(op, value, axes, keepdims)
 
 
-def any(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
-    """Whether any element over `axis` (None: all axes) is true (not zero); of no elements: False."""
-    return _truth_over("max", "any", x, axis, keepdims, of_nothing=False)
+def any(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
+    """Whether any element over `axis` (None: all axes) is true (not zero); of no elements: False.
+
+    Of the elements where `where` is true.
+    """
+    return _truth_over("max", "any", x, axis, keepdims, where, of_nothing=False)
 
 
-def all(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
-    """Whether all elements over `axis` (None: all axes) are true (not zero); of no elements: True."""
-    return _truth_over("min", "all", x, axis, keepdims, of_nothing=True)
+def all(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
+    """Whether all elements over `axis` (None: all axes) are true (not zero); of no elements: True.
+
+    Of the elements where `where` is true.
+    """
+    return _truth_over("min", "all", x, axis, keepdims, where, of_nothing=True)
 
 
 def count_nonzero(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
@@ -101,10 +186,37 @@ def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple
     return cast(given, averaging(held)), axes, held
 
 
-def mean(x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
-    """The arithmetic mean over `axis` (None: all axes), as a float; of no elements: NaN."""
-    value, axes, held = _real("mean", x, axis, dtype)
-    return cast(divide(fold("sum", value, axes, keepdims), float(_count(value, axes))), held)
+def _number(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | None) -> ArrayLike:
+    """How many elements are folded into each one, as a float, with the axes kept."""
+    if where is None:
+        return float(_count(value, axes))
+    mask = spread(_mask(name, value, where), value.shape)
+    return cast(fold("sum", cast(mask, int32), axes, keepdims=True), value.type.dtype)
+
+
+def _mean(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | None) -> Value:
+    """The mean, with the axes kept."""
+    total = fold("sum", _among(name, value, where, 0.0), axes, keepdims=True)
+    return divide(total, _number(name, value, axes, where))
+
+
+def _without(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """`value` without the axes, of extent 1, that were folded."""
+    shape = tuple(extent for d, extent in enumerate(value.shape) if d not in axes)
+    return value if keepdims or not axes else bind("reshape", value, type=value.type.with_shape(shape))
+
+
+def mean(
+    x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: ArrayLike | None = None
+) -> Value:
+    """The arithmetic mean over `axis` (None: all axes), as a float; of no elements: NaN.
+
+    Of the elements where `where` is true.
+    """
+    value, axes = _real("mean", x, axis, dtype)
+    if where is None:
+        return divide(fold("sum", value, axes, keepdims), float(_count(value, axes)))
+    return _without(_mean("mean", value, axes, where), axes, keepdims)
 
 
 def var(
@@ -115,16 +227,22 @@ def var(
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: ArrayLike | None = None,
 ) -> Value:
     """The variance over `axis` (None: all axes), as a float: the mean of squared deviations from the mean.
 
-    The divisor is the number of elements less `ddof`, which the array API calls `correction`.
+    Of the elements where `where` is true. The divisor is their number less `ddof`, which the array API calls
+    `correction`.
     """
-    value, axes, held = _real("var", x, axis, dtype)
-    centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
-    divisor = _count(value, axes) - (ddof if correction is None else correction)
-    total = fold("sum", multiply(centred, centred), axes, keepdims)
-    return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
+    value, axes = _real("var", x, axis, dtype)
+    less_by = ddof if correction is None else correction
+    if where is None:
+        centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
+        divisor = _count(value, axes) - less_by
+        return divide(fold("sum", multiply(centred, centred), axes, keepdims), float(divisor if divisor > 0 else 0))
+    centred = _among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
+    count = maximum(subtract(_number("var", value, axes, where), less_by), 0.0)
+    return _without(divide(fold("sum", multiply(centred, centred), axes, keepdims=True), count), axes, keepdims)
 
 
 def std(
@@ -135,9 +253,10 @@ def std(
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: ArrayLike | None = None,
 ) -> Value:
     """The standard deviation over `axis`: the square root of `var` of the same arguments."""
-    return sqrt(var(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims))
+    return sqrt(var(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where))
 
 
 def _position(op: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
@@ -166,11 +285,3 @@ def argmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> 
     Raises ShapeError over no elements.
     """
     return _position("argmin", x, axis, keepdims)
-
-
-def array_equal(x: ArrayLike, y: ArrayLike) -> Value:
-    """Whether `x` and `y` have the same shape and elements, as a bool of rank 0."""
-    first, second = as_value(x), as_value(y)
-    if first.shape != second.shape:
-        return constant(False, first.type.with_shape(()).with_dtype(bool_))
-    return all(equal(first, second))

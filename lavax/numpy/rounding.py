@@ -12,6 +12,8 @@ from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["ceil", "divmod", "floor", "floor_divide", "fmod", "remainder", "rint", "round", "trunc"]
+
 
 def floor(x: ArrayLike) -> Value:
     """The greatest whole number that is not above `x`, elementwise; integers stay as they are."""

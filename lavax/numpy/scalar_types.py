@@ -15,6 +15,11 @@ from lavax.numpy.errors import dtype_error
 from lavax.numpy.operands import ArrayLike
 from lavax.tracer.value import Value
 
+__all__ = [
+    "bfloat16", "bool_", "finfo", "float16", "float32", "float64", "iinfo", "int16", "int32", "int64", "int8",
+    "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip
+
 
 class ScalarType:
     """A dtype by name: it equals and converts to NumPy's, and called with data makes an array of it.

@@ -16,6 +16,8 @@ from lavax.numpy.taking import take
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
+__all__ = ["choose", "digitize", "isin", "piecewise", "searchsorted", "select", "where"]
+
 
 def where(
     condition: ArrayLike,

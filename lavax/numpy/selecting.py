@@ -16,6 +16,8 @@ from lavax.numpy.taking import take
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
+__all__ = ["compress", "extract", "put_along_axis"]
+
 
 def extract(condition: ArrayLike, x: ArrayLike, *, size: int | None = None, fill_value: Scalar = 0) -> Value:
     """The elements of the flattened `x` where the flattened `condition` is true; `size` as in `compress`."""

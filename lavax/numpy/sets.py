@@ -23,6 +23,11 @@ from lavax.numpy.taking import take
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
+__all__ = [
+    "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+]  # fmt: skip
+
 _USE_SIZE = "give the number of distinct elements as size="
 
 

@@ -9,6 +9,8 @@ from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["copysign", "signbit"]
+
 
 def signbit(x: ArrayLike) -> Value:
     """Whether each element is below 0, or is -0.0 or a NaN with its sign set; as bool."""

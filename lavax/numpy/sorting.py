@@ -15,6 +15,8 @@ from lavax.numpy.taking import take_along_axis
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
+
 
 class TopK(NamedTuple):
     """The result of `top_k`."""

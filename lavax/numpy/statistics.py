@@ -30,6 +30,11 @@ from lavax.numpy.taking import take_along_axis
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
+__all__ = [
+    "average", "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
+    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile",
+]  # fmt: skip
+
 Method: TypeAlias = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 

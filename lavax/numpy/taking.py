@@ -17,6 +17,8 @@ from lavax.numpy.operands import ArrayLike, as_value
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["take", "take_along_axis"]
+
 
 def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Value:
     """The entries of `x` at `indices` along `axis` (None: of the flattened array), in whose place theirs come.

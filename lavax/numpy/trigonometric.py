@@ -10,6 +10,8 @@ from lavax.numpy.operands import ArrayLike
 from lavax.tracer import with_weak
 from lavax.tracer.value import Value
 
+__all__ = ["acos", "asin", "atan", "atan2", "degrees", "radians", "sinc", "tan"]
+
 tan = real_function("tan", "The tangent of `x` in radians")
 asin = real_function("asin", "The angle in [-π/2, π/2] whose sine is `x`; NaN outside [-1, 1]")
 acos = real_function("acos", "The angle in [0, π] whose cosine is `x`; NaN outside [-1, 1]")

@@ -2,38 +2,38 @@
 
 A key is a uint32 array [..., 2]. Draw from it once; `split` it, or `fold_in` a number, for more. The bits are
 Threefry-2x32 with 20 rounds of Salmon et al. 2011, each element's counter being its row-major position, so they are
-those that JAX draws from the same key. Functions take one key of shape (2,).
+those that JAX draws from the same key, and the numbers made of them are JAX's but for rounding. Functions take one key
+of shape (2,).
 """
+from lavax.random.binomial import binomial, multinomial
 from lavax.random.bits import bits
 from lavax.random.continuous import exponential, gumbel, laplace, normal, truncated_normal, uniform
-from lavax.random.discrete import bernoulli, categorical, randint
+from lavax.random.discrete import bernoulli, categorical, geometric, rademacher, randint
+from lavax.random.families import (
+    cauchy,
+    double_sided_maxwell,
+    logistic,
+    lognormal,
+    maxwell,
+    pareto,
+    rayleigh,
+    triangular,
+    wald,
+    weibull_min,
+)
 from lavax.random.gamma import beta, dirichlet, gamma, loggamma
-from lavax.random.keys import fold_in, key, split
+from lavax.random.gamma_families import ball, chisquare, f, generalized_normal, t
+from lavax.random.keys import clone, fold_in, key, key_data, key_impl, split, wrap_key_data
 from lavax.random.ordering import choice, permutation
 from lavax.random.poisson import poisson
 from lavax.random.structured import multivariate_normal, orthogonal
 
+PRNGKey = key
+
 __all__ = [
-    "bernoulli",
-    "beta",
-    "bits",
-    "categorical",
-    "choice",
-    "dirichlet",
-    "exponential",
-    "fold_in",
-    "gamma",
-    "gumbel",
-    "key",
-    "laplace",
-    "loggamma",
-    "multivariate_normal",
-    "normal",
-    "orthogonal",
-    "permutation",
-    "poisson",
-    "randint",
-    "split",
-    "truncated_normal",
-    "uniform",
-]
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "clone",
+    "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric",
+    "gumbel", "key", "key_data", "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
+    "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint",
+    "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+]  # fmt: skip

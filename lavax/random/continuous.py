@@ -1,15 +1,20 @@
-"""Continuous distributions that take one uniform draw an element."""
+"""Continuous distributions that take one uniform draw an element.
+
+Every dtype has draws of its own, in its own number of bits: a float32 draw is not a rounded float64 draw.
+"""
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.ir.types import float32, uint32
+from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64
 from lavax.numpy.application import apply
+from lavax.numpy.comparison import where
 from lavax.numpy.operands import ArrayLike, cast
 from lavax.random.bits import drawn_bits
 from lavax.random.keys import result_shape
@@ -19,7 +24,36 @@ from lavax.tracer.value import Value
 
 Extents = int | Sequence[int]
 
-_MANTISSA = 23  # bits of a float32 in [0, 1): all multiples of 2^-23
+
+@dataclass(frozen=True)
+class Format:
+    """A floating dtype as draws see it.
+
+    A unit draw is a multiple of 2^-mantissa, made of the upper bits of a word of `word` bits. `mask` leaves of a
+    float's bits those of a number of half the digits.
+    """
+
+    mantissa: int
+    word: int
+    tiny: float
+    mask: int = 0
+
+    @property
+    def eps(self) -> float:
+        return 2.0**-self.mantissa
+
+    @property
+    def above_minus_one(self) -> float:
+        """The number next to -1 on the way to 0."""
+        return -1.0 + self.eps / 2
+
+
+FORMATS: dict[DType, Format] = {
+    float64: Format(52, 64, 2.0**-1022, 0xFFFFFFFFF8000000),
+    float32: Format(23, 32, 2.0**-126, 0xFFFFF000),
+    float16: Format(10, 16, 2.0**-14),
+    bfloat16: Format(7, 8, 2.0**-126),
+}
 
 
 def uniform(
@@ -30,29 +64,48 @@ def uniform(
     Rounding may give maxval itself where the range is not [0, 1).
     """
     held = floating_dtype("uniform", dtype)
-    return cast(uniform_between("uniform", key, drawn_shape("uniform", shape, minval, maxval), minval, maxval), held)
+    return uniform_between("uniform", key, drawn_shape("uniform", shape, minval, maxval), minval, maxval, held)
 
 
 def uniform_between(
-    name: str, key: ArrayLike, shape: tuple[int, ...], low: ArrayLike = 0.0, high: ArrayLike = 1.0
+    name: str,
+    key: ArrayLike,
+    shape: tuple[int, ...],
+    low: ArrayLike = 0.0,
+    high: ArrayLike = 1.0,
+    dtype: DType = float32,
 ) -> Value:
-    """The float32 draws of `uniform`, for the function `name`."""
-    part = drawn_bits(name, key, shape)
-    unit = apply("multiply", cast(apply("shift_right_logical", part, 32 - _MANTISSA), float32), 2.0**-_MANTISSA)
+    """The draws of `uniform`, for the function `name`."""
+    word = DTYPES[f"u{FORMATS[dtype].word}"]
+    return uniform_of(drawn_bits(name, key, shape, word), low, high, dtype)
+
+
+def uniform_of(bits: Value, low: ArrayLike, high: ArrayLike, dtype: DType) -> Value:
+    """Uniform bits, of the dtype's word, as floats that are evenly spread over [low, high)."""
+    form = FORMATS[dtype]
+    unit = lnp.multiply(cast(apply("shift_right_logical", bits, form.word - form.mantissa), dtype), form.eps)
     if isinstance(low, (int, float)) and isinstance(high, (int, float)):
-        least = float(np.float32(low))
-        span = float(np.float32(high) - np.float32(low))
-        if (least, span) == (0.0, 1.0):
+        if (low, high) == (0, 1):
             return unit
+        least, span = _rounded(low, dtype), _rounded(_rounded(high, dtype) - _rounded(low, dtype), dtype)
         if math.frexp(span)[0] == 0.5:  # the product is exact
             return lnp.maximum(least, lnp.add(lnp.multiply(unit, span), least))
-    first = spread_parameter(low, shape, float32)
-    length = lnp.subtract(spread_parameter(high, shape, float32), first)
+    first = spread_parameter(low, unit.shape, dtype)
+    length = lnp.subtract(spread_parameter(high, unit.shape, dtype), first)
     return lnp.maximum(first, _product_and_sum(unit, length, first))
+
+
+def _rounded(number: float, dtype: DType) -> float:
+    """`number` as the dtype holds it."""
+    return float(dtype.rounded(np.asarray(number, np.float64)))
 
 
 def _product_and_sum(x: Value, y: Value, z: Value) -> Value:
     """x y + z, rounded once but for rare ties, whether or not the driver contracts products and sums."""
+    dtype = x.type.dtype
+    if not FORMATS[dtype].mask:  # float32 holds the product of two of these
+        wide = lnp.add(lnp.multiply(cast(x, float32), cast(y, float32)), cast(z, float32))
+        return cast(wide, dtype)
     (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
     product = lnp.multiply(x, y)
     rest = lnp.subtract(lnp.multiply(x_high, y_high), product)
@@ -65,22 +118,28 @@ def _product_and_sum(x: Value, y: Value, z: Value) -> Value:
 
 
 def _halves(x: Value) -> tuple[Value, Value]:
-    """Two float32 of at most 12 bits whose sum is `x`: a product of two such is exact."""
-    bits = bind("bitcast", x, type=x.type.with_dtype(uint32))
-    high = bind("bitcast", apply("and", bits, 0xFFFFF000), type=x.type)
+    """Two numbers of at most half the digits whose sum is `x`: a product of two such is exact."""
+    form = FORMATS[x.type.dtype]
+    bits = bind("bitcast", x, type=x.type.with_dtype(DTYPES[f"u{form.word}"]))
+    high = bind("bitcast", apply("and", bits, form.mask), type=x.type)
     return high, lnp.subtract(x, high)
 
 
 def normal(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the normal distribution of mean 0 and variance 1, by the inverse of its integral."""
     held = floating_dtype("normal", dtype)
-    return cast(standard_normal("normal", key, result_shape("normal", shape)), held)
+    return standard_normal("normal", key, result_shape("normal", shape), held)
 
 
-def standard_normal(name: str, key: ArrayLike, shape: tuple[int, ...]) -> Value:
-    """The float32 draws of `normal`, for the function `name`."""
-    above_minus_one = float(np.nextafter(np.float32(-1), np.float32(0)))
-    u = uniform_between(name, key, shape, above_minus_one, 1.0)
+def standard_normal(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32) -> Value:
+    """The draws of `normal`, for the function `name`."""
+    word = DTYPES[f"u{FORMATS[dtype].word}"]
+    return normal_of(drawn_bits(name, key, shape, word), dtype)
+
+
+def normal_of(bits: Value, dtype: DType) -> Value:
+    """Uniform bits, of the dtype's word, as standard normal numbers."""
+    u = uniform_of(bits, FORMATS[dtype].above_minus_one, 1.0, dtype)
     return lnp.multiply(bind("erfinv", u), math.sqrt(2))
 
 
@@ -93,40 +152,47 @@ def truncated_normal(
     """
     held = floating_dtype("truncated_normal", dtype)
     extents = drawn_shape("truncated_normal", shape, lower, upper)
-    low, high = (spread_parameter(bound, extents, float32) for bound in (lower, upper))
+    low, high = (spread_parameter(bound, extents, held) for bound in (lower, upper))
     first, last = (bind("erf", lnp.multiply(bound, math.sqrt(0.5))) for bound in (low, high))
-    u = uniform_between("truncated_normal", key, extents, first, last)
+    u = uniform_between("truncated_normal", key, extents, first, last, held)
     drawn = lnp.multiply(bind("erfinv", u), math.sqrt(2))
-    inside = lnp.clip(drawn, lnp.nextafter(low, math.inf), lnp.nextafter(high, -math.inf))
-    return cast(inside, held)
+    return lnp.clip(drawn, _inward(low, 1.0), _inward(high, -1.0))
+
+
+def _inward(bound: Value, direction: float) -> Value:
+    """The number next to `bound` upwards or downwards; outside float32 one within two units of the last place."""
+    if bound.type.dtype == float32:
+        return lnp.nextafter(bound, direction * math.inf)
+    form = FORMATS[bound.type.dtype]
+    step = lnp.maximum(lnp.multiply(lnp.abs(bound), form.eps), form.tiny)
+    return where(lnp.isinf(bound), bound, lnp.add(bound, lnp.multiply(step, direction)))
 
 
 def exponential(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the exponential distribution of mean 1."""
     held = floating_dtype("exponential", dtype)
-    return cast(standard_exponential("exponential", key, result_shape("exponential", shape)), held)
+    return standard_exponential("exponential", key, result_shape("exponential", shape), held)
 
 
-def standard_exponential(name: str, key: ArrayLike, shape: tuple[int, ...]) -> Value:
-    """The float32 draws of `exponential`, for the function `name`."""
-    return lnp.negative(lnp.log1p(lnp.negative(uniform_between(name, key, shape))))
+def standard_exponential(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32) -> Value:
+    """The draws of `exponential`, for the function `name`."""
+    return lnp.negative(lnp.log1p(lnp.negative(uniform_between(name, key, shape, dtype=dtype))))
 
 
 def gumbel(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Gumbel distribution of location 0 and scale 1: -log(-log(u))."""
     held = floating_dtype("gumbel", dtype)
-    return cast(standard_gumbel("gumbel", key, result_shape("gumbel", shape)), held)
+    return standard_gumbel("gumbel", key, result_shape("gumbel", shape), held)
 
 
-def standard_gumbel(name: str, key: ArrayLike, shape: tuple[int, ...]) -> Value:
-    """The float32 draws of `gumbel`, for the function `name`."""
-    u = uniform_between(name, key, shape, float(np.finfo(np.float32).tiny), 1.0)
+def standard_gumbel(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32) -> Value:
+    """The draws of `gumbel`, for the function `name`."""
+    u = uniform_between(name, key, shape, FORMATS[dtype].tiny, 1.0, dtype)
     return lnp.negative(lnp.log(lnp.negative(lnp.log(u))))
 
 
 def laplace(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Laplace distribution of location 0 and scale 1."""
     held = floating_dtype("laplace", dtype)
-    lowest = float(np.float32(-1) + np.finfo(np.float32).eps)
-    u = uniform_between("laplace", key, result_shape("laplace", shape), lowest, 1.0)
-    return cast(lnp.multiply(lnp.sign(u), lnp.log1p(lnp.negative(lnp.abs(u)))), held)
+    u = uniform_between("laplace", key, result_shape("laplace", shape), FORMATS[held].above_minus_one, 1.0, held)
+    return lnp.multiply(lnp.sign(u), lnp.log1p(lnp.negative(lnp.abs(u))))

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.ir.types import DType, TensorType, float32, int32, uint32
+from lavax.ir.types import DTYPES, DType, TensorType, int32, uint32, uint64
 from lavax.numpy.application import apply, as_floating
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import common_shape, fit
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.operands import ArrayLike, Operand, as_operand, cast
+from lavax.numpy.promotion import floating
 from lavax.numpy.sorting import argsort
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
@@ -26,16 +27,39 @@ Extents = int | Sequence[int]
 
 
 def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) -> Value:
-    """Truth values, true with probability `p`, whose shape it is if none is given."""
+    """Truth values, true with probability `p`, whose shape it is if none is given; drawn in the dtype of `p`."""
     extents = drawn_shape("bernoulli", shape, p)
-    return lnp.less(uniform_between("bernoulli", key, extents), spread_parameter(p, extents, float32))
+    held = floating(as_operand(p).type.dtype)
+    u = uniform_between("bernoulli", key, extents, dtype=held)
+    return lnp.less(u, spread_parameter(p, extents, held))
+
+
+def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = "int32") -> Value:
+    """-1 or 1, each as probable, in any `dtype` of numbers."""
+    held = canonical_dtype(dtype)
+    signs = cast(bernoulli(key, 0.5, result_shape("rademacher", shape)), int32)
+    return cast(lnp.subtract(lnp.multiply(signs, 2), 1), held)
+
+
+def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = "int32") -> Value:
+    """How many trials, each with probability `p` of success, the first success takes: integers from 1 on.
+
+    The shape is that of `p` if none is given.
+    """
+    held = _integer_dtype(dtype, "geometric")
+    extents = drawn_shape("geometric", shape, p)
+    kind = floating(as_operand(p).type.dtype)
+    u = uniform_between("geometric", key, extents, dtype=kind)
+    logarithm = lnp.log(lnp.where(lnp.equal(u, 0), 1.0, u))
+    failure = lnp.log1p(lnp.negative(spread_parameter(p, extents, kind)))
+    return cast(lnp.add(lnp.floor(lnp.divide(logarithm, failure)), 1.0), held)
 
 
 def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = "int32") -> Value:
     """Integers of `shape` in [minval, maxval), to which integer arrays broadcast; minval where the range is empty.
 
     A Python `maxval` may be one beyond the greatest number of `dtype`. In a range of n numbers their probabilities
-    differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in 2^48).
+    differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in 2^48); in 64 bits by less than one in 2^64 / n.
     Raises DtypeError for bounds that are not integers or that `dtype` does not hold.
     """
     held = _integer_dtype(dtype)
@@ -43,35 +67,37 @@ def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike
     last = int(np.iinfo(held.numpy).max)
     whole = isinstance(maxval, int) and maxval == last + 1
     low, high = _bounds(minval, last if whole else maxval, held)
-    least = cast(low, uint32)
-    count = lnp.subtract(cast(high, uint32), least)
-    # With all 2^32 numbers in range the count wraps to 0, by which a remainder leaves everything as it is.
+    unsigned = uint64 if held.bits == 64 else uint32
+    least = cast(low, unsigned)
+    count = lnp.subtract(cast(high, unsigned), least)
+    # With all numbers of the dtype in range the count wraps to 0, by which a remainder leaves everything as it is.
     count = lnp.add(count, 1) if whole else lnp.where(lnp.less(low, high), count, 1)
     offset = _below(key, extents, count)
     return cast(cast(lnp.add(least, offset), low.type.dtype), held)
 
 
 def _below(key: ArrayLike, shape: tuple[int, ...], count: Value) -> Value:
-    """Numbers of `shape` below `count`: the remainder of 64 bits, whose high and low half are two draws."""
-    high, low = (drawn_bits("randint", part, shape) for part in split(key))
-    half = apply("remainder", 2**16, count)
+    """Numbers of `shape` below `count`: the remainder of twice its bits, whose high and low half are two draws."""
+    dtype = count.type.dtype
+    high, low = (drawn_bits("randint", part, shape, dtype) for part in split(key))
+    half = apply("remainder", 2 ** (dtype.bits // 2), count)
     weight = apply("remainder", lnp.multiply(half, half), count)
     total = lnp.add(lnp.multiply(apply("remainder", high, count), weight), apply("remainder", low, count))
     return apply("remainder", total, count)
 
 
-def _integer_dtype(dtype: Any) -> DType:
+def _integer_dtype(dtype: Any, name: str = "randint") -> DType:
     held = canonical_dtype(dtype)
     if not held.is_integer:
-        raise dtype_error(f"randint: dtype must be an integer dtype, got {held.numpy}")
+        raise dtype_error(f"{name}: dtype must be an integer dtype, got {held.numpy}")
     return held
 
 
 def _bounds(minval: ArrayLike, maxval: ArrayLike, held: DType) -> tuple[Value, Value]:
-    """The bounds in their common shape, in 32 bits."""
+    """The bounds in their common shape, in 32 bits, or in 64 where the result has those."""
     operands = [_bound("minval", minval), _bound("maxval", maxval)]
     shape = common_shape("randint", operands)
-    wide = int32 if held.kind == "int" else uint32
+    wide = DTYPES[f"{'i' if held.kind == 'int' else 'u'}{max(held.bits, 32)}"]
     low, high = (fit(operand, TensorType(shape, wide)) for operand in operands)
     return low, high
 
@@ -101,7 +127,8 @@ def categorical(
     if not replace:
         return _without_replacement(key, scores, along, draws, kept == batch)
     drawn_shape("categorical", extents, lnp.empty(batch))
-    noise = standard_gumbel("categorical", key, (*draws, *kept[:along], scores.shape[along], *kept[along:]))
+    shape = (*draws, *kept[:along], scores.shape[along], *kept[along:])
+    noise = standard_gumbel("categorical", key, shape, scores.type.dtype)
     return lnp.argmax(lnp.add(noise, scores), axis=len(draws) + along)
 
 
@@ -113,6 +140,6 @@ def _without_replacement(key: ArrayLike, scores: Value, axis: int, draws: tuple[
             f"categorical: draws {draws} without replacement from {scores.type} along axis {axis}: there are "
             f"{categories} categories, and shape must end in the shape of logits without that axis"
         )
-    noisy = lnp.add(standard_gumbel("categorical", key, scores.shape), scores)
+    noisy = lnp.add(standard_gumbel("categorical", key, scores.shape, scores.type.dtype), scores)
     order = lnp.moveaxis(argsort(lnp.negative(noisy), axis=axis), axis, 0)[:count]
     return lnp.reshape(order, (*draws, *order.shape[1:]))

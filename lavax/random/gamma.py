@@ -1,9 +1,8 @@
-"""The gamma distribution, and what is made of it.
+"""The gamma distribution, by Marsaglia and Tsang's rejection (2000), and what is a share of gamma numbers.
 
-Marsaglia and Tsang (2000) propose a number and accept it with a probability of at least 0.95. Here every element
-has a fixed number of proposals, drawn together, and takes the first that is accepted: no element waits for another.
-That none is happens with a probability below 1e-13; the element is then the mode of the proposals.
-No gradient passes to the parameters.
+Each element has a key of its own and proposes until a number is accepted, all elements side by side. float16 and
+bfloat16 numbers are rounded float32 ones. The gradient by a parameter is that of the number below which a variate is
+with the same probability (Figurnov, Mohamed and Mnih 2018).
 """
 from __future__ import annotations
 
@@ -12,74 +11,157 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
-from lavax.ir.types import float32
+from lavax.ir.types import DTYPES, DType, float32
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, as_operand, cast
-from lavax.random.continuous import standard_normal, uniform_between
-from lavax.random.keys import result_shape, split
+from lavax.random.continuous import FORMATS, normal_of, uniform_of
+from lavax.random.keys import Words, bits_of_each, key_of_each, result_shape, split, split_each
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
+from lavax.scipy.incomplete import gamma_quantile_slope
 from lavax.tracer import bind
+from lavax.tracer.control_flow import while_loop
+from lavax.tracer.custom_rules import custom_jvp
 from lavax.tracer.value import Value
 
 Extents = int | Sequence[int]
 
-_PROPOSALS = 10
+_SQUEEZE = 0.0331  # below 1 - 0.0331 x^4 a proposal x is accepted without logarithms
 
 
 class _Drawn(NamedTuple):
-    """A gamma number in parts: scale * (1 + y)^3 * exp(log_boost)."""
+    """A gamma number in parts: scale * cube * exp(log_boost), which is u^(1/a) below a = 1."""
 
     scale: Value
-    y: Value
+    cube: Value
     log_boost: Value
 
 
-def _standard_gamma(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int, ...]) -> _Drawn:
+class _State(NamedTuple):
+    """Of each element: the keys of its next proposals, of the one at hand and of its uniform draw, and the result."""
+
+    next: Words
+    proposal: Words
+    uniform: Words
+    cube: Value
+    accepted: Value
+
+
+def computing(dtype: DType) -> DType:
+    """The dtype in which numbers of `dtype` are found by rejection."""
+    return dtype if dtype.bits >= 32 else float32
+
+
+def _standard_gamma(key: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: DType) -> _Drawn:
     """For a below 1 a number of parameter a + 1 times u^(1/a), so that both are exact where the product is not."""
-    concentration = bind("stop_gradient", spread_parameter(a, shape, float32))
-    for_y, for_u, for_boost = split(key, 3)
+    concentration = bind("stop_gradient", spread_parameter(a, shape, dtype))
     large = lnp.greater_equal(concentration, 1.0)
     scale = lnp.subtract(lnp.where(large, concentration, lnp.add(concentration, 1.0)), 1 / 3)
-    y = lnp.multiply(
-        standard_normal(name, for_y, (_PROPOSALS, *shape)), lnp.divide(1 / 3, lnp.sqrt(scale))
-    )
-    accepted = _accepted(y, uniform_between(name, for_u, (_PROPOSALS, *shape)), scale)
-    first = lnp.expand_dims(lnp.argmax(accepted, axis=0), 0)
-    chosen = lnp.squeeze(lnp.take_along_axis(lnp.where(accepted, y, 0.0), first, axis=0), axis=0)
-    log_u = lnp.log1p(lnp.negative(uniform_between(name, for_boost, shape)))
+    usable = lnp.where(lnp.greater(scale, 0.0), scale, 1.0)  # of NaN and negative ones something to end with
+    chain, for_boost = split_each(key_of_each(key, shape), 2)
+    cube = _accepted_cube(chain, usable, dtype)
+    log_u = lnp.log1p(lnp.negative(uniform_of(_bits(for_boost, dtype), 0.0, 1.0, dtype)))
     log_boost = lnp.where(large, 0.0, lnp.divide(log_u, concentration))
     at_zero = lnp.where(lnp.equal(concentration, 0.0), -math.inf, log_boost)
-    return _Drawn(scale, chosen, lnp.where(lnp.greater_equal(concentration, 0.0), at_zero, math.nan))
+    return _Drawn(scale, cube, lnp.where(lnp.greater_equal(concentration, 0.0), at_zero, math.nan))
 
 
-def _accepted(y: Value, u: Value, scale: Value) -> Value:
-    """log u < x^2/2 + d (1 - v + log v) with v = (1 + y)^3 and x^2 = 9 d y^2, sorted so that little cancels."""
-    curve = lnp.add(lnp.subtract(lnp.log1p(y), y), lnp.multiply(0.5, lnp.square(y)))
-    bound = lnp.multiply(scale, lnp.subtract(lnp.multiply(3.0, curve), lnp.multiply(y, lnp.square(y))))
-    return lnp.logical_and(lnp.greater(y, -1.0), lnp.less(lnp.log(u), bound))
+def _bits(keys: Words, dtype: DType) -> Value:
+    return bits_of_each(keys, DTYPES[f"u{FORMATS[dtype].word}"])
+
+
+def _accepted_cube(chain: Words, scale: Value, dtype: DType) -> Value:
+    """(1 + x / (3 sqrt(scale)))^3 of the first normal number x that is accepted."""
+    slope = lnp.divide(1 / 3, lnp.sqrt(scale))
+
+    def is_open(state: _State) -> Value:
+        return lnp.any(lnp.logical_not(state.accepted))
+
+    def proposed(state: _State) -> _State:
+        proposal, for_x = split_each(state.proposal, 2)
+        x = normal_of(_bits(for_x, dtype), dtype)
+        root = lnp.add(1.0, lnp.multiply(x, slope))
+        cube = lnp.multiply(lnp.multiply(root, root), root)
+        u = uniform_of(_bits(state.uniform, dtype), 0.0, 1.0, dtype)
+        possible = lnp.greater(root, 0.0)
+        fits = lnp.logical_and(possible, _fits(lnp.square(x), lnp.where(possible, cube, 1.0), u, scale))
+        # A root below 0 takes another x, with the uniform draw as it is; a refused one starts anew.
+        again = lnp.logical_not(possible)
+        following, for_proposal, for_uniform = split_each(state.next, 3)
+        return _State(
+            _chosen(again, state.next, following),
+            _chosen(again, proposal, for_proposal),
+            _chosen(again, state.uniform, for_uniform),
+            lnp.where(state.accepted, state.cube, cube),
+            lnp.logical_or(state.accepted, fits),
+        )
+
+    following, for_proposal, for_uniform = split_each(chain, 3)
+    start = _State(following, for_proposal, for_uniform, lnp.ones_like(scale), lnp.zeros_like(scale, bool))
+    ended: _State = while_loop(is_open, proposed, start)
+    return ended.cube
+
+
+def _chosen(condition: Value, first: Words, second: Words) -> Words:
+    return lnp.where(condition, first[0], second[0]), lnp.where(condition, first[1], second[1])
+
+
+def _fits(square: Value, cube: Value, u: Value, scale: Value) -> Value:
+    """Whether log u < x^2/2 + d (1 - v + log v), which is certain below the squeeze."""
+    certain = lnp.less(u, lnp.subtract(1.0, lnp.multiply(_SQUEEZE, lnp.square(square))))
+    bound = lnp.multiply(scale, lnp.add(lnp.subtract(1.0, cube), lnp.log(cube)))
+    return lnp.logical_or(certain, lnp.less(lnp.log(u), lnp.add(lnp.multiply(square, 0.5), bound)))
+
+
+@custom_jvp
+def _followed(a: Value, number: Value) -> Value:
+    """`number`, whose derivative by the parameter `a` is known."""
+    return number
+
+
+_followed.defjvps(
+    lambda tangent, _, a, number: lnp.multiply(tangent, lnp.multiply(gamma_quantile_slope(a, number), number)), None
+)
+
+
+@custom_jvp
+def _followed_by_logarithm(a: Value, logarithm: Value) -> Value:
+    return logarithm
+
+
+_followed_by_logarithm.defjvps(
+    lambda tangent, _, a, logarithm: lnp.multiply(tangent, gamma_quantile_slope(a, lnp.exp(logarithm))), None
+)
+
+
+def gamma_numbers(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: DType) -> Value:
+    """The draws of `gamma`, for the function `name`, in float32 or float64."""
+    scale, cube, log_boost = _standard_gamma(key, a, shape, dtype)
+    number = lnp.multiply(lnp.multiply(scale, cube), lnp.exp(log_boost))
+    followed: Value = _followed(spread_parameter(a, shape, dtype), number)
+    return followed
+
+
+def log_gamma_numbers(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: DType) -> Value:
+    """The draws of `loggamma`, for the function `name`, in float32 or float64."""
+    scale, cube, log_boost = _standard_gamma(key, a, shape, dtype)
+    logarithm = lnp.add(lnp.add(lnp.log(scale), lnp.log(cube)), log_boost)
+    followed: Value = _followed_by_logarithm(spread_parameter(a, shape, dtype), logarithm)
+    return followed
 
 
 def gamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """Floats from the gamma distribution of shape parameter `a` and scale 1; `shape` is that of `a` if not given.
 
-    0 for a = 0, NaN for a negative one. See the module for how; no gradient passes to `a`.
+    0 for a = 0, NaN for a negative one. See the module for how, and for the gradient.
     """
     held = floating_dtype("gamma", dtype)
-    scale, y, log_boost = _standard_gamma("gamma", key, a, drawn_shape("gamma", shape, a))
-    root = lnp.add(1.0, y)
-    number = lnp.multiply(lnp.multiply(scale, lnp.multiply(root, lnp.square(root))), lnp.exp(log_boost))
-    return cast(number, held)
+    return cast(gamma_numbers("gamma", key, a, drawn_shape("gamma", shape, a), computing(held)), held)
 
 
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """The logarithms of the numbers of `gamma`, exact also where those are too small for a float."""
     held = floating_dtype("loggamma", dtype)
-    return cast(_log_gamma("loggamma", key, a, drawn_shape("loggamma", shape, a)), held)
-
-
-def _log_gamma(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int, ...]) -> Value:
-    scale, y, log_boost = _standard_gamma(name, key, a, shape)
-    return lnp.add(lnp.add(lnp.log(scale), lnp.multiply(3.0, lnp.log1p(y))), log_boost)
+    return cast(log_gamma_numbers("loggamma", key, a, drawn_shape("loggamma", shape, a), computing(held)), held)
 
 
 def beta(
@@ -87,12 +169,13 @@ def beta(
 ) -> Value:
     """Floats from the beta distribution of parameters `a` and `b`, whose common shape is `shape` if not given.
 
-    NaN where a parameter is negative or both are 0. No gradient passes to the parameters.
+    NaN where a parameter is negative or both are 0.
     """
     held = floating_dtype("beta", dtype)
     extents = drawn_shape("beta", shape, a, b)
     first, second = (
-        _log_gamma("beta", part, parameter, extents) for part, parameter in zip(split(key), (a, b), strict=True)
+        log_gamma_numbers("beta", part, parameter, extents, computing(held))
+        for part, parameter in zip(split(key), (a, b), strict=True)
     )
     return cast(_part_of_sum(first, second), held)
 
@@ -108,7 +191,7 @@ def dirichlet(
     """Floats from the Dirichlet distribution, which sum to 1 along the last axis, that of the parameters `alpha`.
 
     `shape` is that of the result without that axis; `alpha` must broadcast to it, and decides if it is not given.
-    No gradient passes to `alpha`. Raises ShapeError where `alpha` has no axis.
+    Raises ShapeError where `alpha` has no axis.
     """
     held = floating_dtype("dirichlet", dtype)
     parameters = as_operand(alpha).shape
@@ -116,6 +199,6 @@ def dirichlet(
         raise shape_error("dirichlet: alpha must have at least one axis, along which the numbers sum to 1")
     batch = parameters[:-1] if shape is None else result_shape("dirichlet", shape)
     extents = drawn_shape("dirichlet", (*batch, parameters[-1]), alpha)
-    logs = _log_gamma("dirichlet", key, alpha, extents)
+    logs = log_gamma_numbers("dirichlet", key, alpha, extents, computing(held))
     numbers = lnp.exp(lnp.subtract(logs, lnp.max(logs, axis=-1, keepdims=True)))
     return cast(lnp.divide(numbers, lnp.sum(numbers, axis=-1, keepdims=True)), held)

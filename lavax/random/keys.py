@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lavax.ir.types import TensorType, uint32
+from lavax.ir.types import DType, TensorType, uint32
 from lavax.numpy.broadcasting import spread
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.indexing import index
@@ -17,6 +17,7 @@ from lavax.random.reuse import consume
 from lavax.tracer import bind, lift
 from lavax.tracer.value import Value
 
+GENERATOR = "threefry2x32"
 FIRST, SECOND, BOTH = 0, 1, 2  # which word of a block: `threefry`'s attribute
 
 
@@ -51,6 +52,35 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Value:
     else:
         low = word_of("fold_in", data, "data")
     return stack([block(held, low, word) for word in (FIRST, SECOND)])
+
+
+def clone(key: ArrayLike) -> Value:
+    """The same key, which may be drawn from once more where draws are checked for keys used twice."""
+    held = as_key("clone", key)
+    return bind("reshape", held, type=held.type)
+
+
+def key_data(keys: ArrayLike) -> Value:
+    """The words of keys: keys are their words, uint32 [..., 2]. Raises as `wrap_key_data`."""
+    return wrap_key_data(keys)
+
+
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Value:
+    """Words, uint32 [..., 2], as keys. Raises DtypeError or ShapeError for others, ValueError for another generator."""
+    if impl not in (None, GENERATOR):
+        raise ValueError(f"wrap_key_data: the one generator is {GENERATOR!r}, got impl={impl!r}")
+    value = as_value(key_bits_array)
+    if value.type.dtype != uint32:
+        raise dtype_error(f"wrap_key_data: the words of keys are uint32, got {value.type}")
+    if value.shape[-1:] != (2,):
+        raise shape_error(f"wrap_key_data: a key has two words along the last axis, got {value.type}")
+    return value
+
+
+def key_impl(keys: ArrayLike) -> str:
+    """The name of the generator that keys are for."""
+    wrap_key_data(keys)
+    return GENERATOR
 
 
 def as_key(name: str, key: ArrayLike) -> Value:
@@ -94,3 +124,30 @@ def block(key: Value, counter: Value, word: int) -> Value:
     words = [spread(index(key, place), counter.shape) for place in range(2)]
     zero = constant_of(Splat(0, uint32, weak=False), counter.type)
     return bind("threefry", *words, zero, counter, word=word)
+
+
+Words = tuple[Value, Value]  # of many keys: all first words, and all second ones
+
+
+def key_of_each(key: ArrayLike, shape: tuple[int, ...]) -> Words:
+    """A key for each element: what `split` gives for their number."""
+    keys = split(key, shape)
+    return index(keys, (..., 0)), index(keys, (..., 1))
+
+
+def split_each(keys: Words, num: int) -> list[Words]:
+    """`num` new keys for each key."""
+    return [(_block_of_each(keys, number, FIRST), _block_of_each(keys, number, SECOND)) for number in range(num)]
+
+
+def bits_of_each(keys: Words, dtype: DType) -> Value:
+    """One draw of 32 or 64 bits from each key."""
+    if dtype.bits == 64:
+        high, low = (cast(_block_of_each(keys, 0, word), dtype) for word in (FIRST, SECOND))
+        return bind("or", bind("shift_left", high, constant_of(Splat(32, dtype, weak=False), high.type)), low)
+    return _block_of_each(keys, 0, BOTH)
+
+
+def _block_of_each(keys: Words, counter: int, word: int) -> Value:
+    zero, count = (constant_of(Splat(number, uint32, weak=False), keys[0].type) for number in (0, counter))
+    return bind("threefry", *keys, zero, count, word=word)

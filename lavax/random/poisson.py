@@ -1,9 +1,8 @@
 """The Poisson distribution.
 
-Below a rate of 10 a number is counted: how many exponential waiting times fit in the rate. From 10 on it is found by
-Hörmann's transformed rejection (PTRS, 1993), with a fixed number of proposals for every element, drawn together, of
-which it takes the first that is accepted. More waiting times, or no accepted proposal, would be needed with a
-probability below 1e-12; the number is then the greatest that can be counted, or the rate rounded down.
+Below a rate of 10 a number is counted: how many exponential waiting times fit in the rate (Knuth). From 10 on it is
+found by Hörmann's transformed rejection (PTRS, 1993). Both go on until all elements have a number; of several that are
+accepted for an element until then it has the last.
 """
 from __future__ import annotations
 
@@ -13,18 +12,18 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.ir.types import float32
-from lavax.numpy.cumulative import cumsum
+from lavax.numpy.comparison import where
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error
 from lavax.numpy.operands import ArrayLike, cast
-from lavax.random.continuous import standard_exponential, uniform_between
-from lavax.random.keys import split
+from lavax.random.continuous import uniform_between
+from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, spread_parameter
+from lavax.random.reuse import consume
+from lavax.tracer.control_flow import while_loop
 from lavax.tracer.value import Value
 
 _COUNTED_BELOW = 10.0
-_WAITS = 41  # P(Poisson(10) >= 41) is 2e-13
-_PROPOSALS = 20  # at a rate of 10, the worst, one fails with a probability of 0.248
 
 
 def poisson(
@@ -39,39 +38,66 @@ def poisson(
         raise dtype_error(f"poisson: dtype must be an integer dtype, got {held.numpy}")
     extents = drawn_shape("poisson", shape, lam)
     rate = spread_parameter(lam, extents, float32)
-    for_small, for_large = split(key)
-    small = lnp.less(rate, _COUNTED_BELOW)
-    few = _counted(for_small, lnp.where(small, rate, 0.0))
-    many = _proposed(for_large, lnp.where(small, _COUNTED_BELOW, rate))
-    number = lnp.where(small, few, many)
+    checked = as_key("poisson", key)
+    consume("poisson", key)
+    number = _drawn(checked, lnp.where(lnp.greater_equal(rate, 0.0), rate, 0.0))
     return cast(lnp.where(lnp.greater_equal(rate, 0.0), number, -1.0), held)
 
 
-def _counted(key: ArrayLike, rate: Value) -> Value:
-    """How many waiting times pass before `rate` is over."""
-    waits = standard_exponential("poisson", key, (_WAITS, *rate.shape))
-    ends = cumsum(waits, axis=0)
-    return lnp.sum(cast(lnp.less(ends, rate), float32), axis=0)
+def _drawn(key: Value, rate: Value) -> Value:
+    """By the way that the rate is for; the other is given a rate with which it ends soon."""
+    small = lnp.less(rate, _COUNTED_BELOW)
+    return where(small, _counted(key, lnp.where(small, rate, 0.0)), _proposed(key, lnp.where(small, 1e5, rate)))
 
 
-def _proposed(key: ArrayLike, rate: Value) -> Value:
+def _counted(key: Value, rate: Value) -> Value:
+    """How many waiting times pass before `rate` is over: one less than are drawn."""
+    zero = lnp.multiply(lnp.zeros_like(rate), 0.0)
+
+    def goes_on(state: Any) -> Value:
+        return lnp.any(lnp.greater(state[2], lnp.negative(rate)))
+
+    def wait(state: Any) -> Any:
+        remaining, number, log_product = state
+        remaining, drawn = split(remaining)
+        passed = cast(lnp.greater(log_product, lnp.negative(rate)), float32)
+        u = uniform_between("poisson", drawn, rate.shape)
+        return remaining, lnp.add(number, passed), lnp.add(log_product, lnp.log(u))
+
+    number: Value = while_loop(goes_on, wait, (key, zero, zero))[1]
+    return lnp.maximum(lnp.subtract(number, 1.0), 0.0)
+
+
+def _proposed(key: Value, rate: Value) -> Value:
     """Hörmann's PTRS, for rates from 10 on."""
     b = lnp.add(0.931, lnp.multiply(2.53, lnp.sqrt(rate)))
     a = lnp.add(-0.059, lnp.multiply(0.02483, b))
     height = lnp.add(1.1239, lnp.divide(1.1328, lnp.subtract(b, 3.4)))
-    shape = (_PROPOSALS, *rate.shape)
-    for_u, for_v = split(key)
-    u = lnp.subtract(uniform_between("poisson", for_u, shape), 0.5)
-    v = uniform_between("poisson", for_v, shape)
-    margin = lnp.subtract(0.5, lnp.abs(u))
-    spread = lnp.add(lnp.divide(lnp.multiply(2.0, a), margin), b)
-    number = lnp.floor(lnp.add(lnp.add(lnp.multiply(spread, u), rate), 0.43))
-    area = lnp.add(lnp.divide(a, lnp.square(margin)), b)
-    under = lnp.less(lnp.log(lnp.divide(lnp.multiply(v, height), area)), _log_probability(number, rate))
-    accepted = lnp.logical_and(lnp.greater_equal(number, 0.0), under)
-    first = lnp.expand_dims(lnp.argmax(accepted, axis=0), 0)
-    held = lnp.where(accepted, number, lnp.floor(rate))
-    return lnp.squeeze(lnp.take_along_axis(held, first, axis=0), axis=0)
+    certain = lnp.subtract(0.9277, lnp.divide(3.6224, lnp.subtract(b, 2.0)))
+
+    def is_open(state: Any) -> Value:
+        return lnp.any(lnp.logical_not(state[2]))
+
+    def propose(state: Any) -> Any:
+        remaining, number, accepted = state
+        remaining, for_u, for_v = split(remaining, 3)
+        u = lnp.subtract(uniform_between("poisson", for_u, rate.shape), 0.5)
+        v = uniform_between("poisson", for_v, rate.shape)
+        margin = lnp.subtract(0.5, lnp.abs(u))
+        slope = lnp.add(lnp.divide(lnp.multiply(2.0, a), margin), b)
+        found = lnp.floor(lnp.add(lnp.add(lnp.multiply(slope, u), rate), 0.43))
+        area = lnp.add(lnp.divide(a, lnp.square(margin)), b)
+        under = lnp.less_equal(lnp.log(lnp.divide(lnp.multiply(v, height), area)), _log_probability(found, rate))
+        outside = lnp.logical_or(
+            lnp.less(found, 0.0), lnp.logical_and(lnp.less(margin, 0.013), lnp.greater(v, margin))
+        )
+        squeezed = lnp.logical_and(lnp.greater_equal(margin, 0.07), lnp.less_equal(v, certain))
+        fits = lnp.logical_or(squeezed, lnp.logical_and(lnp.logical_not(outside), under))
+        return remaining, lnp.where(fits, found, number), lnp.logical_or(accepted, fits)
+
+    start = key, lnp.subtract(lnp.multiply(rate, 0.0), 1.0), lnp.zeros_like(rate, bool)
+    number: Value = while_loop(is_open, propose, start)[1]
+    return number
 
 
 def _log_probability(k: Value, rate: Value) -> Value:

@@ -27,6 +27,7 @@ from lavax.numpy.elementwise import (
     abs,
     add,
     divide,
+    exp,
     expm1,
     log,
     log1p,
@@ -39,35 +40,31 @@ from lavax.numpy.elementwise import (
 )
 from lavax.numpy.hyperbolic import atanh
 from lavax.numpy.operands import ArrayLike
-from lavax.tracer import with_weak
+from lavax.scipy.dilogarithm import spence
+from lavax.scipy.entropies import kl_div, rel_entr
+from lavax.scipy.gamma_functions import (
+    bernoulli,
+    boxcox,
+    boxcox1p,
+    factorial,
+    gamma,
+    gammasgn,
+    multigammaln,
+    poch,
+    polygamma,
+    zeta,
+)
+from lavax.scipy.incomplete import betainc, exp1, expi, expn, gammainc, gammaincc
+from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
 __all__ = [
-    "betaln",
-    "digamma",
-    "entr",
-    "erf",
-    "erfc",
-    "erfcx",
-    "erfinv",
-    "expit",
-    "gammaln",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "lgamma",
-    "log_ndtr",
-    "log_softmax",
-    "logit",
-    "logsumexp",
-    "ndtr",
-    "ndtri",
-    "psi",
-    "softmax",
-    "xlog1py",
-    "xlogy",
-]
+    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc",
+    "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "gamma", "gammainc", "gammaincc", "gammaln",
+    "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "lgamma", "log_ndtr", "log_softmax", "loggamma", "logit",
+    "logsumexp", "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "psi", "rel_entr", "softmax", "spence",
+    "xlog1py", "xlogy", "zeta",
+]  # fmt: skip
 
 erf = real_function("erf", "The error function")
 erfc = real_function("erfc", "1 - erf(x), exact for large `x` too")
@@ -191,6 +188,36 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Value:
     one = _beta_of_one_large(s, z)
     both = _beta_of_two_large(where(are_large, s, _STIRLING), where(are_large, z, _STIRLING))
     return with_weak(where(is_large, where(are_large, both, one), plain), weak)
+
+
+def beta(a: ArrayLike, b: ArrayLike) -> Value:
+    """gamma(a) gamma(b) / gamma(a + b), elementwise; NaN where one of them has a pole."""
+    (first, second), weak = together("beta", a, b, real=True)
+    signs = multiply(multiply(gammasgn(first), gammasgn(second)), gammasgn(add(first, second)))
+    return with_weak(multiply(bind("stop_gradient", signs), exp(betaln(first, second))), weak)
+
+
+def comb(N: ArrayLike, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Value:
+    """In how many ways `k` of `N` things are chosen, elementwise, as floats; 0 unless 0 <= k <= N.
+
+    With `repetition` each may be chosen several times. Raises ValueError for `exact`, which floats are not.
+    """
+    if exact:
+        raise ValueError("comb: floats do not hold exact numbers: use math.comb")
+    if repetition:
+        return comb(subtract(add(N, k), 1), k)
+    (things, chosen), weak = together("comb", N, k, real=True)
+    valid = logical_and(greater_equal(chosen, 0), less_equal(chosen, things))
+    n, m = where(valid, things, 1.0), where(valid, chosen, 0.0)
+    ways = exp(negative(add(betaln(add(subtract(n, m), 1.0), add(m, 1.0)), log1p(n))))
+    return with_weak(where(valid, ways, 0.0), weak)
+
+
+def loggamma(x: ArrayLike) -> Value:
+    """`lgamma` of positive numbers, and NaN for negative ones, at which the function is complex."""
+    value = as_floating(x)
+    below = less(value, 0)
+    return with_weak(where(below, math.nan, lgamma(where(below, 1.0, value))), value.weak)
 
 
 def _beta_of_one_large(s: Value, z: Value) -> Value:

@@ -74,6 +74,7 @@ ON_DEVICE = (
     "add", "floor_divide", "clip", "where", "sum", "var", "argmax", "nanmax", "cumsum", "median", "matmul", "cross",
     "interp", "sort", "argsort", "searchsorted", "take", "put_along_axis", "unique", "x[slices]", "x[positions]",
     "x.at[slices]", "x.at[positions].get", "concatenate", "pad", "roll", "repeat", "linspace", "tril",
+    "gcd", "insert at computed positions", "packbits", "polyfit",
 )  # fmt: skip
 SPARSE = settings(FEW, max_examples=3)
 

@@ -38,7 +38,10 @@ DIFFERENTIABLE = (
     "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take",
     "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "trace", "transpose", "trapezoid", "tril", "triu",
     "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vstack", "where", "x.at[slices]", "x[positions]",
-    "x[slices]", "x.at[positions].add", "x.at[positions].get",
+    "x[slices]", "x.at[positions].add", "x.at[positions].get", "delete at computed positions", "fill_diagonal", "fmax",
+    "fmin", "i0", "insert at computed positions", "matvec", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit",
+    "polyint", "polymul", "polysub", "put", "real", "vecmat", "vectorize", "mean where", "sum where, from",
+    "var where",
 )  # fmt: skip
 # Functions with a slope of no bound where the numbers are all the same.
 NEEDS_SPREAD = ("std",)

@@ -1,12 +1,23 @@
 """All cases, by name: the name of the function, or more words where there are several of one."""
 from __future__ import annotations
 
-from tests.lavax.properties import creation, elementwise, ordering, products, reductions, shapes
+from tests.lavax.properties import (
+    creation,
+    editing,
+    elementwise,
+    masked_reductions,
+    ordering,
+    polynomials,
+    products,
+    reductions,
+    shapes,
+)
 from tests.lavax.properties.cases import Case
 
+MODULES = (creation, editing, elementwise, masked_reductions, ordering, polynomials, products, reductions, shapes)
 CASES: dict[str, Case] = {
     name: case
-    for module in (creation, elementwise, ordering, products, reductions, shapes)
+    for module in MODULES
     for name, case in module.CASES.items()
 }
 # Public names that have no case of their own, and why.
@@ -19,5 +30,15 @@ WITHOUT_CASE = {
     "result_type": "of dtypes",
     "from_dlpack": "takes another library's array",
     "ndarray": "a class",
+    **dict.fromkeys(
+        ["character", "complexfloating", "dtype", "flexible", "floating", "generic", "inexact", "integer", "number",
+         "object_", "signedinteger", "unsignedinteger"],
+        "a class of NumPy's",
+    ),
+    **dict.fromkeys(
+        ["einsum_path", "frombuffer", "fromfunction", "fromiter", "fromstring", "iscomplexobj", "isrealobj", "isscalar",
+         "issubdtype", "iterable", "ndim", "shape", "size"],
+        "tests/lavax/test_numpy_names.py",
+    ),
     "__array_namespace_info__": "says what the namespace can do",
 }

@@ -1,0 +1,39 @@
+"""The dilogarithm."""
+from __future__ import annotations
+
+import math
+
+from lavax.numpy.application import as_floating
+from lavax.numpy.comparison import equal, greater, less, where
+from lavax.numpy.elementwise import add, divide, log, log1p, multiply, negative, square, subtract
+from lavax.numpy.operands import ArrayLike
+from lavax.scipy.stirling import horner
+from lavax.tracer import with_weak
+from lavax.tracer.value import Value
+
+__all__ = ["spence"]
+
+# B(2k) / (2k + 1)!, k from 1 on.
+_TERMS = (1 / 36, -1 / 3600, 1 / 211680, -1 / 10886400, 1 / 526901760, -691 / 16999766784000, 1 / 1120863744000,
+          -3617 / 181400588328960000, 43867 / 97072790126247936000)  # fmt: skip
+_SIXTH = math.pi**2 / 6
+
+
+def spence(z: ArrayLike) -> Value:
+    """The integral of log(t) / (1 - t) over t from 1 to `z`, elementwise: Li2(1 - z); NaN below 0."""
+    value = as_floating(z)
+    positive = where(greater(value, 0), value, 1.0)
+    low, high = less(positive, 0.5), greater(positive, 2.0)
+    # Li2(w) is had for w = 1 - z from -1 to 1/2 and there, by u = -log(1 - w), from few terms.
+    below = where(low, positive, 0.25)
+    above = where(high, positive, 3.0)
+    inverse = divide(1.0, subtract(above, 1.0))
+    u = where(low, log1p(negative(below)), where(high, log1p(inverse), log(where(high, 1.0, positive))))
+    u = negative(u)
+    squared = square(u)
+    found = subtract(add(u, multiply(multiply(u, squared), horner(_TERMS, squared))), multiply(squared, 0.25))
+    reflected = subtract(subtract(_SIXTH, multiply(log(below), log1p(negative(below)))), found)
+    inverted = subtract(negative(multiply(square(log(subtract(above, 1.0))), 0.5)), add(found, _SIXTH))
+    inside = where(low, reflected, where(high, inverted, found))
+    edge = where(equal(value, 0), _SIXTH, math.nan)
+    return with_weak(where(greater(value, 0), inside, edge), value.weak)

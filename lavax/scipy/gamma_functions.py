@@ -1,0 +1,216 @@
+"""The gamma function and what is made of it in closed form."""
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from lavax.numpy.application import as_floating, together
+from lavax.numpy.comparison import equal, greater, greater_equal, less, logical_and, logical_or, where
+from lavax.numpy.elementwise import (
+    abs,
+    add,
+    divide,
+    exp,
+    expm1,
+    log,
+    log1p,
+    multiply,
+    negative,
+    real_function,
+    sin,
+    subtract,
+)
+from lavax.numpy.exponential import power
+from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.rounding import floor, remainder
+from lavax.numpy.rounding import round as nearest
+from lavax.numpy.signs import signbit
+from lavax.scipy.stirling import STIRLING_FROM, stirling_rest
+from lavax.tracer import bind, with_weak
+from lavax.tracer.custom_rules import custom_jvp
+from lavax.tracer.value import Value
+
+__all__ = [
+    "bernoulli", "boxcox", "boxcox1p", "factorial", "gamma", "gammasgn", "multigammaln", "poch", "polygamma", "zeta",
+]  # fmt: skip
+
+_lgamma = real_function("lgamma", "The logarithm of the absolute value of the gamma function")
+_digamma = real_function("digamma", "The derivative of `lgamma`")
+# B(2k) / (2k)!, k from 1 on.
+_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
+              -3617 / 10670622842880000, 43867 / 5109094217170944000)  # fmt: skip
+_DIRECT = 10  # terms of a zeta series that are summed one by one
+
+
+def _is_whole(x: Value) -> Value:
+    return equal(floor(x), x)
+
+
+@custom_jvp
+def _gamma(x: Value) -> Value:
+    size = abs(x)
+    above = _gamma_above_zero(size)
+    # Reflected, with no rounding of the argument: gamma(x) gamma(-x) = -pi / (x sin(pi x)).
+    below = divide(-math.pi, multiply(multiply(x, _sine_of_half_turns(x)), above))
+    pole = logical_and(less(x, 0), logical_or(_is_whole(x), equal(x, -math.inf)))
+    zero = where(signbit(x), -math.inf, math.inf)
+    return where(pole, math.nan, where(equal(x, 0), zero, where(less(x, 0), below, above)))
+
+
+_gamma.defjvps(lambda tangent, result, x: multiply(tangent, multiply(result, _digamma(x))))
+
+
+def _sine_of_half_turns(x: Value) -> Value:
+    """sin(pi x), by way of the exact distance from the nearest whole number."""
+    whole = nearest(x)
+    value = sin(multiply(subtract(x, whole), math.pi))
+    return where(equal(remainder(whole, 2.0), 0), value, negative(value))
+
+
+def _gamma_above_zero(x: Value) -> Value:
+    """By Stirling's formula, with two roots of the power so that it does not overflow before the result does."""
+    small = less(x, STIRLING_FROM)
+    steps = where(small, x, 1.0)
+    product = steps
+    for number in range(1, int(STIRLING_FROM)):
+        product = multiply(product, add(steps, float(number)))
+    z = where(small, add(x, STIRLING_FROM), where(equal(x, math.inf), STIRLING_FROM, x))
+    root = power(z, subtract(multiply(z, 0.5), 0.25))
+    rest = multiply(exp(stirling_rest(z)), math.sqrt(2 * math.pi))
+    found = multiply(multiply(multiply(root, exp(negative(z))), rest), root)
+    return where(equal(x, math.inf), math.inf, where(small, divide(found, product), found))
+
+
+def gamma(x: ArrayLike) -> Value:
+    """The gamma function, elementwise: infinite at 0, NaN at negative whole numbers."""
+    value = as_floating(x)
+    return with_weak(_gamma(value), value.weak)
+
+
+def gammasgn(x: ArrayLike) -> Value:
+    """The sign of the gamma function, -1 or 1, elementwise; NaN at negative whole numbers."""
+    value = as_floating(x)
+    odd = equal(remainder(floor(where(less(value, 0), value, 0.0)), 2.0), 1)
+    signs = where(logical_or(odd, logical_and(equal(value, 0), signbit(value))), -1.0, 1.0)
+    undefined = logical_or(logical_and(less(value, 0), _is_whole(value)), equal(value, -math.inf))
+    result = where(undefined, math.nan, where(equal(value, value), signs, value))
+    return with_weak(cast(result, value.type.dtype), value.weak)
+
+
+def factorial(n: ArrayLike, exact: bool = False) -> Value:
+    """gamma(n + 1), elementwise, and 0 below 0. Raises ValueError for `exact`, which floats are not."""
+    if exact:
+        raise ValueError("factorial: floats do not hold exact factorials: use math.factorial")
+    value = as_floating(n)
+    negative_one = less(value, 0)
+    return with_weak(where(negative_one, 0.0, _gamma(add(where(negative_one, 0.0, value), 1.0))), value.weak)
+
+
+def poch(z: ArrayLike, m: ArrayLike) -> Value:
+    """gamma(z + m) / gamma(z), elementwise; 1 for m = 0. NaN where the gamma function of one has a pole."""
+    (base, step), weak = together("poch", z, m, real=True)
+    end = add(base, step)
+    signs = multiply(gammasgn(end), gammasgn(base))
+    ratio = multiply(bind("stop_gradient", signs), exp(subtract(_lgamma(end), _lgamma(base))))
+    return with_weak(where(equal(step, 0), 1.0, ratio), weak)
+
+
+def multigammaln(a: ArrayLike, d: int) -> Value:
+    """The logarithm of the multivariate gamma function of dimension `d`; NaN for a <= (d - 1) / 2.
+
+    Raises ValueError for a dimension below 1.
+    """
+    dimension = operator.index(d)
+    if dimension < 1:
+        raise ValueError(f"multigammaln: the dimension is at least 1, got {d}")
+    value = as_floating(a)
+    fits = greater(value, (dimension - 1) / 2)
+    held = where(fits, value, float(dimension))
+    total = _lgamma(held)
+    for number in range(1, dimension):
+        total = add(total, _lgamma(subtract(held, number / 2)))
+    constant = dimension * (dimension - 1) / 4 * math.log(math.pi)
+    return with_weak(where(fits, add(total, constant), math.nan), value.weak)
+
+
+def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Value:
+    """Hurwitz's zeta function, the sum of (k + q)^-x over k from 0 on; of Riemann with q = 1.
+
+    Infinite at x = 1 and where `q` is 0 or a negative whole number; NaN for x < 1 and for other negative `q`. By Euler
+    and Maclaurin's formula after ten terms.
+    """
+    (exponent, start), weak = together("zeta", x, q, real=True)
+    valid = logical_and(greater(exponent, 1), greater(start, 0))
+    s, first = where(valid, exponent, 2.0), where(valid, start, 1.0)
+    total = power(first, negative(s))
+    for number in range(1, _DIRECT):
+        total = add(total, power(add(first, float(number)), negative(s)))
+    total = add(total, _zeta_tail(s, add(first, float(_DIRECT))))
+    pole = logical_or(equal(exponent, 1), logical_and(less(start, 0.5), _is_whole(start)))
+    total = where(equal(start, math.inf), 0.0, total)
+    found = where(valid, total, where(logical_and(pole, greater_equal(exponent, 1)), math.inf, math.nan))
+    return with_weak(found, weak)
+
+
+def _zeta_tail(s: Value, w: Value) -> Value:
+    """The sum of (k + w)^-s, for w from 10 on; terms of the formula are made from the last, so none overflows."""
+    last = power(w, negative(s))
+    vanished = equal(last, 0)
+    held = where(vanished, 2.0, s)
+    total = add(divide(multiply(w, last), subtract(s, 1.0)), multiply(last, 0.5))
+    factor = multiply(last, divide(held, w))
+    for number, coefficient in enumerate(_BERNOULLI):
+        total = add(total, multiply(factor, coefficient))
+        step = multiply(add(held, 2.0 * number + 1), add(held, 2.0 * number + 2))
+        factor = multiply(factor, divide(divide(step, w), w))
+    return total
+
+
+def bernoulli(n: int) -> Value:
+    """The Bernoulli numbers B(0) to B(n), of which B(1) is -1/2, as float32. Raises ValueError for n < 0."""
+    last = operator.index(n)
+    if last < 0:
+        raise ValueError(f"bernoulli: n is at least 0, got {n}")
+    numbers = [Fraction(1)]
+    for m in range(1, last + 1):  # the sum of C(m + 1, k) B(k) over k up to m is 0
+        known = sum((math.comb(m + 1, k) * number for k, number in enumerate(numbers)), Fraction(0))
+        numbers.append(-known / (m + 1))
+    return as_value(np.array([float(number) for number in numbers], np.float32))
+
+
+def polygamma(n: ArrayLike, x: ArrayLike) -> Value:
+    """The `n`-th derivative of `digamma` at `x`, elementwise, for whole n >= 0: NaN below 0 unless n is 0.
+
+    No gradient passes to `n`.
+    """
+    (order, value), weak = together("polygamma", n, x, real=True)
+    order = bind("stop_gradient", order)
+    higher = greater(order, 0)
+    s = add(where(higher, order, 1.0), 1.0)
+    sign = where(equal(remainder(s, 2.0), 0), 1.0, -1.0)
+    derivative = multiply(multiply(sign, _gamma(s)), zeta(s, where(higher, value, 1.0)))
+    found = where(higher, derivative, _digamma(where(higher, 1.0, value)))
+    return with_weak(where(less(order, 0), math.nan, found), weak)
+
+
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Value:
+    """(x^lmbda - 1) / lmbda, elementwise; log(x) for lmbda = 0."""
+    return _box_and_cox("boxcox", x, lmbda, log)
+
+
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Value:
+    """((1 + x)^lmbda - 1) / lmbda, elementwise; log(1 + x) for lmbda = 0."""
+    return _box_and_cox("boxcox1p", x, lmbda, log1p)
+
+
+def _box_and_cox(name: str, x: ArrayLike, lmbda: ArrayLike, logarithm: Any) -> Value:
+    (value, exponent), weak = together(name, x, lmbda, real=True)
+    grown = logarithm(value)
+    # Where the product is tiny the quotient is the logarithm itself, to rounding.
+    flat = less(abs(exponent), float(np.finfo(np.float32).tiny))
+    safe = where(flat, 1.0, exponent)
+    return with_weak(where(flat, grown, divide(expm1(multiply(safe, grown)), safe)), weak)

@@ -1,0 +1,37 @@
+"""Stirling's formula and what it is used with: parts of gamma functions that keep their digits at large arguments."""
+from __future__ import annotations
+
+from lavax.numpy.comparison import less, where
+from lavax.numpy.elementwise import abs, add, divide, log, multiply, square, subtract
+from lavax.numpy.operands import ArrayLike
+from lavax.tracer.value import Value
+
+# B(2k) / (2k (2k - 1)), k from 1 on: Abramowitz and Stegun 6.1.40.
+_TERMS = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+STIRLING_FROM = 10.0  # from here on the terms are exact in float64
+
+
+def horner(coefficients: tuple[float, ...], x: Value) -> Value:
+    """The polynomial with these coefficients, that of the lowest power first."""
+    total: ArrayLike = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = add(multiply(total, x), coefficient)
+    return multiply(total, 1.0)
+
+
+def stirling_rest(x: Value) -> Value:
+    """What (x - 1/2) log x - x + log(2 pi) / 2 lacks of lgamma(x), from 10 upwards."""
+    inverse = divide(1.0, x)
+    return multiply(inverse, horner(_TERMS, square(inverse)))
+
+
+def log_less(ratio: Value, excess: Value) -> Value:
+    """log(ratio) - excess, with excess = ratio - 1, of which each is given without the other's rounding."""
+    near = less(abs(excess), 0.4)
+    small = where(near, excess, 0.1)
+    # With r = x / (2 + x), log(1 + x) = 2 (r + r^3/3 + r^5/5 + …), and x = 2 r + r x.
+    r = divide(small, add(small, 2.0))
+    r_squared = square(r)
+    odd = horner(tuple(1 / (2 * k + 3) for k in range(12)), r_squared)
+    series = subtract(multiply(multiply(r, r_squared), multiply(odd, 2.0)), multiply(r, small))
+    return where(near, series, subtract(log(where(near, 1.0, ratio)), excess))

@@ -1,0 +1,38 @@
+"""What is found under which name."""
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+
+FOLDER = Path(lnp.__file__).parent
+MODULES = [path.stem for path in sorted(FOLDER.glob("*.py")) if path.stem != "__init__"]
+
+
+@pytest.mark.parametrize("name", ["linalg", "nn", "numpy", "optim", "random", "scipy", "tree"])
+def test_a_namespace_is_there_without_an_import_of_its_own(name: str) -> None:
+    assert isinstance(getattr(lx, name), ModuleType)
+    assert name in dir(lx) and name in lx.__all__
+
+
+def test_every_public_name_of_a_module_is_the_packages() -> None:
+    """And no two modules make one name public."""
+    home: dict[str, str] = {}
+    for module in MODULES:
+        held = import_module(f"lavax.numpy.{module}")
+        for name in getattr(held, "__all__", ()):
+            assert name not in home, f"{name} is public in {home.get(name)} and in {module}"
+            assert getattr(lnp, name) is getattr(held, name)
+            assert name in lnp.__all__
+            home[name] = module
+    assert len(home) > 250
+
+
+def test_all_has_no_module_but_linalg_and_nothing_twice() -> None:
+    assert len(set(lnp.__all__)) == len(lnp.__all__)
+    assert [name for name in lnp.__all__ if isinstance(getattr(lnp, name), ModuleType)] == ["linalg"]
