@@ -27,6 +27,7 @@ SIZE = 2  # of batches
 FEW = 24  # floats that a case is differentiated by, at most, where there is such a case
 AXIS = "i"
 PLACES_MATTER = frozenset({"cholesky"})  # its operand is positive definite
+BELONG_TOGETHER = {"linear_solve": 2}  # so many of the first operands: a matrix, and what lu makes of it
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ class Sample:
         """Arrays with other numbers for each element: in other places, or where places matter larger ones."""
         if self.op in PLACES_MATTER:
             return [np.stack([array * (1 + k / 4) for k in range(SIZE)]).astype(array.dtype) for array in self.arrays]
-        return [np.stack([np.roll(array, k) for k in range(SIZE)]) for array in self.arrays]
+        fixed = BELONG_TOGETHER.get(self.op, 0)
+        shifts = [[0] * SIZE if position < fixed else range(SIZE) for position in range(len(self.arrays))]
+        return [np.stack([np.roll(array, k) for k in by]) for array, by in zip(self.arrays, shifts, strict=True)]
 
     def directions(self, count: int | None = None) -> list[np.ndarray]:
         """A tangent for each float input; with `count` so many."""
