@@ -12,6 +12,7 @@ from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.execution import run
+from tests.passes.program_checks import check_sizes
 from tests.random_graphs import WITH_REGIONS, random_graph
 
 # Those above 300 failed once: each found a mistake of its own in fusion.
@@ -45,7 +46,9 @@ def test_a_random_graph_of_branches_and_loops(seed: int) -> None:
         (simplify(graph), arrays, expected),
         (simplify(mapped), stacked, pairs),
     ):
-        in_numpy = interpret_kernels(schedule(prepare(version), ()), *given)
+        program = schedule(prepare(version), ())
+        check_sizes(program)
+        in_numpy = interpret_kernels(program, *given)
         for found in (in_numpy, run(version, given)):
             for got, want in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(got, want.astype(got.dtype), err_msg=str(version))
