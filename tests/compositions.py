@@ -1,7 +1,6 @@
 """Every operation under every composition of transformations, as graphs with the arrays to run them on.
 
-The graph that a composition makes of an operation f uses y = f(x), of which the loss is Σ (y² + y): it has curvature,
-and no cotangent of 1.
+Gradients are those of the loss Σ (y² + y) of its result y.
 """
 from __future__ import annotations
 
@@ -72,7 +71,8 @@ Made = tuple[Graph, list[np.ndarray]]
 Composition = Callable[[Sample], Made]
 
 
-def _loss(graph: Graph) -> Graph:
+def loss_of(graph: Graph) -> Graph:
+    """Σ (y² + y) over the float results: with curvature, and no cotangent of 1."""
     terms = [sum_over(add(multiply(y, y), y), range(y.type.rank)) for y in graph.outputs if y.dtype.is_float]
     total = terms[0]
     for term in terms[1:]:
@@ -81,7 +81,7 @@ def _loss(graph: Graph) -> Graph:
 
 
 def _gradient(graph: Graph, by: Sequence[int]) -> Graph:
-    loss = _loss(graph)
+    loss = loss_of(graph)
     return graph_of(loss.inputs, differentiate(loss, by).outputs[1:])
 
 
