@@ -32,7 +32,7 @@ def long(seeds: range) -> list[object]:
     return [pytest.param(seed, marks=pytest.mark.long) for seed in seeds]
 
 
-@pytest.mark.parametrize("seed", [*range(30), *long(range(30, 300))])
+@pytest.mark.parametrize("seed", [*range(15), *long(range(15, 300))])
 def test_a_random_graph_of_branches_and_loops(seed: int) -> None:
     """As it is, simplified, and for a batch of two: on the device and in the interpreter of kernels."""
     graph, arrays = random_graph(seed, operations=WITH_REGIONS)
