@@ -33,7 +33,7 @@ def check_key_reuse() -> bool:
 
 
 def debug_nans() -> bool:
-    """`LAVAX_DEBUG_NANS=1`: refuse every NaN that an operation makes, as `debug.nans` does."""
+    """`LAVAX_DEBUG_NANS=1`: refuse every NaN that an operation makes, as `debug.nans` does. Read with the first use."""
     return os.environ.get("LAVAX_DEBUG_NANS", "0") not in ("", "0")
 
 

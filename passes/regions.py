@@ -33,6 +33,7 @@ class Lowered:
     placed: dict[str, tuple[str, int]] = field(
         default_factory=dict
     )  # a buffer of a body -> its arena, the offset there
+    placed_sizes: dict[str, int] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
 
 
@@ -90,7 +91,7 @@ def _lower_while(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
     invariant = region.operands[len(carried) :]
     running, truth = f"{region.prefix}running", f"{region.prefix}condition"
     lowered.sizes |= {running: _FLAG_BYTES, truth: _FLAG_BYTES}
-    lowered.commands += _copies(region, list(region.operands), carried, "begin")
+    lowered.commands += _begin(region, carried)
     asked = _apart(condition, {})
     program = schedule(asked, {})
     bound = dict(zip((node.name for node in asked.inputs), (*carried, *invariant), strict=True))
@@ -106,7 +107,7 @@ def _lower_scan(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
     carries, sequences, length, body = attrs["carries"], attrs["sequences"], attrs["length"], attrs["body"]
     results = [_result(region, position, lowered) for position in range(len(region.types))]
     carried, stacked = results[:carries], results[carries:]
-    lowered.commands += _copies(region, list(region.operands), carried, "begin")
+    lowered.commands += _begin(region, carried)
     if length == 0:
         return
     counter = f"{region.prefix}counter"
@@ -167,7 +168,7 @@ def _turn(
             aside.append(bound[name])
             targets.append(carried[position])
     commands = list(after_barrier(_embed(program, bound, prefix, parent, lowered)))
-    types = {name: region.types[carried.index(target)] for name, target in zip(aside, targets, strict=True)}
+    types = [region.types[carried.index(target)] for target in targets]
     return [*commands, *_copy_steps(f"{prefix}carry", aside, targets, types)]
 
 
@@ -195,6 +196,7 @@ def _embed(
     for name, offset in program.offsets.items():
         names[name] = prefix + name
         lowered.placed[names[name]] = (arena, offset)
+        lowered.placed_sizes[names[name]] = program.sizes[name]
     for name in program.views:
         names[name] = prefix + name
     for name, view in program.views.items():
@@ -249,22 +251,20 @@ def _step(name: str, kernel: Kernel, reads: tuple[str, ...], writes: tuple[str, 
     return Step(name, (kernel,), (reads,), (writes,), barrier=True)
 
 
-def _copies(region: Region, sources: Sequence[str], targets: Sequence[str], name: str) -> list[Step]:
-    types = dict(zip(sources, region.types, strict=False))
-    pairs = list(zip(sources, targets, strict=False))
-    return _copy_steps(
-        f"{region.prefix}{name}", [source for source, _ in pairs], [target for _, target in pairs], types
-    )
+def _begin(region: Region, carried: Sequence[str]) -> list[Step]:
+    """What a loop begins with is copied to where it is carried."""
+    count = len(carried)
+    return _copy_steps(f"{region.prefix}begin", region.operands[:count], carried, region.types[:count])
 
 
 def _copy_steps(
-    name: str, sources: Sequence[str], targets: Sequence[str], types: Mapping[str, TensorType]
+    name: str, sources: Sequence[str], targets: Sequence[str], types: Sequence[TensorType]
 ) -> list[Step]:
     """Copies buffers, those of one form in one dispatch."""
     groups: dict[str, list[tuple[Kernel, str, str]]] = {}
-    for source, target in zip(sources, targets, strict=True):
-        if types[source].size:
-            kernel = _identity(types[source])
+    for source, target, type in zip(sources, targets, types, strict=True):
+        if type.size:
+            kernel = _identity(type)
             groups.setdefault(form_of(kernel) or target, []).append((kernel, source, target))
     steps = []
     for number, group in enumerate(groups.values()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
@@ -44,7 +44,7 @@ def schedule(
         graph=graph,
         steps=tuple(_commands(groups, names, donors, offsets, regions)),
         results=tuple(names[output] for output in graph.outputs),
-        sizes={name: node.type.nbytes for node, name in names.items()},
+        sizes={name: node.type.nbytes for node, name in names.items()} | _sizes_within(regions.values()),
         donors={names[result]: names[donor] for result, donor in donors.items()},
         offsets=offsets,
         arena_bytes=arena_bytes,
@@ -145,6 +145,11 @@ def _arena(
     for lowered in regions.values():
         offsets.update((name, offsets[arena] + offset) for name, (arena, offset) in lowered.placed.items())
     return offsets, total
+
+
+def _sizes_within(regions: Iterable[Lowered]) -> dict[str, int]:
+    """Of the buffers that regions need."""
+    return {name: size for lowered in regions for name, size in (lowered.sizes | lowered.placed_sizes).items()}
 
 
 def _is_temporary(name: str, node: Node) -> bool:

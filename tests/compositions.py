@@ -1,7 +1,6 @@
 """Every operation under every composition of transformations, as graphs with the arrays to run them on.
 
-The graph that a composition makes of an operation f uses y = f(x), of which the loss is Σ (y² + y): it has curvature,
-and no cotangent of 1.
+Gradients are those of the loss Σ (y² + y) of its result y.
 """
 from __future__ import annotations
 
@@ -27,6 +26,7 @@ SIZE = 2  # of batches
 FEW = 24  # floats that a case is differentiated by, at most, where there is such a case
 AXIS = "i"
 PLACES_MATTER = frozenset({"cholesky"})  # its operand is positive definite
+BELONG_TOGETHER = {"linear_solve": 2}  # so many of the first operands: a matrix, and what lu makes of it
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Sample:
         """Arrays with other numbers for each element: in other places, or where places matter larger ones."""
         if self.op in PLACES_MATTER:
             return [np.stack([array * (1 + k / 4) for k in range(SIZE)]).astype(array.dtype) for array in self.arrays]
-        return [np.stack([np.roll(array, k) for k in range(SIZE)]) for array in self.arrays]
+        fixed = BELONG_TOGETHER.get(self.op, 0)
+        shifts = [[0] * SIZE if position < fixed else range(SIZE) for position in range(len(self.arrays))]
+        return [np.stack([np.roll(array, k) for k in by]) for array, by in zip(self.arrays, shifts, strict=True)]
 
     def directions(self, count: int | None = None) -> list[np.ndarray]:
         """A tangent for each float input; with `count` so many."""
@@ -69,7 +71,8 @@ Made = tuple[Graph, list[np.ndarray]]
 Composition = Callable[[Sample], Made]
 
 
-def _loss(graph: Graph) -> Graph:
+def loss_of(graph: Graph) -> Graph:
+    """Σ (y² + y) over the float results: with curvature, and no cotangent of 1."""
     terms = [sum_over(add(multiply(y, y), y), range(y.type.rank)) for y in graph.outputs if y.dtype.is_float]
     total = terms[0]
     for term in terms[1:]:
@@ -78,7 +81,7 @@ def _loss(graph: Graph) -> Graph:
 
 
 def _gradient(graph: Graph, by: Sequence[int]) -> Graph:
-    loss = _loss(graph)
+    loss = loss_of(graph)
     return graph_of(loss.inputs, differentiate(loss, by).outputs[1:])
 
 

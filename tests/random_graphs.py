@@ -15,6 +15,7 @@ from lavax.ir import DType, Graph, Node, TensorType, bool_, float32, int32, uint
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.passes import builder
 from lavax.passes.builder import build
+from lavax.passes.differentiate.region import item, region
 
 EXTENTS = (1, 2, 3, 3, 4)
 
@@ -262,11 +263,76 @@ EXACT: tuple[Step, ...] = (
 )
 
 
+# Branches and loops
+
+
+def _body(source: Source, types: list[TensorType], steps: int) -> tuple[list[Node], Source]:
+    """The inputs of a body, and what a few operations made of them."""
+    inputs = [input_node(f"x{number}", type) for number, type in enumerate(types)]
+    inner = Source(source.random, list(inputs))
+    while len(inner.values) < len(inputs) + steps:
+        node = EXACT[source.number(0, len(EXACT))](inner)
+        if node is not None and _sized(node):
+            inner.values.append(node)
+    return inputs, inner
+
+
+def _scalar(source: Source) -> Node:
+    """A small whole number that hangs on a value."""
+    x = source.pick(("int",))
+    if x is None:
+        return builder.splat(1, TensorType((), int32))
+    return _held(builder.reduce("max", _held(x), range(x.type.rank)))
+
+
+def _switch(source: Source) -> Node | None:
+    x, y = source.pick(NUMBERS), source.pick(ALL)
+    if x is None or y is None:
+        return None
+    branches = []
+    for _ in range(source.number(1, 4)):
+        inputs, inner = _body(source, [x.type, y.type], source.number(0, 4))
+        branches.append(graph_of(inputs, [_held(inner.like(inputs[0]))]))
+    return item(region("switch", (_scalar(source), x, y), [x.type], branches=tuple(branches)), 0)
+
+
+def _while(source: Source) -> Node | None:
+    x, y = source.pick(NUMBERS), source.pick(ALL)
+    if x is None or y is None:
+        return None
+    turn = TensorType((), int32)
+    inputs, inner = _body(source, [turn, x.type, y.type], source.number(0, 4))
+    after = builder.add(inputs[0], builder.splat(1, turn))
+    body = graph_of(inputs, [after, _held(inner.like(inputs[1]))])
+    asked = [input_node(node.name, node.type) for node in inputs]
+    condition = graph_of(asked, [build("less", asked[0], builder.splat(source.number(0, 5), turn))])
+    first = _scalar(source)
+    return item(region("while", (first, _held(x), y), [turn, x.type], condition=condition, body=body), 1)
+
+
+def _scan(source: Source) -> Node | None:
+    x, xs, y = source.pick(NUMBERS), source.pick(ALL, 1), source.pick(ALL)
+    if x is None or xs is None or y is None:
+        return None
+    length = xs.shape[0]
+    inputs, inner = _body(source, [x.type, xs.type.with_shape(xs.shape[1:]), y.type], source.number(0, 5))
+    carried, given = _held(inner.like(inputs[0])), inner.choose(inner.values)
+    types = [x.type, given.type.with_shape((length, *given.shape))]
+    attrs = dict(carries=1, sequences=1, length=length, reverse=bool(source.number(0, 2)))
+    whole = region("scan", (_held(x), xs, y), types, body=graph_of(inputs, [carried, given]), **attrs)
+    return item(whole, source.number(0, 2))
+
+
+WITH_REGIONS: tuple[Step, ...] = (*EXACT, *(_switch, _while, _scan) * 4)
+
+
 def _sized(node: Node) -> bool:
     return 0 < node.type.size <= 2000 and node.type.rank <= 5
 
 
-def random_graph(seed: int, steps: int = 25) -> tuple[Graph, list[np.ndarray]]:
+def random_graph(
+    seed: int, steps: int = 25, operations: tuple[Step, ...] = EXACT
+) -> tuple[Graph, list[np.ndarray]]:
     """A graph that is exact in float64, with four inputs (the first two floats), and arrays for the inputs."""
     random = np.random.default_rng(seed)
     dtypes = (float32, float32, int32, (bool_, uint32)[seed % 2])
@@ -277,7 +343,7 @@ def random_graph(seed: int, steps: int = 25) -> tuple[Graph, list[np.ndarray]]:
     ]
     source = Source(random, list(inputs))
     while len(source.values) < steps + len(inputs):
-        node = EXACT[source.number(0, len(EXACT))](source)
+        node = operations[source.number(0, len(operations))](source)
         if node is not None and _sized(node):
             source.values.append(node)
     outputs = [node for node in source.values[len(inputs) :] if source.random.random() < 0.2] + source.values[-2:]

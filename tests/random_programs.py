@@ -6,7 +6,7 @@ large.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -32,9 +32,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps; the result is the sum of the last values."""
+    """Steps; the result is the sum of the last values. `watch` is called with each step's name and value."""
 
     steps: tuple[Step, ...]
+    watch: Callable[[str, Any], None] | None = None
 
     def __call__(self, parameters: Any, *vectors: Any) -> Any:
         values = list(vectors)
@@ -42,7 +43,14 @@ class Program:
             x, y = (values[position] for position in step.operands)
             parts = [part.on(parameters) for part in step.parts]
             values.append(lnp.tanh(step.apply(parts, parameters, x, y)))
+            if self.watch is not None:
+                self.watch(step.name, values[-1])
         return sum(values[-3:])
+
+    def watched_by(self, watch: Callable[[str, Any], None]) -> Program:
+        """The same program, and its parts, with a `watch`."""
+        steps = [replace(step, parts=tuple(part.watched_by(watch) for part in step.parts)) for step in self.steps]
+        return Program(tuple(steps), watch)
 
     def on(self, parameters: Any) -> Callable[..., Any]:
         """The program as a function of vectors."""

@@ -76,6 +76,30 @@ def test_four_ways_agree_on_gradients(random: Random) -> None:
     check_gradient(random, steps=8)
 
 
+@examples(6)
+@given(DRAWS)
+def test_callbacks_may_stand_anywhere(random: Random) -> None:
+    """Behind every step of every part: the same ones in the same order, compiled and not, and the result stays."""
+    program = random_program(random, steps=12)
+    note(str(program))
+    seen: list[tuple[str, np.ndarray]] = []
+
+    def watch(name: str, value: Any) -> None:
+        lx.debug.callback(lambda array: seen.append((name, np.array(array))), value)
+
+    given_arguments = arguments(0)
+    shown = []
+    for run in (program.watched_by(watch), lx.compile(program.watched_by(watch))):
+        seen.clear()
+        result = np.asarray(run(*given_arguments))
+        np.testing.assert_allclose(result, np.asarray(program(*given_arguments)), rtol=0, atol=1e-2)
+        shown.append(seen[:])
+    assert [name for name, _ in shown[0]] == [name for name, _ in shown[1]]
+    assert len(shown[0]) >= len(program.steps)
+    for (name, one), (_, other) in zip(*shown, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-2, err_msg=name)
+
+
 @pytest.mark.long
 @examples(100)
 @given(DRAWS)

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from lavax import config
 from lavax.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.passes.reports import Cost, Memory, Profile
@@ -62,6 +63,7 @@ class Runtime:
     programs: dict[Hashable, Program] = field(default_factory=dict)
     operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.eager
     scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # Python scalars met by eager operations
+    refuses_nans: bool = field(default_factory=config.debug_nans)  # asked once: eager operations are short
 
 
 _lock = Lock()

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from lavax import config
 from lavax.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.abstract import Abstract
@@ -114,7 +113,7 @@ class CompiledFunction:
 
     def _program(self, traced: Traced, call: CallStructure) -> _Run:
         donated = self._donated_leaves(call)
-        if config.debug_nans():
+        if runtime().refuses_nans:
             return NaNChecked(self._signature.function, traced.graph, traced.weak, traced.captured, donated)
         return Executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated)
 

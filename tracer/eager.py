@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lavax import config
 from lavax.ir import OPERATIONS, TensorType
 from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.tracer.abstract import Abstract, abstract
@@ -37,7 +36,7 @@ def run_operation(
         found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
     program, kind = found
     result = Array(kind, program(*[_operand(home, o, s) for o, s in zip(operands, splats, strict=True)])[0])
-    if config.debug_nans():
+    if home.refuses_nans:
         from lavax.tracer.nan_check import refuse_fresh_nan  # which stands on this module
 
         refuse_fresh_nan(op, operands, result)

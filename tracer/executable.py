@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from lavax import config
 from lavax.errors import DonatedArrayError
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
@@ -13,7 +12,7 @@ from lavax.passes.inline import inline_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, splat_array, with_weakness
-from lavax.tracer.backend import Program
+from lavax.tracer.backend import Program, runtime
 from lavax.tracer.programs import program_for
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracer import Tracer, node_in, require_alive
@@ -146,7 +145,7 @@ def refuse_tracers(arrays: Iterable[Value]) -> None:
 
 
 def _at_once(graph: Graph, weak: Sequence[bool]) -> Callable[[Sequence[Array]], list[Array]]:
-    if config.debug_nans():
+    if runtime().refuses_nans:
         from lavax.tracer.nan_check import NaNChecked  # which stands on this module
 
         return NaNChecked("a function that runs outside compile", graph, weak)

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.interpreter import interpret
+from lavax.ir.types import TensorType, int32
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until
 from lavax.passes.kernels.kernel import Step
 from lavax.passes.kernels.program import KernelProgram
+
+_SCALAR = TensorType((), int32)
 
 
 def interpret_kernels(program: KernelProgram, *arrays: Any, dtype: Any = np.float64) -> list[np.ndarray]:
@@ -20,18 +23,17 @@ def interpret_kernels(program: KernelProgram, *arrays: Any, dtype: Any = np.floa
     """
     machine = _Machine(program, dtype)
     for node, array in zip(program.graph.inputs, arrays, strict=True):
-        machine.memory[node.name] = np.asarray(array)
+        machine.memory[node.name] = np.array(array).reshape(-1)
     machine.run(program.steps)
-    return [machine.read(name) for name in program.results]
+    return [machine.read(name, node.type) for name, node in zip(program.results, program.graph.outputs, strict=True)]
 
 
 class _Machine:
-    """What is in memory while a program runs. An array that is written row by row is a dict of its rows until then."""
+    """What is in memory while a program runs: the elements of each buffer in a row, of which views are parts."""
 
     def __init__(self, program: KernelProgram, dtype: Any) -> None:
         self.program, self.dtype = program, dtype
         self.memory: dict[str, np.ndarray] = {}
-        self.rows: dict[str, dict[int, np.ndarray]] = {}
 
     def run(self, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -39,55 +41,55 @@ class _Machine:
                 case Step():
                     self._step(command)
                 case Guard():
-                    index = min(max(int(self.read(command.index)), 0), command.count - 1)
-                    over = command.parent is None or bool(self.memory[command.parent])
-                    self.memory[command.flag] = np.asarray(over and index == command.equals)
+                    index = min(max(int(self.read(command.index, _SCALAR)), 0), command.count - 1)
+                    over = command.parent is None or self._is_set(command.parent)
+                    self.memory[command.flag] = np.array([over and index == command.equals])
                 case Guarded():
-                    if self.memory[command.flag]:
+                    if self._is_set(command.flag):
                         self.run(command.commands)
                 case Repeat():
                     for _ in range(command.count):
                         self.run(command.commands)
                 case Until():
                     self.run(command.commands)
-                    while self.memory[command.flag]:
+                    while self._is_set(command.flag):
                         self.run(command.commands)
+
+    def _is_set(self, flag: str) -> bool:
+        return bool(self.memory[flag][0])
 
     def _step(self, step: Step) -> None:
         for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
-            results = interpret(kernel.graph, *map(self.read, reads), dtype=self.dtype)
-            for name, result in zip(writes, results, strict=True):
-                self.write(name, result)
+            given = [self.read(name, node.type) for name, node in zip(reads, kernel.graph.inputs, strict=True)]
+            results = interpret(kernel.graph, *given, dtype=self.dtype)
+            for name, node, result in zip(writes, kernel.graph.outputs, results, strict=True):
+                self.write(name, node.type, result)
 
-    def read(self, name: str) -> np.ndarray:
-        view = self.program.views.get(name)
-        if view is None:
-            self._gather_rows(name)
-            return self.memory[name]
-        return np.asarray(self.read(view.buffer)[int(self.memory[view.counter])])
+    def read(self, name: str, type: TensorType) -> np.ndarray:
+        buffer, start = self._place(name, type)
+        return self.memory[buffer][start : start + type.size].reshape(type.shape)
 
-    def write(self, name: str, value: np.ndarray) -> None:
-        view = self.program.views.get(name)
-        if view is not None:
-            self._write_row(view.buffer, int(self.memory[view.counter]), value)
+    def write(self, name: str, type: TensorType, value: np.ndarray) -> None:
+        buffer, start = self._place(name, type)
+        if buffer == name:
+            self.memory[name] = value.reshape(-1).copy()
+            donor = self.program.donors.get(name)
+            if donor is not None:
+                self.memory[donor] = self.memory[name]
             return
-        self.memory[name] = value
-        self.rows.pop(name, None)
-        donor = self.program.donors.get(name)
-        if donor is not None:
-            self.memory[donor] = value
+        if buffer not in self.memory:
+            self.memory[buffer] = np.zeros(self.program.sizes[buffer] // _item_bytes(type), value.dtype)
+        self.memory[buffer][start : start + type.size] = value.reshape(-1)
 
-    def _write_row(self, name: str, row: int, value: np.ndarray) -> None:
-        """A row of an array, or of a row of another one."""
-        self.rows.setdefault(name, {})[row] = value
-        view = self.program.views.get(name)
-        rows = self.rows[name]
-        if sorted(rows) == list(range(len(rows))) and view is not None:
-            self._write_row(view.buffer, int(self.memory[view.counter]), np.stack([rows[r] for r in sorted(rows)]))
-        elif view is None:
-            self.memory.pop(name, None)
+    def _place(self, name: str, type: TensorType) -> tuple[str, int]:
+        """The buffer that a name means a part of, and the element where that begins now."""
+        offset = 0
+        while name in self.program.views:
+            view = self.program.views[name]
+            offset += int(self.read(view.counter, _SCALAR)) * view.stride
+            name = view.buffer
+        return name, offset // _item_bytes(type)
 
-    def _gather_rows(self, name: str) -> None:
-        if name not in self.memory and name in self.rows:
-            rows = self.rows[name]
-            self.memory[name] = np.stack([rows[row] for row in sorted(rows)])
+
+def _item_bytes(type: TensorType) -> int:
+    return type.with_shape((1,)).nbytes

@@ -1,10 +1,11 @@
 """Replays a kernel program's steps over its memory, and says which rule of order or storage they break."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lavax.passes.kernels.accesses import is_pointwise
+from lavax.passes.kernels.commands import Command, Guard
 from lavax.passes.kernels.kernel import Step
 from lavax.passes.kernels.program import KernelProgram
 
@@ -67,6 +68,27 @@ def _common(some: Sequence[Range], others: Sequence[Range]) -> bool:
     return any(a == b and start < end_b and start_b < end for a, start, end in some for b, start_b, end_b in others)
 
 
+def _steps_of(commands: Iterable[Command]) -> Iterator[Step]:
+    """All steps, also those of branches and loops."""
+    for command in commands:
+        if isinstance(command, Step):
+            yield command
+        elif not isinstance(command, Guard):
+            yield from _steps_of(command.commands)
+
+
+def check_sizes(program: KernelProgram) -> None:
+    """Asserts that kernels take whole buffers for what these are, and parts that move for parts within them."""
+    for step in _steps_of(program.steps):
+        for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
+            assert len(reads) == len(kernel.graph.inputs) and len(writes) == len(kernel.graph.outputs)
+            for name, node in zip((*reads, *writes), (*kernel.graph.inputs, *kernel.graph.outputs), strict=True):
+                if name in program.views:
+                    assert node.type.nbytes == program.views[name].stride, f"{name} is no part of {step.name}'s"
+                else:
+                    assert program.sizes[name] == node.type.nbytes, f"{name} has two sizes"
+
+
 def check_program(program: KernelProgram, donated: Sequence[int] = ()) -> None:
     """Asserts that steps, barriers, arena and donors are right, and that the results are in memory at the end."""
     replay = Replay(program)
@@ -80,11 +102,7 @@ def check_program(program: KernelProgram, donated: Sequence[int] = ()) -> None:
     for step in program.steps:
         replay.step(step)
     assert all(name in replay.contents for name in program.results), "a result is not in memory at the end"
-    for step in program.steps:
-        for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
-            assert len(reads) == len(kernel.graph.inputs) and len(writes) == len(kernel.graph.outputs)
-            for name, node in zip((*reads, *writes), (*kernel.graph.inputs, *kernel.graph.outputs), strict=True):
-                assert program.sizes[name] == node.type.nbytes, f"{name} has two sizes"
+    check_sizes(program)
     written = [name for step in program.steps for part in step.writes for name in part]
     assert len(set(written)) == len(written), "a buffer is written twice"
     read = {name for step in program.steps for part in step.reads for name in part} | set(program.results)

@@ -9,13 +9,13 @@ import pytest
 from lavax.ir import Graph, interpret
 from lavax.ir.graph import graph_of
 from lavax.passes.batch import batch
-from lavax.passes.builder import add, multiply, sum_over
+from lavax.passes.builder import sum_over
 from lavax.passes.differentiate import RULES, differentiate, jvp
 from lavax.passes.simplify import simplify
+from tests.compositions import PLACES_MATTER, loss_of
 from tests.operation_cases import Case, all_cases
 
 SIZE = 3
-PLACES_MATTER = {"cholesky"}  # its operand is positive definite
 STEP = 1e-5
 
 
@@ -36,13 +36,6 @@ def spread(cases: Sequence[Case]) -> list[Case]:
 
 CASES = spread([case for case in all_cases() if differentiable(case)])
 OPERATIONS = sorted({case.op for case in CASES})
-
-
-def loss_of(case: Case) -> Graph:
-    """Σ (y² + y) of the operation's result: with curvature, and no cotangent of 1."""
-    y = case.node
-    terms = add(multiply(y, y), y)
-    return graph_of(case.graph.inputs, [sum_over(terms, range(y.type.rank))])
 
 
 def floats_of(graph: Graph) -> list[int]:
@@ -86,7 +79,7 @@ def close(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_vmap_of_grad(op: str) -> None:
     for case in (case for case in CASES if case.op == op):
-        loss = loss_of(case)
+        loss = loss_of(case.graph)
         gradient = simplify(differentiate(loss, floats_of(loss)))
         for shared in (False, True):
             axes, arrays = batches_of(case, shared)
@@ -98,7 +91,7 @@ def test_vmap_of_grad(op: str) -> None:
 def test_grad_of_vmap(op: str) -> None:
     """The gradient of the sum over the batch: each element's own, and for what they share the sum."""
     for case in (case for case in CASES if case.op == op):
-        loss = loss_of(case)
+        loss = loss_of(case.graph)
         by = floats_of(loss)
         for shared in (False, True):
             axes, arrays = batches_of(case, shared)
@@ -129,7 +122,7 @@ def test_vmap_of_jvp_and_jvp_of_vmap(op: str) -> None:
 def test_hessian_vector_products(op: str) -> None:
     """Forward over reverse and reverse over reverse against differences of gradients."""
     for case in (case for case in CASES if case.op == op):
-        loss, arrays = loss_of(case), in_float64(case)
+        loss, arrays = loss_of(case.graph), in_float64(case)
         by = floats_of(loss)
         gradient = differentiate(loss, by)
         gradient = graph_of(gradient.inputs, gradient.outputs[1:])

@@ -258,3 +258,16 @@ def test_bounds_from_numpy_are_static() -> None:
     power = lambda x: lx.fori_loop(np.int32(0), np.asarray([3])[0], lambda i, value: value * x, 1.0)  # noqa: E731
     assert float(lx.grad(power)(2.0)) == 12
     assert float(lx.compile(lx.grad(power))(2.0)) == 12
+
+
+def test_a_loop_may_begin_with_the_array_it_goes_through() -> None:
+    """The copy of what it begins with is of the size of that, not of what the loop stacks."""
+
+    def f(x: Any) -> Any:
+        return lx.scan(lambda c, e: (c + e, c * e), x, x)
+
+    graph = lx.trace(f)(X)
+    last, stacked = interpret_kernels(schedule(prepare(simplify(graph)), ()), X)
+    for found in ((last, stacked), lx.compile(f)(X)):
+        np.testing.assert_allclose(found[0], X + X.sum(), rtol=1e-5)
+        np.testing.assert_allclose(found[1], (X + (np.cumsum(X) - X)[:, None]) * X[:, None], rtol=1e-4, atol=1e-5)
