@@ -14,6 +14,10 @@ def _lavax(on_gpu: bool) -> Iterable[Peer]:
     return [_adapter("lavax").LavaxPeer()]
 
 
+def _glsl(on_gpu: bool) -> Iterable[Peer]:
+    return [] if on_gpu else [_adapter("glsl").GlslPeer()]
+
+
 def _numpy(on_gpu: bool) -> Iterable[Peer]:
     return [] if on_gpu else [_adapter("numpy").NumpyPeer()]
 
@@ -38,6 +42,7 @@ def _tinygrad(on_gpu: bool) -> Iterable[Peer]:
 # By the names of what they find. lavax comes first: the others' results are compared with its.
 _FINDERS: dict[tuple[str, ...], Callable[[bool], Iterable[Peer]]] = {
     ("lavax",): _lavax,
+    ("GLSL",): _glsl,
     ("NumPy",): _numpy,
     ("JAX",): _jax,
     ("PyTorch", "torch.compile"): _torch,
