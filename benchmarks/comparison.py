@@ -63,10 +63,11 @@ def measure(workload: Workload, peers: Sequence[Peer], seconds: float) -> list[M
     """Every library's times, for each about so many seconds; the first library's results are held to be right."""
     runs: dict[str, Run] = {}
     problems: dict[str, str] = {}
+    arguments = workload.arguments()
     expected: Sequence[np.ndarray] | None = None
     for peer in peers:
         try:
-            run = peer.prepare(workload, workload.arguments())
+            run = peer.prepare(workload, arguments)
             found = _first_results(run)
         except UnsupportedError:
             continue

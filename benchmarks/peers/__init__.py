@@ -23,7 +23,7 @@ def _numpy(on_gpu: bool) -> Iterable[Peer]:
 
 
 def _jax(on_gpu: bool) -> Iterable[Peer]:
-    return [_adapter("jax").JaxPeer()]
+    return [_adapter("jax").JaxPeer(on_gpu)]
 
 
 def _torch(on_gpu: bool) -> Iterable[Peer]:

@@ -30,7 +30,9 @@ class JaxLibrary(Library):
 
 
 class JaxPeer:
-    def __init__(self) -> None:
+    def __init__(self, on_gpu: bool) -> None:
+        if on_gpu:  # else it takes most of the device's memory at once, from the others too
+            jax.config.update("jax_pjrt_client_create_options", {"preallocate": False})
         jax.config.update("jax_default_matmul_precision", "highest")
         self.name = "JAX"
         self.version = f"{jax.__version__} {jax.default_backend()}"

@@ -33,7 +33,7 @@ class Workload:
 
 def normal(generator: np.random.Generator, *shape: int, scale: float = 1.0) -> np.ndarray:
     """float32 numbers."""
-    return (scale * generator.standard_normal(shape)).astype(np.float32)
+    return np.float32(scale) * generator.standard_normal(shape, np.float32)
 
 
 def words(*shapes: Sequence[int]) -> int:
