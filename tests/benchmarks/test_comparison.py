@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import comparison, comparison_report
+from benchmarks import comparison, comparison_report, first_call
 from benchmarks.comparison import Limits, Measurement
+from benchmarks.first_call import FirstCall
 from benchmarks.peers import LIBRARIES, Run, find_peers
 from benchmarks.workloads import Workload, square_matmul, workloads_for
 from benchmarks.workloads.library import UnsupportedError
@@ -116,3 +117,27 @@ def test_trees() -> None:
 def test_an_unknown_library_is_not_found() -> None:
     assert find_peers(False, lambda *why: None, []) == []
     assert "lavax" in LIBRARIES
+
+
+def test_first_calls_are_pairs_with_the_same_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders: dict[str, str] = {}
+    monkeypatch.setattr(first_call.os, "putenv", folders.__setitem__)
+
+    def call(library: str, name: str) -> FirstCall | None:
+        filled = Path(folders["LAVAX_CACHE"], library, name)
+        if filled.exists():
+            return FirstCall(1.0, 0.5)
+        filled.mkdir(parents=True)
+        return FirstCall(4.0, 6.0) if library == "able" else None
+
+    monkeypatch.setattr(first_call, "_in_process_of_its_own", call)
+    lines = first_call.table(["able", "unable"], quick=True).splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert [row[0] for row in rows[2::2]] == list(first_call.QUICK)
+    assert rows[2][1:] == ["able", "4 s", "6 s", "1 s", "0.5 s"]
+    assert rows[3][1:] == ["unable", "failed", "", "", ""]
+
+
+def test_seconds_of_several_calls_are_shown_with_their_range() -> None:
+    assert first_call.seconds_text([2.0]) == "2 s"
+    assert first_call.seconds_text([3.0, 1.0, 2.0]) == "2 s (1 to 3)"
