@@ -41,7 +41,9 @@ def main() -> None:
         return
     print(f"{device.name}, {device.driver}; Python {platform.python_version()}")
     names = options.names or [*COMPARISONS, *FIGURES]
-    peers = find_peers(large, lambda *why: print("without", ": ".join(why)), options.library or LIBRARIES)
+    peers: list[Peer] = []
+    if not COMPARISONS.keys().isdisjoint(names):
+        peers = find_peers(large, lambda *why: print("without", ": ".join(why)), options.library or LIBRARIES)
     for name in names:
         print(f"\n{name}", flush=True)
         if name == "comparison":

@@ -36,12 +36,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds a call of one workload in one library: by itself and waited for, and of several in a row."""
+    """Seconds a call of one workload in one library: by itself and waited for, and of several in a row.
+
+    `processors` are the seconds that all processors together spent in this process, a call of those in a row: where
+    the device is a processor, the measure that other work on the machine changes least.
+    """
 
     workload: Workload
     library: str
     waited: list[float] = field(default_factory=list)
     in_row: list[float] = field(default_factory=list)
+    processors: list[float] = field(default_factory=list)
     peak_bytes: int | None = None
     problem: str = ""  # why there are no times
 
@@ -119,9 +124,12 @@ def _time_in_turn(runs: dict[str, Run], measured: dict[str, Measurement], second
         order = [name for name in runs if number < FEWEST_ROUNDS or spent[name] < seconds]
         shuffle(order)
         for name in order:
-            alone, several = _timed(runs[name], 1), _timed(runs[name], rows[name])
+            alone = _timed(runs[name], 1)
+            before = time.process_time()
+            several = _timed(runs[name], rows[name])
             measured[name].waited.append(alone)
             measured[name].in_row.append(several / rows[name])
+            measured[name].processors.append((time.process_time() - before) / rows[name])
             spent[name] += alone + several
 
 
@@ -138,13 +146,15 @@ def _timed(run: Run, calls: int) -> float:
     return time.perf_counter() - start
 
 
-def over_first(measurements: Sequence[Measurement], first: str) -> dict[str, float]:
-    """Each library's time over that of `first`, waited for: the geometric mean of the workloads that both can run."""
+def over_first(
+    measurements: Sequence[Measurement], first: str, seconds: Callable[[Measurement], list[float]]
+) -> dict[str, float]:
+    """Each library's median of `seconds` over that of `first`: the geometric mean of what both can run."""
     of_first = {m.workload.name: m for m in measurements if m.library == first and not m.problem}
     ratios: dict[str, list[float]] = {}
     for m in _timed_ones(measurements):
         if m.workload.name in of_first and m.library != first:
-            ratio = median(m.waited) / median(of_first[m.workload.name].waited)
+            ratio = median(seconds(m)) / median(seconds(of_first[m.workload.name]))
             ratios.setdefault(m.library, []).append(ratio)
     return {library: math.exp(sum(map(math.log, found)) / len(found)) for library, found in ratios.items()}
 

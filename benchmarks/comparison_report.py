@@ -18,6 +18,8 @@ HEAD = (
     "a call: median (quartiles)",
     "in a row",
     "× lavax",
+    "processor time",
+    "× lavax",
     "GFLOP/s",
     "GB/s",
     "of the limit",
@@ -41,6 +43,8 @@ def _row(m: Measurement, of_lavax: Measurement | None, limits: Limits) -> list[s
         spread(m.waited),
         spread(m.in_row).partition(" (")[0] if differ else "",
         f"{median(m.waited) / median(of_lavax.waited):.2f}" if of_lavax else "",
+        spread(m.processors).partition(" (")[0],
+        f"{median(m.processors) / median(of_lavax.processors):.2f}" if of_lavax else "",
         f"{m.operations_per_second / 1e9:.3g}",
         f"{m.bytes_per_second / 1e9:.3g}",
         f"{100 * limits.seconds(m.workload) / m.seconds:.3g} %",
@@ -52,8 +56,11 @@ def summary(measurements: Sequence[Measurement], limits: Limits) -> str:
     """The limits, and how far the libraries are from lavax on the whole."""
     copy, product = limits.copy / 1e9, limits.product / 1e9
     lines = [f"A copy on the device: {copy:.3g} GB/s; the best product: {product:.4g} GFLOP/s."]
-    for library, ratio in over_first(measurements, LAVAX).items():
-        lines.append(f"{library}: {ratio:.2f} times lavax's time (geometric mean of what both can run).")
+    waited = over_first(measurements, LAVAX, lambda m: m.waited)
+    processors = over_first(measurements, LAVAX, lambda m: m.processors)
+    for library, ratio in waited.items():
+        shares = f"{ratio:.2f} times lavax's time, {processors[library]:.2f} times its processor time"
+        lines.append(f"{library}: {shares} (geometric means of what both can run).")
     return "\n".join(lines)
 
 
@@ -66,6 +73,7 @@ def write_json(path: Path, run: dict[str, Any], measurements: Sequence[Measureme
             "problem": m.problem,
             "waited_seconds": m.waited,
             "in_row_seconds": m.in_row,
+            "processor_seconds": m.processors,
             "operations": m.workload.operations,
             "bytes": m.workload.nbytes,
             "peak_bytes": m.peak_bytes,
