@@ -42,14 +42,19 @@ def spread(seconds: Sequence[float]) -> str:
 
 
 def as_table(figures: Sequence[Figure]) -> str:
-    """A Markdown table."""
-    rows = [["figure", "measured: median (quartiles)", "target", ""]]
+    """A Markdown table with the verdict on each figure that has a target."""
+    rows = []
     for shown in figures:
         verdict = ("met" if shown.is_met else "missed") if shown.target else ""
         rows.append([shown.name, shown.value, shown.target, verdict])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    rows.insert(1, ["-" * width for width in widths])
-    return "\n".join(_line(row, widths) for row in rows)
+    return markdown(("figure", "measured: median (quartiles)", "target", ""), rows)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join(_line(line, widths) for line in lines)
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -49,6 +49,16 @@ def _shown_attributes(node: Node) -> list[str]:
     return [key for key in OPERATIONS[node.op].attributes if not (key == "batch" and node.attrs[key] == ((), ()))]
 
 
+def structural_key(graph: Graph) -> str:
+    """A text that two graphs share just when they compute the same; what the inputs are called does not matter."""
+    names = value_names(graph)
+    names.update((node, f"i{number}") for number, node in enumerate(graph.inputs))
+    lines = [f"{names[node]}:{node.type}" for node in graph.inputs]
+    lines += [format_node(node, names) for node in graph.nodes]
+    lines += [names[output] for output in graph.outputs]
+    return "\n".join(lines)
+
+
 def print_graph(graph: Graph, indent: str = "") -> str:
     """The text of a graph; `parse` reads it back."""
     names = value_names(graph)

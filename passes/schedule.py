@@ -29,9 +29,7 @@ def schedule(
     input position, an output may take over the memory of that input only. The bodies of
     branches and loops are prepared for `target`.
     """
-    pieces = extract(fuse(graph), graph.outputs)
-    phases = _levels(pieces)
-    groups = sorted(merge(pieces, phases), key=lambda group: phases[group[0]])
+    groups, phases = in_order(extract(fuse(graph), graph.outputs))
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
     regions = {
@@ -50,6 +48,15 @@ def schedule(
         arena_bytes=arena_bytes,
         views={name: view for lowered in regions.values() for name, view in lowered.views.items()},
     )
+
+
+def in_order(pieces: Sequence[Piece]) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
+    """The pieces by the dispatch they run in, group by group, and how many levels of kernels come before each.
+
+    Group i is the kernel k{i}, if it is no region.
+    """
+    phases = _levels(pieces)
+    return sorted(merge(pieces, phases), key=lambda group: phases[group[0]]), phases
 
 
 def _is_region(group: Sequence[Piece]) -> bool:

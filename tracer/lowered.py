@@ -20,7 +20,7 @@ from lavax.tracer.pytree import unflatten
 from lavax.tracer.signature import Signature
 from lavax.tracer.tracing import Traced, performed
 
-BACKEND_STAGES = ("kernels", "glsl", "spirv")
+BACKEND_STAGES = ("kernels", "fusion", "glsl", "spirv")
 STAGES = ("ir", "optimized", *BACKEND_STAGES)
 
 
@@ -41,7 +41,7 @@ class Lowered:
         return active().lower(parts.graph, parts.donated)
 
     def as_text(self, stage: str = "optimized") -> str:
-        """The function at a stage of its way: "ir", "optimized", "kernels", "glsl" or "spirv".
+        """The function at a stage of its way: "ir", "optimized", "kernels", "fusion", "glsl" or "spirv".
 
         Raises ValueError for another stage.
         """

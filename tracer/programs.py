@@ -5,22 +5,12 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 from lavax.ir import Graph
-from lavax.ir.printer import format_node, value_names
+from lavax.ir.printer import structural_key
 from lavax.tracer.backend import Program, runtime
 
 _LIMIT = 4096  # how many entries a cache keeps: programs hold device memory
 _Key = TypeVar("_Key", bound=Hashable)
 _Kept = TypeVar("_Kept")
-
-
-def structural_key(graph: Graph) -> str:
-    """A text that two graphs share just when they compute the same; what the inputs are called does not matter."""
-    names = value_names(graph)
-    names.update((node, f"i{number}") for number, node in enumerate(graph.inputs))
-    lines = [f"{names[node]}:{node.type}" for node in graph.inputs]
-    lines += [format_node(node, names) for node in graph.nodes]
-    lines += [names[output] for output in graph.outputs]
-    return "\n".join(lines)
 
 
 def remember(cache: dict[_Key, Any], key: _Key, entry: _Kept) -> _Kept:

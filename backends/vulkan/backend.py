@@ -18,6 +18,7 @@ from lavax.ir import Graph, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare import prepare
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
+from lavax.passes.reports.fusion import fusion_report
 from lavax.passes.schedule import schedule
 from lavax.passes.target import Target
 
@@ -98,14 +99,16 @@ class LoweredGraph:
         return emit_program(self.kernels, self.backend.profile, self._eager)
 
     def as_text(self, stage: str) -> str:
-        """The text of the stage "kernels", "glsl" or "spirv". Raises ValueError for any other."""
+        """The text of the stage "kernels", "fusion", "glsl" or "spirv". Raises ValueError for any other."""
         if stage == "kernels":
             return print_program(self.kernels)
+        if stage == "fusion":
+            return str(fusion_report(self.kernels.graph))
         if stage == "glsl":
             return self._shaders(lambda source: source)
         if stage == "spirv":
             return self._shaders(lambda source: disassemble(compile_glsl(source)))
-        raise ValueError(f"no stage {stage!r}; there are 'kernels', 'glsl' and 'spirv'")
+        raise ValueError(f"no stage {stage!r}; there are 'kernels', 'fusion', 'glsl' and 'spirv'")
 
     def _shaders(self, text_of: Any) -> str:
         return "\n".join(f"// {dispatch.name}\n{text_of(dispatch.shader.source)}" for dispatch in self.plan.dispatches)

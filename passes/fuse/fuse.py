@@ -18,6 +18,7 @@ from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODE
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
+from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.reads import READS, Coordinates
 
 # A row kernel goes over whole rows again only where there are enough rows to keep a device busy, or short ones.
@@ -50,6 +51,8 @@ class Fusion:
         self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
         self.maps: dict[tuple[tuple[int, ...], Node], list[Home]] = {}  # maps over a shape that read an array
+        self.refusals: dict[tuple[Node, Home], Reason] = {}  # why a node is not computed in a kernel it reads from
+        self.storing: dict[Node, Reason] = {}  # why a value is stored that its readers could compute again
 
     # -- what a node rests on -----------------------------------------------------------------------------------------
 
@@ -126,15 +129,19 @@ class Fusion:
 
     # -- making results -----------------------------------------------------------------------------------------------
 
-    def settle(self, node: Node) -> None:
-        """Has what the node rests on written to memory."""
+    def settle(self, node: Node, reader: Node | None = None, reason: Reason | None = None) -> None:
+        """Has what the node rests on written to memory: for `reader`, which is computed elsewhere for that reason."""
         for base in self.bases_of(node):
             self.homes[base].results[base] = None
+            if reader is not None and reason is not None:
+                self.refusals.setdefault((reader, self.homes[base]), reason)
 
-    def store(self, node: Node) -> None:
+    def store(self, node: Node, reason: Reason | None = None) -> None:
         """Has the node itself written to memory."""
         if node.op == INPUT:
             return
+        if reason is not None:
+            self.storing.setdefault(node, reason)
         if node in self.homes:
             self.homes[node].results[node] = None
         elif not self._store_in_base(node):
@@ -147,9 +154,9 @@ class Fusion:
         if not bases:
             return False
         home = self._last_home(bases)
-        if self._last_needed(node.operands, home) >= home.order or not self._place(node, home):
+        if self._last_needed(node.operands, home) >= home.order or self._place(node, home) is not None:
             return False
-        self._settle_others(bases, home)
+        self._settle_others(node, bases, home)
         home.results[node] = None
         return True
 
@@ -180,10 +187,11 @@ class Fusion:
         found = dict.fromkeys(home for array in arrays for home in self.maps.get((node.shape, array), [])[-2:])
         return sorted(found, key=lambda home: home.order, reverse=True)[:4]
 
-    def _settle_others(self, bases: Iterable[Node], home: Home) -> None:
+    def _settle_others(self, reader: Node, bases: Iterable[Node], home: Home) -> None:
         for base in bases:
             if self.homes[base] is not home:
                 self.homes[base].results[base] = None
+                self.refusals[reader, self.homes[base]] = Reason.ELSEWHERE
 
     def _last_home(self, bases: Iterable[Node]) -> Home:
         return max((self.homes[base] for base in bases), key=lambda home: home.order)
@@ -217,7 +225,7 @@ class Fusion:
         for operand in sorted(node.operands, key=self._load_of, reverse=True):
             if weight <= MOST_NODES and len(reading) <= MOST_FLOATING_ARRAYS:
                 break
-            self.store(operand)
+            self.store(operand, Reason.LARGE)
             weight = 1 + sum(self.weight.get(other, 0) for other in node.operands if other not in self.homes)
             reading = self._arrays_of(node.operands)
         self.settled[node] = self._last_needed(node.operands)
@@ -229,7 +237,7 @@ class Fusion:
 
     def _visit_moved(self, node: Node) -> None:
         if node.op == "broadcast" and not self.bases_of(node.operands[0]) and self._repeats_much(node):
-            self.store(node.operands[0])
+            self.store(node.operands[0], Reason.REPEATED)
         self._float(node)
         bases = self._bases_of(node.operands)
         if bases:
@@ -254,41 +262,53 @@ class Fusion:
     def _visit_elementwise(self, node: Node) -> None:
         bases = self._bases_of(node.operands)
         if bases:
-            if self._join(node, self._last_home(bases)):
-                self._settle_others(bases, self.homes[node])
+            home = self._last_home(bases)
+            refusal = self._join(node, home)
+            if refusal is None:
+                self._settle_others(node, bases, home)
                 return
+            self.refusals[node, home] = refusal
             for operand in node.operands:
-                self.settle(operand)
+                self.settle(operand, node, Reason.NOT_LAST)
         self._float(node)
 
-    def _join(self, node: Node, home: Home) -> bool:
-        """Computes an elementwise node in a kernel it reads from, if that is allowed and pays."""
-        if self._last_needed(node.operands, home) >= home.order or len(home.members) >= MOST_NODES:
-            return False
+    def _join(self, node: Node, home: Home) -> Reason | None:
+        """Computes an elementwise node in a kernel it reads from, or says why that is not allowed or does not pay."""
+        if self._last_needed(node.operands, home) >= home.order:
+            return Reason.NEEDS_LATER
+        if len(home.members) >= MOST_NODES:
+            return Reason.NODES
         arrays = home.arrays | self._arrays_of(node.operands, home)
         if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
-            return False
+            return Reason.ARRAYS
         cost = home.cost + cost_of(node)
-        if home.kind == "contract" and not self._suits_epilogue(node, home, cost, len(arrays)):
-            return False
-        if not self._place(node, home):
-            return False
-        home.cost, home.arrays = cost, arrays
-        return True
+        refusal = self._unsuited_epilogue(node, home, cost, len(arrays)) if home.kind == "contract" else None
+        refusal = refusal or self._place(node, home)
+        if refusal is None:
+            home.cost, home.arrays = cost, arrays
+        return refusal
 
-    def _suits_epilogue(self, node: Node, home: Home, cost: int, arrays: int) -> bool:
-        if cost > _EPILOGUE_COST or arrays > _EPILOGUE_ARRAYS:
-            return False
+    def _unsuited_epilogue(self, node: Node, home: Home, cost: int, arrays: int) -> Reason | None:
+        if cost > _EPILOGUE_COST:
+            return Reason.EPILOGUE_COST
+        if arrays > _EPILOGUE_ARRAYS:
+            return Reason.EPILOGUE_ARRAYS
         bases = (base for base in self._bases_of(node.operands) if self.homes[base] is home)
-        return all(self.readers.come_together(base) for base in bases)
+        return None if all(self.readers.come_together(base) for base in bases) else Reason.READ_APART
 
-    def _place(self, node: Node, home: Home) -> bool:
+    def _place(self, node: Node, home: Home) -> Reason | None:
+        """Computes a node in a kernel's loops, or says why there is no place for it there."""
+        refusal = Reason.NO_PLACE
         for at in candidates(node, home):
-            if self._may_go_over_rows(at, home) and is_legal(node, at, home, self._is_made_of, self.homes):
+            if not self._may_go_over_rows(at, home):
+                refusal = Reason.LONG_ROWS
+            elif not is_legal(node, at, home, self._is_made_of, self.homes):
+                refusal = Reason.OTHER_ELEMENTS
+            else:
                 home.members[node] = at
                 self.homes[node] = home
-                return True
-        return False
+                return None
+        return refusal
 
     def _may_go_over_rows(self, at: Coordinates, home: Home) -> bool:
         if home.domain.length <= _SHORT or home.domain.rows >= _ROWS_TO_KEEP_BUSY:
@@ -309,10 +329,12 @@ class Fusion:
         axes = node.attrs["axes"] if "axes" in node.attrs else (node.attrs["axis"],)
         bases = self.bases_of(operand)
         for home in self._rows_to_join(operand, axes, bases):
-            if self._last_needed([operand], home) < home.order and self._join_reduction(node, home, axes):
-                self._settle_others(bases, home)
+            refusal = self._join_reduction(node, home, axes)
+            if refusal is None:
+                self._settle_others(node, bases, home)
                 return
-        self.settle(operand)
+            self.refusals[node, home] = refusal
+        self.settle(operand, node, Reason.WHOLE_ROWS)
         home = row_home(self._next_order([operand]), operand.shape, axes)
         self._open(home, node, home.domain.outer_variables)
         self.rows.setdefault((operand.shape, axes), []).append(home)
@@ -325,11 +347,17 @@ class Fusion:
         recent = self.rows.get((operand.shape, axes), [])[-4:]
         return [home for home in reversed(recent) if not arrays or not home.arrays.isdisjoint(arrays)]
 
-    def _join_reduction(self, node: Node, home: Home, axes: tuple[int, ...]) -> bool:
+    def _join_reduction(self, node: Node, home: Home, axes: tuple[int, ...]) -> Reason | None:
+        """Computes a reduction in a row kernel, or says why not."""
         (operand,) = node.operands
+        if self._last_needed([operand], home) >= home.order:
+            return Reason.NEEDS_LATER
+        if len(home.members) >= MOST_NODES:
+            return Reason.NODES
         arrays = home.arrays | self._arrays_of([operand], home)
-        if len(home.members) >= MOST_NODES or len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
-            return False
+        if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
+            return Reason.ARRAYS
+        refusal = Reason.OTHER_ROWS
         for at in [home.members[operand]] if operand in home.members else candidates(operand, home):
             outer = tuple(index for axis, index in enumerate(at) if axis not in axes)
             if not is_whole_row([at[axis] for axis in axes], outer, home) or not covers(node, outer, home):
@@ -339,15 +367,16 @@ class Fusion:
                 home.heavy.add(node)
                 home.arrays = arrays
                 self.homes[node] = home
-                return True
-        return False
+                return None
+            refusal = Reason.OTHER_ELEMENTS
+        return refusal
 
     def _visit_contraction(self, node: Node) -> None:
         for operand in node.operands:
-            self.settle(operand)
+            self.settle(operand, node, Reason.PRODUCT)
             computed, arrays = self.cone([operand])
             if sum(map(cost_of, computed)) > _PROLOGUE_COST or len(arrays) > _PROLOGUE_ARRAYS:
-                self.store(operand)
+                self.store(operand, Reason.PROLOGUE)
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
 
@@ -359,15 +388,15 @@ class Fusion:
             home.results[node] = None
             return
         for operand in node.operands:
-            self.store(operand)
+            self.store(operand, Reason.REGION)
         self._open(flat_home("region", self._next_order(node.operands), ()), node, ())
 
     def _visit_routine(self, node: Node) -> None:
         for position, operand in enumerate(node.operands):
             if position in _READ_OFTEN.get(node.op, ()) and any(map(cost_of, self.cone([operand])[0])):
-                self.store(operand)
+                self.store(operand, Reason.ROUTINE)
             else:
-                self.settle(operand)
+                self.settle(operand, node, Reason.ROUTINE)
         home = flat_home("routine", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
         home.results[node] = None

@@ -8,15 +8,30 @@ put together again (a reshape and its inverse, say) comes out as it went in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from math import gcd, inf
+from typing import Any, Generic, TypeVar
 
 from lavax.ir.graph import Node
 
+_Kept = TypeVar("_Kept")
+
 # Shaders compute indices as 32-bit integers.
 _INT_LIMIT = 1 << 31
+
+
+class kept(Generic[_Kept]):  # noqa: N801  # used as a decorator
+    """A property that is computed once. functools.cached_property takes a lock at that before Python 3.12, which
+    costs more than most of these do."""
+
+    def __init__(self, compute: Callable[[Any], _Kept]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+
+    def __get__(self, instance: Any, owner: type) -> _Kept:
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,20 +41,20 @@ class Index:
     terms: tuple[tuple[Atom, int], ...]
     constant: int
 
-    @cached_property
+    @kept
     def key(self) -> str:
         parts = [f"{coefficient}*{atom.key}" if coefficient != 1 else atom.key for atom, coefficient in self.terms]
         return "+".join(parts + ([str(self.constant)] if self.constant or not parts else []))
 
-    @cached_property
+    @kept
     def low(self) -> int:
         return self.constant + sum(c * (a.low if c > 0 else a.high) for a, c in self.terms)
 
-    @cached_property
+    @kept
     def high(self) -> int:
         return self.constant + sum(c * (a.high if c > 0 else a.low) for a, c in self.terms)
 
-    @cached_property
+    @kept
     def variables(self) -> frozenset[str]:
         """The names of all loop variables it depends on."""
         return frozenset().union(*(atom.variables for atom, _ in self.terms))
@@ -62,11 +77,11 @@ class Index:
 class Atom:
     """What an Index is a sum of. Atoms with equal keys are the same number."""
 
-    @cached_property
+    @kept
     def key(self) -> str:
         raise NotImplementedError
 
-    @cached_property
+    @kept
     def variables(self) -> frozenset[str]:
         raise NotImplementedError
 
@@ -80,11 +95,11 @@ class Variable(Atom):
 
     name: str
 
-    @cached_property
+    @kept
     def key(self) -> str:
         return self.name
 
-    @cached_property
+    @kept
     def variables(self) -> frozenset[str]:
         return frozenset((self.name,))
 
@@ -96,11 +111,11 @@ class Quotient(Atom):
     dividend: Index
     divisor: int
 
-    @cached_property
+    @kept
     def key(self) -> str:
         return f"({self.dividend.key})/{self.divisor}"
 
-    @cached_property
+    @kept
     def variables(self) -> frozenset[str]:
         return self.dividend.variables
 
@@ -112,11 +127,16 @@ class Remainder(Atom):
     dividend: Index
     divisor: int
 
-    @cached_property
+    @kept
+    def whole(self) -> Index:
+        """dividend // divisor."""
+        return quotient(self.dividend, self.divisor)
+
+    @kept
     def key(self) -> str:
         return f"({self.dividend.key})%{self.divisor}"
 
-    @cached_property
+    @kept
     def variables(self) -> frozenset[str]:
         return self.dividend.variables
 
@@ -127,11 +147,11 @@ class Clamped(Atom):
 
     index: Index
 
-    @cached_property
+    @kept
     def key(self) -> str:
         return f"clamp({self.index.key},{self.low},{self.high})"
 
-    @cached_property
+    @kept
     def variables(self) -> frozenset[str]:
         return self.index.variables
 
@@ -143,11 +163,11 @@ class Lookup(Atom):
     array: Node
     coordinates: tuple[Index, ...]
 
-    @cached_property
+    @kept
     def key(self) -> str:
         return f"@{id(self.array)}[{','.join(index.key for index in self.coordinates)}]<{self.high}"
 
-    @cached_property
+    @kept
     def variables(self) -> frozenset[str]:
         return frozenset().union(*(index.variables for index in self.coordinates))
 
@@ -192,7 +212,7 @@ def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[st
         for key, atom in list(atoms.items()):
             if not isinstance(atom, Remainder) or not coefficients[key]:
                 continue
-            whole, multiple = quotient(atom.dividend, atom.divisor), coefficients[key]
+            whole, multiple = atom.whole, coefficients[key]
             if len(whole.terms) != 1 or whole.constant or whole.terms[0][1] != 1:
                 continue
             partner = whole.terms[0][0].key
@@ -319,6 +339,8 @@ def substitute(index: Index, values: Mapping[str, Index]) -> Index:
     """Puts other indices in place of loop variables."""
     if index.variables.isdisjoint(values):
         return index
+    if len(index.terms) == 1 and index.terms[0][1] == 1 and not index.constant:
+        return _substitute_atom(index.terms[0][0], values)
     return linear([(_substitute_atom(atom, values), c) for atom, c in index.terms], index.constant)
 
 

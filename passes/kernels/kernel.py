@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
 from lavax.ir.graph import Graph, Node
+from lavax.ir.printer import structural_key
 from lavax.passes.kernels.reads import Coordinates
+
+# With this begins the key of an index that is read from an array.
+_LOOKUP = "@"
 
 Kind = Literal["map", "row", "contract", "routine", "region"]
 
@@ -55,6 +59,21 @@ class Kernel:
         """Whether a placed node has one element a row, and not one for each element reduced."""
         reduced = {name for index in self.domain.reduced_variables for name in index.variables}
         return all(index.variables.isdisjoint(reduced) for index in self.places[node])
+
+
+def kernel_key(kernel: Kernel) -> Hashable | None:
+    """What two kernels share just when the same code does for both; None where a place reads an array.
+
+    Such places name that array's node, which is another one in every kernel.
+    """
+    places = tuple(tuple(index.key for index in kernel.places[node]) for node in kernel.places)
+    if any(_LOOKUP in key for at in places for key in at):
+        return None
+    position = {node: number for number, node in enumerate((*kernel.graph.inputs, *kernel.graph.nodes))}
+    placed = tuple(position[node] for node in kernel.places)
+    moving = tuple((position[node], strides) for node, strides in kernel.moving.items())
+    extents = kernel.domain.outer, kernel.domain.reduced
+    return kernel.kind, structural_key(kernel.graph), extents, placed, places, moving, kernel.packed
 
 
 @dataclass(frozen=True, eq=False)

@@ -202,3 +202,10 @@ def test_shapes_without_elements_have_positions_all_the_same() -> None:
     assert unflatten(ZERO, (0, 3)) == (ZERO, ZERO)
     assert unflatten(ZERO, (3, 0)) == (ZERO, ZERO)
     assert flatten(_coordinates((2, 0)), (2, 0)) == ZERO
+
+
+def test_a_single_atom_is_substituted_in_normal_form() -> None:
+    i, o = variable("i", 12), variable("o", 3)
+    replaced = substitute(quotient(i, 4), {"i": linear([(o, 4)], 3)})
+    assert replaced == o
+    assert substitute(i, {"i": add(o, 2)}) == add(o, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -23,7 +23,7 @@ from lavax.ir.types import float64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.commands import Guard, Guarded
-from lavax.passes.kernels.kernel import Kernel, Step
+from lavax.passes.kernels.kernel import Kernel, Step, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 
 _EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
@@ -57,6 +57,7 @@ class _Emission:
 
     def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool) -> None:
         self.program, self.profile, self.lifted = program, profile, lifted
+        self._launches: dict[Hashable, Launch] = {}
         self.arguments = [node.name for node in program.graph.inputs]
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
         self.flags = list(_flags_of(program.steps))
@@ -145,7 +146,7 @@ class _Emission:
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-            launch = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
+            launch = self._launch(kernel)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
             barrier = step.barrier and number == 0
@@ -178,6 +179,16 @@ class _Emission:
             return slots, words
         self.constants[rest] = np.array(numbers[REST_WORD:], np.uint32).tobytes()
         return slots[:REST_WORD], (*numbers[len(slots) : REST_WORD], self.slots[rest])
+
+    def _launch(self, kernel: Kernel) -> Launch:
+        """The kernel's launch; equal kernels, such as those of a network's layers, are written once."""
+        key = kernel_key(kernel)
+        found = None if key is None else self._launches.get(key)
+        if found is None:
+            found = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
+            if key is not None:
+                self._launches[key] = found
+        return found
 
     def _strict(self, shader: Shader) -> Shader:
         """The shader with NaN, infinities, signed zeros and denormals kept, where the device can be asked for that."""

@@ -56,8 +56,8 @@ _REFERENCES["U64x2"] = ("u64vec2", 16)
 # The two floats of 16 bits are there as bits.
 _PREFIX = {name: name.upper() for name in DTYPES} | {"bool": "U32", "f16": "U16", "bf16": "U16"}
 _STORAGE_EXTENSIONS = {
-    "GL_EXT_shader_8bit_storage": re.compile(r"\b(I8|U8)\w*\("),
-    "GL_EXT_shader_16bit_storage": re.compile(r"\b(I16|U16)\w*\("),
+    "GL_EXT_shader_8bit_storage": re.compile(r"[IU]8\w*\("),
+    "GL_EXT_shader_16bit_storage": re.compile(r"[IU]16\w*\("),
 }
 # Elements that share a word are written by atomic operations, which leave their neighbours alone.
 _PACKED = """uint read_packed(uint64_t address, uint width) {
@@ -171,7 +171,8 @@ def strict_floats(source: str, profile: DeviceProfile) -> str:
 
 
 def _references(body: str) -> str:
-    used = [name for name in _REFERENCES if re.search(rf"\b{name}\(", body)]
+    called = set(re.findall(r"(\w+)\(", body))
+    used = [name for name in _REFERENCES if name in called]
     return "".join(
         f"layout(buffer_reference, scalar, buffer_reference_align = {_REFERENCES[name][1]}) "
         f"buffer {name} {{ {_REFERENCES[name][0]} data[]; }};\n"

@@ -1,0 +1,30 @@
+"""Why what reads a kernel's value was not computed in that kernel, or why a value was stored that could be computed
+again wherever it is read."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Reason(Enum):
+    """Each with what is said of it, after "%5 add did not join k1: " or "%5 add is stored: "."""
+
+    ELSEWHERE = "it joined another kernel that it reads from, and is computed in one only"
+    NEEDS_LATER = "it also needs what a kernel computes that does not run before this one"
+    NODES = "the kernel has as many operations as one may have"
+    ARRAYS = "the kernel would read and write more arrays than one may"
+    EPILOGUE_COST = "it costs more than a contraction's tile may repeat for each of its elements"
+    EPILOGUE_ARRAYS = "a contraction's tile would read more arrays than it may"
+    READ_APART = "what is computed from the contraction does not come together in one value of its size soon"
+    NO_PLACE = "its elements are not one to one with the kernel's"
+    LONG_ROWS = "it would go over long rows again, of which there are too few to keep a device busy"
+    OTHER_ELEMENTS = "it needs reductions of other elements than those that an invocation has at hand"
+    OTHER_ROWS = "it reduces over other elements than the kernel's rows have"
+    NOT_LAST = "of the kernels that a value is made from, only the last can compute it"
+    WHOLE_ROWS = "a reduction needs whole rows, and this kernel's invocations have none at hand"
+    PRODUCT = "a contraction reads its operands over and over"
+    ROUTINE = "a routine reads its operands in an order of its own"
+    PROLOGUE = "it costs more than what a contraction may compute again at every read"
+    REPEATED = "it is small and costly, and would be computed for each of very many elements"
+    LARGE = "what reads it would take too many operations or arrays"
+    REGION = "branches and loops read their operands from memory"
