@@ -13,6 +13,7 @@ from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
 from lavax.passes.decompose import RULES as DECOMPOSE
+from lavax.passes.decompose.attention import with_read_shapes
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
@@ -208,7 +209,7 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 def prepare(graph: Graph) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, no products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
-    graph = widen(graph)
+    graph = with_read_shapes(widen(graph))
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():
         for node in graph.nodes:
