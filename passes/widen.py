@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.operation import OPERATIONS
+from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.types import DTYPES, DType, bool_, float32, int32, uint32
 
 _WIDE = {"float": float32, "int": int32, "uint": uint32}
@@ -23,6 +24,7 @@ _COMPUTING = frozenset(
     (
         *("sum", "prod", "dot", "conv", "iota", "cumulative_sum", "cumulative_prod", "cumulative_logsumexp"),
         *("scatter_add", "scatter_multiply"),
+        *ATTENTION,
     )
 )
 # Operations that look at all bits, and take them as of this family.

@@ -21,6 +21,8 @@ from lavax.errors import DtypeError
 from lavax.ir import OPERATIONS, Graph, Node, TensorType, bool_, float32, float64, int32, uint32
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.interpreter import interpret
+from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.ir.ops.attention import names_of
 from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.ir.ops.elementwise import COMPARISONS
 from lavax.ir.ops.indexing import JOINS, SCATTERS
@@ -545,6 +547,57 @@ def _search_sorted() -> Iterator[Case]:
         yield _case("search_sorted", f"special-{dtype}", [special, special], dict(right=False), special=True)
 
 
+# batch, queries, keys, head, head of the values; bias, mask; what else differs from plain attention. Every query sees a
+# key, also once the mask's places are moved on.
+_ATTENTION: tuple[tuple[Shape, int, int, int, int, bool, bool, Mapping[str, Any]], ...] = (
+    ((), 3, 4, 2, 3, False, False, {}),
+    ((2,), 5, 3, 4, 4, True, False, dict(lowest=-2, highest=1)),
+    ((2, 1), 4, 4, 3, 2, False, True, dict(empty=True)),
+    ((), 4, 5, 1, 2, True, True, dict(fill=-2.0, lowest=-3)),
+    ((2,), 37, 45, 8, 12, False, False, dict(highest=3, empty=True)),
+)
+
+
+def _attention(op: str) -> Iterator[Case]:
+    plain = dict(scale=0.6, fill=float("-inf"), empty=False)
+    for dtype in (float32, DTYPES["f16"]):
+        for number, (_, queries, keys, _, _, biased, masked, different) in enumerate(_ATTENTION):
+            random = _random(f"{op}{dtype}{number}")
+            attrs = dict(lowest=1 - queries, highest=keys - 1, biased=biased, masked=masked) | plain | different
+            attrs = {name: attrs[name] for name in OPERATIONS[op].attributes}
+            yield _case(op, f"{dtype}-{number}", _of_attention(random, op, attrs, number, dtype), attrs)
+    hidden = dict(lowest=0, highest=1, biased=False, masked=False) | plain
+    for empty in (False, True):
+        attrs = {name: (hidden | dict(empty=empty))[name] for name in OPERATIONS[op].attributes}
+        if "empty" in attrs:  # the last queries see no key
+            arrays = _of_attention(_random(f"{op}special"), op, attrs, 1, float32)
+            yield _case(op, f"special-{empty}", arrays, attrs, special=True)
+
+
+def _of_attention(
+    random: np.random.Generator, op: str, attrs: Mapping[str, Any], number: int, dtype: DType
+) -> list[np.ndarray]:
+    batch, queries, keys, head, values, *_ = _ATTENTION[number]
+    shapes: Mapping[str, Shape] = {
+        "query": (queries, head),
+        "key": (keys, head),
+        "value": (keys, values),
+        "cotangent": (queries, values),
+        "delta": (queries,),
+        "logsumexp": (queries,),
+        "bias": (queries, keys),
+        "mask": (queries, keys),
+    }
+    arrays = []
+    for name in names_of(op, attrs):
+        type = TensorType((*batch, *shapes[name]), float32 if name in ("delta", "logsumexp") else dtype)
+        if name == "mask":
+            arrays.append(np.arange(prod(type.shape)).reshape(type.shape) % 3 != 1)
+        else:
+            arrays.append(_values(random, type, ((-1.0, 1.0),) if name != "logsumexp" else _POSITIVE))
+    return arrays
+
+
 # Matrices: far from singular, eigenvalues and singular values far from each other.
 
 _MATRICES: tuple[Shape, ...] = ((1, 1), (3, 3), (2, 4, 4), (1, 2, 5, 5))
@@ -822,6 +875,7 @@ _MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "join_runs": partial(_runs, "join_runs"),
     "dot": _dot,
     **{op: partial(_taken_apart, op) for op in _SETTINGS_OF_PARTS},
+    **{op: partial(_attention, op) for op in ATTENTION},
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "linear_solve": _linear_solve,

@@ -1,5 +1,6 @@
 """The operations, each defined in one place; importing this package fills the table `OPERATIONS`."""
 from lavax.ir.ops import (
+    attention,
     call,
     contraction,
     cumulative,
@@ -17,6 +18,7 @@ from lavax.ir.ops import (
 )
 
 __all__ = [
+    "attention",
     "call",
     "contraction",
     "cumulative",

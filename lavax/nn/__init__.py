@@ -1,4 +1,5 @@
-"""Neural networks: activations, what turns scores into probabilities, convolution, pooling."""
+"""Neural networks: activations, what turns scores into probabilities, attention, convolution, pooling."""
+from lavax.nn.attention import dot_product_attention
 from lavax.nn.convolution import conv, conv_transpose
 from lavax.nn.functional import log_softmax, logsumexp, one_hot, relu, sigmoid, softmax, softplus, tanh
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
@@ -9,6 +10,7 @@ __all__ = [
     "avg_pool",
     "conv",
     "conv_transpose",
+    "dot_product_attention",
     "log_softmax",
     "logistic",
     "logsumexp",

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from lavax.ir.graph import Graph, Node, graph_of, input_node, topological, with_operands
+from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.passes.attention import composition
 from lavax.passes.builder import add, build, located, set_location, zeros
 from lavax.passes.differentiate.forward_regions import REGION_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
@@ -83,15 +85,27 @@ def push_forward(
             if rebuilt.op in NOT_DIFFERENTIABLE or all(one is None for one in own):
                 continue
             set_location(node.location)
-            if rebuilt.op in REGION_RULES:
+            if rebuilt.op in ATTENTION:
+                rebuilt, tangent = _through_composition(rebuilt, own)
+                found[node] = rebuilt
+            elif rebuilt.op in REGION_RULES:
                 found[node], results = REGION_RULES[rebuilt.op](rebuilt, own)
                 parts[found[node]] = results
                 continue
-            tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_float else None
+            else:
+                tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_float else None
         if tangent is not None:
             known[rebuilt] = tangent
     outputs = [found[output] for output in graph.outputs]
     return outputs, [known.get(output) for output in outputs]
+
+
+def _through_composition(node: Node, tangents: Tangents) -> tuple[Node, Node | None]:
+    """Attention and its tangent by the same weights, which take memory then."""
+    body = graph_of(node.operands, (composition(node),))
+    known = {operand: tangent for operand, tangent in zip(node.operands, tangents, strict=True) if tangent is not None}
+    (value,), (tangent,) = push_forward(body, node.operands, known)
+    return value, tangent
 
 
 def _tangent(node: Node, tangents: Tangents) -> Node:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from lavax.passes.differentiate import (
+    attention,
     contraction,
     elementwise,
     indexing,
@@ -27,6 +28,7 @@ RULES: dict[str, Rule] = {
     **contraction.RULES,
     **window.RULES,
     **routine.RULES,
+    **attention.RULES,
     **linear_algebra.RULES,
     **named_axes.RULES,
 }

@@ -14,9 +14,11 @@ from math import inf
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
+from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.passes.attention import company
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
-from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home
+from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.reads import READS, Coordinates
@@ -29,6 +31,7 @@ _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 _REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
 # Operands of routines that are read many times over: worth storing where they are computed and not merely moved.
 _READ_OFTEN: dict[str, tuple[int, ...]] = {
+    **{op: tuple(range(len(names))) for op, names in ATTENTION.items()},
     "merge_runs": (0, 1),
     "search_sorted": (0,),
     "sort_runs": (0,),
@@ -50,6 +53,7 @@ class Fusion:
         self.weight: dict[Node, int] = {}  # how many nodes it takes to compute a floating node, at most
         self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
+        self.companies: dict[tuple[object, ...], Home] = {}  # kernels of routines that may compute more than one
         self.maps: dict[tuple[tuple[int, ...], Node], list[Home]] = {}  # maps over a shape that read an array
         self.refusals: dict[tuple[Node, Home], Reason] = {}  # why a node is not computed in a kernel it reads from
         self.storing: dict[Node, Reason] = {}  # why a value is stored that its readers could compute again
@@ -397,9 +401,29 @@ class Fusion:
                 self.store(operand, Reason.ROUTINE)
             else:
                 self.settle(operand, node, Reason.ROUTINE)
+        if self._keeps_company(node):
+            return
         home = flat_home("routine", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
         home.results[node] = None
+        together = company(node)
+        if together is not None:
+            self.companies[together] = home
+
+    def _keeps_company(self, node: Node) -> bool:
+        """Has a routine computed by the kernel of another one that it goes with, if there is one and that may be."""
+        together = company(node)
+        home = self.companies.get(together) if together is not None else None
+        if home is None or any(member.op == node.op for member in home.members):
+            return False
+        if self._last_needed(node.operands) >= home.order:
+            return False
+        home.arrays |= self._arrays_of(node.operands)
+        home.members[node] = variables_of(node.shape)
+        home.heavy.add(node)
+        home.results[node] = None
+        self.homes[node] = home
+        return True
 
 
 def fuse(graph: Graph) -> Fusion:

@@ -38,13 +38,14 @@ class Home:
         return frozenset().union(*(index.variables for index in self.domain.reduced_variables))
 
 
-def _variables(prefix: str, extents: tuple[int, ...]) -> tuple[Index, ...]:
+def variables_of(extents: tuple[int, ...], prefix: str = "o") -> tuple[Index, ...]:
+    """One loop variable an axis."""
     return tuple(variable(f"{prefix}{number}", extent) for number, extent in enumerate(extents))
 
 
 def flat_home(kind: Kind, order: Order, shape: tuple[int, ...]) -> Home:
     """A kernel over all elements of a shape: a map, a contraction's result, a routine's."""
-    variables = _variables("o", shape)
+    variables = variables_of(shape)
     return Home(kind, order, Domain(shape, (), variables, ()), variables)
 
 
@@ -52,7 +53,7 @@ def row_home(order: Order, shape: tuple[int, ...], axes: tuple[int, ...]) -> Hom
     """A kernel that reduces `axes` of a shape."""
     outer = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
     reduced = tuple(shape[axis] for axis in axes)
-    outer_variables, reduced_variables = _variables("o", outer), _variables("r", reduced)
+    outer_variables, reduced_variables = variables_of(outer), variables_of(reduced, "r")
     outside, inside = iter(outer_variables), iter(reduced_variables)
     full = tuple(next(inside) if axis in axes else next(outside) for axis in range(len(shape)))
     return Home("row", order, Domain(outer, reduced, outer_variables, reduced_variables), full)

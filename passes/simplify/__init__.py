@@ -1,19 +1,21 @@
 """Rewriting of a graph to a smaller one that computes the same."""
 from lavax.ir.graph import Graph
 from lavax.passes.inline import inline_calls
-from lavax.passes.simplify.rewriting import rewrite
+from lavax.passes.simplify.recognise import recognise_attention
+from lavax.passes.simplify.rewriting import Rules, rewrite
 from lavax.passes.simplify.rules import MERGING, RULES, RULES_WITHOUT_GRADIENTS
 
 __all__ = ["MERGING", "RULES", "remove_stop_gradient", "simplify"]
 
 
 def simplify(graph: Graph) -> Graph:
-    """Folds constants, applies the algebraic identities, composes movements, merges equal nodes, drops dead ones.
+    """Folds constants, applies the algebraic identities, composes movements, merges equal nodes, drops dead ones,
+    and finds attention.
 
     The inputs and the number, order and types of the outputs stay. `simplify(simplify(graph))` prints as
     `simplify(graph)` does. Takes time linear in the number of nodes.
     """
-    return rewrite(graph, RULES, MERGING)
+    return _simplified(graph, RULES)
 
 
 def remove_stop_gradient(graph: Graph) -> Graph:
@@ -21,4 +23,10 @@ def remove_stop_gradient(graph: Graph) -> Graph:
 
     `stop_gradient` is the identity there, and functions with derivatives of their own are their bodies.
     """
-    return rewrite(inline_calls(graph), RULES_WITHOUT_GRADIENTS, MERGING)
+    return _simplified(inline_calls(graph), RULES_WITHOUT_GRADIENTS)
+
+
+def _simplified(graph: Graph, rules: Rules) -> Graph:
+    graph = rewrite(graph, rules, MERGING)
+    recognised = recognise_attention(graph)
+    return graph if recognised is graph else rewrite(recognised, rules, MERGING)

@@ -5,6 +5,7 @@ from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.simplify import (
     arithmetic,
+    attention,
     contraction,
     folding,
     indexing,
@@ -39,6 +40,7 @@ _OWN: dict[str, tuple[Rule, ...]] = {
     **indexing.RULES,
     **contraction.RULES,
     **window.RULES,
+    **attention.RULES,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lavax.backends.vulkan.emit.attention import emit_attention
 from lavax.backends.vulkan.emit.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.cumulative import FOLDS, emit_cumulative
 from lavax.backends.vulkan.emit.digits import emit_count_digits, emit_move_by_digit
@@ -19,12 +20,14 @@ from lavax.backends.vulkan.emit.sort_runs import emit_sort_runs
 from lavax.backends.vulkan.emit.triangular_solve import emit_triangular_solve
 from lavax.backends.vulkan.emit.unsort import emit_unsort
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.kernel import Kernel
 
 EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
     **dict.fromkeys(FOLDS, emit_cumulative),
     **dict.fromkeys(SCATTERS, emit_scatter),
+    **dict.fromkeys(ATTENTION, emit_attention),
     "cholesky": emit_cholesky,
     "count_digits": emit_count_digits,
     "eigh": emit_eigh,
@@ -44,6 +47,5 @@ EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
 
 
 def emit_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of the kernel's one node."""
-    (node,) = kernel.graph.outputs
-    return EMITTERS[node.op](kernel, profile, lifted)
+    """The shader of the kernel's one node, or of several that one emitter computes together."""
+    return EMITTERS[kernel.graph.outputs[0].op](kernel, profile, lifted)

@@ -118,8 +118,10 @@ class Parameters:
 
     def integer(self, value: int) -> str:
         """An integer of the shape at hand: a literal, or a size to be given where the shader serves every shape."""
-        if not self.lifted or -1 <= value <= 1:
-            return str(value)
+        return str(value) if not self.lifted or -1 <= value <= 1 else self.unknown(value)
+
+    def unknown(self, value: int) -> str:
+        """An integer that the driver learns when the shader runs: it unrolls no loop that ends there."""
         place = self.slots + len(self.words)
         self.words.append(value & 0xFFFFFFFF)
         if place < REST_WORD:

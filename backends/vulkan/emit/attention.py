@@ -1,0 +1,221 @@
+"""Attention and its derivatives: blocks of scores are computed, used and forgotten, so that none goes to memory.
+
+A kernel has *rows* of its own, queries or keys, and goes over the others, the *columns*, block by block. In a block it
+makes a tile of scores, of that a tile of weights, and adds the tile's product with some operand to its rows of a
+result. Who makes a tile, and where what is added up stands meanwhile, is the schedule's: attention_tiles.py.
+
+    attention, attention_logsumexp    rows are queries; the peak so far and the sum of weights go along with each row,
+                                      and what has been added up is scaled whenever the peak grows
+    attention_query_gradient          rows are queries; weights are made of the logsumexp of each
+    attention_key_gradient, attention_value_gradient    rows are keys, columns queries
+
+Columns that no row of the block sees are gone past if hidden scores are -inf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from math import inf
+
+from lavax.backends.vulkan.emit.attention_invocation import InvocationTiles
+from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Tiles
+from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles, choose_shape
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, literal, own_function
+from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.ir.types import float32
+from lavax.passes.attention import named_operands
+from lavax.passes.kernels.kernel import Kernel
+
+# What a peak starts from: finite, so that differences from it are no NaN, and no score is less but -inf.
+_LEAST = literal(-3.4028234663852886e38, float32)
+_INFINITY = "uintBitsToFloat(0x7f800000u)"
+_MINUS_INFINITY = "uintBitsToFloat(0xff800000u)"
+_NAN = "uintBitsToFloat(0x7fc00000u)"
+_EXP, _LOG = own_function("lx_exp", float32), own_function("lx_log", float32)
+
+
+class AttentionEmitter:
+    """The state of writing one kernel of attention."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
+        self.nodes = {node.op: node for node in kernel.graph.outputs}
+        self.operands: dict[str, Node] = {}
+        for node in kernel.graph.outputs:
+            self.operands |= named_operands(node)
+        self.attrs = kernel.graph.outputs[0].attrs
+        self.hides = self.attrs["fill"] == -inf
+        query, key = self.operands["query"], self.operands["key"]
+        by_keys = not self.nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
+        rows, columns = (key, query) if by_keys else (query, key)
+        problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys)
+        self.tiles = self._tiles(kernel, profile, lifted, problem)
+
+    def _tiles(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> Tiles:
+        heads = [node.shape[-1] for op, node in self.nodes.items() if op != "attention_logsumexp"]
+        at_once = 2 if "delta" in self.operands else 1
+        shape = None if profile.kind == "cpu" else choose_shape(problem, profile, heads, at_once)
+        if shape is None:
+            return InvocationTiles(kernel, profile, lifted, problem)
+        return WorkgroupTiles(kernel, profile, lifted, problem, heads, shape)
+
+    def emit(self) -> Launch:
+        if self.tiles.problem.by_keys:
+            self._of_keys()
+        elif "attention_query_gradient" in self.nodes:
+            self._of_queries()
+        else:
+            self._forward()
+        return self.tiles.close()
+
+    def _blocks(self) -> AbstractContextManager[None]:
+        """The loop over blocks of columns that rows see."""
+        problem, before, behind = self.tiles.problem, None, None
+        lowest, highest = self.attrs["lowest"], self.attrs["highest"]
+        if self.hides:
+            before = -lowest if lowest > 1 - problem.queries else None
+            behind = highest if highest < problem.keys - 1 else None
+        return self.tiles.blocks(*((behind, before) if problem.by_keys else (before, behind)))
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def _scores(self) -> None:
+        """The tile `s`: scores, -inf beyond the last column."""
+        tiles = self.tiles
+        row, column = ("key", "query") if tiles.problem.by_keys else ("query", "key")
+        tiles.product("s", self.operands[row], self.operands[column])
+        fill = f"vec4({_MINUS_INFINITY if self.hides else literal(self.attrs['fill'], float32)})"
+        for part in tiles.parts():
+            name = part.of("s")
+            bias = f" + {part.score(self.operands['bias'])}" if "bias" in self.operands else ""
+            tiles.line(f"{name} = {name} * {literal(self.attrs['scale'], float32)}{bias};")
+            for visible in self._visible(part):
+                tiles.line(f"{name} = mix({fill}, {name}, {visible});")
+            if part.beyond:
+                tiles.line(f"{name} = mix({name}, vec4({_MINUS_INFINITY}), {part.beyond});")
+
+    def _visible(self, part: Part) -> list[str]:
+        """Conditions that all hold where a score is not hidden."""
+        problem, conditions = self.tiles.problem, []
+        if "mask" in self.operands:
+            conditions.append(part.score(self.operands["mask"]))
+        if self.attrs["lowest"] > 1 - problem.queries:
+            conditions.append(part.key_behind_query(self.attrs["lowest"]))
+        if self.attrs["highest"] < problem.keys - 1:
+            conditions.append(part.key_before_query(self.attrs["highest"]))
+        return conditions
+
+    # -- forward ------------------------------------------------------------------------------------------------------
+
+    def _forward(self) -> None:
+        tiles, result = self.tiles, self.nodes.get("attention")
+        rows = range(tiles.height)
+        for row in rows:
+            tiles.line(f"float peak{row} = {_LEAST}, total{row} = 0.0;")
+        if result is not None:
+            tiles.open_result(result)
+        with self._blocks():
+            self._scores()
+            for row in rows:
+                self._take_in(row)
+            if result is not None:
+                tiles.accumulate(result, "s", self.operands["value"], scaled=True)
+        empty = self.attrs["empty"]
+        if result is not None:
+            for row in rows:
+                nothing = "0.0" if empty else _NAN
+                tiles.line(f"float share{row} = total{row} == 0.0 ? {nothing} : 1.0 / total{row};")
+            tiles.close_result(result, [f"share{row}" for row in rows])
+        statistic = self.nodes.get("attention_logsumexp")
+        if statistic is not None:
+            nothing = _INFINITY if empty else _MINUS_INFINITY
+            found = (f"(total{row} == 0.0 ? {nothing} : peak{row} + {_LOG}(total{row}))" for row in rows)
+            tiles.store_statistic(statistic, list(found))
+
+    def _take_in(self, row: int) -> None:
+        """Makes weights of a row's scores, relative to the new peak; `scale` is what the old ones shrink by."""
+        tiles = self.tiles
+        vectors = [f"s{row}_{group}" for group in range(tiles.groups)]
+        tiles.line(f"vec4 most{row} = {_folded('max', vectors)};")
+        tiles.line(f"float higher{row} = {_folded('max', [f'most{row}.{c}' for c in COMPONENTS])};")
+        tiles.folded("max", f"higher{row}")
+        tiles.line(f"higher{row} = max(peak{row}, higher{row});")
+        tiles.line(f"float scale{row} = {_EXP}(peak{row} - higher{row});")
+        tiles.line(f"peak{row} = higher{row};")
+        for vector in vectors:
+            tiles.line(f"{vector} = {_EXP}({vector} - peak{row});")
+        tiles.line(f"vec4 sums{row} = {' + '.join(vectors)};")
+        tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
+        tiles.folded("+", f"sum{row}")
+        tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
+
+    # -- derivatives --------------------------------------------------------------------------------------------------
+
+    def _of_queries(self) -> None:
+        tiles, result = self.tiles, self.nodes["attention_query_gradient"]
+        tiles.open_result(result)
+        with self._blocks():
+            self._scores()
+            self._weights()
+            self._score_gradient("cotangent", "value")
+            tiles.accumulate(result, "g", self.operands["key"], scaled=False)
+        tiles.close_result(result, ())
+
+    def _of_keys(self) -> None:
+        tiles = self.tiles
+        of_keys, of_values = (self.nodes.get(f"attention_{name}_gradient") for name in ("key", "value"))
+        for result in (of_keys, of_values):
+            if result is not None:
+                tiles.open_result(result)
+        with self._blocks():
+            self._scores()
+            self._weights()
+            if of_values is not None:
+                tiles.accumulate(of_values, "s", self.operands["cotangent"], scaled=False)
+            if of_keys is not None:
+                self._score_gradient("value", "cotangent")
+                tiles.accumulate(of_keys, "g", self.operands["query"], scaled=False)
+        for result in (of_keys, of_values):
+            if result is not None:
+                tiles.close_result(result, ())
+
+    def _statistic(self, part: Part, name: str) -> str:
+        """A number of each query."""
+        operand = self.operands[name]
+        return part.of_columns(operand) if self.tiles.problem.by_keys else part.of_row(operand)
+
+    def _weights(self) -> None:
+        """Weights in place of the scores `s`, 0 beyond the last column."""
+        for part in self.tiles.parts():
+            name = part.of("s")
+            self.tiles.line(f"{name} = {_EXP}({name} - {self._statistic(part, 'logsumexp')});")
+            if part.beyond:
+                self.tiles.line(f"{name} = mix({name}, vec4(0), {part.beyond});")
+
+    def _score_gradient(self, of_rows: str, of_columns: str) -> None:
+        """The tile `g`: what the scores' cotangents are, times what the product of query and key is multiplied by."""
+        tiles = self.tiles
+        tiles.product("g", self.operands[of_rows], self.operands[of_columns])
+        for part in tiles.parts():
+            name, scale = part.of("g"), literal(self.attrs["scale"], float32)
+            delta = self._statistic(part, "delta")
+            tiles.line(f"{name} = {scale} * {part.of('s')} * ({name} - {delta});")
+            for visible in self._visible(part):
+                tiles.line(f"{name} = mix(vec4(0), {name}, {visible});")
+            if part.beyond:
+                tiles.line(f"{name} = mix({name}, vec4(0), {part.beyond});")
+
+
+def _folded(function: str, texts: Sequence[str]) -> str:
+    """Joined two by two."""
+    if len(texts) == 1:
+        return texts[0]
+    half = len(texts) // 2
+    return f"{function}({_folded(function, texts[:half])}, {_folded(function, texts[half:])})"
+
+
+def emit_attention(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of attention, or of some of its derivatives over the same rows."""
+    return AttentionEmitter(kernel, profile, lifted).emit()

@@ -1,0 +1,184 @@
+"""Tiles of invocations, for CPU drivers: no shared memory, no barriers.
+
+An invocation has rows of its own. What it adds up stands in the result's memory, of which a few vectors at a time are
+in registers: so a head of any size takes the same code, and each load from memory serves a whole tile. The invocations
+of a subgroup go over the same columns; each loads a share of them and hands it to the others, which is much less than
+what loads by single lanes take on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from lavax.backends.vulkan.emit.attention_tiles import Problem, Tiles
+from lavax.backends.vulkan.emit.body import LANE
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body
+from lavax.backends.vulkan.emit.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan import Shader
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.passes.attention import BLOCK_OF_COLUMNS
+from lavax.passes.kernels.index import (
+    ZERO,
+    Index,
+    add,
+    clamp,
+    constant,
+    linear,
+    quotient,
+    remainder,
+    substitute,
+    unflatten,
+    variable,
+)
+from lavax.passes.kernels.kernel import Kernel
+
+# How many subgroups keep a CPU busy.
+_SUBGROUPS = 12
+_HEIGHTS = (4, 2, 1)
+
+
+def _height(problem: Problem, subgroup: int) -> int:
+    """The most rows an invocation that leave enough subgroups."""
+    for height in _HEIGHTS:
+        if problem.count * -(-problem.rows // (height * subgroup)) >= _SUBGROUPS:
+            return height
+    return 1
+
+
+class InvocationTiles(Tiles):
+    """One tile an invocation."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> None:
+        body, self.outputs = open_body(kernel, lifted)
+        self.local = local_invocations(profile)
+        self.shares = profile.kind == "cpu" and profile.subgroup_shuffle  # workgroups are subgroups then
+        height = _height(problem, self.local)
+        super().__init__(body, problem, height, BLOCK_OF_COLUMNS // VECTOR, BLOCK_OF_COLUMNS)
+        self._ends: dict[int, str] = {}
+        together = height * self.local
+        down = -(-problem.rows // together)
+        self.count = problem.count * down
+        body.line("int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
+        body.line(f"if (group >= {body.parameters.integer(self.count)}) return;")
+        body.line("int member = int(gl_LocalInvocationID.x);")
+        body.scopes[0].variables |= {"group", "member"}
+        group = variable("group", self.count)
+        self.batch = unflatten(quotient(group, down), problem.batch)
+        self._first_row = linear([(remainder(group, down), together), (variable("member", self.local), height)])
+
+    def first_row(self) -> Index:
+        return self._first_row
+
+    def first_column(self, group: int) -> Index:
+        return linear([(self.block, self.width)], VECTOR * group)
+
+    def rows_together(self) -> tuple[str, int]:
+        first = substitute(self._first_row, {"member": constant(0)})
+        return self.body.index(first), self.height * self.local
+
+    def folded(self, join: str, name: str) -> None:
+        """A row is an invocation's own."""
+
+    # -- products -----------------------------------------------------------------------------------------------------
+
+    def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
+        for part in self.parts():
+            self.line(f"vec4 {part.of(name)} = vec4(0);")
+        with self._along("d", of_rows.shape[-1]) as (along, width):
+            left = [self.vector(of_rows, self.row(row), along, width) for row in range(self.height)]
+            own = self._of_own_columns(of_columns, along, width)
+            for component in COMPONENTS[:width]:
+                dot = f".{component}" if width == VECTOR else ""
+                for group in range(self.groups):
+                    columns = range(VECTOR * group, VECTOR * (group + 1))
+                    four = ", ".join(self._of_column(own, column, dot) for column in columns)
+                    turned = self.body.declare(self.body.scopes[-1], "vec4", f"vec4({four})")
+                    for row in range(self.height):
+                        self.line(f"{name}{row}_{group} += {left[row]}{dot} * {turned};")
+
+    def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
+        with self._along("e", node.shape[-1]) as (along, width):
+            kind = "vec4" if width == VECTOR else "float"
+            sums = []
+            for row in range(self.height):
+                held = self.element(node, self.outputs[node], self.row(row), along)
+                sums.append(self.body.declare(self.body.scopes[-1], kind, f"{held} * scale{row}" if scaled else held))
+            own = self._of_own_columns(of_columns, along, width)
+            for column in range(self.width):
+                right = self.body.declare(self.body.scopes[-1], kind, self._of_column(own, column))
+                for row in range(self.height):
+                    weight = f"{name}{row}_{column // VECTOR}.{COMPONENTS[column % VECTOR]}"
+                    self.line(f"{sums[row]} += {weight} * {right};")
+            for row in range(self.height):
+                self._store(node, add(self._first_row, row), along, sums[row])
+
+    def _of_own_columns(self, operand: Node, along: Index, width: int) -> list[str]:
+        """What the columns of a block have, of which each invocation loads every so many-th if it gets the others."""
+        member, step = (variable("member", self.local), self.local) if self.shares else (ZERO, 1)
+        starts = (linear([(self.block, self.width), (member, 1)], start) for start in range(0, self.width, step))
+        last = self.problem.columns - 1
+        return [self.vector(operand, clamp(start, 0, last), along, width) for start in starts]
+
+    def _of_column(self, own: Sequence[str], column: int, component: str = "") -> str:
+        """What a column has, from the invocation that loaded it."""
+        if not self.shares:
+            return f"{own[column]}{component}"
+        return f"subgroupShuffle({own[column // self.local]}{component}, {column % self.local}u)"
+
+    @contextmanager
+    def _along(self, name: str, extent: int) -> Iterator[tuple[Index, int]]:
+        """A loop along the last axis of an operand, four elements a turn if they divide it."""
+        width = VECTOR if extent % VECTOR == 0 else 1
+        steps = extent // width
+        bound = self.unknown(steps)
+        with self.body.block(f"for (int {name} = 0; {name} < {bound}; ++{name})", frozenset((name,))):
+            step = variable(name, steps)
+            yield (linear([(step, VECTOR), (LANE, 1)]) if width == VECTOR else step), width
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def open_result(self, node: Node) -> None:
+        with self._over_rows(), self._along("e", node.shape[-1]) as (along, width):
+            self._store(node, self._any_row(), along, "vec4(0)" if width == VECTOR else "0.0")
+
+    def close_result(self, node: Node, factors: Sequence[str]) -> None:
+        if not factors:
+            return
+        self.line(f"float factors[{self.height}] = float[]({', '.join(factors)});")
+        with self._over_rows(), self._along("e", node.shape[-1]) as (along, _):
+            held = self.element(node, self.outputs[node], self.inside(self._any_row()), along)
+            self._store(node, self._any_row(), along, f"{held} * factors[r]")
+
+    def _over_rows(self) -> AbstractContextManager[None]:
+        """A loop over the invocation's rows: drivers compile loads and stores slowly, so here are as few as can be."""
+        return self.body.block(f"for (int r = 0; r < {self.unknown(self.height)}; ++r)", frozenset(("r",)))
+
+    def unknown(self, value: int) -> str:
+        """A loop's end that is no constant to the driver, which would unroll short loops to code of any length."""
+        if value not in self._ends:
+            self._ends[value] = self.body.name()
+            self.body.scopes[0].lines.append(f"int {self._ends[value]} = {self.body.parameters.unknown(value)};")
+        return self._ends[value]
+
+    def _any_row(self) -> Index:
+        return linear([(self._first_row, 1), (variable("r", self.height), 1)])
+
+    def _store(self, node: Node, row: Index, along: Index, value: str) -> None:
+        there = self.is_row(row)
+        target = self.element(node, self.outputs[node], self.inside(row), along)
+        self.line(f"{f'if ({there}) ' if there else ''}{target} = {value};")
+
+    def store_statistic(self, node: Node, values: Sequence[str]) -> None:
+        for number, value in enumerate(values):
+            row = add(self._first_row, number)
+            there = self.is_row(row)
+            target = self.element(node, self.outputs[node], self.inside(row))
+            self.line(f"{f'if ({there}) ' if there else ''}{target} = {value};")
+
+    def close(self) -> Launch:
+        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), subgroup=self.shares)
+        shader = Shader(assemble(text), subgroup_size=self.local if self.shares else None)
+        return Launch(shader, tuple(self.body.parameters.words), grid(self.count))

@@ -1,0 +1,179 @@
+"""Attention and its derivatives written as products, a softmax and masks: what they mean, in other operations.
+
+Derivatives of higher order are taken of these, and they are computed where the kernels of attention have no form.
+Memory goes with the number of scores.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.attention import names_of, within
+from lavax.passes.builder import (
+    add,
+    broadcast_back,
+    build,
+    cast,
+    divide,
+    dot,
+    equal,
+    exp,
+    greater_equal,
+    index_type,
+    iota,
+    log,
+    logical_and,
+    multiply,
+    reduce,
+    reshape,
+    scale,
+    splat,
+    subtract,
+    sum_over,
+    where,
+    zeros,
+)
+
+# How many keys, or queries, kernels on CPU drivers take at once.
+BLOCK_OF_COLUMNS = 32
+
+
+def named_operands(node: Node) -> dict[str, Node]:
+    """The operands of a node of ir/ops/attention.py by name."""
+    return dict(zip(names_of(node.op, node.attrs), node.operands, strict=True))
+
+
+# Operations that one kernel computes together: which operands they must share, by name.
+_TOGETHER: Mapping[str, tuple[str, ...]] = {
+    "attention": ("query", "key", "bias", "mask"),
+    "attention_logsumexp": ("query", "key", "bias", "mask"),
+    "attention_key_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
+    "attention_value_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
+}
+
+
+def company(node: Node) -> tuple[object, ...] | None:
+    """Equal for nodes that one kernel can compute together; None for those that are computed alone."""
+    if node.op not in _TOGETHER:
+        return None
+    operands = named_operands(node)
+    shared = (operands.get(name) for name in _TOGETHER[node.op])
+    return (_TOGETHER[node.op], *shared, *sorted(node.attrs.items()))
+
+
+def batch_reshaped(node: Node, batch: tuple[int, ...]) -> Node:
+    """The same attention with batch axes of another shape."""
+    count = node.operands[0].type.rank - 2
+    operands = (reshape(operand, (*batch, *operand.shape[count:])) for operand in node.operands)
+    return build(node.op, *operands, **node.attrs)
+
+
+def _product(left: Node, right: Node, of_left: int, of_right: int) -> Node:
+    """The sum over an axis of each, counted from the end: 1 or 2."""
+    batch = tuple(range(left.type.rank - 2))
+    contract = (left.type.rank - of_left,), (right.type.rank - of_right,)
+    return dot(left, right, contract, (batch, batch))
+
+
+def _along_rows(statistic: Node, like: Node) -> Node:
+    """One number a query, for each key."""
+    return broadcast_back(cast(statistic, like.dtype), like.shape, (like.type.rank - 1,))
+
+
+def _visible(node: Node, shape: tuple[int, ...]) -> Node | None:
+    """Where scores are not `fill`; None: nowhere."""
+    operands, attrs = named_operands(node), node.attrs
+    mask = operands.get("mask")
+    if not within(attrs, *shape[-2:]):
+        return mask
+    type = index_type(shape)
+    distance = subtract(iota(type, len(shape) - 1), iota(type, len(shape) - 2))
+    window = logical_and(
+        greater_equal(distance, splat(attrs["lowest"], type)), greater_equal(splat(attrs["highest"], type), distance)
+    )
+    return window if mask is None else logical_and(mask, window)
+
+
+def _scores(node: Node) -> tuple[Node, Node | None]:
+    """The scores, and where they are not `fill`."""
+    operands, attrs = named_operands(node), node.attrs
+    found = scale(_product(operands["query"], operands["key"], 1, 1), attrs["scale"])
+    if "bias" in operands:
+        found = add(found, operands["bias"])
+    visible = _visible(node, found.shape)
+    return found if visible is None else where(visible, found, splat(attrs["fill"], found.type)), visible
+
+
+def _grown(node: Node) -> tuple[Node, Node, Node]:
+    """exp(scores - peak), its sum over the keys, and the peak, a constant to derivatives."""
+    scores, _ = _scores(node)
+    last = (scores.type.rank - 1,)
+    peak = build("stop_gradient", reduce("max", scores, last))
+    if node.attrs["empty"]:
+        is_empty = equal(peak, splat(float("-inf"), peak.type))
+        peak = where(is_empty, zeros(peak.type), peak)
+    grown = exp(subtract(scores, broadcast_back(peak, scores.shape, last)))
+    return grown, sum_over(grown, last), peak
+
+
+def _attention(node: Node) -> Node:
+    grown, total, _ = _grown(node)
+    if node.attrs["empty"]:
+        total = where(equal(total, zeros(total.type)), splat(1.0, total.type), total)
+    weights = divide(grown, broadcast_back(total, grown.shape, (grown.type.rank - 1,)))
+    return _product(weights, named_operands(node)["value"], 1, 2)
+
+
+def _logsumexp(node: Node) -> Node:
+    _, total, peak = _grown(node)
+    if node.attrs["empty"]:
+        nothing = equal(total, zeros(total.type))
+        found = add(log(where(nothing, splat(1.0, total.type), total)), peak)
+        found = where(nothing, splat(float("inf"), total.type), found)
+    else:
+        found = add(log(total), peak)
+    return cast(found, node.dtype)
+
+
+def _weights(node: Node) -> tuple[Node, Node | None]:
+    scores, visible = _scores(node)
+    return exp(subtract(scores, _along_rows(named_operands(node)["logsumexp"], scores))), visible
+
+
+def unscaled_score_gradient(node: Node) -> Node:
+    """Of a node with the operands of attention_query_gradient: the cotangent of each score, 0 where it is `fill`."""
+    operands = named_operands(node)
+    weights, visible = _weights(node)
+    of_weights = _product(operands["cotangent"], operands["value"], 1, 1)
+    found = multiply(weights, subtract(of_weights, _along_rows(operands["delta"], weights)))
+    return found if visible is None else where(visible, found, zeros(found.type))
+
+
+def _score_gradient(node: Node) -> Node:
+    return scale(unscaled_score_gradient(node), node.attrs["scale"])
+
+
+def _query_gradient(node: Node) -> Node:
+    return _product(_score_gradient(node), named_operands(node)["key"], 1, 2)
+
+
+def _key_gradient(node: Node) -> Node:
+    return _product(_score_gradient(node), named_operands(node)["query"], 2, 2)
+
+
+def _value_gradient(node: Node) -> Node:
+    return _product(_weights(node)[0], named_operands(node)["cotangent"], 2, 2)
+
+
+_COMPOSITIONS: Mapping[str, Callable[[Node], Node]] = {
+    "attention": _attention,
+    "attention_logsumexp": _logsumexp,
+    "attention_query_gradient": _query_gradient,
+    "attention_key_gradient": _key_gradient,
+    "attention_value_gradient": _value_gradient,
+}
+
+
+def composition(node: Node) -> Node:
+    """The value of a node of ir/ops/attention.py, made of other operations over the same operands."""
+    return _COMPOSITIONS[node.op](node)

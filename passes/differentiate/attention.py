@@ -1,0 +1,53 @@
+"""Gradients of attention: operations of their own, in memory linear in the sequence; theirs are of compositions."""
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lavax.ir.graph import Node, graph_of
+from lavax.ir.ops.attention import ATTRIBUTES, statistic_dtype
+from lavax.passes.attention import composition, named_operands, unscaled_score_gradient
+from lavax.passes.builder import build, cast, multiply, sum_over
+from lavax.passes.differentiate.rule import Rule
+
+_GRADIENTS = {"query": "attention_query_gradient", "key": "attention_key_gradient"}
+
+
+@lru_cache(maxsize=1)
+def _statistics(node: Node, cotangent: Node) -> tuple[Node, Node]:
+    """The logsumexp and delta. The rule is asked for one operand after the other, and these are the same for all."""
+    more = node.operands[3:]
+    logsumexp = build("attention_logsumexp", *node.operands[:2], *more, **node.attrs)
+    statistic = statistic_dtype(node.dtype)
+    products = multiply(cast(cotangent, statistic), cast(node, statistic))
+    return logsumexp, sum_over(products, (node.type.rank - 1,))
+
+
+def _attention(node: Node, cotangent: Node, position: int) -> Node:
+    operands = named_operands(node)
+    name = list(operands)[position]
+    attrs = {key: node.attrs[key] for key in ATTRIBUTES}
+    more = [operands[key] for key in ("bias", "mask") if key in operands]
+    query, key, value = node.operands[:3]
+    logsumexp, delta = _statistics(node, cotangent)
+    if name == "value":
+        return build("attention_value_gradient", query, key, cotangent, logsumexp, *more, **attrs)
+    found = (query, key, value, cotangent, delta, logsumexp, *more)
+    if name == "bias":
+        return unscaled_score_gradient(build("attention_query_gradient", *found, **attrs))
+    return build(_GRADIENTS[name], *found, **attrs)
+
+
+def _by_composition(node: Node, cotangent: Node, position: int) -> Node:
+    from lavax.passes.differentiate.reverse import backward  # which goes through compositions by these rules
+
+    operand, value = node.operands[position], composition(node)
+    return backward(graph_of(node.operands, (value,)), [operand], {value: cotangent})[0]
+
+
+RULES: dict[str, Rule] = {
+    "attention": _attention,
+    "attention_logsumexp": _by_composition,
+    "attention_query_gradient": _by_composition,
+    "attention_key_gradient": _by_composition,
+    "attention_value_gradient": _by_composition,
+}

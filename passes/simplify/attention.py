@@ -1,0 +1,18 @@
+"""Attention: no batch axes of extent 1, so that what is computed together has operands of one shape."""
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.attention import OPERANDS
+from lavax.passes.attention import batch_reshaped
+from lavax.passes.builder import reshape
+from lavax.passes.simplify.matching import without_units as proper_extents
+from lavax.passes.simplify.rewriting import Rule
+
+
+def without_units(node: Node) -> Node | None:
+    """Batch axes of extent 1 are put in by a reshape of the result."""
+    batch = node.operands[0].shape[:-2]
+    return reshape(batch_reshaped(node, proper_extents(batch)), node.shape) if 1 in batch else None
+
+
+RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(OPERANDS, (without_units,))
