@@ -56,9 +56,9 @@ float lx_fmod(float x, float y) {
     return uintBitsToFloat(mix(bits | (floatBitsToUint(x) & 0x80000000u), 0x7fc00000u, undefined));
 }
 
-//! function lx_remainder needs lx_long_division, lx_scale_whole
+//! function lx_remainder needs lx_long_division, lx_scale_whole, lx_whole_mantissa
 // x - floor(x / y) y with the sign of y (Python's %). Where y is added to the rest of a division this is done before
-// the rest is scaled, without an error; else x + y is rounded once.
+// the rest is scaled, without an error; else x + y is rounded once, for small y 2^64 times as large: x may be denormal.
 float lx_remainder(float x, float y) {
     uint x_bits = floatBitsToUint(x) & 0x7fffffffu;
     uint y_bits = floatBitsToUint(y) & 0x7fffffffu;
@@ -71,8 +71,11 @@ float lx_remainder(float x, float y) {
     float rest = lx_long_division(x_bits, y_bits, !(same || undefined), divisor, exponent);
     precise float moved = mix(rest, divisor - rest, opposite && rest > 0.0);
     uint magnitude = floatBitsToUint(lx_scale_whole(moved, exponent));
-    precise float sum = x + y;
-    uint small = mix(x_bits, floatBitsToUint(sum) & 0x7fffffffu, opposite && x_bits != 0u);
+    int x_exponent;
+    float x_whole = lx_whole_mantissa(x_bits, x_exponent);
+    precise float lifted = lx_scale_whole(divisor, exponent + 64) - lx_scale_whole(x_whole, x_exponent + 64);
+    precise float sum = mix(abs(x + y), lifted * 5.421011e-20, y_bits < 0x20000000u);
+    uint small = mix(x_bits, floatBitsToUint(sum), opposite && x_bits != 0u);
     magnitude = mix(mix(magnitude, small, same), 0x7fc00000u, undefined);
     return uintBitsToFloat(magnitude | y_sign);
 }

@@ -33,7 +33,8 @@ def conj(x: ArrayLike) -> Value:
 def angle(z: ArrayLike, deg: bool = False) -> Value:
     """0 where `z` is positive, pi (180 with `deg`) where it is negative; NaN stays NaN."""
     value = as_floating(z)
-    return where(isnan(value), value, where(signbit(value), 180.0 if deg else math.pi, 0.0))
+    turned = full_like(value, 180.0 if deg else math.pi)
+    return where(isnan(value), value, where(signbit(value), turned, 0.0))
 
 
 def isreal(x: ArrayLike) -> Value:

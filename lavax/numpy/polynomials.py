@@ -20,6 +20,7 @@ from lavax.numpy.linear_algebra import matmul, outer
 from lavax.numpy.manipulation import ravel, reshaped, transpose
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
+from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import sum as sum_over
 from lavax.tracer.value import Value
 
@@ -187,11 +188,12 @@ def polyfit(
 
     `w` weighs the distances; `rcond`: singular values below this share of the largest count as 0. With `full` also
     the sums of squares, the rank, the singular values and `rcond`; with `cov` also the covariance of the
-    coefficients, scaled by the distances unless it is "unscaled". Raises ShapeError where the shapes do not fit.
+    coefficients, scaled by the distances unless it is "unscaled". Floats of 16 bits are taken as float32. Raises
+    ShapeError where the shapes do not fit.
     """
     from lavax.linalg.inverses import lstsq, pinv  # late: it is made of lavax.numpy
 
-    places, values = as_floating(x), as_floating(y)
+    places, values = _fitted(x), _fitted(y)
     degree = operator.index(deg)
     if degree < 0 or places.ndim != 1 or not places.size:
         raise shape_error(f"polyfit: needs a degree from 0 and points along one axis, got {deg} and {places.type}")
@@ -200,7 +202,7 @@ def polyfit(
     limit = places.size * float(np.finfo(np.float32).eps) if rcond is None else rcond
     matrix = vander(places, degree + 1)
     if w is not None:
-        matrix, values = _weighed(matrix, values, as_floating(w))
+        matrix, values = _weighed(matrix, values, _fitted(w))
     scale = sqrt(sum_over(square(matrix), 0))
     found, residuals, rank, singular = lstsq(divide(matrix, scale), values, limit)
     coefficients = divide(found, scale if values.ndim == 1 else reshaped(scale, (degree + 1, 1)))
@@ -219,6 +221,12 @@ def polyfit(
     if values.ndim == 1:
         return coefficients, multiply(inverse, spread)
     return coefficients, multiply(reshaped(inverse, (*inverse.shape, 1)), spread)
+
+
+def _fitted(x: ArrayLike) -> Value:
+    """Floats that linear algebra is defined for."""
+    value = as_floating(x)
+    return cast(value, averaging(value.type.dtype))
 
 
 def _weighed(matrix: Value, values: Value, weights: Value) -> tuple[Value, Value]:

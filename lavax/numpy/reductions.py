@@ -213,10 +213,10 @@ def mean(
 
     Of the elements where `where` is true.
     """
-    value, axes = _real("mean", x, axis, dtype)
+    value, axes, held = _real("mean", x, axis, dtype)
     if where is None:
-        return divide(fold("sum", value, axes, keepdims), float(_count(value, axes)))
-    return _without(_mean("mean", value, axes, where), axes, keepdims)
+        return cast(divide(fold("sum", value, axes, keepdims), float(_count(value, axes))), held)
+    return cast(_without(_mean("mean", value, axes, where), axes, keepdims), held)
 
 
 def var(
@@ -234,15 +234,17 @@ def var(
     Of the elements where `where` is true. The divisor is their number less `ddof`, which the array API calls
     `correction`.
     """
-    value, axes = _real("var", x, axis, dtype)
+    value, axes, held = _real("var", x, axis, dtype)
     less_by = ddof if correction is None else correction
     if where is None:
         centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
         divisor = _count(value, axes) - less_by
-        return divide(fold("sum", multiply(centred, centred), axes, keepdims), float(divisor if divisor > 0 else 0))
+        total = fold("sum", multiply(centred, centred), axes, keepdims)
+        return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
     centred = _among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
     count = maximum(subtract(_number("var", value, axes, where), less_by), 0.0)
-    return _without(divide(fold("sum", multiply(centred, centred), axes, keepdims=True), count), axes, keepdims)
+    total = fold("sum", multiply(centred, centred), axes, keepdims=True)
+    return cast(_without(divide(total, count), axes, keepdims), held)
 
 
 def std(

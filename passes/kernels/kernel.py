@@ -73,7 +73,7 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
     placed = tuple(position[node] for node in kernel.places)
     moving = tuple((position[node], strides) for node, strides in kernel.moving.items())
     extents = kernel.domain.outer, kernel.domain.reduced
-    return kernel.kind, structural_key(kernel.graph), extents, placed, places, moving, kernel.packed
+    return kernel.kind, structural_key(kernel.graph), extents, placed, places, moving, kernel.packed, kernel.paired
 
 
 @dataclass(frozen=True, eq=False)

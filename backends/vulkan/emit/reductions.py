@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.expressions import literal, own_function, type_name
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
 
-_VECTOR_OR = "bvec4(uvec4({0}) | uvec4({1}))"
-_VECTOR_AND = "bvec4(uvec4({0}) & uvec4({1}))"
+# `||` and `&&` leave their right side out where the left decides: in some lanes only, and a shuffle needs them all.
+_OR = {1: "bool(uint({0}) | uint({1}))", 4: "bvec4(uvec4({0}) | uvec4({1}))"}
+_AND = {1: "bool(uint({0}) & uint({1}))", 4: "bvec4(uvec4({0}) & uvec4({1}))"}
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,11 @@ class Reduction:
 
 
 def _extremum(
-    float_function: str, function: str, bool_symbol: str, bool_vector: str
+    float_function: str, function: str, of_bools: Mapping[int, str]
 ) -> Callable[[str, str, DType, int], str]:
     def join(left: str, right: str, dtype: DType, width: int) -> str:
         if dtype.kind == "bool":
-            return f"({left} {bool_symbol} {right})" if width == 1 else bool_vector.format(left, right)
+            return of_bools[width].format(left, right)
         return f"{own_function(float_function, dtype) if dtype.is_float else function}({left}, {right})"
 
     return join
@@ -35,8 +36,8 @@ def _extremum(
 REDUCTIONS: dict[str, Reduction] = {
     "sum": Reduction(lambda dtype: f"{type_name(dtype, 1)}(0)", lambda a, b, dtype, width: f"({a} + {b})"),
     "prod": Reduction(lambda dtype: f"{type_name(dtype, 1)}(1)", lambda a, b, dtype, width: f"({a} * {b})"),
-    "max": Reduction(lambda dtype: literal(dtype.lowest, dtype), _extremum("lx_maximum", "max", "||", _VECTOR_OR)),
-    "min": Reduction(lambda dtype: literal(dtype.highest, dtype), _extremum("lx_minimum", "min", "&&", _VECTOR_AND)),
+    "max": Reduction(lambda dtype: literal(dtype.lowest, dtype), _extremum("lx_maximum", "max", _OR)),
+    "min": Reduction(lambda dtype: literal(dtype.highest, dtype), _extremum("lx_minimum", "min", _AND)),
 }
 
 # Shuffles of 64-bit integers are a feature of their own: they go in two halves.

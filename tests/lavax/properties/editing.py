@@ -127,7 +127,7 @@ def _put(namespace: Any) -> Callable[..., Any]:
         return lambda x, v, ind: namespace.put(x, ind, v, inplace=False)
 
     def theirs(x: np.ndarray, v: np.ndarray, ind: np.ndarray) -> np.ndarray:
-        result = x.copy()
+        result = np.array(x)  # of an array without axes, too
         np.put(result, ind, v)
         return result
 
