@@ -68,8 +68,10 @@ class CompiledFunction:
             leaves += more
         try:
             key = (runtime(), positional, keywords, statics, *[leaf.abstract for leaf in leaves])
-            entry = self._entries[key]
-        except (AttributeError, KeyError):
+            entry = self._entries.get(key)
+        except AttributeError:  # a leaf that is no array yet
+            entry = None
+        if entry is None:
             entry, leaves = self._prepared(leaves, CallStructure(positional, keywords, statics))
         results = entry.run(leaves)
         if entry.traced is not None:

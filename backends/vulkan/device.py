@@ -50,8 +50,8 @@ class Device:
         families = _queue_families(physical.handle)
         distinct = tuple(sorted(set(families)))
         self.handle = _create(physical.handle, distinct)
-        self.queue = Queue(self.handle, families[0])
-        self.copy_queue = self.queue if len(distinct) == 1 else Queue(self.handle, families[1])
+        self.queue = Queue(self.handle, families[0], self.profile.kind)
+        self.copy_queue = self.queue if len(distinct) == 1 else Queue(self.handle, families[1], self.profile.kind)
         self._pools: dict[Any, MemoryPool] = {}
         types = choose_memory_types(physical.handle, self.handle, distinct, local_only)
         self.arrays, self.staging, self.tables = (
