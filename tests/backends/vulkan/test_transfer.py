@@ -64,7 +64,8 @@ def test_staged_uploads_go_out_with_the_next_program(staged_device: Device) -> N
 
 
 def test_a_queue_for_downloads_waits_for_the_submission_that_made_the_buffer(staged_device: Device) -> None:
-    copy_queue = Queue(staged_device.handle, staged_device.queue.family)  # the same VkQueue, a timeline of its own
+    # The same VkQueue, a timeline of its own.
+    copy_queue = Queue(staged_device.handle, staged_device.queue.family, "cpu")
     copying = transfer.Transfer(
         staged_device.handle, staged_device.queue, copy_queue, staged_device.arrays, staged_device.staging
     )
