@@ -20,12 +20,13 @@ examples: .venv/package.stamp
 	@for name in $(EXAMPLES); do echo "== $$name"; $(PYTHON) examples/$$name.py; done
 
 # The Khronos validation layer reports every wrong use of Vulkan as a failed test; a few run without it, as users do.
+# One process a core: drivers compile shaders on one core at a time, and that is most of the work.
 test: .venv/package.stamp lint
 	@$(PYTHON) -m pytest tests/test_readme.py tests/examples tests/backends/vulkan/test_program.py
-	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest
+	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest --numprocesses auto --maxprocesses 8
 
 test-long: .venv/package.stamp
-	@$(PYTHON) -m pytest -m long
+	@$(PYTHON) -m pytest --numprocesses auto --maxprocesses 8 -m long
 
 bench: .venv/package.stamp
 	@$(PYTHON) -m benchmarks
