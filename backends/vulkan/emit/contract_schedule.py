@@ -24,6 +24,8 @@ _MOST_SHARED_SUMS = 16
 # Parts of sums: how long they are at least with shared tiles and with register tiles, how many more invocations than
 # usual keep a device busy that mostly reads, and how many elements are read at least for each that is written.
 _PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 2, 8
+# From so many products on a second kernel, which adds up the parts, is worth its dispatch.
+_WORTH_PARTS = 1 << 18
 # A workgroup's tile pays from so many rows and columns on, where so much of it is of use; a narrow one below so many.
 _SHARED_FROM, _LEAST_USE, _NARROW = 16, 0.6, 32
 
@@ -123,7 +125,8 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
 def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     """Into how many parts the sum of a contraction is best split, so that its tiles keep the device busy."""
     sizes = sizes_of(dot)
-    if profile.kind == "cpu" or _is_along_sums(dot, sizes, profile):
+    small = sizes.b * sizes.m * sizes.n * sizes.k < _WORTH_PARTS
+    if small or profile.kind == "cpu" or _is_along_sums(dot, sizes, profile):
         return 1
     tiles = _shared_tiles(dot, sizes, profile, 0)
     if not tiles:
@@ -152,10 +155,11 @@ def _is_along_sums(dot: Node, sizes: Sizes, profile: DeviceProfile) -> bool:
 
 
 def _subgroup_tile(sizes: Sizes, profile: DeviceProfile) -> SubgroupTile:
-    """The largest tile that leaves the device enough to do."""
+    """The largest tile that leaves the device enough to do. Its extents are powers of two, so that shaders of eager
+    products are few."""
     tile = SubgroupTile(1, 1, profile.subgroup_size)
     for extent in (8, 4, 2, 1):
-        rows, columns = min(sizes.m, extent), min(sizes.n, extent)
+        rows, columns = (1 << min(free, extent).bit_length() - 1 for free in (sizes.m, sizes.n))
         tile = SubgroupTile(rows, columns, profile.subgroup_size)
         if rows * columns <= _MOST_SHARED_SUMS and tile.invocations(sizes) >= profile.busy_invocations:
             break
