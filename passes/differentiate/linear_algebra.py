@@ -151,8 +151,9 @@ def _svd(node: Node, g: Node) -> Node:
         raise NotImplementedError("svd: full_matrices=True of a matrix that is not square has no gradient")
     values, left, right = (part(node, "svd", matrix, name, **attrs) for name in ("values", "left", "right"))
     left_given, right_given = (part(g, "svd", matrix, name, **attrs) for name in ("left", "right"))
-    squares = multiply(values, values)
-    gaps = inverse_or_zero(subtract(by_column(squares, square), by_row(squares, square)))
+    # The difference of squares as a product: exactly 0 on the diagonal, also where a device rounds x*x - x*x once only.
+    ahead, behind = by_column(values, square), by_row(values, square)
+    gaps = inverse_or_zero(multiply(subtract(ahead, behind), add(ahead, behind)))
     of_left, of_right = product(turned(left), left_given), product(right, turned(right_given))
     turned_left = multiply(gaps, subtract(of_left, turned(of_left)))
     turned_right = multiply(gaps, subtract(of_right, turned(of_right)))
