@@ -56,7 +56,7 @@ class AttentionEmitter:
     def _tiles(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> Tiles:
         heads = [node.shape[-1] for op, node in self.nodes.items() if op != "attention_logsumexp"]
         at_once = 2 if "delta" in self.operands else 1
-        shape = None if profile.kind == "cpu" else choose_shape(problem, profile, heads, at_once)
+        shape = None if profile.kind == "cpu" else choose_shape(profile, heads, at_once)
         if shape is None:
             return InvocationTiles(kernel, profile, lifted, problem)
         return WorkgroupTiles(kernel, profile, lifted, problem, heads, shape)

@@ -25,12 +25,12 @@ DOWN, ACROSS = 16, 8
 LOCAL = DOWN * ACROSS
 # Elements of the heads in shared memory at a time.
 _DEPTH = 16
-# Rows of an invocation and vectors of columns: the largest first.
-_SHAPES = ((8, 2), (4, 2), (4, 1))
+# Rows of an invocation and vectors of columns; larger tiles were slower (docs/rejected.md).
+_HEIGHT, _GROUPS = 4, 1
+# Columns of a block that are in shared memory at a time for a sum: the more the better.
+_SHARES = (16, 8)
 # Registers for tiles and what is added up.
 _MOST_REGISTERS = 200
-# Workgroups that keep a GPU busy.
-_WORKGROUPS = 128
 _VECTOR_BYTES = 16
 
 
@@ -73,30 +73,23 @@ class Shape:
         return self.rows // VECTOR + 1
 
 
-def _registers(shape: tuple[int, int], heads: Sequence[int], tiles: int) -> int:
-    height, groups = shape
+def _registers(heads: Sequence[int], tiles: int) -> int:
     sums = sum(-(-head // (VECTOR * ACROSS)) * VECTOR for head in heads)
-    return height * (sums + tiles * VECTOR * groups)
+    return _HEIGHT * (sums + tiles * VECTOR * _GROUPS)
 
 
-def choose_shape(problem: Problem, profile: DeviceProfile, heads: Sequence[int], tiles: int) -> Shape | None:
-    """The largest tile whose sums fit registers and that leaves the device enough to do; `heads` are the results'.
+def choose_shape(profile: DeviceProfile, heads: Sequence[int], tiles: int) -> Shape | None:
+    """The tile with as many shared columns as fit; `heads` are those of the results, whose sums are in registers.
 
     None where the device lacks what workgroups need.
     """
     if not profile.subgroup_shuffle or profile.subgroup_size < ACROSS or profile.max_workgroup_invocations < LOCAL:
         return None
-    chosen = None
-    for height, groups in _SHAPES:
-        for share in (16, 8):
-            shape = Shape(height, groups, share)
-            fits = shape.shared_bytes(max(heads, default=0)) <= profile.shared_memory_bytes
-            if fits and _registers((height, groups), heads, tiles) <= _MOST_REGISTERS:
-                chosen = shape
-                if problem.count * -(-problem.rows // shape.rows) >= _WORKGROUPS:
-                    return shape
-                break
-    return chosen
+    if _registers(heads, tiles) > _MOST_REGISTERS:
+        return None
+    shapes = (Shape(_HEIGHT, _GROUPS, share) for share in _SHARES)
+    head = max(heads, default=0)
+    return next((shape for shape in shapes if shape.shared_bytes(head) <= profile.shared_memory_bytes), None)
 
 
 class WorkgroupTiles(Tiles):
