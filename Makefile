@@ -23,10 +23,10 @@ examples: .venv/package.stamp
 # One process a core: drivers compile shaders on one core at a time, and that is most of the work.
 test: .venv/package.stamp lint
 	@$(PYTHON) -m pytest tests/test_readme.py tests/examples tests/backends/vulkan/test_program.py
-	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest --numprocesses auto --maxprocesses 8
+	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
 test-long: .venv/package.stamp
-	@$(PYTHON) -m pytest --numprocesses auto --maxprocesses 8 -m long
+	@$(PYTHON) -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal -m long
 
 bench: .venv/package.stamp
 	@$(PYTHON) -m benchmarks
