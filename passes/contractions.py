@@ -8,7 +8,7 @@ from math import prod
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.passes.builder import build
-from lavax.passes.kernels.index import ZERO, Index, Remainder, Variable, flatten, unflatten, variable
+from lavax.passes.kernels.index import ZERO, Index, flatten, grows_by_one, unflatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
 # Beyond so many nodes between an operand and memory nobody asks how it lies there.
@@ -81,8 +81,8 @@ def neighbours_of(dot: Node, side: int) -> Neighbours:
     free, summed = variable("free", prod(extents)), variable("summed", sizes.k)
     at = operand_at(dot, side, (ZERO,) * len(sizes.batch), unflatten(free, extents), unflatten(summed, sizes.summed))
     positions = _positions(dot.operands[side], at)
-    along_sum = sum(_grows_by_one(position, "summed") for position in positions)
-    along_free = sum(_grows_by_one(position, "free") for position in positions)
+    along_sum = sum(grows_by_one(position, "summed") for position in positions)
+    along_free = sum(grows_by_one(position, "free") for position in positions)
     return Neighbours(along_sum > 0 and along_sum >= along_free, along_free > 0 and along_free >= along_sum)
 
 
@@ -101,14 +101,6 @@ def _positions(node: Node, at: Coordinates) -> set[Index]:
         else:
             found.add(flatten(place, read.shape))
     return found
-
-
-def _grows_by_one(index: Index, name: str) -> bool:
-    """Whether the innermost part of the variable has stride 1."""
-    for atom, coefficient in index.terms:
-        if coefficient == 1 and name in atom.variables:
-            return isinstance(atom, Variable) or (isinstance(atom, Remainder) and atom.dividend.key == name)
-    return False
 
 
 # -- the sum in parts -------------------------------------------------------------------------------------------------

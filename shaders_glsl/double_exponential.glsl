@@ -57,13 +57,9 @@ double lx_exp_scaled_64(double x, double rest, int k) {
 // e^x.
 double lx_exp_64(double x) { return mix(lx_exp_scaled_64(x, 0.0lf, 0), x, lx_isnan_64(x)); }
 
-//! function lx_exp2_64 needs lx_scale_64, lx_isnan_64
-// 2^x; exact for whole x.
-double lx_exp2_64(double x) {
-    precise double y = mix(x, 1100.0lf, x > 1100.0lf);
-    y = mix(y, -1200.0lf, y < -1200.0lf);
-    double n = roundEven(y);
-    precise double r = y - n;
+//! function lx_exp2_polynomial_64
+// 2^r for |r| <= 1/2.
+double lx_exp2_polynomial_64(double r) {
     double q = fma(2.5729324177362305e-11lf, r, 4.4558179083360645e-10lf);
     q = fma(q, r, 7.0548973041554995e-09lf);
     q = fma(q, r, 1.0178057087733941e-07lf);
@@ -76,6 +72,17 @@ double lx_exp2_64(double x) {
     q = fma(q, r, 0.24022650695910072lf);
     q = fma(q, r, 0.6931471805599453lf);
     precise double p = fma(q, r, 1.0lf);
+    return p;
+}
+
+//! function lx_exp2_64 needs lx_scale_64, lx_isnan_64, lx_exp2_polynomial_64
+// 2^x; exact for whole x.
+double lx_exp2_64(double x) {
+    precise double y = mix(x, 1100.0lf, x > 1100.0lf);
+    y = mix(y, -1200.0lf, y < -1200.0lf);
+    double n = roundEven(y);
+    precise double r = y - n;
+    precise double p = lx_exp2_polynomial_64(r);
     return mix(lx_scale_64(p, int(n)), x, lx_isnan_64(x));
 }
 

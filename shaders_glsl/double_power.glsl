@@ -6,6 +6,7 @@
 // Stand-ins for functions of the other files, so that this one compiles on its own; a shader gets the real ones.
 bool lx_isnan_64(double x) { return isnan(x); }
 double lx_scale_64(double x, int n) { return ldexp(x, n); }
+double lx_exp2_polynomial_64(double r) { return 1.0lf + r; }
 
 //! function lx_product_64
 // a b = product + rest, nearly exactly: heads of 26 bits have exact products.
@@ -67,7 +68,7 @@ double lx_log2_parts_64(double a, out double low) {
     return high;
 }
 
-//! function lx_pow_64 needs lx_log2_parts_64, lx_product_64, lx_scale_64, lx_isnan_64
+//! function lx_pow_64 needs lx_log2_parts_64, lx_product_64, lx_exp2_polynomial_64, lx_scale_64, lx_isnan_64
 // x^y with NumPy's (IEEE 754 pow's) special values.
 double lx_pow_64(double x, double y) {
     uint64_t sign_bit = 0x8000000000000000ul, infinite = 0x7ff0000000000000ul;
@@ -88,18 +89,7 @@ double lx_pow_64(double x, double y) {
     precise double product = lx_product_64(y, high, rest);
     precise double n = roundEven(product);
     precise double r = (product - n) + (rest + y * low);
-    double q = fma(2.5729324177362305e-11lf, r, 4.4558179083360645e-10lf);
-    q = fma(q, r, 7.0548973041554995e-09lf);
-    q = fma(q, r, 1.0178057087733941e-07lf);
-    q = fma(q, r, 1.3215486808705563e-06lf);
-    q = fma(q, r, 1.5252733841556773e-05lf);
-    q = fma(q, r, 0.00015403530393370734lf);
-    q = fma(q, r, 0.001333355814640647lf);
-    q = fma(q, r, 0.00961812910762848lf);
-    q = fma(q, r, 0.055504108664821625lf);
-    q = fma(q, r, 0.24022650695910072lf);
-    q = fma(q, r, 0.6931471805599453lf);
-    precise double p = fma(q, r, 1.0lf);
+    precise double p = lx_exp2_polynomial_64(r);
     double result = lx_scale_64(p, int(clamp(n, -1200.0lf, 1200.0lf)));
     result = mix(result, 0.0lf, product < -1080.0lf);
     result = mix(result, uint64BitsToDouble(infinite), product > 1025.0lf);

@@ -55,6 +55,7 @@ from lavax.scipy.gamma_functions import (
     zeta,
 )
 from lavax.scipy.incomplete import betainc, exp1, expi, expn, gammainc, gammaincc
+from lavax.scipy.stirling import stirling_rest
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -83,7 +84,7 @@ ndtr = real_function("ndtr", "The probability that a normal variate is below `x`
 ndtri = real_function("ndtri", "The inverse of `ndtr`: infinite at 0 and 1, NaN beyond")
 
 _ROOT_HALF = math.sqrt(0.5)
-# From here on Stirling's series with three terms is exact in float32.
+# From here on Stirling's series is exact in float32.
 _STIRLING = 8.0
 
 
@@ -165,14 +166,6 @@ def entr(x: ArrayLike) -> Value:
     return with_weak(where(logical_or(is_zero, is_negative), outside, product), value.weak)
 
 
-def _stirling_rest(x: Value) -> Value:
-    """What Stirling's formula lacks of lgamma(x), from 8 upwards (Abramowitz and Stegun 6.1.41)."""
-    inverse = divide(1.0, x)
-    square = multiply(inverse, inverse)
-    series = add(multiply(add(multiply(square, 1 / 1260), -1 / 360), square), 1 / 12)
-    return multiply(series, inverse)
-
-
 def betaln(a: ArrayLike, b: ArrayLike) -> Value:
     """The logarithm of the absolute value of the beta function, elementwise: lgamma(a) + lgamma(b) - lgamma(a + b).
 
@@ -223,13 +216,13 @@ def loggamma(x: ArrayLike) -> Value:
 def _beta_of_one_large(s: Value, z: Value) -> Value:
     total = add(s, z)
     powers = add(multiply(subtract(z, 0.5), log1p(divide(s, z))), multiply(s, subtract(log(total), 1.0)))
-    return subtract(add(lgamma(s), subtract(_stirling_rest(z), _stirling_rest(total))), powers)
+    return subtract(add(lgamma(s), subtract(stirling_rest(z), stirling_rest(total))), powers)
 
 
 def _beta_of_two_large(s: Value, z: Value) -> Value:
     total = add(s, z)
     powers = subtract(multiply(subtract(s, 0.5), log(divide(s, total))), multiply(z, log1p(divide(s, z))))
-    rests = subtract(add(_stirling_rest(s), _stirling_rest(z)), _stirling_rest(total))
+    rests = subtract(add(stirling_rest(s), stirling_rest(z)), stirling_rest(total))
     return add(add(powers, multiply(log(z), -0.5)), add(rests, 0.5 * math.log(2 * math.pi)))
 
 

@@ -376,3 +376,11 @@ def evaluate(index: Index, values: Mapping[str, int]) -> int | float:
                 part = inf
         total += coefficient * part
     return total
+
+
+def grows_by_one(index: Index, name: str) -> bool:
+    """Whether the innermost part of the variable has stride 1."""
+    for atom, coefficient in index.terms:
+        if coefficient == 1 and name in atom.variables:
+            return isinstance(atom, Variable) or (isinstance(atom, Remainder) and atom.dividend.key == name)
+    return False

@@ -148,3 +148,20 @@ def test_what_has_no_gradient_says_so() -> None:
         lx.grad(lambda x: lnp.sum(lnp.linalg.svd(x).U))(TALL)
     with pytest.raises(NotImplementedError, match="qr: mode='complete' of a matrix that is not square"):
         lx.grad(lambda x: lnp.sum(lnp.linalg.qr(x, mode="complete").Q))(TALL)
+
+
+def test_gaps_of_svd_are_no_differences_of_squares() -> None:
+    """A device that adds to a product without rounding it makes x*x - x*x a rounding error, to be divided by."""
+
+    def loss(x: Any) -> Any:
+        left, values, right = lx.linalg.svd(x, full_matrices=False)
+        return lnp.sum(left) + lnp.sum(values) + lnp.sum(right)
+
+    def is_square(node: Any) -> bool:
+        while node.op in ("broadcast", "reshape", "transpose"):
+            (node,) = node.operands
+        return node.op == "multiply" and node.operands[0] is node.operands[1]
+
+    graph = lx.trace(lx.grad(loss))(lx.ShapeDtype((3, 3), "float32"))
+    differences = [node for node in graph.nodes if node.op == "subtract"]
+    assert differences and not any(all(map(is_square, node.operands)) for node in differences)

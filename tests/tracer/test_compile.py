@@ -218,3 +218,10 @@ def test_empty_arrays() -> None:
 
 def test_jit_is_compile() -> None:
     assert lx.jit is lx.compile
+
+
+def test_an_error_of_a_first_call_is_shown_alone() -> None:
+    """Looking for a program that is not there yet is no error of the user's."""
+    with pytest.raises(ZeroDivisionError) as raised:
+        lx.compile(lambda x: x * (1 // 0))(np.ones(3, np.float32))
+    assert raised.value.__context__ is None

@@ -20,7 +20,7 @@ from lavax.backends.vulkan.emit.reductions import POSITIONS
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import Index, Variable, linear, variable
+from lavax.passes.kernels.index import Index, grows_by_one, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.kernels.reads import READS, Coordinates
@@ -214,8 +214,8 @@ def _arrays_kept(kernel: Kernel) -> int:
 def _unit_strides(kernel: Kernel) -> tuple[int, int]:
     """How many reads go to neighbours from element to element of a row, and from row to row."""
     positions = [index for found in _accesses(kernel) for index in found]
-    return sum(_grows_by_one(index, "k") for index in positions), sum(
-        _grows_by_one(index, "row") for index in positions
+    return sum(grows_by_one(index, "k") for index in positions), sum(
+        grows_by_one(index, "row") for index in positions
     )
 
 
@@ -225,14 +225,6 @@ def _accesses(kernel: Kernel) -> list[set[Index]]:
     values = at_row(row, kernel) | at_element(element, kernel)
     roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
     return list(accesses(kernel, roots).values())
-
-
-def _grows_by_one(index: Index, name: str) -> bool:
-    """Whether the innermost part of the variable has stride 1."""
-    for atom, coefficient in index.terms:
-        if coefficient == 1 and name in atom.variables:
-            return isinstance(atom, Variable) or atom.key.startswith(f"({name})%")
-    return False
 
 
 def row_index(schedule: Schedule, rows: int, name: str) -> Index:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -18,34 +20,42 @@ def backend() -> VulkanBackend:
     return VulkanBackend()
 
 
+@cache
+def backend_with(**changes: Any) -> VulkanBackend:
+    """The device at hand with another profile. `kind="gpu"`: shared memory, barriers and large teams, which are in no
+    shader for a CPU driver; any device runs them, if not fast."""
+    found = VulkanBackend()
+    found.profile = replace(backend().profile, **changes)
+    return found
+
+
 def run(
     graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, device: VulkanBackend | None = None
 ) -> list[np.ndarray]:
     """The graph's outputs as the device computes them."""
-    return run_on(device or backend(), graph, arrays, eager=eager)
-
-
-def run_on(
-    target: VulkanBackend, graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False
-) -> list[np.ndarray]:
-    """The graph's outputs as a backend computes them."""
-    program = target.lower(graph, eager=eager).compile()
+    device = device or backend()
+    program = device.lower(graph, eager=eager).compile()
     stored = zip(arrays, graph.inputs, strict=True)
-    buffers = [target.upload(node.dtype.to_storage(array)) for array, node in stored]
+    buffers = [device.upload(node.dtype.to_storage(array)) for array, node in stored]
     results = zip(program(*buffers), graph.outputs, strict=True)
-    return [target.download(buffer, node.type) for buffer, node in results]
+    return [device.download(buffer, node.type) for buffer, node in results]
 
 
-def assert_agrees(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, ulps: float = 8.0) -> None:
-    """The device's results are the interpreter's, floats to a few units in the last place of the largest summand."""
-    assert_agrees_on(backend(), graph, arrays, eager=eager, ulps=ulps)
+def run_as_gpu(graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False) -> list[np.ndarray]:
+    """`run`, with the schedules of a GPU."""
+    return run(graph, arrays, eager=eager, device=backend_with(kind="gpu"))
 
 
-def assert_agrees_on(
-    target: VulkanBackend, graph: Graph, arrays: Sequence[np.ndarray], *, eager: bool = False, ulps: float = 8.0
+def assert_agrees(
+    graph: Graph,
+    arrays: Sequence[np.ndarray],
+    *,
+    eager: bool = False,
+    ulps: float = 8.0,
+    device: VulkanBackend | None = None,
 ) -> None:
-    """`assert_agrees`, of a backend."""
-    found = run_on(target, graph, arrays, eager=eager)
+    """The device's results are the interpreter's, floats to a few units in the last place of the largest summand."""
+    found = run(graph, arrays, eager=eager, device=device)
     expected = interpret(graph, *arrays)
     for got, want, node in zip(found, expected, graph.outputs, strict=True):
         assert got.shape == want.shape

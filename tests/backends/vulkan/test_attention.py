@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from lavax.passes.decompose import attention as attention_parts
 from lavax.passes.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emission import PROFILES, dispatches_of
-from tests.backends.vulkan.execution import backend
+from tests.backends.vulkan.execution import backend, backend_with, run
 from tests.passes.lowering import f32
 
 # batch, queries, keys, query heads, heads, head, head of the values, settings
@@ -50,30 +49,27 @@ def graph_of_case(name: str, gradient: bool) -> tuple[Graph, list[np.ndarray]]:
     return remove_stop_gradient(traced), arrays if gradient else arrays[:3]
 
 
-def assert_close(backend: VulkanBackend, graph: Graph, arrays: Sequence[np.ndarray], eager: bool = False) -> None:
+def assert_close(
+    graph: Graph, arrays: Sequence[np.ndarray], eager: bool = False, device: VulkanBackend | None = None
+) -> None:
     """Sums of some hundred products of numbers of size 1, and exp of such: a few dozen units of the largest result."""
-    program = backend.lower(graph, eager=eager).compile()
-    buffers = [backend.upload(node.dtype.to_storage(a)) for a, node in zip(arrays, graph.inputs, strict=True)]
-    found = [backend.download(b, node.type) for b, node in zip(program(*buffers), graph.outputs, strict=True)]
+    found = run(graph, arrays, eager=eager, device=device)
     for got, want in zip(found, interpret(graph, *arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=64 * 2.0**-23 * max(np.abs(want).max(), 1))
 
 
 def gpu_schedule() -> VulkanBackend:
     """The device as if it were a GPU: with shared memory and barriers, which a CPU driver takes as well."""
-    found = VulkanBackend()
-    profile = backend().profile
-    if profile.subgroup_size < 8:
+    if backend().profile.subgroup_size < 8:
         pytest.skip("eight invocations share a row by shuffles: subgroups must be as large")
-    found.__dict__["profile"] = replace(profile, kind="gpu")
-    return found
+    return backend_with(kind="gpu")
 
 
 @pytest.mark.parametrize("gradient", [False, True], ids=["forward", "gradient"])
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_the_interpreter(name: str, gradient: bool) -> None:
     graph, arrays = graph_of_case(name, gradient)
-    assert_close(backend(), graph, arrays)
+    assert_close(graph, arrays)
 
 
 # A CPU driver compiles these shaders slowly, most of all where heads do not divide by four.
@@ -94,13 +90,11 @@ SLOW = pytest.mark.long
 )
 def test_the_schedule_of_gpus_agrees_too(name: str, gradient: bool) -> None:
     graph, arrays = graph_of_case(name, gradient)
-    assert_close(gpu_schedule(), graph, arrays, eager=name == "head 17")
+    assert_close(graph, arrays, eager=name == "head 17", device=gpu_schedule())
 
 
 def test_without_shuffles_every_invocation_loads_all_columns() -> None:
-    found = VulkanBackend()
-    found.__dict__["profile"] = replace(backend().profile, subgroup_shuffle=False)
-    assert_close(found, *graph_of_case("head 17", gradient=True))
+    assert_close(*graph_of_case("head 17", gradient=True), device=backend_with(subgroup_shuffle=False))
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -120,7 +114,7 @@ def test_second_order() -> None:
 
     graph = remove_stop_gradient(lx.trace(lx.grad(curvature))(f32(2, 24, 4)))
     assert any(node.op == "attention" for node in graph.nodes)
-    assert_close(backend(), graph, [np.random.default_rng(0).normal(size=(2, 24, 4)).astype(np.float32) / 2])
+    assert_close(graph, [np.random.default_rng(0).normal(size=(2, 24, 4)).astype(np.float32) / 2])
 
 
 def test_in_a_loop() -> None:
@@ -138,7 +132,7 @@ def test_in_a_loop() -> None:
 
     graph = remove_stop_gradient(lx.trace(lx.grad(loss))(weights, x))
     assert "attention_key_gradient" in str(graph)
-    assert_close(backend(), graph, [weights, x])
+    assert_close(graph, [weights, x])
 
 
 def test_narrow_floats_are_summed_in_32_bits() -> None:

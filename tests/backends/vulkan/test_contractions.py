@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
     NARROW_TILES,
@@ -22,21 +20,16 @@ from lavax.backends.vulkan.emit.contract_schedule import (
     Schedule,
     SharedTile,
     SubgroupTile,
+    choose_parts,
+    choose_schedule,
 )
+from lavax.backends.vulkan.profile import GENERIC_GPU
 from lavax.ir import interpret
 from lavax.passes.simplify import remove_stop_gradient
-from tests.backends.vulkan.execution import assert_agrees_on, backend
+from tests.backends.vulkan.execution import assert_agrees, backend, backend_with, run_as_gpu
 
 RANDOM = np.random.default_rng(0)
 KINDS = ("cpu", "gpu")
-
-
-@cache
-def backend_of(kind: str) -> VulkanBackend:
-    """The device at hand, with schedules as for devices of this kind."""
-    found = VulkanBackend()
-    found.profile = replace(backend().profile, kind=kind)
-    return found
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -45,7 +38,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def assert_right(function: Callable[..., Any], *arrays: np.ndarray, kind: str = "gpu") -> None:
-    assert_agrees_on(backend_of(kind), remove_stop_gradient(lx.trace(function)(*arrays)), arrays)
+    assert_agrees(remove_stop_gradient(lx.trace(function)(*arrays)), arrays, device=backend_with(kind=kind))
 
 
 def product(left: Any, right: Any, transposed: str) -> Any:
@@ -95,7 +88,7 @@ def test_tiles_of_invocations_and_subgroups(tile: Schedule, transposed: str, mon
 def test_sizes_that_are_given_when_it_runs(kind: str) -> None:
     for m, k, n in [(66, 36, 68), (33, 35, 37), (3, 512, 70)]:
         arrays = operands(m, k, n, "b")
-        assert_agrees_on(backend_of(kind), lx.trace(lambda a, b: a @ b.T)(*arrays), arrays, eager=True)
+        assert_agrees(lx.trace(lambda a, b: a @ b.T)(*arrays), arrays, eager=True, device=backend_with(kind=kind))
 
 
 def _residual(x: Any, w: Any, b: Any) -> Any:
@@ -145,13 +138,31 @@ def test_numbers_that_are_none_stay_where_they_are() -> None:
     left, right = numbers(33, 35), numbers(35, 34)
     left[3, 20], left[5, 2], right[30, 7] = np.inf, np.nan, np.inf
     graph = lx.trace(lambda a, b: a @ b)(left, right)
-    program = backend_of("gpu").lower(graph).compile()
-    (result,) = program(backend().upload(left), backend().upload(right))
+    (found,) = run_as_gpu(graph, [left, right])
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(backend().download(result, graph.outputs[0].type), left @ right)
+        np.testing.assert_array_equal(found, left @ right)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float16], ids=lambda dtype: dtype.__name__)
 def test_other_dtypes(dtype: Any) -> None:
     left, right = (a.astype(dtype) for a in operands(33, 40, 36, ""))
     assert_right(lambda a, b: a @ b, left, right)
+
+
+def test_small_products_stay_whole_on_a_gpu() -> None:
+    """Their parts would cost a dispatch, and eager products a shader for every number of parts."""
+    for m, k, n, whole in [(6, 200, 6, True), (1, 100, 64, True), (64, 4096, 64, False), (1, 4096, 4096, False)]:
+        graph = lx.trace(lambda a, b: a @ b)(lx.ShapeDtype((m, k), "float32"), lx.ShapeDtype((k, n), "float32"))
+        assert (choose_parts(graph.nodes[-1], GENERIC_GPU) == 1) is whole
+
+
+def test_tiles_of_subgroups_are_powers_of_two() -> None:
+    tiles = set()
+    for m in range(1, 9):
+        left, right = lx.ShapeDtype((m, 512), "float32"), lx.ShapeDtype((200, 512), "float32")
+        graph = lx.trace(lambda a, b: lnp.einsum("mk,nk->mn", a, b))(left, right)
+        (dot,) = [node for node in graph.nodes if node.op == "dot"]
+        tile = choose_schedule(dot, GENERIC_GPU)
+        assert isinstance(tile, SubgroupTile)
+        tiles.add(tile.rows)
+    assert tiles <= {1, 2, 4, 8}

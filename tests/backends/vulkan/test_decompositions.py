@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from lavax.ir import Graph, TensorType, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DTYPES, bfloat16
 from lavax.passes.prepare import prepare
-from tests.backends.vulkan.execution import assert_agrees, backend, run
+from tests.backends.vulkan.execution import assert_agrees, backend, backend_with, run
 
 RANDOM = np.random.default_rng(3)
 OF_NUMPY = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype.name != "bf16"}
@@ -100,14 +98,11 @@ def test_sort_is_stable(shape: tuple[int, ...], axis: int, eager: bool, schedule
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
 
 
-@cache
 def as_gpu() -> VulkanBackend:
     """The device with the schedules of GPUs."""
-    found = VulkanBackend()
-    if not found.device.profile.subgroup_ballot:
+    if not backend().profile.subgroup_ballot:
         pytest.skip("the device has no ballots of subgroups")
-    found.__dict__["profile"] = replace(found.device.profile, kind="gpu")
-    return found
+    return backend_with(kind="gpu")
 
 
 @pytest.mark.parametrize("length", [300, 3000])

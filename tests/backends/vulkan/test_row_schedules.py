@@ -17,8 +17,8 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 from lavax.passes.simplify import simplify
-from tests.backends.vulkan.execution import run
-from tests.backends.vulkan.run_for_profile import run_as_gpu
+from tests.backends.vulkan.emission import PROFILES, dispatch_of, main_of
+from tests.backends.vulkan.execution import run, run_as_gpu
 from tests.random_graphs import random_graph
 
 RANDOM = np.random.default_rng(0)
@@ -135,3 +135,12 @@ def test_random_graphs() -> None:
             found, expected = run_as_gpu(simplify(graph), arrays, eager=eager), interpret(graph, *arrays)
             for got, want in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(got, want.astype(got.dtype), err_msg=f"seed {seed}")
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_no_lane_leaves_out_a_shuffle(op: str) -> None:
+    """`a || subgroupShuffleXor(a)` is computed by those lanes only in which `a` is false."""
+    text = f"graph (x: bool[64,256]) {{\n  %0 = {op}(x) axes=[1] : bool[64]\n  return %0\n}}"
+    for profile in PROFILES.values():
+        shuffles = [line for line in main_of(dispatch_of(text, profile)).splitlines() if "subgroupShuffle" in line]
+        assert shuffles and not any("||" in line or "&&" in line for line in shuffles)

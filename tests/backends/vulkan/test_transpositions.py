@@ -16,8 +16,7 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 from tests.backends.vulkan.emission import dispatch_of
-from tests.backends.vulkan.execution import run
-from tests.backends.vulkan.run_for_profile import run_as_gpu
+from tests.backends.vulkan.execution import run, run_as_gpu
 
 RANDOM = np.random.default_rng(0)
 RUNS = {"as it is": run, "as a GPU": run_as_gpu}
