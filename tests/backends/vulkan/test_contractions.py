@@ -159,10 +159,10 @@ def test_small_products_stay_whole_on_a_gpu() -> None:
 def test_tiles_of_subgroups_are_powers_of_two() -> None:
     tiles = set()
     for m in range(1, 9):
-        left, right = lx.ShapeDtype((m, 512), "float32"), lx.ShapeDtype((200, 512), "float32")
+        left, right = lx.ShapeDtype((m, 512), "float32"), lx.ShapeDtype((40_000, 512), "float32")
         graph = lx.trace(lambda a, b: lnp.einsum("mk,nk->mn", a, b))(left, right)
         (dot,) = [node for node in graph.nodes if node.op == "dot"]
         tile = choose_schedule(dot, GENERIC_GPU)
         assert isinstance(tile, SubgroupTile)
         tiles.add(tile.rows)
-    assert tiles <= {1, 2, 4, 8}
+    assert max(tiles) > 2 and tiles <= {1, 2, 4, 8}
