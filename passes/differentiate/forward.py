@@ -6,9 +6,8 @@ transpose is the tangent rule. Operations that are linear themselves, or in each
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 
-from lavax.ir.graph import Graph, Node, graph_of, input_node, topological, with_operands
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node, topological, with_operands
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import composition
 from lavax.passes.builder import add, build, located, set_location, zeros
@@ -56,9 +55,7 @@ def jvp(graph: Graph, wrt: Sequence[int]) -> Graph:
     Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
-    taken = {node.name for node in graph.inputs}
-    names = (name for number in count() if (name := f"tangent{number}") not in taken)
-    given = [input_node(next(names), source.type) for source in sources]
+    given = further_inputs("tangent", (source.type for source in sources), graph.inputs)
     with located():
         outputs, tangents = push_forward(graph, graph.inputs, dict(zip(sources, given, strict=True)))
         pushed = [

@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 
 from lavax.errors import DtypeError, NonScalarGradError
-from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, with_operands
 from lavax.passes.builder import add, located, set_location, splat, zeros
 from lavax.passes.differentiate.region import REGION_RULES, keep_carried, parts_of
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
@@ -115,13 +114,10 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     """
     sources = chosen_inputs(graph, wrt)
     graph = with_kept_carries(graph, sources)
-    taken = {node.name for node in graph.inputs}
-    names = (name for number in count() if (name := f"cotangent{number}") not in taken)
-    given: list[Node] = []
+    floats = [output for output in graph.outputs if output.dtype.is_float]
+    given = further_inputs("cotangent", (value.type for value in floats), graph.inputs)
     seeds: dict[Node, Node] = {}
-    for value in graph.outputs:
-        if value.dtype.is_float:
-            given.append(input_node(next(names), value.type))
-            seeds[value] = add(seeds[value], given[-1]) if value in seeds else given[-1]
+    for value, cotangent in zip(floats, given, strict=True):
+        seeds[value] = add(seeds[value], cotangent) if value in seeds else cotangent
     gradients = backward(graph, sources, seeds)
     return graph_of((*graph.inputs, *given), (*graph.outputs, *gradients))
