@@ -27,6 +27,7 @@ from lavax.backends.vulkan.emit.contract_schedule import (
     SharedTile,
     SubgroupTile,
 )
+from lavax.errors import DeviceError
 from lavax.passes.target import Target
 
 PRODUCTS = (
@@ -131,7 +132,7 @@ def _row(name: str, taken: float, operations: int) -> str:
 
 
 def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
-    """Lines of a table: what is chosen, PyTorch, then all candidates, the fastest first."""
+    """Lines of a table: what is chosen, PyTorch, all candidates, the fastest first, and those that do not fit."""
     random = np.random.default_rng(0)
     left, right = product.shapes()
     operands = random.standard_normal(left, np.float32), random.standard_normal(right, np.float32)
@@ -142,12 +143,16 @@ def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
     peer = peer_seconds(product, operands)
     if peer is not None:
         yield _row("PyTorch", peer, operations)
-    found = []
+    found, refused = [], []
     for schedule, parts in candidates(product, backend):
+        name = f"{type(schedule).__name__}{astuple(schedule)} in {parts}"
         with forced(schedule, parts, backend):
-            name = f"{type(schedule).__name__}{astuple(schedule)} in {parts}"
-            found.append((seconds(product, backend, operands), name))
+            try:
+                found.append((seconds(product, backend, operands), name))
+            except DeviceError as error:
+                refused.append(f"{name}: {error}")
     yield from (_row(name, taken, operations) for taken, name in sorted(found))
+    yield from refused
 
 
 def main() -> None:
