@@ -20,9 +20,11 @@ import lavax as lx
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
+    BROADCAST_TILES,
     NARROW_TILES,
     REGISTER_TILES,
     SHARED_TILES,
+    BroadcastTile,
     Schedule,
     SharedTile,
     SubgroupTile,
@@ -85,6 +87,8 @@ def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Sched
             if fits and tile.shared_bytes <= profile.shared_memory_bytes:
                 yield from ((tile, parts) for parts in PARTS if parts == 1 or product.k // parts >= 4 * tile.depth)
         return
+    if profile.kind == "cpu":
+        yield from ((BroadcastTile(*tile, profile.subgroup_size), 1) for tile in BROADCAST_TILES)
     own = [tile for tile in REGISTER_TILES if tile.rows <= product.m and tile.columns <= product.n]
     yield from ((tile, parts) for tile in own for parts in PARTS if few or parts == 1)
     if few and "b" in product.transposed:
