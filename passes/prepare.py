@@ -204,7 +204,7 @@ def _prepare_conv(node: Node, target: Target) -> Node:
     place = axis_of_phases(node)
     if place is not None:
         return convolution_in_phases(node, place, lambda phase: _prepare_conv(phase, target))
-    product, order = convolution_as_dot(node)
+    product, order = convolution_as_dot(node, target.stages_operands)
     return _transpose(_prepare_dot(product, target), order)
 
 
