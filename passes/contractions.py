@@ -141,6 +141,13 @@ def in_parts(dot: Node, wanted: int) -> Node:
     return _split_axes(_flattened(dot, -(-length // size) * size), (-(-length // size),))
 
 
+def number_of_parts(extents: tuple[int, ...], wanted: int) -> int:
+    """How many parts `in_parts` makes where that many are wanted."""
+    found = prod(_parts_of_axes(extents, wanted))
+    length = prod(extents)
+    return found if 2 * found > wanted else -(-length // (-(-length // (_STEP * wanted)) * _STEP))
+
+
 def _parts_of_axes(extents: tuple[int, ...], wanted: int) -> tuple[int, ...]:
     """Into how many parts to split each axis, the first ones most; parts of the last axis are multiples of four."""
     parts = []
