@@ -138,6 +138,17 @@ def test_windows_are_rows_where_channels_are_neighbours_and_columns_where_pixels
     assert first.attrs["contract"] == ((1, 2, 3), (1, 4, 5)), "as the kernel lies in memory"
 
 
+def test_staged_windows_are_rows_unless_channels_come_first_in_all_that_becomes_of_them() -> None:
+    def windows(function: Callable[..., Any]) -> list[int]:
+        graph = prepare(simplify(lx.trace(function)(f32(2, 4, 8, 8), f32(8, 4, 3, 3))), Target(stages_operands=True))
+        dots = (node for node in graph.nodes if node.op == "dot")
+        return [[operand.op for operand in dot.operands].index("shear") for dot in dots]
+
+    assert windows(lambda x, w: nn.conv(x, w)) == [1]
+    assert windows(lambda x, w: lnp.sum(nn.conv(x, w), axis=(2, 3))) == [0]
+    assert windows(lambda x, w: nn.conv(nn.relu(nn.conv(x, w, padding="SAME")), w[:, :1], feature_group_count=8)) == [0]
+
+
 def _two_layers(first: Any, second: Any, x: Any) -> Any:
     """Channels first, as the layout is by default."""
     x = nn.relu(nn.conv(nn.relu(nn.conv(x, first, padding="SAME")), second, padding="SAME"))

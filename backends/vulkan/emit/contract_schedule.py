@@ -46,7 +46,8 @@ class SharedTile:
     """Rows and columns of the result that a workgroup computes, and how much of the sum it stages at a time.
 
     Of these `register_rows` × `register_columns` are one invocation's. With two buffers the next part is staged
-    while one is worked on, with one barrier a part and not two. All numbers are multiples of 4.
+    while one is worked on, with one barrier a part and not two. All these numbers are multiples of 4. With
+    `interleaved` pairs of neighbouring invocations stand below each other, and read the same columns together.
     """
 
     rows: int
@@ -55,6 +56,7 @@ class SharedTile:
     register_rows: int
     register_columns: int
     buffers: int = 2
+    interleaved: bool = False
 
     @property
     def threads_down(self) -> int:
@@ -104,16 +106,16 @@ REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
 SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
     SharedTile(128, 64, 16, 8, 8),
-    SharedTile(64, 128, 16, 8, 8),
-    SharedTile(64, 64, 16, 8, 4),
+    SharedTile(64, 128, 16, 8, 8, interleaved=True),
+    SharedTile(64, 64, 16, 8, 4, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
 )
-# Of the products that a processor of the device can do in a time, how many it does by an invocation's tile: each number
-# that is read from shared memory is used for so many of them.
-_RATES = {(8, 8): 1.0, (8, 4): 0.75, (4, 4): 0.5}
-# So many invocations keep one processor of a device busy. In the time that a partial result takes to be written and
-# read again, and a second kernel to begin, a device could do so many products.
-_BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 45, 1 << 27
+# How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
+# many threads there are to wait for it, makes the difference.
+_RATES = {(128, 128): 1.0, (128, 64): 0.9, (64, 128): 0.92, (64, 64): 0.85, (32, 32): 0.5}
+# So many invocations keep one processor of a device busy. While a partial result is written and read again, twice over,
+# and while a second kernel begins, a device could do so many products.
+_BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
 # Into how many parts a sum may go.
 _PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # Where there are few rows or few columns.
@@ -164,7 +166,7 @@ def _cost(tile: SharedTile, sizes: Sizes, parts: int, profile: DeviceProfile) ->
     """
     processors = profile.busy_invocations // _BUSY_PROCESSOR
     most = max(-(-tile.tiles(sizes) * parts // processors), _BUSY_PROCESSOR / tile.threads)
-    rate = _RATES[tile.register_rows, tile.register_columns]
+    rate = _RATES[tile.rows, tile.columns]
     products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / rate
     return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
 

@@ -75,8 +75,13 @@ class SharedTileEmitter:
         down = _BLOCK_DOWN if blocked else tile.threads_down
         block, inside = quotient(self.thread, across * down), remainder(self.thread, across * down)
         blocks_across = tile.threads_across // across
-        self.across = linear([(remainder(inside, across), 1), (remainder(block, blocks_across), across)])
-        self.down = linear([(quotient(inside, across), 1), (quotient(block, blocks_across), down)])
+        if tile.interleaved:
+            pair, lower = quotient(inside, 2), remainder(inside, 2)
+            column, row = remainder(pair, across), linear([(quotient(pair, across), 2), (lower, 1)])
+        else:
+            column, row = remainder(inside, across), quotient(inside, across)
+        self.across = linear([(column, 1), (remainder(block, blocks_across), across)])
+        self.down = linear([(row, 1), (quotient(block, blocks_across), down)])
 
     # -- shared memory ------------------------------------------------------------------------------------------------
 
