@@ -14,7 +14,7 @@ from typing import Union
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.contractions import Sizes, neighbours_of, sizes_of
+from lavax.passes.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
 
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long.
 _MOST_EPILOGUE = 768
@@ -62,7 +62,8 @@ class SharedTile:
     """Rows and columns of the result that a workgroup computes, and how much of the sum it stages at a time.
 
     Of these `register_rows` × `register_columns` are one invocation's. With two buffers the next part is staged
-    while one is worked on, with one barrier a part and not two. All numbers are multiples of 4.
+    while one is worked on, with one barrier a part and not two. All these numbers are multiples of 4. With
+    `interleaved` pairs of neighbouring invocations stand below each other, and read the same columns together.
     """
 
     rows: int
@@ -71,6 +72,7 @@ class SharedTile:
     register_rows: int
     register_columns: int
     buffers: int = 2
+    interleaved: bool = False
 
     @property
     def threads_down(self) -> int:
@@ -154,9 +156,19 @@ REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
 BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
 SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
-    SharedTile(64, 64, 16, 8, 4),
+    SharedTile(128, 64, 16, 8, 8),
+    SharedTile(64, 128, 16, 8, 8, interleaved=True),
+    SharedTile(64, 64, 16, 8, 4, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
 )
+# How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
+# many threads there are to wait for it, makes the difference.
+_RATES = {(128, 128): 1.0, (128, 64): 0.9, (64, 128): 0.92, (64, 64): 0.85, (32, 32): 0.5}
+# So many invocations keep one processor of a device busy. While a partial result is written and read again, twice over,
+# and while a second kernel begins, a device could do so many products.
+_BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
+# Into how many parts a sum may go.
+_PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 
@@ -171,8 +183,10 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
     tiles = _shared_tiles(dot, sizes, profile, epilogue)
     if not tiles:
         return _register_tile(sizes, profile, epilogue)
-    busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
-    return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
+    if tiles[0] in NARROW_TILES:
+        busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
+        return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
+    return min(tiles, key=lambda tile: _cost(tile, sizes, 1, profile))
 
 
 def choose_parts(dot: Node, profile: DeviceProfile) -> int:
@@ -185,6 +199,10 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     if not tiles:
         invocations = _register_tiles(sizes, profile)[0].invocations(sizes)
         return _parts(invocations, _BUSY_READING * profile.busy_invocations, sizes, _SHORT_PART)
+    if tiles[0] not in NARROW_TILES:
+        wanted = (parts for parts in _PARTS_TO_TRY if parts == 1 or sizes.k >= parts * _PART)
+        possible = sorted({number_of_parts(sizes.summed, parts) for parts in wanted})
+        return min(possible, key=lambda parts: min(_cost(tile, sizes, parts, profile) for tile in tiles))
     parts = 1
     for tile in tiles:
         invocations = tile.invocations(sizes)
@@ -192,6 +210,18 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
         if invocations * parts >= profile.busy_invocations:
             break
     return parts
+
+
+def _cost(tile: SharedTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
+    """What a contraction takes with that tile and its sum in so many parts, in products that the device could do.
+
+    It takes as long as the processor with most tiles; one with few invocations is not busy.
+    """
+    processors = profile.busy_invocations // _BUSY_PROCESSOR
+    most = max(-(-tile.tiles(sizes) * parts // processors), _BUSY_PROCESSOR / tile.threads)
+    rate = _RATES[tile.rows, tile.columns]
+    products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / rate
+    return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
 
 
 def _parts(invocations: int, busy: int, sizes: Sizes, shortest: int) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -316,6 +317,21 @@ def test_long_sums_of_few_tiles_go_in_parts_on_a_gpu() -> None:
     assert parts(_product(4096, 4096, 4096), GENERIC_GPU) == 1
     assert parts(_product(64, 64, 64), GENERIC_GPU) == 1
     assert parts(_product(64, 1 << 16, 64), CPU_DRIVER) == 1
+
+
+def test_tiles_are_no_wider_than_the_result_and_parts_as_many_as_fill_a_device() -> None:
+    def of(*product: Any) -> tuple[tuple[int, int], int]:
+        text = _product(*product)
+        tile = _schedule(text, GENERIC_GPU)
+        assert isinstance(tile, SharedTile)
+        return (tile.rows, tile.columns), choose_parts(parse(dedent(text)).nodes[0], GENERIC_GPU)
+
+    assert of(65536, 256, 64) == ((128, 64), 1)
+    assert of(64, 4096, 65536) == ((64, 128), 1)
+    assert of(8192, 1024, 1024) == ((128, 128), 1)
+    assert of(2048, 8192, 1024, "a") == ((128, 128), 1), "128 tiles are one for each processor"
+    assert of(1024, 8192, 1024, "a")[1] == 2
+    assert of(4097, 4095, 4099)[1] == 1, "a few tiles more than come out even are not worth more memory"
 
 
 def test_sums_of_integers() -> None:
