@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node, topological, with_operands
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import composition
-from lavax.passes.builder import add, build, located, set_location, zeros
+from lavax.passes.builder import add, add_to, build, is_zero, located, set_location, zeros
 from lavax.passes.differentiate.forward_regions import REGION_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
@@ -91,7 +91,7 @@ def push_forward(
                 continue
             else:
                 tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_float else None
-        if tangent is not None:
+        if tangent is not None and not is_zero(tangent):
             known[rebuilt] = tangent
     outputs = [found[output] for output in graph.outputs]
     return outputs, [known.get(output) for output in outputs]
@@ -155,7 +155,7 @@ def transpose_linear(
     given: dict[Node, Node] = {}
     for result, seed in zip(body.outputs, seeds, strict=True):
         if seed is not None:
-            given[result] = add(given[result], seed) if result in given else seed
+            given[result] = add_to(given.get(result), seed)
     return backward(body, sources, given)
 
 
