@@ -156,7 +156,8 @@ def test_grids_too_long_for_one_dimension_use_two() -> None:
 
 
 def test_invocations_of_a_cpu_driver_have_several_vectors_where_many_are_left() -> None:
-    for count, groups in ((1 << 12, 128), (1 << 13, 128), (1 << 15, 128), (1 << 20, 2048), (32 * 1026, 513), (32 * 1025, 1025)):
+    cases = ((1 << 12, 128), (1 << 13, 128), (1 << 15, 128), (1 << 20, 2048), (32 * 1026, 513), (32 * 1025, 1025))
+    for count, groups in cases:
         text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
         assert dispatch_of(text, PROFILES["cpu"]).groups == (groups, 1, 1)
 
