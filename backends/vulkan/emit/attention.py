@@ -19,8 +19,9 @@ from contextlib import AbstractContextManager
 from math import inf
 
 from lavax.backends.vulkan.emit.attention_invocation import InvocationTiles
-from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Tiles
-from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles, choose_shape
+from lavax.backends.vulkan.emit.attention_shape import choose_shape
+from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Stage, Tiles
+from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, literal, own_function
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.profile import DeviceProfile
@@ -51,15 +52,31 @@ class AttentionEmitter:
         by_keys = not self.nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
         rows, columns = (key, query) if by_keys else (query, key)
         problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys)
+        self.stages = self._stages(by_keys)
         self.tiles = self._tiles(kernel, profile, lifted, problem)
 
+    def _stages(self, by_keys: bool) -> list[Stage]:
+        """What a block is made of, as it is asked for below."""
+        if by_keys:
+            found = [self._stage("query", "key")]
+            if "attention_value_gradient" in self.nodes:
+                found.append(self._stage("cotangent"))
+            if "attention_key_gradient" in self.nodes:
+                found += [self._stage("cotangent", "value"), self._stage("query")]
+            return found
+        found = [self._stage("key", "query")]
+        if "attention_query_gradient" in self.nodes:
+            return [*found, self._stage("value", "cotangent"), self._stage("key")]
+        return [*found, self._stage("value")] if "attention" in self.nodes else found
+
+    def _stage(self, of_columns: str, of_rows: str | None = None) -> Stage:
+        return Stage(self.operands[of_columns], None if of_rows is None else self.operands[of_rows])
+
     def _tiles(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> Tiles:
-        heads = [node.shape[-1] for op, node in self.nodes.items() if op != "attention_logsumexp"]
-        at_once = 2 if "delta" in self.operands else 1
-        shape = None if profile.kind == "cpu" else choose_shape(profile, heads, at_once)
+        shape = None if profile.kind == "cpu" else choose_shape(profile, problem, self.stages)
         if shape is None:
             return InvocationTiles(kernel, profile, lifted, problem)
-        return WorkgroupTiles(kernel, profile, lifted, problem, heads, shape)
+        return WorkgroupTiles(kernel, profile, lifted, problem, self.stages, shape)
 
     def emit(self) -> Launch:
         if self.tiles.problem.by_keys:
@@ -77,7 +94,8 @@ class AttentionEmitter:
         if self.hides:
             before = -lowest if lowest > 1 - problem.queries else None
             behind = highest if highest < problem.keys - 1 else None
-        return self.tiles.blocks(*((behind, before) if problem.by_keys else (before, behind)))
+        bounds = (behind, before) if problem.by_keys else (before, behind)
+        return self.tiles.blocks(*bounds, self.stages)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -118,8 +136,7 @@ class AttentionEmitter:
             tiles.open_result(result)
         with self._blocks():
             self._scores()
-            for row in rows:
-                self._take_in(row)
+            self._take_in(rows)
             if result is not None:
                 tiles.accumulate(result, "s", self.operands["value"], scaled=True)
         empty = self.attrs["empty"]
@@ -134,22 +151,25 @@ class AttentionEmitter:
             found = (f"(total{row} == 0.0 ? {nothing} : peak{row} + {_LOG}(total{row}))" for row in rows)
             tiles.store_statistic(statistic, list(found))
 
-    def _take_in(self, row: int) -> None:
-        """Makes weights of a row's scores, relative to the new peak; `scale` is what the old ones shrink by."""
+    def _take_in(self, rows: range) -> None:
+        """Makes weights of the rows' scores, relative to the new peak; `scale` is what the old ones shrink by."""
         tiles = self.tiles
-        vectors = [f"s{row}_{group}" for group in range(tiles.groups)]
-        tiles.line(f"vec4 most{row} = {_folded('max', vectors)};")
-        tiles.line(f"float higher{row} = {_folded('max', [f'most{row}.{c}' for c in COMPONENTS])};")
-        tiles.folded("max", f"higher{row}")
-        tiles.line(f"higher{row} = max(peak{row}, higher{row});")
-        tiles.line(f"float scale{row} = {_EXP}(peak{row} - higher{row});")
-        tiles.line(f"peak{row} = higher{row};")
-        for vector in vectors:
-            tiles.line(f"{vector} = {_EXP}({vector} - peak{row});")
-        tiles.line(f"vec4 sums{row} = {' + '.join(vectors)};")
-        tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
-        tiles.folded("+", f"sum{row}")
-        tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
+        vectors = {row: [f"s{row}_{group}" for group in range(tiles.groups)] for row in rows}
+        for row in rows:
+            tiles.line(f"vec4 most{row} = {_folded('max', vectors[row])};")
+            tiles.line(f"float higher{row} = {_folded('max', [f'most{row}.{c}' for c in COMPONENTS])};")
+        tiles.folded("max", [f"higher{row}" for row in rows])
+        for row in rows:
+            tiles.line(f"higher{row} = max(peak{row}, higher{row});")
+            tiles.line(f"float scale{row} = {_EXP}(peak{row} - higher{row});")
+            tiles.line(f"peak{row} = higher{row};")
+            for vector in vectors[row]:
+                tiles.line(f"{vector} = {_EXP}({vector} - peak{row});")
+            tiles.line(f"vec4 sums{row} = {' + '.join(vectors[row])};")
+            tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
+        tiles.folded("+", [f"sum{row}" for row in rows])
+        for row in rows:
+            tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
 
     # -- derivatives --------------------------------------------------------------------------------------------------
 
