@@ -15,9 +15,11 @@ from lavax.passes.builder import (
     build,
     equal,
     exp,
+    located,
     log,
     maximum,
     multiply,
+    set_location,
     slice_along,
     splat,
     subtract,
@@ -25,6 +27,9 @@ from lavax.passes.builder import (
     zeros,
 )
 from lavax.passes.kernels.loop_limit import MOST_TURNS
+from lavax.passes.simplify.rewriting import rewrite
+from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
+from lavax.passes.target import Target
 
 # Larger heads are not kept in registers.
 _LARGEST_HEAD = 256
@@ -122,6 +127,25 @@ _IN_PARTS: dict[str, Callable[[Node], Node]] = {
     "attention": _attention_of_parts,
     "attention_logsumexp": _logsumexp_of_parts,
 }
+
+
+# -- scores in memory -------------------------------------------------------------------------------------------------
+
+
+def with_stored_scores(graph: Graph, target: Target) -> Graph:
+    """Attention as products wherever scores are best stored; what these have in common is computed once."""
+    chosen = {node for node in graph.nodes if node.op in OPERANDS and target.stores_scores(node)}
+    if not chosen:
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
+            if node in chosen:
+                found[node] = composition(found[node])
+    composed = graph_of(graph.inputs, [found[output] for output in graph.outputs])
+    return rewrite(composed, RULES_WITHOUT_GRADIENTS, MERGING)
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ Columns that no row of the block sees are gone past if hidden scores are -inf.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 
@@ -35,7 +35,34 @@ _LEAST = literal(-3.4028234663852886e38, float32)
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
 _MINUS_INFINITY = "uintBitsToFloat(0xff800000u)"
 _NAN = "uintBitsToFloat(0x7fc00000u)"
-_EXP, _LOG = own_function("lx_exp", float32), own_function("lx_log", float32)
+_EXP, _LOG = own_function("lx_exp_nonpositive", float32), own_function("lx_log", float32)
+
+
+def stages_of(nodes: Mapping[str, Node]) -> list[Stage]:
+    """What a block is made of in the kernel that computes these nodes, which are given by their operations."""
+    operands: dict[str, Node] = {}
+    for node in nodes.values():
+        operands |= named_operands(node)
+    found = [_stage(operands, *stage) for op, *stages in _STAGES if op in nodes for stage in stages]
+    product = ("query", "key") if _is_by_keys(nodes) else ("key", "query")
+    return [_stage(operands, *product), *found]
+
+
+# After the product of queries and keys: what is accumulated by which columns, and products by columns and rows.
+_STAGES = (
+    ("attention", ("value",)),
+    ("attention_query_gradient", ("value", "cotangent"), ("key",)),
+    ("attention_value_gradient", ("cotangent",)),
+    ("attention_key_gradient", ("cotangent", "value"), ("query",)),
+)
+
+
+def _stage(operands: Mapping[str, Node], of_columns: str, of_rows: str | None = None) -> Stage:
+    return Stage(operands[of_columns], None if of_rows is None else operands[of_rows])
+
+
+def _is_by_keys(nodes: Mapping[str, Node]) -> bool:
+    return not nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
 
 
 class AttentionEmitter:
@@ -49,28 +76,11 @@ class AttentionEmitter:
         self.attrs = kernel.graph.outputs[0].attrs
         self.hides = self.attrs["fill"] == -inf
         query, key = self.operands["query"], self.operands["key"]
-        by_keys = not self.nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
+        by_keys = _is_by_keys(self.nodes)
         rows, columns = (key, query) if by_keys else (query, key)
         problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys)
-        self.stages = self._stages(by_keys)
+        self.stages = stages_of(self.nodes)
         self.tiles = self._tiles(kernel, profile, lifted, problem)
-
-    def _stages(self, by_keys: bool) -> list[Stage]:
-        """What a block is made of, as it is asked for below."""
-        if by_keys:
-            found = [self._stage("query", "key")]
-            if "attention_value_gradient" in self.nodes:
-                found.append(self._stage("cotangent"))
-            if "attention_key_gradient" in self.nodes:
-                found += [self._stage("cotangent", "value"), self._stage("query")]
-            return found
-        found = [self._stage("key", "query")]
-        if "attention_query_gradient" in self.nodes:
-            return [*found, self._stage("value", "cotangent"), self._stage("key")]
-        return [*found, self._stage("value")] if "attention" in self.nodes else found
-
-    def _stage(self, of_columns: str, of_rows: str | None = None) -> Stage:
-        return Stage(self.operands[of_columns], None if of_rows is None else self.operands[of_rows])
 
     def _tiles(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> Tiles:
         shape = None if profile.kind == "cpu" else choose_shape(profile, problem, self.stages)

@@ -124,7 +124,8 @@ def choose_shape(profile: DeviceProfile, problem: Problem, stages: Sequence[Stag
     if not profile.subgroup_shuffle:
         return None
     candidates = (fitted(shape, profile, stages) for shape in SHAPES)
-    fitting = [shape for shape in candidates if shape is not None]
+    across = _across(max(stage.of_columns.shape[-1] for stage in stages))
+    fitting = [shape for shape in candidates if shape is not None and shape.across == across]
     busy = (shape for shape in fitting if _invocations(shape, problem) >= profile.busy_invocations)
     return next(busy, max(fitting, key=lambda shape: _invocations(shape, problem), default=None))
 
@@ -136,12 +137,9 @@ def _invocations(shape: Shape, problem: Problem) -> int:
 def fitted(shape: Shape, profile: DeviceProfile, stages: Sequence[Stage]) -> Shape | None:
     """The shape with no more elements at a time than heads have, and with rows that stay in shared memory if they
     find room there; None where it does not fit the device."""
-    heads = [stage.of_columns.shape[-1] for stage in stages]
     longest = max(stage.of_columns.shape[-1] for stage in stages if stage.of_rows is not None)
     shape = replace(shape, depth=min(shape.depth, -(-longest // VECTOR) * VECTOR))
     if shape.local > profile.max_workgroup_invocations or shape.registers(stages) > _MOST_REGISTERS:
-        return None
-    if shape.across != _across(max(heads)):
         return None
     choices = (replace(shape, resident=resident) for resident in (shape.resident, False))
     limit = profile.shared_memory_bytes
