@@ -78,7 +78,8 @@ class AttentionEmitter:
         query, key = self.operands["query"], self.operands["key"]
         by_keys = _is_by_keys(self.nodes)
         rows, columns = (key, query) if by_keys else (query, key)
-        problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys)
+        grows = self.hides and not by_keys and self.attrs["highest"] < key.shape[-2] - 1
+        problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys, grows)
         self.stages = stages_of(self.nodes)
         self.tiles = self._tiles(kernel, profile, lifted, problem)
 
@@ -200,6 +201,9 @@ class AttentionEmitter:
             if result is not None:
                 tiles.open_result(result)
         with self._blocks():
+            for part in tiles.parts():  # loaded before the products, whose barriers keep loads in their places
+                for name in ("logsumexp", *(("delta",) if of_keys is not None else ())):
+                    self._statistic(part, name)
             self._scores()
             self._weights()
             if of_values is not None:

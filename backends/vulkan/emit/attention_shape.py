@@ -127,7 +127,8 @@ def choose_shape(profile: DeviceProfile, problem: Problem, stages: Sequence[Stag
     across = _across(max(stage.of_columns.shape[-1] for stage in stages))
     fitting = [shape for shape in candidates if shape is not None and shape.across == across]
     busy = (shape for shape in fitting if _invocations(shape, problem) >= profile.busy_invocations)
-    return next(busy, max(fitting, key=lambda shape: _invocations(shape, problem), default=None))
+    smallest_first = reversed(fitting)
+    return next(busy, max(smallest_first, key=lambda shape: _invocations(shape, problem), default=None))
 
 
 def _invocations(shape: Shape, problem: Problem) -> int:

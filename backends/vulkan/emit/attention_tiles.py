@@ -35,12 +35,16 @@ class Stage:
 
 @dataclass(frozen=True)
 class Problem:
-    """What rows and columns are: `batch` of `rows` by `columns` scores, rows being keys if `by_keys`."""
+    """What rows and columns are: `batch` of `rows` by `columns` scores, rows being keys if `by_keys`.
+
+    `grows`: later rows see more columns.
+    """
 
     batch: tuple[int, ...]
     rows: int
     columns: int
     by_keys: bool
+    grows: bool = False
 
     @property
     def count(self) -> int:

@@ -59,6 +59,8 @@ class WorkgroupTiles(Tiles):
         self.count = problem.count * down
         body.line("int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
         body.line(f"if (group >= {body.parameters.integer(self.count)}) return;")
+        if problem.grows:  # what takes longest starts first
+            body.line(f"group = {body.parameters.integer(self.count - 1)} - group;")
         body.line("int member = int(gl_LocalInvocationID.x);")
         body.line(f"int line = member / {shape.across}, place = member % {shape.across};")
         body.scopes[0].variables |= {"group", "member", "line", "place"}
