@@ -6,6 +6,7 @@ Memory goes with the number of scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import names_of, within
@@ -41,6 +42,17 @@ BLOCK_OF_COLUMNS = 32
 def named_operands(node: Node) -> dict[str, Node]:
     """The operands of a node of ir/ops/attention.py by name."""
     return dict(zip(names_of(node.op, node.attrs), node.operands, strict=True))
+
+
+def visible_pairs(node: Node) -> int:
+    """How many pairs of a query and a key are within the window of a node of ir/ops/attention.py."""
+    query, key = node.operands[:2]
+    queries, keys = query.shape[-2], key.shape[-2]
+    lowest, highest = node.attrs["lowest"], node.attrs["highest"]
+    first = (min(max(i + lowest, 0), keys) for i in range(queries))
+    last = (min(max(i + highest + 1, 0), keys) for i in range(queries))
+    in_window: int = sum(max(end - start, 0) for start, end in zip(first, last, strict=True))
+    return in_window * prod(query.shape[:-2])
 
 
 # Operations that one kernel computes together: which operands they must share, by name.

@@ -1,0 +1,55 @@
+"""When scores of attention go to memory on a GPU, and that the results stay what they were."""
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from lavax.backends.vulkan.emit.attention_scores import stores_scores
+from lavax.ir import Graph, Node, TensorType, float32, interpret
+from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.ops.attention import OPERANDS
+from lavax.passes.prepare import prepare
+from lavax.passes.target import Target
+
+GRADIENTS = tuple(op for op in OPERANDS if op.endswith("gradient"))
+
+
+def gradients(batch: int, queries: int, keys: int, head: int, causal: bool = False) -> Graph:
+    """All three gradients over inputs."""
+    by_query, by_key = (batch, queries), (batch, keys)
+    shapes = {"query": (*by_query, head), "key": (*by_key, head), "value": (*by_key, head)}
+    shapes |= {"cotangent": (*by_query, head), "delta": by_query, "logsumexp": by_query}
+    inputs = {name: input_node(name, TensorType(shape, float32)) for name, shape in shapes.items()}
+    attrs = dict(scale=0.5, fill=-inf, lowest=1 - queries, highest=0 if causal else keys - 1, biased=False, masked=False)
+    nodes = [make_node(op, [inputs[name] for name in OPERANDS[op]], attrs) for op in GRADIENTS]
+    return graph_of(inputs.values(), nodes)
+
+
+def test_what_is_in_common_is_computed_once() -> None:
+    graph = gradients(2, 5, 7, 4, causal=True)
+    prepared = prepare(graph, Target(stores_scores=lambda node: True))
+    ops = [node.op for node in prepared.nodes]
+    assert ops.count("dot") == 5
+    assert ops.count("exp") == 1
+    random = np.random.default_rng(0)
+    arrays = [random.normal(size=node.shape) for node in graph.inputs]
+    for got, want in zip(interpret(prepared, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("graph", "gibibytes", "stored"),
+    [
+        pytest.param(gradients(16, 2048, 2048, 128), 24, True, id="long heads"),
+        pytest.param(gradients(16, 2048, 2048, 128), 4, False, id="no memory for the scores"),
+        pytest.param(gradients(16, 2048, 2048, 64, causal=True), 24, False, id="half of the pairs"),
+        pytest.param(gradients(1, 256, 256, 128), 24, False, id="little to compute"),
+    ],
+)
+def test_scores_are_stored_where_that_is_faster_and_memory_is_there(graph: Graph, gibibytes: int, stored: bool) -> None:
+    def is_stored(node: Node) -> bool:
+        return stores_scores(node, gibibytes << 30)
+
+    assert [is_stored(node) for node in graph.outputs] == [stored] * 3
