@@ -27,15 +27,16 @@ from lavax.ir.ops.attention import OPERANDS
 CASES = ("4x16x1024x64", "2x16x2048x64:c", "2x16x2048x128", "1x8x512x256:c", "1x16x1000x80")
 # Tiles that are not in the table, for comparison.
 OTHER_SHAPES = (
-    Shape(16, 8, 8, 2, depth=8, share=16, chunk=32),
     Shape(16, 8, 8, 2, depth=16, share=16, chunk=16),
-    Shape(16, 8, 8, 2, depth=16, share=16, chunk=32, resident=False),
-    Shape(8, 8, 8, 2, depth=16, share=16, chunk=32),
-    Shape(16, 8, 4, 2, depth=16, share=16, chunk=32, resident=False),
-    Shape(16, 16, 8, 1, depth=16, share=16, chunk=32),
-    Shape(8, 16, 4, 2, depth=16, share=16, chunk=32),
-    Shape(16, 16, 4, 2, depth=16, share=16, chunk=32),
-    Shape(8, 32, 8, 1, depth=16, share=8, chunk=32),
+    Shape(16, 8, 4, 2, depth=16, share=16, chunk=16),
+    Shape(32, 8, 4, 2, depth=16, share=16, chunk=16),
+    Shape(16, 16, 8, 1, depth=16, share=16, chunk=16),
+    Shape(16, 16, 8, 1, depth=8, share=16, chunk=16),
+    Shape(16, 16, 8, 1, depth=32, share=32, chunk=32),
+    Shape(8, 16, 8, 1, depth=16, share=16, chunk=16),
+    Shape(16, 16, 4, 2, depth=16, share=16, chunk=16),
+    Shape(16, 16, 8, 2, depth=16, share=16, chunk=16),
+    Shape(32, 16, 4, 2, depth=16, share=16, chunk=16),
 )
 # What one kernel computes.
 KERNELS = {
@@ -94,19 +95,24 @@ def _forced(shape: Shape | None) -> Any:
     return patch.object(emitter, "choose_shape", lambda *_: shape)
 
 
+def _storing(stored: Callable[[Node], bool], backend: VulkanBackend) -> Any:
+    """Graphs are lowered with those scores in memory."""
+    return patch.dict(backend.__dict__, target=replace(backend.target, stores_scores=stored))
+
+
 def candidates(graph: Graph, backend: VulkanBackend) -> Iterator[Shape]:
     """Shapes that fit the kernel that computes the graph's outputs."""
     stages = emitter.stages_of({node.op: node for node in graph.outputs})
     head = stages[0].of_columns.shape[-1]
-    suited = (shape for shape in (*SHAPES, *OTHER_SHAPES) if head // 8 <= VECTOR * shape.across <= head)
+    known = (*(shape for shapes in SHAPES.values() for shape in shapes), *OTHER_SHAPES)
+    suited = (shape for shape in known if head // 8 <= VECTOR * shape.across <= head)
     found = (fitted(shape, backend.profile, stages) for shape in suited)
     yield from dict.fromkeys(shape for shape in found if shape is not None)
 
 
 def _named(shape: Shape) -> str:
     name = f"{shape.down}x{shape.across}:{shape.height}x{shape.groups * 4}"
-    name += "" if shape.chunk in (32, 64) else f"*{shape.chunk}"
-    return name + ("" if shape.depth == 16 else f"/{shape.depth}") + ("" if shape.resident else "-")
+    return f"{name}/{shape.depth},{shape.share},{shape.chunk}"
 
 
 def compiled(case: Case, backend: VulkanBackend) -> dict[tuple[str, str], Any]:
@@ -115,12 +121,13 @@ def compiled(case: Case, backend: VulkanBackend) -> dict[tuple[str, str], Any]:
     for kernel, ops in KERNELS.items():
         graph = case.graph(ops)
         for shape in (None, *candidates(graph, backend)):
-            with _forced(shape):
+            with _forced(shape), _storing(_STORED["no scores stored"], backend):
                 found = backend.lower(graph)
                 found.plan  # noqa: B018  # emitted while the shape is forced
             lowered[kernel, "chosen" if shape is None else _named(shape)] = found
+    lowered["all", "as chosen"] = backend.lower(_whole(case))
     for name, stored in _STORED.items():
-        with patch.dict(backend.__dict__, target=replace(backend.target, stores_scores=stored)):
+        with _storing(stored, backend):
             lowered["all", name] = backend.lower(_whole(case))
     shaders = [dispatch.shader for one in lowered.values() for dispatch in one.plan.dispatches]
     backend.device.pipelines.get(shaders)

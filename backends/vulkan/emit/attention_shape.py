@@ -7,7 +7,7 @@ once and of the results' rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage
@@ -24,8 +24,7 @@ class Shape:
     """Lines of invocations, `down` × `across`, each with `height` rows and `groups` vectors of four columns.
 
     Of the heads `depth` elements are in shared memory at a time for a product, and `share` columns of a block for a
-    sum; of a tile `chunk` columns, a multiple of `across` and of `share`. `resident`: all of the rows that products
-    read stay there.
+    sum; of a tile `chunk` columns, a multiple of `across` and of `share`.
     """
 
     down: int
@@ -35,7 +34,6 @@ class Shape:
     depth: int
     share: int
     chunk: int
-    resident: bool = True
 
     @property
     def local(self) -> int:
@@ -65,32 +63,26 @@ class Shape:
         """In how many parts the elements of a head are staged."""
         return -(-head // self.depth)
 
-    def resident_stride(self, head: int) -> int:
-        return self.steps(head) * self.depth // VECTOR | 1
-
     def vectors(self, head: int) -> int:
         """Vectors of a result's row that an invocation has, `across` vectors apart."""
         return -(-head // (VECTOR * self.across))
 
+    def line_vectors(self, stages: Sequence[Stage]) -> int:
+        """Vectors of the columns that are staged for a sum."""
+        sums = (stage.of_columns.shape[-1] for stage in stages if stage.of_rows is None)
+        return max((self.share * self.across * self.vectors(head) for head in sums), default=0)
+
     def staged_vectors(self, stages: Sequence[Stage]) -> int:
-        return max(self._staged_vectors(stage) for stage in stages)
-
-    def _staged_vectors(self, stage: Stage) -> int:
-        if stage.of_rows is None:
-            return self.share * self.across * self.vectors(stage.of_columns.shape[-1])
-        return (self.columns + (0 if self.resident else self.rows)) * self.slice_stride
-
-    def resident_vectors(self, stages: Sequence[Stage]) -> int:
-        rows = (stage.of_rows for stage in stages if stage.of_rows is not None)
-        return sum(self.rows * self.resident_stride(operand.shape[-1]) for operand in rows) if self.resident else 0
+        """Either both operands' elements for a product, or columns for a sum and those of the tile behind them."""
+        for_products = (self.rows + self.columns) * self.slice_stride
+        return max(for_products, self.line_vectors(stages) + self.chunk * self.tile_stride)
 
     def exchanged_floats(self, subgroup: int) -> int:
         """One number a row from each subgroup that has a part of it, if these are several."""
         return self.rows * self.across // subgroup if subgroup < self.across else 0
 
     def shared_bytes(self, stages: Sequence[Stage], subgroup: int) -> int:
-        vectors = self.staged_vectors(stages) + self.resident_vectors(stages) + self.chunk * self.tile_stride
-        return _VECTOR_BYTES * vectors + _FLOAT_BYTES * self.exchanged_floats(subgroup)
+        return _VECTOR_BYTES * self.staged_vectors(stages) + _FLOAT_BYTES * self.exchanged_floats(subgroup)
 
     def registers(self, stages: Sequence[Stage]) -> int:
         """Of an invocation: the results' rows, the tiles alive at once, and what a step of a product reads."""
@@ -99,33 +91,36 @@ class Shape:
         return VECTOR * (self.height * (sum(sums) + products * self.groups) + VECTOR * self.groups + 2)
 
 
-# Of each width of results, from the one that reads least to the one that leaves most workgroups.
-SHAPES = (
-    Shape(16, 8, 8, 2, depth=16, share=16, chunk=32),
-    Shape(16, 8, 8, 1, depth=16, share=16, chunk=32),
-    Shape(16, 8, 4, 2, depth=16, share=16, chunk=32),
-    Shape(16, 8, 4, 1, depth=16, share=16, chunk=32),
-    Shape(8, 16, 8, 1, depth=16, share=16, chunk=64),
-    Shape(16, 16, 4, 1, depth=16, share=16, chunk=32),
-    Shape(8, 16, 4, 1, depth=16, share=16, chunk=32),
-    Shape(4, 32, 8, 1, depth=16, share=8, chunk=32),
-    Shape(8, 32, 4, 1, depth=16, share=8, chunk=32),
-    Shape(4, 32, 4, 1, depth=16, share=8, chunk=32),
-)
-# Vectors of a result's row that an invocation has at most, if another width leaves it fewer.
-_MOST_VECTORS = 2
+# By the longest head they are for, from the one that reads least to the one that leaves most workgroups.
+SHAPES: Mapping[int, tuple[Shape, ...]] = {
+    32: (
+        Shape(32, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(16, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(16, 8, 4, 1, depth=16, share=16, chunk=32),
+    ),
+    128: (
+        Shape(16, 16, 8, 1, depth=16, share=16, chunk=32),
+        Shape(16, 16, 4, 1, depth=16, share=16, chunk=32),
+        Shape(8, 16, 4, 1, depth=16, share=16, chunk=32),
+    ),
+    256: (
+        Shape(8, 32, 8, 1, depth=16, share=8, chunk=32),
+        Shape(8, 32, 4, 1, depth=16, share=8, chunk=32),
+        Shape(4, 32, 4, 1, depth=16, share=8, chunk=32),
+    ),
+}
 
 
 def choose_shape(profile: DeviceProfile, problem: Problem, stages: Sequence[Stage]) -> Shape | None:
-    """The largest of those that fit which keeps the device busy, or the one that comes nearest.
+    """The largest of those that fit which keeps the device busy, or the smallest of those that come nearest.
 
     None where the device lacks what workgroups need.
     """
     if not profile.subgroup_shuffle:
         return None
-    candidates = (fitted(shape, profile, stages) for shape in SHAPES)
-    across = _across(max(stage.of_columns.shape[-1] for stage in stages))
-    fitting = [shape for shape in candidates if shape is not None and shape.across == across]
+    longest = max(stage.of_columns.shape[-1] for stage in stages)
+    shapes = next((shapes for head, shapes in SHAPES.items() if longest <= head), ())
+    fitting = [shape for shape in (fitted(shape, profile, stages) for shape in shapes) if shape is not None]
     busy = (shape for shape in fitting if _invocations(shape, problem) >= profile.busy_invocations)
     smallest_first = reversed(fitting)
     return next(busy, max(smallest_first, key=lambda shape: _invocations(shape, problem), default=None))
@@ -136,18 +131,12 @@ def _invocations(shape: Shape, problem: Problem) -> int:
 
 
 def fitted(shape: Shape, profile: DeviceProfile, stages: Sequence[Stage]) -> Shape | None:
-    """The shape with no more elements at a time than heads have, and with rows that stay in shared memory if they
-    find room there; None where it does not fit the device."""
+    """The shape with no more elements at a time than heads have; None where it does not fit the device."""
     longest = max(stage.of_columns.shape[-1] for stage in stages if stage.of_rows is not None)
     shape = replace(shape, depth=min(shape.depth, -(-longest // VECTOR) * VECTOR))
-    if shape.local > profile.max_workgroup_invocations or shape.registers(stages) > _MOST_REGISTERS:
-        return None
-    choices = (replace(shape, resident=resident) for resident in (shape.resident, False))
-    limit = profile.shared_memory_bytes
-    return next((one for one in choices if one.shared_bytes(stages, profile.subgroup_size) <= limit), None)
-
-
-def _across(head: int) -> int:
-    """How many invocations share rows of that length."""
-    widths = sorted({shape.across for shape in SHAPES})
-    return next((across for across in widths if head <= _MOST_VECTORS * VECTOR * across), widths[-1])
+    fits = (
+        shape.local <= profile.max_workgroup_invocations
+        and shape.registers(stages) <= _MOST_REGISTERS
+        and shape.shared_bytes(stages, profile.subgroup_size) <= profile.shared_memory_bytes
+    )
+    return shape if fits else None

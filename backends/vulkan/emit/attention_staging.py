@@ -103,33 +103,6 @@ class Slices(Staging):
 
 
 @dataclass(frozen=True)
-class Whole(Staging):
-    """For products, once: all elements of each row."""
-
-    @property
-    def width(self) -> int:
-        return self.shape.steps(self.operand.shape[-1]) * self.shape.depth // VECTOR
-
-    @property
-    def count(self) -> int:
-        return self.shape.rows * self.width
-
-    def place(self, number: Index) -> Index:
-        row, vector = quotient(number, self.width), remainder(number, self.width)
-        return linear([(row, self.shape.resident_stride(self.operand.shape[-1])), (vector, 1)], self.offset)
-
-    def row(self, number: Index, part: Index) -> Index:
-        return quotient(number, self.width)
-
-    def vector(self, number: Index, part: Index) -> Index:
-        return remainder(number, self.width)
-
-    @property
-    def is_cut(self) -> bool:
-        return self.operand.shape[-1] % self.shape.depth != 0
-
-
-@dataclass(frozen=True)
 class Lines(Staging):
     """For a sum: all elements of the columns in `share` slots."""
 
@@ -158,9 +131,5 @@ def stagings(stage: Stage, shape: Shape) -> Iterator[tuple[Staging, bool]]:
     if stage.of_rows is None:
         yield Lines(stage.of_columns, shape, 0), True
         return
-    behind = 0
-    if not shape.resident:
-        rows = Slices(stage.of_rows, shape, 0, of_columns=False)
-        behind = shape.rows * shape.slice_stride
-        yield rows, False
-    yield Slices(stage.of_columns, shape, behind, of_columns=True), True
+    yield Slices(stage.of_rows, shape, 0, of_columns=False), False
+    yield Slices(stage.of_columns, shape, shape.rows * shape.slice_stride, of_columns=True), True

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from lavax.backends.vulkan.emit.attention_shape import Shape
-from lavax.backends.vulkan.emit.attention_staging import Staging, Whole, stagings
+from lavax.backends.vulkan.emit.attention_staging import Staging, stagings
 from lavax.backends.vulkan.emit.attention_tiles import BLOCK, Problem, Stage, Tiles
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
@@ -22,7 +22,6 @@ from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import (
-    ZERO,
     Index,
     add,
     clamp,
@@ -54,7 +53,7 @@ class WorkgroupTiles(Tiles):
         self.shape, self.stages, self.subgroup = shape, stages, profile.subgroup_size
         super().__init__(body, problem, shape.height, shape.groups, shape.columns)
         self.at_stage = 0  # how many stages of the block are written
-        self.resident: dict[Node, int] = {}  # where operands' rows stay in shared memory
+        self.tile_at = shape.line_vectors(stages)  # where in shared memory
         down = -(-problem.rows // shape.rows)
         self.count = problem.count * down
         body.line("int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
@@ -105,16 +104,6 @@ class WorkgroupTiles(Tiles):
     # -- from memory to shared memory ---------------------------------------------------------------------------------
 
     def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
-        behind = 0
-        for stage in stages if self.shape.resident else ():
-            if stage.of_rows is not None:
-                staging = Whole(stage.of_rows, self.shape, behind)
-                self.resident[stage.of_rows] = behind
-                behind += self.shape.rows * self.shape.resident_stride(stage.of_rows.shape[-1])
-                for turn in range(self._turns(staging)):
-                    number = self._number(turn)
-                    with self._if_below(number, staging.count):
-                        self._put(staging, "resident", number, self._loaded(staging, number, ZERO, self.corner), ZERO)
         most = max(sum(self._turns(staging) for staging, _ in stagings(stage, self.shape)) for stage in stages)
         self.line(f"vec4 {', '.join(f'fetched{number}' for number in range(most))};")
         self._fetch("", stages[0], start, "0")
@@ -160,14 +149,14 @@ class WorkgroupTiles(Tiles):
         """Puts what was loaded where all read it."""
         for register, staging, _, number in self._fetched(stage):
             with self._if_below(number, staging.count):
-                self._put(staging, "staged", number, register, part)
+                self._put(staging, number, register, part)
 
-    def _put(self, staging: Staging, array: str, number: Index, value: str, part: Index) -> None:
+    def _put(self, staging: Staging, number: Index, value: str, part: Index) -> None:
         if staging.is_cut:
             first = self.body.index(linear([(staging.vector(number, part), VECTOR)]))
             length = staging.operand.shape[-1]
             value = f"mix(vec4(0), {value}, lessThan(ivec4({first}) + ivec4(0, 1, 2, 3), ivec4({length})))"
-        self.line(f"{array}[{self.body.index(staging.place(number))}] = {value};")
+        self.line(f"staged[{self.body.index(staging.place(number))}] = {value};")
 
     def _if_below(self, number: Index, end: int) -> AbstractContextManager[None]:
         """A block for what is below the end."""
@@ -198,28 +187,24 @@ class WorkgroupTiles(Tiles):
             self._stage(stage, variable("d", steps))
             self.line("barrier();")
             self._fetch_next("d + 1", True if steps == 1 else None)
-            self._multiply(name, of_rows)
+            self._multiply(name)
         self.at_stage += 1
 
-    def _multiply(self, name: str, of_rows: Node) -> None:
+    def _multiply(self, name: str) -> None:
         """Adds the products of what is staged to a tile, four elements a turn."""
         shape, vectors = self.shape, self.shape.depth // VECTOR
-        stride, behind, rows = shape.slice_stride, shape.rows * shape.slice_stride, "staged"
-        self.line(f"int rows_at = line * {stride};")
-        if shape.resident:
-            stride, behind, rows = shape.resident_stride(of_rows.shape[-1]), 0, "resident"
-            self.line(f"rows_at = {self.resident[of_rows]} + line * {stride} + d * {vectors};")
-        self.line(f"int columns_at = {behind} + place * {shape.slice_stride};")
+        stride = shape.slice_stride
+        self.line(f"int rows_at = line * {stride}, columns_at = {shape.rows * stride} + place * {stride};")
         with self.body.block(f"[[unroll]] for (int k = 0; k < {vectors}; ++k)"):
             for group in range(self.groups):
                 for number in range(VECTOR):
                     slot = (group * VECTOR + number) * shape.across
-                    self.line(f"vec4 c{group}_{number} = staged[columns_at + {slot * shape.slice_stride} + k];")
+                    self.line(f"vec4 c{group}_{number} = staged[columns_at + {slot * stride} + k];")
                 for component in COMPONENTS:
                     four = ", ".join(f"c{group}_{number}.{component}" for number in range(VECTOR))
                     self.line(f"vec4 {component}{group} = vec4({four});")
             for row in range(self.height):
-                self.line(f"vec4 r{row} = {rows}[rows_at + {row * shape.down * stride} + k];")
+                self.line(f"vec4 r{row} = staged[rows_at + {row * shape.down * stride} + k];")
                 for component in COMPONENTS:
                     for group in range(self.groups):
                         self.line(f"{name}{row}_{group} += r{row}.{component} * {component}{group};")
@@ -272,16 +257,16 @@ class WorkgroupTiles(Tiles):
                     rows = range(VECTOR * vector, VECTOR * (vector + 1))
                     four = ", ".join(f"{name}{row}_{group}.{component}" for row in rows)
                     at = f"({slot} + place) * {shape.tile_stride} + {vector * shape.down} + line"
-                    self.line(f"tile[{at}] = vec4({four});")
+                    self.line(f"staged[{self.tile_at} + {at}] = vec4({four});")
 
     def _add_columns(self, node: Node) -> None:
         """Adds what is staged, times its columns of the tile, to the result's rows."""
         shape, length = self.shape, self.shape.across * self.shape.vectors(node.shape[-1])
-        self.line(f"int weights_at = c * {shape.share * shape.tile_stride} + line;")
+        self.line(f"int weights_at = {self.tile_at} + c * {shape.share * shape.tile_stride} + line;")
         with self.body.block(f"[[unroll]] for (int k = 0; k < {shape.share}; ++k)"):
             for vector in range(self.height // VECTOR):
                 at = f"weights_at + k * {shape.tile_stride} + {vector * shape.down}"
-                self.line(f"vec4 w{vector} = tile[{at}];")
+                self.line(f"vec4 w{vector} = staged[{at}];")
             for vector in self._vectors(node):
                 self.line(f"vec4 o{vector} = staged[place + k * {length} + {vector * shape.across}];")
             for row in range(self.height):
@@ -328,8 +313,6 @@ class WorkgroupTiles(Tiles):
         shape = self.shape
         sizes = {
             "vec4 staged": shape.staged_vectors(self.stages),
-            "vec4 resident": shape.resident_vectors(self.stages),
-            "vec4 tile": shape.chunk * shape.tile_stride,
             "float exchanged": shape.exchanged_floats(self.subgroup),
         }
         declarations = [f"shared {name}[{size}];" for name, size in sizes.items() if size]

@@ -22,7 +22,8 @@ def gradients(batch: int, queries: int, keys: int, head: int, causal: bool = Fal
     shapes = {"query": (*by_query, head), "key": (*by_key, head), "value": (*by_key, head)}
     shapes |= {"cotangent": (*by_query, head), "delta": by_query, "logsumexp": by_query}
     inputs = {name: input_node(name, TensorType(shape, float32)) for name, shape in shapes.items()}
-    attrs = dict(scale=0.5, fill=-inf, lowest=1 - queries, highest=0 if causal else keys - 1, biased=False, masked=False)
+    highest = 0 if causal else keys - 1
+    attrs = dict(scale=0.5, fill=-inf, lowest=1 - queries, highest=highest, biased=False, masked=False)
     nodes = [make_node(op, [inputs[name] for name in OPERANDS[op]], attrs) for op in GRADIENTS]
     return graph_of(inputs.values(), nodes)
 
