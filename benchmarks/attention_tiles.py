@@ -97,7 +97,7 @@ def _forced(shape: Shape | None) -> Any:
 
 def _storing(stored: Callable[[Node], bool], backend: VulkanBackend) -> Any:
     """Graphs are lowered with those scores in memory."""
-    return patch.dict(backend.__dict__, target=replace(backend.target, stores_scores=stored))
+    return patch.dict(backend.__dict__, target=replace(backend.target, stores_scores=stored, kept_bytes=0))
 
 
 def candidates(graph: Graph, backend: VulkanBackend) -> Iterator[Shape]:

@@ -19,11 +19,13 @@ def _nowhere(attention: Node) -> bool:
 @dataclass(frozen=True)
 class Target:
     """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all.
-    `stores_scores`: whether attention, or a derivative of it, is best computed by contractions, with scores in memory.
+    `stores_scores`: whether a derivative of attention is best computed by contractions, with scores in memory;
+    `kept_bytes`: how much memory the scores of all attention may take that wait there for derivatives.
     """
 
     parts: Callable[[Node], int] = _one_part
     stores_scores: Callable[[Node], bool] = _nowhere
+    kept_bytes: int = 0
 
 
 ANY_DEVICE = Target()

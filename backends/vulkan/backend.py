@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lavax.backends.vulkan.emit.attention_scores import stores_scores
+from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, stores_scores
 from lavax.backends.vulkan.emit.contract_schedule import choose_parts
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan import Plan
@@ -50,7 +50,11 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """What suits the device, for the rewrites before fusion."""
-        return Target(parts=lambda dot: choose_parts(dot, self.profile), stores_scores=self._stores_scores)
+        return Target(
+            parts=lambda dot: choose_parts(dot, self.profile),
+            stores_scores=self._stores_scores,
+            kept_bytes=self._memory_bytes // PART_OF_MEMORY,
+        )
 
     def _stores_scores(self, attention: Node) -> bool:
         return self.profile.kind == "gpu" and stores_scores(attention, self._memory_bytes)

@@ -2,16 +2,22 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
 
+import lavax as lx
+import lavax.nn as nn
+import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.attention_scores import stores_scores
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
 from lavax.passes.prepare import prepare
+from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target import Target
+from tests.passes.lowering import f32
 
 GRADIENTS = tuple(op for op in OPERANDS if op.endswith("gradient"))
 
@@ -54,3 +60,19 @@ def test_scores_are_stored_where_that_is_faster_and_memory_is_there(graph: Graph
         return stores_scores(node, gibibytes << 30)
 
     assert [is_stored(node) for node in graph.outputs] == [stored] * 3
+
+
+ROOM = 2 * 33 * 33 * 4
+
+
+@pytest.mark.parametrize(("room", "left"), [(ROOM, []), (ROOM - 1, ["attention_logsumexp", "attention"])])
+def test_scores_wait_for_derivatives_as_long_as_there_is_room(room: int, left: list[str]) -> None:
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return lnp.sum(lnp.sin(nn.softmax(q @ k.mT) @ v))
+
+    x = f32(2, 33, 4)
+    with_gradients = remove_stop_gradient(lx.trace(lx.value_and_grad(loss, argnums=(0, 1, 2)))(x, x, x))
+    prepared = prepare(with_gradients, Target(stores_scores=lambda node: "gradient" in node.op, kept_bytes=room))
+    ops = [node.op for node in prepared.nodes]
+    assert sorted(op for op in ops if op.startswith("attention")) == sorted(left)
+    assert ops.count("dot") == (5 if left else 6)
