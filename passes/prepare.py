@@ -14,7 +14,8 @@ from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
 from lavax.passes.contractions import in_parts, neighbours_of, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
-from lavax.passes.decompose.attention import with_read_shapes, with_stored_scores
+from lavax.passes.decompose.attention import with_read_shapes
+from lavax.passes.decompose.attention_scores import with_stored_scores
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot

@@ -6,7 +6,7 @@ from functools import reduce
 from math import inf
 
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
-from lavax.ir.ops.attention import ATTRIBUTES, OPERANDS, names_of
+from lavax.ir.ops.attention import OPERANDS, names_of
 from lavax.ir.types import float32
 from lavax.passes.attention import BLOCK_OF_COLUMNS, batch_reshaped, composition, named_operands
 from lavax.passes.builder import (
@@ -15,11 +15,9 @@ from lavax.passes.builder import (
     build,
     equal,
     exp,
-    located,
     log,
     maximum,
     multiply,
-    set_location,
     slice_along,
     splat,
     subtract,
@@ -27,9 +25,6 @@ from lavax.passes.builder import (
     zeros,
 )
 from lavax.passes.kernels.loop_limit import MOST_TURNS
-from lavax.passes.simplify.rewriting import rewrite
-from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
-from lavax.passes.target import Target
 
 # Larger heads are not kept in registers.
 _LARGEST_HEAD = 256
@@ -127,51 +122,6 @@ _IN_PARTS: dict[str, Callable[[Node], Node]] = {
     "attention": _attention_of_parts,
     "attention_logsumexp": _logsumexp_of_parts,
 }
-
-
-# -- scores in memory -------------------------------------------------------------------------------------------------
-
-
-def with_stored_scores(graph: Graph, target: Target) -> Graph:
-    """Derivatives of attention as products where scores are best stored; what these have in common is computed once.
-
-    Attention itself becomes products where derivatives do, as long as there is room for its scores until then.
-    """
-    chosen = {node for node in graph.nodes if node.op in OPERANDS and target.stores_scores(node)}
-    if not chosen:
-        return graph
-    chosen |= _with_kept_scores(graph, {_of_scores(node) for node in chosen}, target.kept_bytes)
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
-    with located():
-        for node in graph.nodes:
-            set_location(node.location)
-            found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
-            if node in chosen:
-                found[node] = composition(found[node])
-    composed = graph_of(graph.inputs, [found[output] for output in graph.outputs])
-    return rewrite(composed, RULES_WITHOUT_GRADIENTS, MERGING)
-
-
-def _of_scores(node: Node) -> tuple[object, ...]:
-    """Equal for nodes with the same scores."""
-    operands = named_operands(node)
-    return *(operands.get(name) for name in ("query", "key", "bias", "mask")), *(node.attrs[key] for key in ATTRIBUTES)
-
-
-def _with_kept_scores(graph: Graph, wanted: set[tuple[object, ...]], room: int) -> set[Node]:
-    """Attention and its statistics, of the scores that are wanted later, as far as there is room."""
-    kept: dict[tuple[object, ...], list[Node]] = {}
-    for node in graph.nodes:
-        if node.op in ("attention", "attention_logsumexp") and _of_scores(node) in wanted:
-            kept.setdefault(_of_scores(node), []).append(node)
-    found: set[Node] = set()
-    for nodes in kept.values():
-        query, key = nodes[0].operands[:2]
-        room -= query.type.nbytes // query.shape[-1] * key.shape[-2]
-        if room < 0:
-            break
-        found.update(nodes)
-    return found
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------

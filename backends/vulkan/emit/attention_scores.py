@@ -13,7 +13,7 @@ from lavax.passes.attention import named_operands, visible_pairs
 _GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
 # Products of all derivatives with the heads of queries and with those of values, by kernels and by contractions, and
 # how often these write or read a score.
-_BY_KERNELS, _BY_CONTRACTIONS, _MOVED = (4, 3), (3, 2), 9
+_BY_KERNELS, _BY_CONTRACTIONS, _MOVED = (4, 3), (3, 2), 6
 # What a contraction computes while a kernel of attention does one operation: up to a length of heads, beyond which
 # tiles are smaller, and above.
 _SLOWER, _LONG_HEAD, _SLOWER_BY_LONG_HEADS = 1.75, 128, 3.5
