@@ -44,11 +44,11 @@ KERNELS = {
     "of keys": ("attention_key_gradient", "attention_value_gradient"),
     "of queries": ("attention_query_gradient",),
 }
-# Which scores go to memory.
-_STORED: dict[str, Callable[[Node], bool]] = {
-    "no scores stored": lambda node: False,
-    "those of gradients": lambda node: "gradient" in node.op,
-    "all scores": lambda node: True,
+# Whether derivatives store scores, and how much memory there is for those of attention until then.
+_STORED: dict[str, tuple[bool, int]] = {
+    "no scores stored": (False, 0),
+    "those of derivatives": (True, 0),
+    "all scores": (True, 1 << 62),
 }
 _PEER_SECONDS = 0.1
 
@@ -95,9 +95,11 @@ def _forced(shape: Shape | None) -> Any:
     return patch.object(emitter, "choose_shape", lambda *_: shape)
 
 
-def _storing(stored: Callable[[Node], bool], backend: VulkanBackend) -> Any:
+def _storing(stored: tuple[bool, int], backend: VulkanBackend) -> Any:
     """Graphs are lowered with those scores in memory."""
-    return patch.dict(backend.__dict__, target=replace(backend.target, stores_scores=stored, kept_bytes=0))
+    stores, room = stored
+    target = replace(backend.target, stores_scores=lambda node: stores, kept_bytes=room)
+    return patch.dict(backend.__dict__, target=target)
 
 
 def candidates(graph: Graph, backend: VulkanBackend) -> Iterator[Shape]:
