@@ -16,7 +16,9 @@ _GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_v
 _BY_KERNELS, _BY_CONTRACTIONS, _MOVED = (4, 3), (3, 2), 6
 # What a contraction computes while a kernel of attention does one operation: up to a length of heads, beyond which
 # tiles are smaller, and above.
-_SLOWER, _LONG_HEAD, _SLOWER_BY_LONG_HEADS = 1.75, 128, 3.5
+_SLOWER, _LONG_HEAD, _SLOWER_BY_LONG_HEADS = 1.2, 128, 3.5
+# Memory is worth a little time.
+_GAIN = 1.1
 # Operations in the time in which a score is written or read.
 _MOVE = 32
 # Fewer pairs take no longer than the launches of more kernels.
@@ -38,7 +40,7 @@ def stores_scores(node: Node, memory_bytes: int) -> bool:
     heads = query.shape[-1], cotangent.shape[-1]
     slower = _SLOWER if max(heads) <= _LONG_HEAD else _SLOWER_BY_LONG_HEADS
     by_kernels = visible_pairs(node) * _operations(_BY_KERNELS, heads) * slower
-    return by_kernels > pairs * (_operations(_BY_CONTRACTIONS, heads) + _MOVED * _MOVE)
+    return by_kernels > _GAIN * pairs * (_operations(_BY_CONTRACTIONS, heads) + _MOVED * _MOVE)
 
 
 def _operations(products: tuple[int, int], heads: tuple[int, int]) -> int:

@@ -94,12 +94,21 @@ class Shape:
 # By the longest head they are for, from the one that reads least to the one that leaves most workgroups.
 SHAPES: Mapping[int, tuple[Shape, ...]] = {
     32: (
+        Shape(16, 8, 8, 2, depth=16, share=16, chunk=16),
         Shape(32, 8, 4, 2, depth=16, share=16, chunk=32),
         Shape(16, 8, 4, 2, depth=16, share=16, chunk=32),
         Shape(16, 8, 4, 1, depth=16, share=16, chunk=32),
     ),
+    96: (
+        Shape(16, 16, 8, 1, depth=32, share=32, chunk=32),
+        Shape(32, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(16, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(8, 16, 4, 1, depth=16, share=16, chunk=32),
+    ),
     128: (
+        Shape(16, 16, 8, 1, depth=32, share=32, chunk=32),
         Shape(16, 16, 8, 1, depth=16, share=16, chunk=32),
+        Shape(8, 32, 8, 1, depth=16, share=8, chunk=32),
         Shape(16, 16, 4, 1, depth=16, share=16, chunk=32),
         Shape(8, 16, 4, 1, depth=16, share=16, chunk=32),
     ),
@@ -131,9 +140,12 @@ def _invocations(shape: Shape, problem: Problem) -> int:
 
 
 def fitted(shape: Shape, profile: DeviceProfile, stages: Sequence[Stage]) -> Shape | None:
-    """The shape with no more elements at a time than heads have; None where it does not fit the device."""
+    """The shape with no more elements at a time than heads have, or half as many where these divide them and all do
+    not; None where it does not fit the device."""
     longest = max(stage.of_columns.shape[-1] for stage in stages if stage.of_rows is not None)
-    shape = replace(shape, depth=min(shape.depth, -(-longest // VECTOR) * VECTOR))
+    depth = min(shape.depth, -(-longest // VECTOR) * VECTOR)
+    half = depth // 2
+    shape = replace(shape, depth=half if longest % depth and longest % half == 0 and half % VECTOR == 0 else depth)
     fits = (
         shape.local <= profile.max_workgroup_invocations
         and shape.registers(stages) <= _MOST_REGISTERS

@@ -76,3 +76,25 @@ def test_scores_wait_for_derivatives_as_long_as_there_is_room(room: int, left: l
     ops = [node.op for node in prepared.nodes]
     assert sorted(op for op in ops if op.startswith("attention")) == sorted(left)
     assert ops.count("dot") == (5 if left else 6)
+
+
+@pytest.mark.parametrize("room", [0, 1 << 20])
+def test_a_query_that_sees_nothing_has_no_gradient(room: int) -> None:
+    random = np.random.default_rng(5)
+    arrays = [random.normal(size=(1, 40, 2, 4)) for _ in range(3)]
+    mask = random.random((1, 1, 40, 40)) < 0.5
+    mask[..., 7, :] = False
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return lnp.sum(lnp.sin(nn.dot_product_attention(q, k, v, mask=mask)))
+
+    types = [f32(*array.shape) for array in arrays]
+    graph = remove_stop_gradient(lx.trace(lx.grad(loss, argnums=(0, 1, 2)))(*types))
+    assert any(node.op == "attention" and node.attrs["empty"] for node in graph.nodes)
+    prepared = prepare(graph, Target(stores_scores=lambda node: True, kept_bytes=room))
+    assert any(node.op == "attention" for node in prepared.nodes) is (room == 0)
+    arrays.append(mask)
+    found = interpret(prepared, *arrays)
+    for got, want in zip(found, interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
+    assert not found[0][:, 7].any()
