@@ -52,6 +52,7 @@ class VulkanBackend:
         """What suits the device, for the rewrites before fusion."""
         return Target(
             parts=lambda dot: choose_parts(dot, self.profile),
+            stages_operands=self.profile.kind == "gpu",
             stores_scores=self._stores_scores,
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
         )
