@@ -15,6 +15,7 @@ from lavax.passes.builder import build, located, set_location
 from lavax.passes.contractions import in_parts, neighbours_of, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.attention import with_read_shapes
+from lavax.passes.decompose.attention_scores import with_stored_scores
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
@@ -240,7 +241,7 @@ def _turned(graph: Graph) -> set[Node]:
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
-    graph = with_read_shapes(sharing_orders(widen(graph)))
+    graph = with_read_shapes(with_stored_scores(sharing_orders(widen(graph)), target))
     turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():

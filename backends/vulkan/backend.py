@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, stores_scores
 from lavax.backends.vulkan.emit.contract_schedule import choose_parts
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan import Plan
 from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
 from lavax.errors import DeviceError
-from lavax.ir import Graph, TensorType
+from lavax.ir import Graph, Node, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare import prepare
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
@@ -49,8 +50,23 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """What suits the device, for the rewrites before fusion."""
-        staged = self.profile.kind == "gpu"
-        return Target(parts=lambda dot: choose_parts(dot, self.profile), stages_operands=staged)
+        return Target(
+            parts=lambda dot: choose_parts(dot, self.profile),
+            stages_operands=self.profile.kind == "gpu",
+            stores_scores=self._stores_scores,
+            kept_bytes=self._memory_bytes // PART_OF_MEMORY,
+        )
+
+    def _stores_scores(self, attention: Node) -> bool:
+        return self.profile.kind == "gpu" and stores_scores(attention, self._memory_bytes)
+
+    @cached_property
+    def _memory_bytes(self) -> int:
+        """The memory of the chosen device; without one, none to spare."""
+        try:
+            return self.device.physical.memory_bytes
+        except DeviceError:
+            return 0
 
     def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredGraph:
         """Cuts a simplified graph into kernels.
