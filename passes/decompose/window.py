@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.builder import broadcast, dot, pad, shear, slice_
+from lavax.passes.builder import broadcast, dot, pad, precision_of, shear, slice_
 
 
 def _widened(node: Node) -> Node:
@@ -49,15 +49,16 @@ def convolution_as_dot(node: Node) -> tuple[Node, tuple[int, ...]]:
     left, right = node.operands
     of_left, of_right = node.attrs["window"]
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    rounding = precision_of(node)
     windows, elements = _windows(node), range(left.type.rank, left.type.rank + len(of_left))
     by_left = zip((*left_sum, *of_left), (*left_sum, *elements), (*right_sum, *of_right), strict=True)
     if left.type.rank - 1 not in of_left:
         met = [(axis, other) for _, axis, other in sorted(by_left)]
         contract = tuple(axis for axis, _ in met), tuple(other for _, other in met)
-        return dot(windows, right, contract, (left_batch, right_batch)), tuple(range(node.type.rank))
+        return dot(windows, right, contract, (left_batch, right_batch), **rounding), tuple(range(node.type.rank))
     met = sorted((other, axis) for _, axis, other in by_left)
     contract = tuple(other for other, _ in met), tuple(axis for _, axis in met)
-    product = dot(right, windows, contract, (right_batch, left_batch))
+    product = dot(right, windows, contract, (right_batch, left_batch), **rounding)
     batch, kept = len(left_batch), len(free_axes(left.type, left_batch, left_sum))
     count = node.type.rank - batch - kept  # of the right operand's free axes, which stand before those of the windows
     return product, (*range(batch), *range(batch + count, node.type.rank), *range(batch, batch + count))
