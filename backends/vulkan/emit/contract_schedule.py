@@ -2,19 +2,23 @@
 
 *Register tile*: each invocation by itself computes a tile of the result. *Shared tile*: a workgroup computes one, and
 holds what it reads in shared memory; for GPUs. *Subgroup tile*: the lanes of a subgroup share the sums of a small tile,
-where elements along the sum are neighbours and there are few rows or columns.
+where elements along the sum are neighbours and there are few rows or columns. *Cooperative tile*: a workgroup computes
+one, and its subgroups multiply matrices; for products whose operands are rounded to what the device has matrices of.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Union
 
 from lavax.backends.vulkan.emit.expressions import VECTOR
-from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.backends.vulkan.profile import DeviceProfile, MatrixShape
 from lavax.ir.graph import Node
 from lavax.passes.contractions import Sizes, neighbours_of, sizes_of
 
+# Elements of 16 bits in a vector of 128.
+EIGHT = 8
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long.
 _MOST_EPILOGUE = 768
 # Up to so many rows or columns a product is one with a few vectors: reading the matrix is what takes time.
@@ -96,7 +100,73 @@ class SubgroupTile:
         return self.lanes * sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
 
 
-Schedule = Union[RegisterTile, SharedTile, SubgroupTile]  # noqa: UP007  # isinstance takes it too
+@dataclass(frozen=True)
+class CooperativeTile:
+    """Rows and columns of the result that a workgroup computes with matrices, and the depth that it stages at a time.
+
+    Its subgroups stand in a grid, and each has a part of the tile in matrices of `shape`, to which `lanes` belong.
+    Rows, columns and depth are multiples of 8, and of the shape's.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    subgroups_down: int
+    subgroups_across: int
+    buffers: int
+    shape: MatrixShape
+    lanes: int
+
+    @property
+    def subgroups(self) -> int:
+        return self.subgroups_down * self.subgroups_across
+
+    @property
+    def threads(self) -> int:
+        return self.subgroups * self.lanes
+
+    @property
+    def subgroup_rows(self) -> int:
+        return self.rows // self.subgroups_down
+
+    @property
+    def subgroup_columns(self) -> int:
+        return self.columns // self.subgroups_across
+
+    @property
+    def matrices_down(self) -> int:
+        return self.subgroup_rows // self.shape.m
+
+    @property
+    def matrices_across(self) -> int:
+        return self.subgroup_columns // self.shape.n
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of staged parts, of which every line is longer by a vector, or of a row of matrices a subgroup: the larger."""
+        along_sum = (self.rows + self.columns) * (self.depth + EIGHT)
+        across = self.depth * (self.rows + self.columns + 2 * EIGHT)
+        passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
+        return max(2 * self.buffers * max(along_sum, across), passing)
+
+    def divides(self) -> bool:
+        """Whether its subgroups have whole matrices."""
+        shape = self.shape
+        whole = self.subgroup_rows % shape.m == 0 and self.subgroup_columns % shape.n == 0
+        return whole and self.depth % shape.k == 0 and self.matrices_down > 0 and self.matrices_across > 0
+
+    def tiles(self, sizes: Sizes) -> int:
+        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
+
+    def invocations(self, sizes: Sizes) -> int:
+        return self.tiles(sizes) * self.threads
+
+    def use(self, sizes: Sizes) -> float:
+        """How much of what the tiles compute is part of the result."""
+        return sizes.b * sizes.m * sizes.n / (self.tiles(sizes) * self.rows * self.columns)
+
+
+Schedule = Union[RegisterTile, SharedTile, SubgroupTile, CooperativeTile]  # noqa: UP007  # isinstance takes it too
 
 # From the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
@@ -105,6 +175,12 @@ SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
     SharedTile(64, 64, 16, 8, 4),
     SharedTile(32, 32, 16, 4, 4),
+)
+# Rows, columns, depth, subgroups down and across, buffers.
+COOPERATIVE_TILES = (
+    (128, 128, 32, 2, 2, 2),
+    (64, 64, 32, 2, 2, 2),
+    (32, 32, 32, 2, 2, 2),
 )
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
@@ -115,7 +191,7 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
     sizes = sizes_of(dot)
     if _is_along_sums(dot, sizes, profile):
         return _subgroup_tile(sizes, profile)
-    tiles = _shared_tiles(dot, sizes, profile, epilogue)
+    tiles = _workgroup_tiles(dot, sizes, profile, epilogue)
     if not tiles:
         return _register_tile(sizes, profile, epilogue)
     busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
@@ -128,7 +204,7 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     small = sizes.b * sizes.m * sizes.n * sizes.k < _WORTH_PARTS
     if small or profile.kind == "cpu" or _is_along_sums(dot, sizes, profile):
         return 1
-    tiles = _shared_tiles(dot, sizes, profile, 0)
+    tiles = _workgroup_tiles(dot, sizes, profile, 0)
     if not tiles:
         invocations = _register_tiles(sizes, profile)[0].invocations(sizes)
         return _parts(invocations, _BUSY_READING * profile.busy_invocations, sizes, _SHORT_PART)
@@ -166,6 +242,40 @@ def _subgroup_tile(sizes: Sizes, profile: DeviceProfile) -> SubgroupTile:
     return tile
 
 
+def _workgroup_tiles(
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
+) -> Sequence[SharedTile | CooperativeTile]:
+    """Tiles of workgroups, largest first: those of cooperative matrices where the device has some that fit."""
+    return _cooperative_tiles(dot, sizes, profile, epilogue) or _shared_tiles(dot, sizes, profile, epilogue)
+
+
+def cooperative_tile(tile: tuple[int, int, int, int, int, int], dtype: str, profile: DeviceProfile) -> CooperativeTile:
+    """A tile of COOPERATIVE_TILES' form with the device's matrices of the dtype."""
+    shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
+    return CooperativeTile(*tile, shape, profile.subgroup_size)
+
+
+def fits(tile: SharedTile | CooperativeTile, profile: DeviceProfile) -> bool:
+    """Whether the device can run workgroups of the tile."""
+    return tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
+
+
+def _cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[CooperativeTile]:
+    """Those that the device and the contraction allow for, largest first."""
+    dtype = dot.attrs["precision"]
+    has_matrices = any(shape.dtype == dtype for shape in profile.matrices)
+    if profile.kind == "cpu" or not has_matrices or min(sizes.m, sizes.n, sizes.k) < _SHARED_FROM:
+        return []
+    tiles = (cooperative_tile(tile, dtype, profile) for tile in COOPERATIVE_TILES)
+    fitting = [tile for tile in tiles if tile.divides() and fits(tile, profile)]
+    suited = [
+        tile
+        for tile in fitting
+        if tile.matrices_down * epilogue <= _MOST_EPILOGUE and tile.use(sizes) >= _LEAST_USE
+    ]
+    return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+
+
 def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[SharedTile]:
     """Those that the device and the contraction allow for, largest first."""
     if profile.kind == "cpu" or dot.dtype.bits != 32 or min(sizes.m, sizes.n, sizes.k) < _SHARED_FROM:
@@ -173,7 +283,7 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     fitting = [
         tile
         for tile in (NARROW_TILES if min(sizes.m, sizes.n) < _NARROW else SHARED_TILES)
-        if tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
+        if fits(tile, profile)
     ]
     suited = [
         tile
