@@ -64,7 +64,7 @@ _matmul_precision: ContextVar[MatmulPrecision] = ContextVar("matmul_precision", 
 
 def recorded_precision(function: str, name: str, precision: str) -> str:
     """What the IR calls the dtype; `function` and `name` say who was given it. Raises ValueError."""
-    if not isinstance(precision, str) or precision not in _PRECISIONS:
+    if precision not in tuple(_PRECISIONS):
         choices = ", ".join(map(repr, _PRECISIONS))
         raise ValueError(f"{function}: {name} must be one of {choices}, got {precision!r}")
     return _PRECISIONS[precision]
@@ -89,10 +89,8 @@ def matmul_precision(precision: str, *, backward: str = "float32") -> Iterator[N
     Raises ValueError for a name that is none of these.
     """
     function = "matmul_precision"
-    chosen = (
-        recorded_precision(function, "precision", precision), recorded_precision(function, "backward", backward)
-    )
-    token = _matmul_precision.set(chosen)
+    of_products = recorded_precision(function, "precision", precision)
+    token = _matmul_precision.set((of_products, recorded_precision(function, "backward", backward)))
     try:
         yield
     finally:

@@ -266,12 +266,12 @@ def dot(
     )
 
 
-def precision_of(node: Node) -> dict[str, str]:
+def precision_of(node: Node) -> dict[str, Any]:
     """The attributes of a dot or conv that say how it rounds, for one that takes its place."""
     return {"precision": node.attrs["precision"], "backward": node.attrs["backward"]}
 
 
-def precision_of_gradient(node: Node) -> dict[str, str]:
+def precision_of_gradient(node: Node) -> dict[str, Any]:
     """The same for a dot or conv that is part of its gradient."""
     return {"precision": node.attrs["backward"], "backward": node.attrs["backward"]}
 

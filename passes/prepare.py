@@ -178,8 +178,8 @@ def _exchanged(node: Node) -> Node:
     kept = (*right_batch, *right_sum)
     vector = _reshape(_transpose(right, (*kept, *free)), tuple(right.shape[axis] for axis in kept))
     batch, summed = range(len(right_batch)), range(len(right_batch), len(kept))
-    axes = {"contract": (tuple(summed), left_sum), "batch": (tuple(batch), left_batch)}
-    return build("dot", vector, left, **axes, **precision_of(node))
+    contract, batched = (tuple(summed), left_sum), (tuple(batch), left_batch)
+    return build("dot", vector, left, contract=contract, batch=batched, **precision_of(node))
 
 
 def _vector_as_sum(node: Node) -> Node:

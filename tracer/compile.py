@@ -68,7 +68,8 @@ class CompiledFunction:
             more, keywords = flatten(kwargs)
             leaves += more
         try:
-            key = (runtime(), chosen_matmul_precision(), positional, keywords, statics, *[leaf.abstract for leaf in leaves])
+            abstract = [leaf.abstract for leaf in leaves]
+            key = (runtime(), chosen_matmul_precision(), positional, keywords, statics, *abstract)
             entry = self._entries.get(key)
         except AttributeError:  # a leaf that is no array yet
             entry = None

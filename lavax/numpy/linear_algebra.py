@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lavax import config
 from lavax.ir.types import bool_, float32, int32
@@ -20,7 +21,7 @@ __all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vdot"]
 AxisPair = tuple[Sequence[int], Sequence[int]]
 
 
-def precision_attributes(function: str, left: Value, precision: str | None = None) -> dict[str, str]:
+def precision_attributes(function: str, left: Value, precision: str | None = None) -> dict[str, Any]:
     """What a dot or conv of operands like `left` records: the precision given, or what `lx.matmul_precision` says.
 
     Raises ValueError, naming `function`, for a precision that there is not.

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.brain_floats import BRAIN_FLOATS
-from lavax.backends.vulkan.emit.body import LANE, Value, is_multiple, lane_step, quotient_exact, widened
+from lavax.backends.vulkan.emit.body import Value, is_multiple, lane_step, quotient_exact, widened
 from lavax.backends.vulkan.emit.contract_schedule import EIGHT, CooperativeTile
 from lavax.backends.vulkan.emit.contraction import Contraction, Span, both
 from lavax.backends.vulkan.emit.expressions import VECTOR

@@ -143,11 +143,11 @@ class CooperativeTile:
 
     @property
     def shared_bytes(self) -> int:
-        """Of staged parts, of which every line is longer by a vector, or of a row of matrices a subgroup: the larger."""
-        along_sum = (self.rows + self.columns) * (self.depth + EIGHT)
-        across = self.depth * (self.rows + self.columns + 2 * EIGHT)
+        """At most: of staged parts, every line longer by a vector, or of a row of matrices of each subgroup."""
+        extents = (self.rows, self.columns)
+        staged = sum(extent * self.depth + EIGHT * max(extent, self.depth) for extent in extents)
         passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
-        return max(2 * self.buffers * max(along_sum, across), passing)
+        return max(2 * self.buffers * staged, passing)
 
     def divides(self) -> bool:
         """Whether its subgroups have whole matrices."""
@@ -249,7 +249,9 @@ def _workgroup_tiles(
     return _cooperative_tiles(dot, sizes, profile, epilogue) or _shared_tiles(dot, sizes, profile, epilogue)
 
 
-def cooperative_tile(tile: tuple[int, int, int, int, int, int], dtype: str, profile: DeviceProfile) -> CooperativeTile:
+def cooperative_tile(
+    tile: tuple[int, int, int, int, int, int], dtype: str, profile: DeviceProfile
+) -> CooperativeTile:
     """A tile of COOPERATIVE_TILES' form with the device's matrices of the dtype."""
     shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
     return CooperativeTile(*tile, shape, profile.subgroup_size)
