@@ -1,6 +1,6 @@
 """Contractions by cooperative matrices: a workgroup stages what its tile needs, its subgroups multiply matrices of it.
 
-The sum goes in parts of `depth`, and loads of the next part stand before the products of the last one. In shared memory
+The sum goes in parts of `depth`, and loads of later parts stand before the products of one. In shared memory
 an operand lies as it does in memory, in vectors of eight elements of 16 bits: lines of rows or columns along the sum,
 or lines of the sum along rows or columns. How a matrix is loaded from there does the transposing. A line is longer by
 one vector than it need be, so that neighbouring lines lie in other banks.
@@ -106,10 +106,10 @@ class CooperativeEmitter:
     def _staged_vectors(self, side: int) -> int:
         return self.tile.buffers * self._part(side)
 
-    def _begin(self, turn: str, side: int) -> str:
-        """Where the part of that turn begins."""
+    def _begin(self, buffer: str, side: int) -> str:
+        """Where an operand's buffer of that number begins."""
         first = self._staged_vectors(0) if side else 0
-        second = f"({turn} & 1) * {self._part(side)}" if self.tile.buffers == 2 else ""
+        second = f"{buffer} * {self._part(side)}" if buffer != "0" else ""
         return " + ".join(filter(None, (str(first) if first else "", second))) or "0"
 
     def _passing_line(self) -> int:
@@ -137,20 +137,51 @@ class CooperativeEmitter:
             self.body.line(f"{kind} {names};")
 
     def _sum_loop(self) -> None:
+        if self.tile.buffers == 2:
+            self._sum_in_two_buffers()
+        else:
+            self._sum_in_one_buffer()
+
+    def _sum_in_one_buffer(self) -> None:
         """One turn more than there are parts: each loads a part, works on the one before, and stages what it loaded."""
         body = self.body
-        bound = body.parameters.integer(self.parts)
-        with body.block(f"for (int turn = 0; turn <= {bound}; ++turn)", frozenset(("turn", "k"))):
+        with body.block(self._turns(1), frozenset(("turn", "k"))):
             body.line(f"int k = min(turn, {body.parameters.integer(self.parts - 1)});")
             vectors = [self._vectors(side) for side in range(2)]
             loaded = [[self._load(side, vector) for vector in vectors[side]] for side in range(2)]
             with body.block("if (turn > 0)"):
-                self._multiply()
-            if self.tile.buffers == 1:
-                body.line("barrier();")
-            for side in range(2):
-                self._stage(side, vectors[side], loaded[side])
+                self._multiply("0")
             body.line("barrier();")
+            for side in range(2):
+                texts = [self._within_part(side, *pair) for pair in zip(vectors[side], loaded[side], strict=True)]
+                self._stage(side, vectors[side], texts, "0")
+            body.line("barrier();")
+
+    def _sum_in_two_buffers(self) -> None:
+        """Two turns more: each stages what the turn before loaded, loads a part, and works on what was staged before.
+
+        What is loaded is used in another turn: a compiler that moves loads to where they are used would wait for them.
+        """
+        body = self.body
+        vectors = [self._vectors(side) for side in range(2)]
+        kept = [[f"kept{side}_{number}" for number in range(len(vectors[side]))] for side in range(2)]
+        for names in kept:
+            body.line(f"uvec4 {', '.join(f'{name} = uvec4(0)' for name in names)};")
+        with body.block(self._turns(2), frozenset(("turn", "k"))):
+            body.line(f"int k = min(turn, {body.parameters.integer(self.parts - 1)});")
+            with body.block("if (turn > 0)"):
+                for side in range(2):
+                    self._stage(side, vectors[side], kept[side], "(turn + 1 & 1)")
+            for side in range(2):
+                for name, vector in zip(kept[side], vectors[side], strict=True):
+                    body.line(f"{name} = {self._within_part(side, vector, self._load(side, vector))};")
+            with body.block("if (turn > 1)"):
+                self._multiply("(turn & 1)")
+            body.line("barrier();")
+
+    def _turns(self, more: int) -> str:
+        """The head of the loop over the parts, and so many turns more."""
+        return f"for (int turn = 0; turn < {self.body.parameters.integer(self.parts + more)}; ++turn)"
 
     def _vectors(self, side: int) -> list[Vector]:
         """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
@@ -194,7 +225,7 @@ class CooperativeEmitter:
         (node, _), (other, _) = found
         body = self.body
         stored = node is other and node.op == INPUT and node.dtype == self.dtype
-        if not stored or node in body.unaligned or self.dtype.bits in body.packed:
+        if not stored or node in body.unaligned:
             return None
         first, second = (body.real(flatten(at, node.shape)) for _, at in found)
         base = substitute(first, {"lane": constant(0)})
@@ -213,14 +244,13 @@ class CooperativeEmitter:
             ((node, at),) = READS[node.op](node, at)
         return node, at
 
-    def _stage(self, side: int, vectors: list[Vector], loaded: list[str | None]) -> None:
+    def _stage(self, side: int, vectors: list[Vector], texts: list[str], buffer: str) -> None:
         body, few = self.body, self._count(side) < self.tile.threads
-        texts = [self._within_part(side, *pair) for pair in zip(vectors, loaded, strict=True)]
         with body.block(f"if (i < {self._count(side)})") if few else nullcontext():
             for vector, text in zip(vectors, texts, strict=True):
                 line, along = (vector.free, vector.summed) if self.along_sum[side] else (vector.summed, vector.free)
                 at = body.index(linear([(line, self._stride(side)), (quotient(along, EIGHT), 1)]))
-                body.line(f"{_STAGED}[{self._begin('turn', side)} + {at}] = {text};")
+                body.line(f"{_STAGED}[{self._begin(buffer, side)} + {at}] = {text};")
 
     def _within_part(self, side: int, vector: Vector, loaded: str | None) -> str:
         """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
@@ -249,8 +279,8 @@ class CooperativeEmitter:
         bits = body.declare(body.scopes[-1], "uvec4", f"lx_{name}_to_bits({value})")
         return f"{bits}.xz | {bits}.yw << 16"
 
-    def _multiply(self) -> None:
-        """Adds the products of the staged parts to the sums."""
+    def _multiply(self, buffer: str) -> None:
+        """Adds the products of the parts in that buffer to the sums."""
         tile, body = self.tile, self.body
         extents = tile.shape.m, tile.shape.n
         layouts = [("Column", "Row")[self.along_sum[0]], ("Row", "Column")[self.along_sum[1]]]
@@ -259,7 +289,7 @@ class CooperativeEmitter:
         for side, (name, own) in enumerate(zip(starts, (self.down, self.across), strict=True)):
             size = extents[side] * counts[side]
             first = linear([(own, size * self._stride(side) if self.along_sum[side] else size // EIGHT)])
-            body.line(f"int {name} = {self._begin('(turn - 1)', side)} + {body.index(first)};")
+            body.line(f"int {name} = {self._begin(buffer, side)} + {body.index(first)};")
         with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth // tile.shape.k}; ++step)"):
             for side, use in enumerate("AB"):
                 stride = self._stride(side)
