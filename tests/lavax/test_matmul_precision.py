@@ -104,9 +104,9 @@ def test_batched_products_keep_it() -> None:
 @pytest.mark.parametrize("name, bad", [("precision", "bf16"), ("precision", None), ("backward", "tensorfloat32")])
 def test_an_unknown_precision_is_refused_by_name(name: str, bad: Any) -> None:
     given: dict[str, Any] = {"precision": "float32", name: bad}
-    with pytest.raises(ValueError, match=rf"matmul_precision: {name} must be one of 'float32', .*, got {bad!r}"):
-        with lx.matmul_precision(**given):
-            pass
+    message = rf"matmul_precision: {name} must be one of 'float32', .*, got {bad!r}"
+    with pytest.raises(ValueError, match=message), lx.matmul_precision(**given):
+        pass
     assert dots(product, X, W) == [("", "")]
 
 
@@ -175,7 +175,9 @@ def test_exported_functions_keep_it(tmp_path: Path) -> None:
     assert_is(loaded(X, W), of_rounded(bfloat16))
 
 
-@pytest.mark.parametrize("shapes", [((7,), (7,)), ((5, 7), (7,)), ((4, 1), (1, 6)), ((5, 0), (0, 3)), ((2, 3, 4), (2, 4, 5))])
+@pytest.mark.parametrize(
+    "shapes", [((7,), (7,)), ((5, 7), (7,)), ((4, 1), (1, 6)), ((5, 0), (0, 3)), ((2, 3, 4), (2, 4, 5))]
+)
 def test_products_that_become_something_else_are_rounded_too(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     """Vectors, outer products and sums over nothing have kernels that are no contractions."""
     x, w = (RANDOM.standard_normal(shape, np.float32) for shape in shapes)

@@ -178,9 +178,10 @@ SHARED_TILES = (
 )
 # Rows, columns, depth, subgroups down and across, buffers.
 COOPERATIVE_TILES = (
-    (128, 128, 32, 2, 2, 2),
-    (64, 64, 32, 2, 2, 2),
-    (32, 32, 32, 2, 2, 2),
+    (128, 128, 64, 2, 4, 1),
+    (128, 128, 32, 2, 2, 1),
+    (64, 64, 64, 2, 2, 1),
+    (32, 32, 32, 2, 2, 1),
 )
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
