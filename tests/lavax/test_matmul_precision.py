@@ -1,6 +1,7 @@
 """`lx.matmul_precision`: what operands of products are rounded to is recorded with the products."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,14 @@ def test_products_that_become_something_else_are_rounded_too(shapes: tuple[tuple
         found = lx.compile(lnp.matmul)(x, w)
     expected = np.matmul(bfloat16.rounded(x).astype(np.float64), bfloat16.rounded(w).astype(np.float64))
     np.testing.assert_allclose(np.asarray(found), expected, rtol=2e-6, atol=2e-6)
+
+
+def test_what_its_page_shows_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "precision.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "precision.md", "exec"), names)
+    assert names["gradient"].shape == (3, 2) and 0 < names["value"] < 1
 
 
 def test_plain_attention_is_left_as_it_was_written() -> None:
