@@ -15,7 +15,6 @@ from lavax.backends.vulkan.shader_compiler import accepts_extension
 
 COOPERATIVE_MATRIX = "VK_KHR_cooperative_matrix"
 BFLOAT16 = "VK_KHR_shader_bfloat16"
-COOPERATIVE_MATRIX_2 = "VK_NV_cooperative_matrix2"
 
 
 @dataclass(frozen=True)
@@ -35,20 +34,6 @@ EXTENSIONS = {
         1000141000,
         ("shaderBFloat16Type", "shaderBFloat16DotProduct", "shaderBFloat16CooperativeMatrix"),
         frozenset(("shaderBFloat16Type", "shaderBFloat16CooperativeMatrix")),
-    ),
-    COOPERATIVE_MATRIX_2: Extension(
-        1000593000,
-        (
-            *("cooperativeMatrixWorkgroupScope", "cooperativeMatrixFlexibleDimensions", "cooperativeMatrixReductions"),
-            *("cooperativeMatrixConversions", "cooperativeMatrixPerElementOperations"),
-            *("cooperativeMatrixTensorAddressing", "cooperativeMatrixBlockLoads"),
-        ),
-        frozenset(
-            (
-                *("cooperativeMatrixWorkgroupScope", "cooperativeMatrixFlexibleDimensions"),
-                *("cooperativeMatrixPerElementOperations", "cooperativeMatrixTensorAddressing"),
-            )
-        ),
     ),
 }
 # Types of a matrix's elements, as the device names them.
