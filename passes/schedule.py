@@ -29,7 +29,7 @@ def schedule(
     input position, an output may take over the memory of that input only. The bodies of
     branches and loops are prepared for `target`.
     """
-    groups, phases = in_order(extract(fuse(graph), graph.outputs))
+    groups, phases = in_order(extract(fuse(graph, target), graph.outputs))
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
     regions = {

@@ -14,9 +14,14 @@ def _one_part(dot: Node) -> int:
 
 @dataclass(frozen=True)
 class Target:
-    """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all."""
+    """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all.
+
+    `stages_operands`: whether contractions bring both operands into one order in shared memory, so that it does not
+    matter which of them stands on the left, but that neighbours in memory are neighbours in the contraction.
+    """
 
     parts: Callable[[Node], int] = _one_part
+    stages_operands: bool = False
 
 
 ANY_DEVICE = Target()

@@ -49,7 +49,8 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """What suits the device, for the rewrites before fusion."""
-        return Target(parts=lambda dot: choose_parts(dot, self.profile))
+        staged = self.profile.kind == "gpu"
+        return Target(parts=lambda dot: choose_parts(dot, self.profile), stages_operands=staged)
 
     def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredGraph:
         """Cuts a simplified graph into kernels.

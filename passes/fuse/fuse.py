@@ -16,12 +16,14 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import company
+from lavax.passes.contractions import lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.target import ANY_DEVICE, Target
 
 # A row kernel goes over whole rows again only where there are enough rows to keep a device busy, or short ones.
 _ROWS_TO_KEEP_BUSY, _SHORT = 32, 1 << 14
@@ -44,8 +46,9 @@ _OPEN = ("row", "contract")
 class Fusion:
     """The state of one walk."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.readers = Readers(graph)
+    def __init__(self, graph: Graph, target: Target = ANY_DEVICE) -> None:
+        self.target = target
+        self.readers = Readers(graph, beyond_movement=target.stages_operands)
         self.homes: dict[Node, Home] = {}
         self.all_homes: list[Home] = []
         self.bases: dict[Node, tuple[Node, ...]] = {}  # members of kernels that a moved node is made of
@@ -376,11 +379,13 @@ class Fusion:
         return refusal
 
     def _visit_contraction(self, node: Node) -> None:
-        for operand in node.operands:
+        for side, operand in enumerate(node.operands):
             self.settle(operand, node, Reason.PRODUCT)
             computed, arrays = self.cone([operand])
             if sum(map(cost_of, computed)) > _PROLOGUE_COST or len(arrays) > _PROLOGUE_ARRAYS:
                 self.store(operand, Reason.PROLOGUE)
+            elif self.target.stages_operands and lies_scattered(node, side):
+                self.store(operand, Reason.SCATTERED)
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
 
@@ -426,9 +431,9 @@ class Fusion:
         return True
 
 
-def fuse(graph: Graph) -> Fusion:
+def fuse(graph: Graph, target: Target = ANY_DEVICE) -> Fusion:
     """Walks the graph; the kernels stand in the result's `all_homes`, and all outputs are stored."""
-    fusion = Fusion(graph)
+    fusion = Fusion(graph, target)
     for node in graph.nodes:
         fusion.visit(node)
     for output in dict.fromkeys(graph.outputs):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from lavax.ir.graph import Node
 from lavax.passes.builder import (
     broadcast,
+    cast,
     dot,
     free_axes_of,
     multiply,
@@ -17,6 +18,7 @@ from lavax.passes.builder import (
 from lavax.passes.simplify.arithmetic import negation_outward
 from lavax.passes.simplify.matching import without_units
 from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.widen import wide_float
 
 Axes = tuple[int, ...]
 
@@ -113,15 +115,20 @@ def as_product(node: Node) -> Node | None:
 
 
 def _sum_of_products(node: Node) -> Node | None:
-    """A dot without free axes is a reduction of an elementwise product, of operands that it does not round."""
+    """A dot without free axes is a reduction of an elementwise product, of operands that it does not round.
+
+    Floats of 16 bits are multiplied and added up as those of 32.
+    """
     left, right = node.operands
     met = len(node.attrs["batch"][0]) + len(node.attrs["contract"][0])
     if left.type.rank != met or right.type.rank != met or node.attrs["precision"]:
         return None
     meets = dict(_pairs(node, "batch") + _pairs(node, "contract"))
-    products = multiply(left, transpose(right, [meets[axis] for axis in range(left.type.rank)]))
+    held = wide_float(node.dtype)
+    turned = transpose(right, [meets[axis] for axis in range(left.type.rank)])
+    summed = sum_over(multiply(cast(left, held), cast(turned, held)), node.attrs["contract"][0])
     batch = node.attrs["batch"][0]
-    return transpose(sum_over(products, node.attrs["contract"][0]), [sorted(batch).index(axis) for axis in batch])
+    return transpose(cast(summed, node.dtype), [sorted(batch).index(axis) for axis in batch])
 
 
 def transpose_of_dot(node: Node) -> Node | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
 from lavax.backends.vulkan.emit.contract_cooperative import emit_cooperative
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
 from lavax.backends.vulkan.emit.contract_schedule import (
+    BroadcastTile,
     CooperativeTile,
     RegisterTile,
     SharedTile,
@@ -30,4 +32,6 @@ def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         return emit_shared(contraction, schedule)
     if isinstance(schedule, RegisterTile):
         return emit_registers(contraction, schedule, profile)
+    if isinstance(schedule, BroadcastTile):
+        return emit_broadcast(contraction, schedule)
     return emit_subgroup(contraction, schedule)
