@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
+from lavax.backends.vulkan.emit.contract_cooperative import emit_cooperative
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
-from lavax.backends.vulkan.emit.contract_schedule import BroadcastTile, RegisterTile, SharedTile, choose_schedule
+from lavax.backends.vulkan.emit.contract_schedule import (
+    BroadcastTile,
+    CooperativeTile,
+    RegisterTile,
+    SharedTile,
+    choose_schedule,
+)
 from lavax.backends.vulkan.emit.contract_shared import emit_shared
 from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contraction import Contraction
@@ -19,6 +26,8 @@ def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
     epilogue = sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)
     contraction = Contraction(kernel, dot, lifted)
     schedule = choose_schedule(dot, profile, epilogue)
+    if isinstance(schedule, CooperativeTile):
+        return emit_cooperative(contraction, schedule)
     if isinstance(schedule, SharedTile):
         return emit_shared(contraction, schedule)
     if isinstance(schedule, RegisterTile):
