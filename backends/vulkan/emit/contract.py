@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
-from lavax.backends.vulkan.emit.contract_schedule import RegisterTile, SharedTile, choose_schedule
+from lavax.backends.vulkan.emit.contract_schedule import BroadcastTile, RegisterTile, SharedTile, choose_schedule
 from lavax.backends.vulkan.emit.contract_shared import emit_shared
 from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contraction import Contraction
@@ -22,4 +23,6 @@ def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         return emit_shared(contraction, schedule)
     if isinstance(schedule, RegisterTile):
         return emit_registers(contraction, schedule, profile)
+    if isinstance(schedule, BroadcastTile):
+        return emit_broadcast(contraction, schedule)
     return emit_subgroup(contraction, schedule)

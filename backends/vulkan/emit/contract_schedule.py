@@ -1,8 +1,9 @@
 """How the work of a contraction is shared out, and which way suits which sizes.
 
-*Register tile*: each invocation by itself computes a tile of the result. *Shared tile*: a workgroup computes one, and
-holds what it reads in shared memory; for GPUs. *Subgroup tile*: the lanes of a subgroup share the sums of a small tile,
-where elements along the sum are neighbours and there are few rows or columns.
+*Register tile*: each invocation by itself computes a tile of the result. *Broadcast tile*: the lanes of a subgroup have
+one side by side, and hand each other what all of them need; for CPU drivers. *Shared tile*: a workgroup computes one,
+and holds what it reads in shared memory; for GPUs. *Subgroup tile*: the lanes of a subgroup share the sums of a small
+tile, where elements along the sum are neighbours and there are few rows or columns.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ _PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 2, 8
 _WORTH_PARTS = 1 << 18
 # A workgroup's tile pays from so many rows and columns on, where so much of it is of use; a narrow one below so many.
 _SHARED_FROM, _LEAST_USE, _NARROW = 16, 0.6, 32
+# CPU drivers: how many multiplications of vectors, a component for each lane, take as long as one load by one lane; of
+# how many lanes a subgroup has at least that shares its loads; how many processors there are taken to be.
+_PRODUCTS_A_LOAD, _LEAST_LANES, _PROCESSORS = 10, 4, 4
+# The loads of a vector of four: two of 64 bits.
+_LOADS = 2
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,16 @@ class RegisterTile:
 
     def invocations(self, sizes: Sizes) -> int:
         return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
+
+    @property
+    def loads(self) -> float:
+        """Of an invocation, for a step of the sum, where vectors are loaded."""
+        return _LOADS * (self.rows + self.columns) / VECTOR
+
+    @property
+    def products(self) -> int:
+        """Of an invocation, for a step of the sum."""
+        return self.rows * self.columns
 
 
 @dataclass(frozen=True)
@@ -98,11 +114,46 @@ class SubgroupTile:
         return self.lanes * sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
 
 
-Schedule = Union[RegisterTile, SharedTile, SubgroupTile]  # noqa: UP007  # isinstance takes it too
+@dataclass(frozen=True)
+class BroadcastTile:
+    """Rows of the result, and vectors of four columns a lane, that the lanes of one subgroup compute side by side.
+
+    Rows and lanes are powers of two.
+    """
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return VECTOR * self.vectors * self.lanes
+
+    def tiles(self, sizes: Sizes) -> int:
+        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
+
+    def invocations(self, sizes: Sizes) -> int:
+        return self.lanes * self.tiles(sizes)
+
+    @property
+    def loads(self) -> float:
+        """Of a lane, for a step of the sum, where vectors are loaded."""
+        return _LOADS * (max(self.rows / self.lanes, 1) / VECTOR + self.vectors)
+
+    @property
+    def products(self) -> int:
+        """Of a lane, for a step of the sum."""
+        return self.rows * VECTOR * self.vectors
+
+
+Schedule = Union[RegisterTile, SharedTile, SubgroupTile, BroadcastTile]  # noqa: UP007  # isinstance takes it too
 
 # From the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
 REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
+# Rows and vectors a lane. A driver takes a quarter of a second to compile 32 × 1, half a second 32 × 2, and three times
+# as long what is twice as large.
+BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
 SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
     SharedTile(128, 64, 16, 8, 8),
@@ -127,6 +178,8 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
     sizes = sizes_of(dot)
     if _is_along_sums(dot, sizes, profile):
         return _subgroup_tile(sizes, profile)
+    if profile.kind == "cpu":
+        return _tile_for_cpu(dot, sizes, profile, epilogue)
     tiles = _shared_tiles(dot, sizes, profile, epilogue)
     if not tiles:
         return _register_tile(sizes, profile, epilogue)
@@ -222,6 +275,33 @@ def _register_tiles(sizes: Sizes, profile: DeviceProfile) -> list[RegisterTile]:
 
 def _register_tile(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile:
     """The largest tile that leaves the device enough to do."""
+    tiles = _short_register_tiles(sizes, profile, epilogue)
+    return next((tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations), tiles[-1])
+
+
+def _short_register_tiles(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[RegisterTile]:
+    """Those whose epilogue, written out for each element, is not too long; one at least."""
     tiles = _register_tiles(sizes, profile)
-    short = [tile for tile in tiles if tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE]
-    return next((tile for tile in short if tile.invocations(sizes) >= profile.busy_invocations), tiles[-1])
+    return [tile for tile in tiles if tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE] or tiles[-1:]
+
+
+def _tile_for_cpu(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile | BroadcastTile:
+    """The tile that takes least time for a step of the sum."""
+    lanes = profile.subgroup_size
+    tiles: list[RegisterTile | BroadcastTile] = [
+        tile
+        for tile in (BroadcastTile(rows, vectors, lanes) for rows, vectors in BROADCAST_TILES)
+        if tile.rows <= 2 * sizes.m and tile.columns <= 2 * sizes.n
+    ]
+    if lanes < _LEAST_LANES or not profile.subgroup_shuffle or dot.dtype.bits > 32:
+        tiles = []
+    return min([*tiles, *_short_register_tiles(sizes, profile, epilogue)], key=lambda tile: _step(tile, sizes, lanes))
+
+
+def _step(tile: RegisterTile | BroadcastTile, sizes: Sizes, lanes: int) -> float:
+    """How long a step of all sums takes, in multiplications of vectors, where each processor has a subgroup at a time.
+
+    Such a driver loads a vector lane by lane, and multiplies all lanes' at once.
+    """
+    subgroups = -(-tile.invocations(sizes) // lanes)
+    return max(subgroups / _PROCESSORS, 1) * (tile.loads * lanes * _PRODUCTS_A_LOAD + tile.products)

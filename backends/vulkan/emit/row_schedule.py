@@ -45,6 +45,8 @@ _UNROLLED = 4
 _MOST_STATEMENTS = 768
 # The same for CPU drivers, which compile slowly what is long, and the values that an invocation keeps there.
 _MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
+# Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long.
+_WORTH_WRITING_OUT = 4096
 # Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
 _STRIPS, _BUSY_CPU = (4, 2), 32
 
@@ -138,13 +140,14 @@ def _in_strips(kernel: Kernel, schedule: Schedule) -> Schedule:
 
 
 def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule | None:
-    """The schedule without loops, where rows are short and gone over more than once."""
+    """The schedule without loops, where rows are short, gone over more than once, and many elements in all."""
     turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
     kept = turns * max(schedule.row_width, schedule.element_width)
     whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
     walks = max(phases_of(kernel).values(), default=0) + whole_rows
     short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
-    return replace(schedule, turns=turns, loop=False) if walks > 1 and short else None
+    many = kernel.domain.rows * kernel.domain.length >= _WORTH_WRITING_OUT
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and short and many else None
 
 
 def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:

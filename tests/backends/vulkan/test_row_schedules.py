@@ -65,6 +65,7 @@ def _schedule_of_sums(rows: int, length: int, profile: DeviceProfile) -> Schedul
 # Rows that are shorter than a team, longer than what it keeps, of a length that nothing divides, few and many.
 SHAPES = [(3, 5), (40, 16), (1, 64), (100, 17), (300, 100), (33, 257), (3, 1024), (2, 5000), (1030, 40), (36, 4099)]
 SHAPES += [(70, 256), (40, 1024)]  # columns in strips, on a CPU driver
+SHAPES += [(900, 5), (80, 67)]  # written out there, as of 4,096 elements
 
 
 def _check(shape: tuple[int, int], axis: int, computed: Callable[[Graph, list[np.ndarray]], list[np.ndarray]]) -> None:
@@ -111,6 +112,7 @@ def test_how_rows_are_shared_on_a_gpu() -> None:
 def test_how_rows_are_shared_on_a_cpu_driver() -> None:
     assert not _schedule(64, 256, 1, CPU_DRIVER).loop, "short rows are kept for the next phase"
     assert _schedule(64, 4096, 1, CPU_DRIVER).loop
+    assert _schedule(15, 256, 1, CPU_DRIVER).loop, "few elements are not worth the time to compile it written out"
     assert _schedule_of_sums(64, 64, CPU_DRIVER).loop, "nothing is kept for a next phase where there is none"
     strips = [_schedule_of_sums(1024, columns, CPU_DRIVER).strips for columns in (64, 256, 260, 1024)]
     assert strips == [1, 2, 1, 4], "as many as leave enough workgroups and divide the columns"
