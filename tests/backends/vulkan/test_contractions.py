@@ -16,6 +16,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
     NARROW_TILES,
+    SELECTING_TILE,
     SHARED_TILES,
     BroadcastTile,
     RegisterTile,
@@ -54,6 +55,7 @@ def operands(m: int, k: int, n: int, transposed: str) -> tuple[np.ndarray, np.nd
 SCHEDULES: dict[str, Schedule] = {
     **{f"{tile.rows}x{tile.columns}": tile for tile in (*SHARED_TILES, *NARROW_TILES)},
     "one buffer": SharedTile(32, 32, 16, 4, 4, 1),
+    "what selects": SELECTING_TILE,
     "fewer vectors than invocations": SharedTile(8, 64, 8, 4, 4),
 }
 
