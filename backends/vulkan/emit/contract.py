@@ -17,7 +17,17 @@ from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contraction import Contraction
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
+
+
+def _selects(kernel: Kernel, dot: Node) -> bool:
+    """Whether what is computed from the contraction's result selects among values, as a gradient of relu does."""
+    after = {dot}
+    for node in kernel.graph.nodes:
+        if not after.isdisjoint(node.operands):
+            after.add(node)
+    return any(node.op == "where" for node in after)
 
 
 def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
@@ -25,7 +35,7 @@ def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
     dot = next(node for node in kernel.graph.nodes if node.op == "dot")
     epilogue = sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)
     contraction = Contraction(kernel, dot, lifted)
-    schedule = choose_schedule(dot, profile, epilogue)
+    schedule = choose_schedule(dot, profile, epilogue, _selects(kernel, dot))
     if isinstance(schedule, CooperativeTile):
         return emit_cooperative(contraction, schedule)
     if isinstance(schedule, SharedTile):

@@ -250,12 +250,16 @@ _MATRIX_RATES = {(128, 128): 4.9, (64, 64): 2.3, (32, 32): 1.3}
 _BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
 # Into how many parts a sum may go.
 _PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+# In place of the largest tile where what follows selects among values: a driver was seen to make the loop of that tile
+# a quarter slower then, and not that of this one (docs/rejected.md). A processor has to have two of them.
+SELECTING_TILE = SharedTile(128, 128, 16, 8, 16, 1)
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 
 
-def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Schedule:
-    """The schedule of a contraction; `epilogue` is what is computed for each element of the result, in nodes."""
+def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, selects: bool = False) -> Schedule:
+    """The schedule of a contraction; `epilogue` is what is computed for each element of the result, in nodes, which
+    may be to select among values (`selects`)."""
     sizes = sizes_of(dot)
     if _is_along_sums(dot, sizes, profile):
         return _subgroup_tile(sizes, profile)
@@ -267,7 +271,13 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
     if tiles[0] in NARROW_TILES:
         busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
         return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
-    return min(tiles, key=lambda tile: _cost(tile, sizes, 1, profile))
+    best = min(tiles, key=lambda tile: _cost(tile, sizes, 1, profile))
+    return SELECTING_TILE if selects and best == SHARED_TILES[0] and _suits(SELECTING_TILE, sizes, profile) else best
+
+
+def _suits(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
+    """Whether tiles of a few invocations are enough of them."""
+    return tile.invocations(sizes) >= profile.busy_invocations
 
 
 def choose_parts(dot: Node, profile: DeviceProfile) -> int:

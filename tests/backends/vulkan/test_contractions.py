@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
     NARROW_TILES,
+    SELECTING_TILE,
     SHARED_TILES,
     BroadcastTile,
     RegisterTile,
@@ -26,7 +28,7 @@ from lavax.backends.vulkan.emit.contract_schedule import (
 )
 from lavax.backends.vulkan.profile import GENERIC_GPU
 from lavax.ir import interpret
-from lavax.passes.simplify import remove_stop_gradient
+from lavax.passes.simplify import remove_stop_gradient, simplify
 from tests.backends.vulkan.execution import assert_agrees, backend, backend_with, run_as_gpu
 
 RANDOM = np.random.default_rng(0)
@@ -53,6 +55,7 @@ def operands(m: int, k: int, n: int, transposed: str) -> tuple[np.ndarray, np.nd
 SCHEDULES: dict[str, Schedule] = {
     **{f"{tile.rows}x{tile.columns}": tile for tile in (*SHARED_TILES, *NARROW_TILES)},
     "one buffer": SharedTile(32, 32, 16, 4, 4, 1),
+    "what selects": SELECTING_TILE,
     "fewer vectors than invocations": SharedTile(8, 64, 8, 4, 4),
 }
 
@@ -152,6 +155,18 @@ def test_gradients(function: Callable[..., Any], kind: str) -> None:
     weights = numbers(*interpret(lx.trace(function)(*arrays), *arrays)[0].shape)
     loss = lx.grad(lambda weights, *given: 3.0 * lnp.sum(weights * function(*given)), argnums=(1, 2))
     assert_right(loss, weights, *arrays, kind=kind)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [((4, 16), 36), ((3, 15), 19)])
+def test_results_whose_neighbours_are_rows(rows: tuple[int, int], columns: int) -> None:
+    """Written four rows of a column at a time, with another array that lies like them."""
+    x, w, bias = numbers(prod(rows), 24), numbers(24, columns), numbers(rows[0], columns, rows[1])
+
+    def turned(x: Any, w: Any, bias: Any) -> Any:
+        return lnp.transpose((x @ w).reshape(*rows, columns), (0, 2, 1)) + bias
+
+    (found,) = run_as_gpu(simplify(lx.trace(turned)(x, w, bias)), [x, w, bias])
+    np.testing.assert_array_equal(found, (x @ w).reshape(*rows, columns).transpose(0, 2, 1) + bias)
 
 
 def test_numbers_that_are_none_stay_where_they_are() -> None:

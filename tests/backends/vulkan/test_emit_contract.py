@@ -334,6 +334,21 @@ def test_tiles_are_no_wider_than_the_result_and_parts_as_many_as_fill_a_device()
     assert of(4097, 4095, 4099)[1] == 1, "a few tiles more than come out even are not worth more memory"
 
 
+def test_what_selects_has_invocations_with_longer_rows() -> None:
+    text = """
+        graph (x: f32[4096,1024], w: f32[1024,4096], y: f32[4096,4096]) {{
+          %0 = dot(x, w) contract=[1]x[0] : f32[4096,4096]
+          %1 = constant() value=0.0 : f32[4096,4096]
+          %2 = greater(y, %1) : bool[4096,4096]
+          %3 = {} : f32[4096,4096]
+          return %3
+        }}
+    """
+    threads = {"where(%2, %0, %1)": 128, "maximum(%0, %1)": 256}
+    for last, count in threads.items():
+        assert f"local_size_x = {count}," in dispatch_of(text.format(last), GENERIC_GPU).shader.source
+
+
 def test_sums_of_integers() -> None:
     text = """
         graph (x: i32[2,3], w: i32[3,4]) {
