@@ -16,6 +16,7 @@ from lavax.numpy.errors import shape_error
 from lavax.numpy.exponential import power
 from lavax.numpy.manipulation import expand_dims, moveaxis
 from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import max as max_over
 from lavax.numpy.reductions import min as min_over
 from lavax.numpy.reductions import sum as sum_over
@@ -35,12 +36,21 @@ def _root_of_squares(value: Value, axes: Axis, keepdims: bool) -> Value:
     return _root(sum_over(multiply(value, value), axes, keepdims=keepdims))
 
 
+def _wide(value: Value) -> Value:
+    """The numbers in a dtype that sums and squares of many stay within."""
+    return cast(value, averaging(value.type.dtype))
+
+
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Value:
     """(Σ |x|^ord)^(1/ord) over `axis` (None: all): 2 by default; inf the largest magnitude, -inf the smallest, 0 how
     many are not zero. The gradient of the 2-norm at zero is zero. Raises ShapeError for an axis that there is not.
     """
     value = as_floating(x)
     axes = normal_axes("vector_norm", axis, value.type)
+    return cast(_of_vectors(_wide(value), axes, keepdims, ord), value.type.dtype)
+
+
+def _of_vectors(value: Value, axes: Axis, keepdims: bool, ord: int | float) -> Value:
     if ord == 2:
         return _root_of_squares(value, axes, keepdims)
     if ord == inf:
@@ -81,7 +91,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     value = matrices("matrix_norm", x)
     if ord not in _OF_MATRICES:
         raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
-    found = _OF_MATRICES[ord](value)
+    found = cast(_OF_MATRICES[ord](_wide(value)), value.type.dtype)
     return expand_dims(found, (-2, -1)) if keepdims else found
 
 
@@ -94,7 +104,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
     value = as_floating(x)
     axes = normal_axes("norm", axis, value.type)
     if ord is None:
-        return _root_of_squares(value, axes, keepdims)
+        return cast(_root_of_squares(_wide(value), axes, keepdims), value.type.dtype)
     if len(axes) == 1:
         if isinstance(ord, str):
             raise ValueError(f"norm: ord={ord!r} is a norm of matrices, but the axes {axes} are those of vectors")

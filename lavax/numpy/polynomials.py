@@ -40,10 +40,13 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Value:
     coefficients = as_value(p)
     if coefficients.ndim != 1:
         raise shape_error(f"polyval: the coefficients must have one axis, got {coefficients.type}")
-    result = multiply(x, 0)
+    factors, points = common_dtype([coefficients, as_value(x)])
+    held = points.type.dtype
+    factors, points = (cast(value, averaging(held)) for value in (factors, points))
+    result = multiply(points, 0)
     for row in range(coefficients.shape[0]):
-        result = add(multiply(result, x), coefficients[row])
-    return result
+        result = add(multiply(result, points), factors[row])
+    return cast(result, held)
 
 
 def _in_common_length(name: str, first: ArrayLike, second: ArrayLike) -> tuple[Value, Value]:

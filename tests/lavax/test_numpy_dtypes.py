@@ -158,6 +158,11 @@ ACCUMULATING: dict[str, tuple[Callable[[Any], Callable[..., Any]], tuple[np.ndar
     "products that cancel": (lambda n: lambda x: n.vdot(x, n.asarray([1, -1], x.dtype) * x), (LARGE[:1] * [16, 16],)),
     "matmul": (lambda n: lambda x: n.matmul(x, x.T), (ROWS / 16,)),
     "convolve": (lambda n: n.convolve, (SMALL[:300], WEIGHTS[:200])),
+    "norm": (lambda n: n.linalg.norm, (LARGE,)),
+    "norm of rows": (lambda n: lambda x: n.linalg.norm(x, axis=1), (ROWS,)),
+    "norm of a matrix": (lambda n: lambda x: n.linalg.norm(x, "fro"), (ROWS,)),
+    "norm of columns": (lambda n: lambda x: n.linalg.norm(x, 1), (ROWS,)),
+    "polyval": (lambda n: n.polyval, (WEIGHTS[:8], SMALL * 256)),
     "sum of one repeated": (lambda n: lambda x: n.sum(n.broadcast_to(x[0], (10**6,))), (SMALL / 64,)),
 }
 
