@@ -164,7 +164,8 @@ class CompiledGraph:
 
     def profile(self, *buffers: Buffer) -> Profile:
         """The times of its kernels, from a few runs by themselves; `buffers` keep their contents."""
-        from lavax.backends.vulkan.profiling import copy_rate
+        from lavax.backends.vulkan.limits import measure_limits
 
         device = self.program.device
-        return profile_of(device.physical.name, self.cost(), self.program.profile(*buffers), copy_rate(device))
+        dispatches, limits = self.program.profile(*buffers), measure_limits(device)
+        return profile_of(device.physical.name, self.cost(), dispatches, limits.copy, limits.arithmetic)

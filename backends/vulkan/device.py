@@ -40,8 +40,8 @@ class Device:
     """A device with everything programs need of it.
 
     `queue` runs programs; `copy_queue` takes downloads (the same, where the device has no queue for copies).
-    `arrays`, `staging` and `tables` are its memory. With `local_only` array memory counts as invisible to the
-    host, as on a GPU without a resizable BAR.
+    `arrays`, `staging` and `tables` are its memory, `largest_block` the most bytes a buffer may have. With `local_only`
+    array memory counts as invisible to the host, as on a GPU without a resizable BAR.
     """
 
     def __init__(self, physical: PhysicalDevice, local_only: bool = False) -> None:
@@ -52,6 +52,7 @@ class Device:
         self.handle = _create(physical.handle, distinct)
         self.queue = Queue(self.handle, families[0], self.profile.kind)
         self.copy_queue = self.queue if len(distinct) == 1 else Queue(self.handle, families[1], self.profile.kind)
+        self.largest_block = _largest_block(physical.handle)
         self._pools: dict[Any, MemoryPool] = {}
         types = choose_memory_types(physical.handle, self.handle, distinct, local_only)
         self.arrays, self.staging, self.tables = (
@@ -97,8 +98,7 @@ class Device:
 
     def _pool(self, kind: Any, families: tuple[int, ...]) -> MemoryPool:
         if kind not in self._pools:
-            largest = _largest_block(self.physical.handle)
-            self._pools[kind] = MemoryPool(self.handle, self.queue, families, kind, largest)
+            self._pools[kind] = MemoryPool(self.handle, self.queue, families, kind, self.largest_block)
         return self._pools[kind]
 
 
