@@ -21,10 +21,10 @@ from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
     NARROW_TILES,
+    OTHER_TILES,
     REGISTER_TILES,
     SHARED_TILES,
     Schedule,
-    SharedTile,
     SubgroupTile,
 )
 from lavax.passes.target import Target
@@ -34,15 +34,6 @@ PRODUCTS = (
     "4096x4096x4096:a", "4097x4095x4099", "64*256x256x256", "64x4096x4096", "16x4096x4096", "8x4096x4096",
     "1x4096x4096", "1x4096x4096:b", "8x4096x4096:b", "512x65536x512:a",
 )  # fmt: skip
-# Tiles that are not in the tables, for comparison.
-OTHER_TILES = (
-    SharedTile(128, 128, 16, 8, 8, 2),
-    SharedTile(128, 128, 8, 8, 8, 2),
-    SharedTile(128, 64, 16, 8, 8, 2),
-    SharedTile(256, 128, 8, 16, 8, 2),
-    SharedTile(64, 64, 16, 4, 4, 2),
-    SharedTile(64, 64, 16, 8, 8, 2),
-)
 PARTS = (1, 4, 16, 64)
 _FEW, _PEER_SECONDS = 16, 0.2
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lavax import config
+from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.backends.vulkan.emit.contract_schedule import choose_parts
-from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.plan import Plan
 from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
+from lavax.backends.vulkan.tuner import Records, Tuner
 from lavax.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from lavax.backends.vulkan.device import Device
     from lavax.backends.vulkan.instance import DeviceDescription
     from lavax.backends.vulkan.memory import Buffer
+
+# What tuning found: some hundred bytes a kernel.
+_TUNING_BYTES = 16 << 20
 
 
 class VulkanBackend:
@@ -51,13 +57,32 @@ class VulkanBackend:
         """What suits the device, for the rewrites before fusion."""
         return Target(parts=lambda dot: choose_parts(dot, self.profile))
 
-    def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredGraph:
+    @cached_property
+    def tuner(self) -> Tuner | None:
+        """What chooses schedules by their times on the device; None where there is no device."""
+        try:
+            device = self.device
+        except DeviceError:
+            return None
+        from lavax.backends.vulkan.trials import seconds_of
+
+        cache = DiskCache(config.cache_folder() / "tuning", _TUNING_BYTES)
+        records = Records(cache, f"{device.identity} lavax {config.VERSION}")
+        return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes))
+
+    def lower(
+        self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
+    ) -> LoweredGraph:
         """Cuts a simplified graph into kernels.
 
         `donated` are the positions of inputs whose memory results may take over. An `eager` program's shaders take
-        sizes as push constants, so that other shapes share them.
+        sizes as push constants, so that other shapes share them. With `tune` schedules are chosen by their times, which
+        are found out now or when shaders are written, where they are not known.
         """
-        return LoweredGraph(self, schedule(prepare(graph, self.target), donated, target=self.target), eager)
+        tuner = self.tuner if tune else None
+        target = self.target if tuner is None else Target(parts=tuner.parts_of)
+        choice = by_sizes if tuner is None else tuner.schedule_of
+        return LoweredGraph(self, schedule(prepare(graph, target), donated, target=target), eager, choice)
 
     def upload(self, array: np.ndarray) -> Buffer:
         """A buffer with a copy of the array, which is contiguous and of a storage dtype."""
@@ -88,15 +113,15 @@ class VulkanBackend:
 class LoweredGraph:
     """A graph as kernels, on its way to shaders and a program."""
 
-    def __init__(self, backend: VulkanBackend, kernels: KernelProgram, eager: bool) -> None:
+    def __init__(self, backend: VulkanBackend, kernels: KernelProgram, eager: bool, choice: Choice) -> None:
         self.backend = backend
         self.kernels = kernels
-        self._eager = eager
+        self._eager, self._choice = eager, choice
 
     @cached_property
     def plan(self) -> Plan:
         """Shaders, dispatches and memory."""
-        return emit_program(self.kernels, self.backend.profile, self._eager)
+        return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
     def as_text(self, stage: str) -> str:
         """The text of the stage "kernels", "fusion", "glsl" or "spirv". Raises ValueError for any other."""

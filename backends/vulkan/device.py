@@ -16,7 +16,7 @@ from lavax.backends.vulkan.api import array, check, enumerated, ffi, lib, struct
 from lavax.backends.vulkan.instance import PhysicalDevice, choose_device
 from lavax.backends.vulkan.memory import MemoryPool
 from lavax.backends.vulkan.memory_types import choose_memory_types
-from lavax.backends.vulkan.pipelines import Pipelines
+from lavax.backends.vulkan.pipelines import Pipelines, identity_of
 from lavax.backends.vulkan.queue import Queue
 from lavax.backends.vulkan.transfer import Transfer
 from lavax.errors import DeviceError
@@ -39,7 +39,8 @@ def get_device() -> Device:
 class Device:
     """A device with everything programs need of it.
 
-    `queue` runs programs; `copy_queue` takes downloads (the same, where the device has no queue for copies).
+    `identity` names it, its driver and the driver's version. `queue` runs programs; `copy_queue` takes downloads (the
+    same, where the device has no queue for copies).
     `arrays`, `staging` and `tables` are its memory, `largest_block` the most bytes a buffer may have. With `local_only`
     array memory counts as invisible to the host, as on a GPU without a resizable BAR.
     """
@@ -60,6 +61,7 @@ class Device:
         )
         self.transfer = Transfer(self.handle, self.queue, self.copy_queue, self.arrays, self.staging)
         self.pipelines = Pipelines(physical.handle, self.handle)
+        self.identity = f"{identity_of(physical.handle)} {physical.name} {physical.driver}"
         self._retired: deque[tuple[int, Callable[[], None]]] = deque()
 
     def retire(self, number: int, destroy: Callable[[], None]) -> None:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
-from lavax.backends.vulkan.emit.contract_schedule import RegisterTile, SharedTile, choose_schedule
+from lavax.backends.vulkan.emit.contract_schedule import RegisterTile, Schedule, SharedTile, candidates, choose_schedule
 from lavax.backends.vulkan.emit.contract_shared import emit_shared
 from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contraction import Contraction
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
 
 
-def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a contraction with its prologue and epilogue."""
-    dot = next(node for node in kernel.graph.nodes if node.op == "dot")
-    epilogue = sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)
+def emit_contract(
+    kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Schedule | None = None
+) -> Launch:
+    """The shader of a contraction with its prologue and epilogue, by that schedule or the one that suits its sizes."""
+    dot, epilogue = dot_and_epilogue(kernel)
     contraction = Contraction(kernel, dot, lifted)
-    schedule = choose_schedule(dot, profile, epilogue)
+    schedule = schedule or choose_schedule(dot, profile, epilogue)
     if isinstance(schedule, SharedTile):
         return emit_shared(contraction, schedule)
     if isinstance(schedule, RegisterTile):
         return emit_registers(contraction, schedule, profile)
     return emit_subgroup(contraction, schedule)
+
+
+def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
+    """The schedules worth a try for a contraction, first the one that is chosen without trying."""
+    return candidates(*dot_and_epilogue(kernel), profile)
+
+
+def dot_and_epilogue(kernel: Kernel) -> tuple[Node, int]:
+    """A kernel's contraction, and how many nodes are computed for each element of its result."""
+    dot = next(node for node in kernel.graph.nodes if node.op == "dot")
+    return dot, sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)

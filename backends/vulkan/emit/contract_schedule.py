@@ -106,6 +106,16 @@ SHARED_TILES = (
     SharedTile(64, 64, 16, 8, 4),
     SharedTile(32, 32, 16, 4, 4),
 )
+# Not chosen by sizes, but worth a try where candidates are timed.
+OTHER_TILES = (
+    SharedTile(128, 128, 16, 8, 8, 2),
+    SharedTile(128, 128, 8, 8, 8, 2),
+    SharedTile(128, 64, 16, 8, 8, 2),
+    SharedTile(64, 128, 16, 8, 8, 2),
+    SharedTile(256, 128, 8, 16, 8, 2),
+    SharedTile(64, 64, 16, 4, 4, 2),
+    SharedTile(64, 64, 16, 8, 8, 2),
+)
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 
@@ -120,6 +130,46 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
         return _register_tile(sizes, profile, epilogue)
     busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
     return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
+
+
+def candidates(dot: Node, epilogue: int, profile: DeviceProfile) -> list[Schedule]:
+    """The schedules worth a try, first the one that is chosen without trying."""
+    sizes = sizes_of(dot)
+    found: list[Schedule] = [choose_schedule(dot, profile, epilogue)]
+    if _is_along_sums(dot, sizes, profile):
+        extents = ((rows, columns) for rows in (1, 2, 4, 8) for columns in (1, 2, 4, 8))
+        found += [
+            SubgroupTile(rows, columns, profile.subgroup_size)
+            for rows, columns in extents
+            if rows <= sizes.m and columns <= sizes.n and rows * columns <= _MOST_SHARED_SUMS
+        ]
+    elif _shared_tiles(dot, sizes, profile, epilogue):
+        tiles = (*SHARED_TILES, *NARROW_TILES, *OTHER_TILES)
+        fitting = [tile for tile in tiles if _fits(tile, profile)]
+        found += [
+            tile
+            for tile in fitting
+            if 2 * tile.use(sizes) >= _LEAST_USE
+            and tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE
+        ]
+    else:
+        found += [
+            tile
+            for tile in _register_tiles(sizes, profile)
+            if tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE
+            and tile.invocations(sizes) >= profile.subgroup_size
+        ]
+    return list(dict.fromkeys(found))
+
+
+def parts_candidates(dot: Node, profile: DeviceProfile) -> list[int]:
+    """Numbers of parts of the sum that are worth a try, first the one that is chosen without trying."""
+    chosen, sizes = choose_parts(dot, profile), sizes_of(dot)
+    if profile.kind == "cpu" or _is_along_sums(dot, sizes, profile):
+        return [chosen]
+    others = (1, chosen // 4, chosen // 2, 2 * chosen, 4 * chosen)
+    possible = [parts for parts in others if parts == 1 or (parts > 1 and sizes.k // parts >= _SHORT_PART)]
+    return list(dict.fromkeys([chosen, *possible]))
 
 
 def choose_parts(dot: Node, profile: DeviceProfile) -> int:
@@ -173,7 +223,7 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     fitting = [
         tile
         for tile in (NARROW_TILES if min(sizes.m, sizes.n) < _NARROW else SHARED_TILES)
-        if tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
+        if _fits(tile, profile)
     ]
     suited = [
         tile
@@ -181,6 +231,10 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
         if tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE and tile.use(sizes) >= _LEAST_USE
     ]
     return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+
+
+def _fits(tile: SharedTile, profile: DeviceProfile) -> bool:
+    return tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
 
 
 def _register_tiles(sizes: Sizes, profile: DeviceProfile) -> list[RegisterTile]:

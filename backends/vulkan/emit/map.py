@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from lavax.backends.vulkan.emit.blocked_map import emit_blocked_map, suits_blocks
 from lavax.backends.vulkan.emit.body import LANE, is_multiple
@@ -26,14 +27,22 @@ from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 
+# How a map that reads along another axis than it writes is done: through squares or blocks, or element by element.
+Way = Literal["turned", "straight"]
 
-def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """Vectors of four where the number of elements allows it.
+
+def map_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Way]:
+    """The ways worth a try, first the one that is chosen without trying."""
+    return ["turned", "straight"] if _emit_transposition(kernel, profile, lifted=False) else ["straight"]
+
+
+def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, way: Way = "turned") -> Launch:
+    """Vectors of four where the number of elements allows it; turned where that is possible and asked for.
 
     A shader for every shape works in vectors only where each read is one vector too: how four elements are read one
     by one depends on the shape.
     """
-    transposed = _emit_transposition(kernel, profile, lifted)
+    transposed = _emit_transposition(kernel, profile, lifted) if way == "turned" else None
     if transposed is not None:
         return transposed
     count = kernel.domain.rows

@@ -23,7 +23,7 @@ from lavax.backends.vulkan.emit.launch import (
     open_invocations,
 )
 from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats
-from lavax.backends.vulkan.emit.row_schedule import choose_schedule, element_index, phases_of, row_index
+from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule, element_index, phases_of, row_index
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.emit.team import Team
 from lavax.backends.vulkan.plan import Shader
@@ -41,9 +41,8 @@ _INFINITY = "uintBitsToFloat(0x7f800000u)"
 class RowEmitter:
     """The state of writing one row kernel."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
-        self.kernel = kernel
-        self.schedule = choose_schedule(kernel, profile, lifted)
+    def __init__(self, kernel: Kernel, schedule: Schedule, lifted: bool) -> None:
+        self.kernel, self.schedule = kernel, schedule
         self.body, self.outputs = open_body(kernel, lifted)
         self.team = Team(self.body, self.schedule)
         self.phases = phases_of(kernel)
@@ -267,6 +266,6 @@ def _sum(text: str, number: int) -> str:
     return f"{text} + {number}"
 
 
-def emit_row(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a row kernel."""
-    return RowEmitter(kernel, profile, lifted).emit()
+def emit_row(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Schedule | None = None) -> Launch:
+    """The shader of a row kernel, by that schedule or the one that suits its sizes."""
+    return RowEmitter(kernel, schedule or choose_schedule(kernel, profile, lifted), lifted).emit()

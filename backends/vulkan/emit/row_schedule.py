@@ -101,6 +101,52 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
     return _side_by_side(kernel, profile, width, lifted)
 
 
+def candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
+    """The schedules worth a try, first the one that is chosen without trying.
+
+    Those of a CPU driver differ in what is written out, and in strips; those of a GPU in the size of teams too.
+    """
+    chosen = choose_schedule(kernel, profile, lifted=False)
+    if profile.kind == "cpu" or not profile.subgroup_shuffle:
+        looped = _subgroup_or_single(kernel, profile, *_unit_strides(kernel))
+        ways = [*_ways_to_walk(kernel, looped), _in_strips(kernel, looped)]
+    else:
+        ways = [way for team in _other_teams(chosen, kernel, profile) for way in _ways_to_walk(kernel, team)]
+    return list(dict.fromkeys([chosen, *ways]))
+
+
+def _other_teams(chosen: Schedule, kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
+    """The schedule with smaller and larger teams, and for interleaved ones with more and fewer of them side by side."""
+    if not chosen.shared:
+        return [chosen]
+    most = min(_MOST_GROUP, profile.max_workgroup_invocations)
+    teams = [chosen.team // 4, chosen.team // 2, chosen.team, 2 * chosen.team, 4 * chosen.team]
+    teams = [team for team in teams if 1 < team <= chosen.steps(kernel.domain.length)]
+    if chosen.interleaved:
+        room = profile.shared_memory_bytes // (chosen.row_width * max(_bytes_of_partial_results(kernel), 1))
+        sizes = [(team, chosen.local) for team in teams if chosen.local % team == 0]
+        sizes += [(chosen.team, local) for local in (chosen.local // 2, 2 * chosen.local) if local >= chosen.team]
+        return [
+            replace(chosen, team=team, local=local)
+            for team, local in sizes
+            if profile.subgroup_size <= local <= min(most, room)
+        ]
+    subgroup = profile.subgroup_size
+    most = min(most, subgroup**2)
+    found = [replace(chosen, team=team, local=max(team, min(_GROUP, most))) for team in teams if team <= most]
+    return [replace(way, local=way.team) if way.team > subgroup else way for way in found]
+
+
+def _ways_to_walk(kernel: Kernel, schedule: Schedule) -> list[Schedule]:
+    """Whole rows written out, where they are short enough, and loops with one or several elements a turn."""
+    turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
+    kept = turns * max(schedule.row_width, schedule.element_width) * _arrays_kept(kernel)
+    short = kept <= 2 * _MOST_KEPT and _may_write_out(kernel, turns)
+    ways = [replace(schedule, turns=turns, loop=False)] if short else []
+    unrolled = [several for several in (1, _UNROLLED) if several <= turns and _may_write_out(kernel, several)]
+    return [*ways, *(replace(schedule, turns=several, loop=True) for several in unrolled)]
+
+
 def phases_of(kernel: Kernel) -> dict[Node, int]:
     """For each reduction, the loop it is done in, from 1: after all reductions it depends on."""
     depth: dict[Node, int] = {}
