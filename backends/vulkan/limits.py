@@ -11,7 +11,6 @@ from lavax.backends.vulkan.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.device import Device
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import WORKGROUP, grid, local_invocations
-from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble, reference
 from lavax.backends.vulkan.memory import Buffer, MemoryPool
 from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
@@ -20,14 +19,13 @@ from lavax.backends.vulkan.profiling import table_of
 from lavax.backends.vulkan.program import Program, record_step
 from lavax.backends.vulkan.timing import runs_of
 from lavax.errors import DeviceError
-from lavax.ir.graph import graph_of, input_node
-from lavax.ir.types import TensorType, float32
-from lavax.passes.builder import build
-from lavax.passes.schedule import schedule
 
+_VECTOR_BYTES = 4 * VECTOR
 # An array that is copied has this part of the device's memory, so that no cache holds it: GPUs have caches of a few
 # thousandths of their memory. It has so many bytes at least, and at most.
 _PART_OF_MEMORY, _LEAST_COPIED, _MOST_COPIED = 256, 64 << 20, 512 << 20
+# Vectors that an invocation of the copy has: with one, too few loads are under way on a large GPU.
+_VECTORS_COPIED = (1, 4)
 # Multiplications and additions: invocations, vectors of each that do not depend on each other, steps of each, and how
 # many steps a turn of the loop has, so that what the loop itself takes does not count.
 _INVOCATIONS, _CHAINS, _STEPS, _WRITTEN_OUT = 1 << 17, 2, 1024, 16
@@ -47,15 +45,16 @@ def measure_limits(device: Device) -> Limits:
 
 
 def copy_rate(device: Device) -> float:
-    """Bytes a second that a copy of a large array reads and writes, by a kernel or by vkCmdCopyBuffer: the better one.
+    """Bytes a second that a copy of a large array reads and writes, by kernels or by vkCmdCopyBuffer: the best of them.
 
-    Both run on the queue of programs. Drivers may leave vkCmdCopyBuffer to an engine that is slower than memory.
+    All run on the queue of programs. Drivers may leave vkCmdCopyBuffer to an engine that is slower than memory.
     """
     for nbytes in _sizes_to_copy(device):
         pool = MemoryPool(device.handle, device.queue, (device.queue.family,), device.arrays.type, nbytes)
         try:
             source, target = pool.allocate(nbytes), pool.allocate(nbytes)
-            return 2 * nbytes / min(way(device, source, target) for way in (_seconds_of_command, _seconds_of_kernel))
+            by_kernels = [_seconds_of_kernel(device, source, target, vectors) for vectors in _VECTORS_COPIED]
+            return 2 * nbytes / min(_seconds_of_command(device, source, target), *by_kernels)
         except DeviceError:
             if nbytes == _LEAST_COPIED:
                 raise
@@ -70,7 +69,7 @@ def arithmetic_rate(device: Device) -> float:
     arguments = [device.transfer.upload(array) for array in (factor, summand)]
     program = Program(device, _arithmetic(device.profile))
     operations = 2 * VECTOR * _CHAINS * _STEPS * _INVOCATIONS
-    return operations / _seconds_of_program(device, program, [*arguments, device.arrays.allocate(16)])
+    return operations / _seconds_of_program(device, program, [*arguments, device.arrays.allocate(_VECTOR_BYTES)])
 
 
 def _sizes_to_copy(device: Device) -> Iterator[int]:
@@ -94,12 +93,8 @@ def _seconds_of_command(device: Device, source: Buffer, target: Buffer) -> float
     return runs_of(device, 2, record)[0][-1]
 
 
-def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer) -> float:
-    vectors = source.nbytes // (float32.storage.itemsize * VECTOR)
-    read = input_node("x", TensorType((vectors * VECTOR,), float32))
-    copied = build("reshape", read, type=TensorType((vectors, VECTOR), float32))
-    program = Program(device, emit_program(schedule(graph_of((read,), (copied,))), device.profile))
-    return _seconds_of_program(device, program, [source, target])
+def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer, vectors: int) -> float:
+    return _seconds_of_program(device, Program(device, _copy(device.profile, source.nbytes, vectors)), [source, target])
 
 
 def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer]) -> float:
@@ -114,6 +109,24 @@ def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer])
         mark()
 
     return runs_of(device, 2, record)[0][-1]
+
+
+def _copy(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
+    """A plan of a copy with so many vectors an invocation, a workgroup apart; workgroups divide it."""
+    local = local_invocations(profile)
+    kind = reference("f32", "x4")
+    places = [f"i + {number * local}u" for number in range(vectors)]
+    main = [
+        f"uint i = {WORKGROUP} * {local * vectors}u + gl_LocalInvocationID.x;",
+        f"{kind} source = {kind}(table.address[words[0]]), target = {kind}(table.address[words[1]]);",
+        *(f"vec4 v{number} = source.data[{place}];" for number, place in enumerate(places)),
+        *(f"target.data[{place}] = v{number};" for number, place in enumerate(places)),
+    ]
+    shader = Shader(assemble(ShaderText(main, (local, 1))))
+    groups = nbytes // (_VECTOR_BYTES * local * vectors)
+    x = math.gcd(groups, 1 << 15)  # a grid of just so many
+    dispatch = Dispatch(shader, (0, 1), (), (x, groups // x, 1), False, "copy")
+    return Plan((nbytes,), (Result(nbytes, None),), (), (), 0, (dispatch,))
 
 
 def _arithmetic(profile: DeviceProfile) -> Plan:
@@ -133,4 +146,4 @@ def _arithmetic(profile: DeviceProfile) -> Plan:
     ]
     shader = Shader(assemble(ShaderText(main, (local, 1))))
     dispatch = Dispatch(shader, (0, 1, 2), (), grid(_INVOCATIONS // local), False, "arithmetic")
-    return Plan((16, 16), (Result(16, None),), (), (), 0, (dispatch,))
+    return Plan((_VECTOR_BYTES, _VECTOR_BYTES), (Result(_VECTOR_BYTES, None),), (), (), 0, (dispatch,))

@@ -17,7 +17,7 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 from lavax.passes.simplify import simplify
-from tests.backends.vulkan.emission import PROFILES, dispatch_of, main_of
+from tests.backends.vulkan.emission import PROFILES, dispatch_of, main_of, plan_of
 from tests.backends.vulkan.execution import run, run_as_gpu
 from tests.random_graphs import random_graph
 
@@ -126,6 +126,29 @@ def test_sums_are_as_good_as_pairwise_ones(rows: int, length: int) -> None:
         pairwise = np.abs(np.ascontiguousarray(np.moveaxis(x, axis, -1)).sum(-1) - exact).max()
         rounding = FLOAT * np.abs(exact).max()
         assert np.abs(got - exact).max() <= 2 * max(pairwise, rounding)
+
+
+# Sums of several workgroups a row, of columns that are split among several, and of everything.
+SPLIT_SUMS = {"rows": ((3, 100_001), 1), "columns": ((20_000, 36), 0), "all": ((900, 1001), None)}
+
+
+@pytest.mark.parametrize("name", SPLIT_SUMS)
+@pytest.mark.parametrize("kind", PROFILES)
+def test_sums_of_several_workgroups_are_the_same_bits_on_every_run(name: str, kind: str) -> None:
+    shape, axis = SPLIT_SUMS[name]
+    axes, kept = ([0, 1], ()) if axis is None else ([axis], (shape[1 - axis],))
+    size = ",".join(map(str, shape))
+    text = f"graph (x: f32[{size}]) {{\n  %0 = sum(x) axes={axes} : f32[{','.join(map(str, kept))}]\n  return %0\n}}"
+    graph = parse(text.replace("[0, 1]", "[0,1]"))
+    dispatches = plan_of(graph, PROFILES[kind]).dispatches
+    assert len(dispatches) > 1 and dispatches[0].groups[0] > max(len(kept), 1) // 4
+    assert not any("atomic" in dispatch.shader.source for dispatch in dispatches)
+    x = (RANDOM.standard_normal(shape) * np.exp(RANDOM.standard_normal(shape) * 3)).astype(np.float32)
+    computed = {"cpu": run, "gpu": run_as_gpu}[kind]
+    first, *others = (computed(graph, [x])[0] for _ in range(4))
+    for other in others:
+        np.testing.assert_array_equal(other.view(np.uint32), first.view(np.uint32))
+    np.testing.assert_allclose(first, x.sum(axis, dtype=np.float64), atol=64 * FLOAT * np.abs(x).sum(axis).max())
 
 
 def test_random_graphs() -> None:
