@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.blocked_map import emit_blocked_map, suits_blocks
-from lavax.backends.vulkan.emit.body import LANE, is_multiple
+from lavax.backends.vulkan.emit.body import LANE, Value, is_multiple
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import (
     Launch,
@@ -15,6 +14,7 @@ from lavax.backends.vulkan.emit.launch import (
     local_invocations,
     open_body,
     open_invocations,
+    open_strips,
     placed,
 )
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
@@ -26,38 +26,67 @@ from lavax.ir.graph import Node, graph_of, make_node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
 
-# How a map that reads along another axis than it writes is done: through squares or blocks, or element by element.
-Way = Literal["turned", "straight"]
-
-
-def map_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Way]:
-    """The ways worth a try, first the one that is chosen without trying."""
-    return ["turned", "straight"] if _emit_transposition(kernel, profile, lifted=False) else ["straight"]
+# Elements, or vectors of them, of one invocation that are worth a try, and the statements that come of them at most.
+_STRIPS, _MOST_STATEMENTS = (2, 4), 384
 
 
-def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, way: Way = "turned") -> Launch:
+@dataclass(frozen=True)
+class MapSchedule:
+    """How a map is done.
+
+    `turned`: through squares or blocks, if it reads along another axis than it writes. Else an invocation has `strips`
+    elements, or vectors of them, each a workgroup further on: more loads are under way at once.
+    """
+
+    turned: bool = True
+    strips: int = 1
+
+
+def map_candidates(kernel: Kernel, profile: DeviceProfile) -> list[MapSchedule]:
+    """The schedules worth a try, first the one that is chosen without trying."""
+    turned = _emit_transposition(kernel, profile, lifted=False) is not None
+    straight = [MapSchedule(False, strips) for strips in (1, *_STRIPS) if _may_have_strips(kernel, profile, strips)]
+    return [MapSchedule(), *straight] if turned else straight
+
+
+def _may_have_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> bool:
+    """Whether workgroups with so many strips divide the elements, and the map is short enough to be written out."""
+    count = kernel.domain.rows // (VECTOR if kernel.domain.rows % VECTOR == 0 else 1)
+    divides = count % (strips * local_invocations(profile)) == 0
+    return strips == 1 or (divides and strips * len(kernel.graph.nodes) <= _MOST_STATEMENTS)
+
+
+def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: MapSchedule = MapSchedule()) -> Launch:
     """Vectors of four where the number of elements allows it; turned where that is possible and asked for.
 
     A shader for every shape works in vectors only where each read is one vector too: how four elements are read one
     by one depends on the shape.
     """
-    transposed = _emit_transposition(kernel, profile, lifted) if way == "turned" else None
+    transposed = _emit_transposition(kernel, profile, lifted) if schedule.turned else None
     if transposed is not None:
         return transposed
     count = kernel.domain.rows
     width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
     local = local_invocations(profile)
-    open_invocations(body, count // width, local, "i")
-    element = variable("i", count // width)
-    values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
-    places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
-    results = {output: body.value(output, at) for output, at in places.items()}
-    for output, result in results.items():
-        body.store(output, places[output], result, outputs[output])
+    results: list[tuple[Node, Coordinates, Value]] = []
+    if schedule.strips > 1:
+        names = open_strips(body, count // width, local, schedule.strips)
+    else:
+        names = ["i"]
+        open_invocations(body, count // width, local, "i")
+    for name in names:
+        element = variable(name, count // width)
+        values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
+        places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
+        results += [(output, at, body.value(output, at)) for output, at in places.items()]
+    for output, at, result in results:
+        body.store(output, at, result, outputs[output])
     text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // local)))
+    groups = -(-(count // width) // (local * schedule.strips))
+    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(groups))
 
 
 def _emit_transposition(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch | None:

@@ -41,6 +41,8 @@ FUNCTIONS = {
     "softmax": (nn.softmax, (normal(40, 520),)),
     "columns": (lambda a: lnp.sum(a * a, axis=0), (normal(600, 136),)),
     "transpose": (lambda a: a.T * 2, (normal(68, 132),)),
+    "elements": (lambda a, b: a * 2 + b, (normal(64, 128), normal(64, 128))),
+    "elements that repeat": (lambda a, b: a[:, ::-1] + b[:, None], (normal(64, 64), normal(64))),
 }
 
 
