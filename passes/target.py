@@ -14,9 +14,14 @@ def _one_part(dot: Node) -> int:
 
 @dataclass(frozen=True)
 class Target:
-    """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all."""
+    """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all.
+
+    `operations_a_byte`: how many simple operations are worth computing again to save the moving of a byte; 0 where
+    memory is as fast as arithmetic.
+    """
 
     parts: Callable[[Node], int] = _one_part
+    operations_a_byte: float = 0.0
 
 
 ANY_DEVICE = Target()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """What suits the device, for the rewrites before fusion."""
-        return Target(parts=lambda dot: choose_parts(dot, self.profile))
+        return Target(lambda dot: choose_parts(dot, self.profile), self.profile.operations_a_byte)
 
     @cached_property
     def tuner(self) -> Tuner | None:
@@ -80,7 +81,7 @@ class VulkanBackend:
         are found out now or when shaders are written, where they are not known.
         """
         tuner = self.tuner if tune else None
-        target = self.target if tuner is None else Target(parts=tuner.parts_of)
+        target = self.target if tuner is None else replace(self.target, parts=tuner.parts_of)
         choice = by_sizes if tuner is None else tuner.schedule_of
         return LoweredGraph(self, schedule(prepare(graph, target), donated, target=target), eager, choice)
 
@@ -128,7 +129,7 @@ class LoweredGraph:
         if stage == "kernels":
             return print_program(self.kernels)
         if stage == "fusion":
-            return str(fusion_report(self.kernels.graph))
+            return str(fusion_report(self.kernels.graph, self.backend.target))
         if stage == "glsl":
             return self._shaders(lambda source: source)
         if stage == "spirv":

@@ -23,6 +23,7 @@ from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_r
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Again, Siblings, again_instead
 from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.target import ANY_DEVICE, Target
 
 # A row kernel goes over whole rows again only where there are enough rows to keep a device busy, or short ones.
 _ROWS_TO_KEEP_BUSY, _SHORT = 32, 1 << 14
@@ -45,7 +46,8 @@ _OPEN = ("row", "contract")
 class Fusion:
     """The state of one walk."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.target = target
         self.readers = Readers(graph)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
@@ -341,7 +343,8 @@ class Fusion:
                 self._settle_others(node, bases, home)
                 return
             self.refusals[node, home] = refusal
-        again = again_instead(node, bases, self.homes, self.siblings, self.returned.__contains__)
+        worth = self.target.operations_a_byte
+        again = again_instead(node, bases, self.homes, self.siblings, self.returned.__contains__, worth)
         if again is not None:
             self._reduce_again(node, again)
             return
@@ -462,9 +465,9 @@ def _reduced_axes(node: Node) -> tuple[int, ...]:
     return node.attrs["axes"] if "axes" in node.attrs else (node.attrs["axis"],)
 
 
-def fuse(graph: Graph) -> Fusion:
-    """Walks the graph; the kernels stand in the result's `all_homes`, and all outputs are stored."""
-    fusion = Fusion(graph)
+def fuse(graph: Graph, target: Target = ANY_DEVICE) -> Fusion:
+    """Walks the graph, for a device; the kernels stand in the result's `all_homes`, and all outputs are stored."""
+    fusion = Fusion(graph, target)
     for node in graph.nodes:
         fusion.visit(node)
     for output in dict.fromkeys(graph.outputs):

@@ -15,8 +15,6 @@ from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.home import Home
 
-# What a device computes while it moves a byte, in simple operations: processors about one, GPUs ten.
-_OPERATIONS_A_BYTE = 2
 # Nodes that are computed again for one reduction.
 _MOST_NODES = 12
 
@@ -54,11 +52,12 @@ def again_instead(
     homes: dict[Node, Home],
     siblings: Siblings,
     is_returned: Callable[[Node], bool],
+    operations_a_byte: float,
 ) -> Again | None:
     """What a reduction in another kernel computes again of the members `bases` of one, where that moves so many bytes
-    less than storing them that its operations are worth it; else None."""
+    less than storing them that its operations, so many a byte, are worth it; else None."""
     owners = {homes[base] for base in bases}
-    home = owners.pop() if bases else None
+    home = owners.pop() if bases and operations_a_byte else None
     if home is None or owners or home.kind != "row":
         return None
     values = [base for base in bases if not _is_row_level(base, home)]
@@ -70,7 +69,7 @@ def again_instead(
     stored = 2 * sum(value.type.nbytes for value in values)
     read = sum(_bytes_for(array, home, homes, reduction, siblings) for array in found.arrays)
     operations = sum(node.type.size * cost_of(node) for node in found.nodes)
-    return found if (stored - read) * _OPERATIONS_A_BYTE >= operations and read < stored else None
+    return found if read < stored and operations <= (stored - read) * operations_a_byte else None
 
 
 def _cone(operand: Node, home: Home, homes: dict[Node, Home]) -> Again | None:

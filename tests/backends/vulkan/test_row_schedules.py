@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
 
+import lavax as lx
+import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule
 from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import Graph, interpret, parse
@@ -126,6 +129,22 @@ def test_sums_are_as_good_as_pairwise_ones(rows: int, length: int) -> None:
         pairwise = np.abs(np.ascontiguousarray(np.moveaxis(x, axis, -1)).sum(-1) - exact).max()
         rounding = FLOAT * np.abs(exact).max()
         assert np.abs(got - exact).max() <= 2 * max(pairwise, rounding)
+
+
+def test_what_a_gpu_computes_again_is_what_others_store() -> None:
+    """Layer norm's gradient by all of its operands: sums of columns of what another kernel has row by row."""
+
+    def loss(x: Any, scale: Any, shift: Any, weights: Any) -> Any:
+        centred = x - lnp.mean(x, axis=1, keepdims=True)
+        normal = centred / lnp.sqrt(lnp.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+        return lnp.sum(weights * (normal * scale + shift))
+
+    arrays = [RANDOM.standard_normal(shape, np.float32) for shape in ((60, 130), (130,), (130,), (60, 130))]
+    graph = lx.compile(lx.grad(loss, argnums=(0, 1, 2))).lower(*arrays).optimized
+    by_name = dict(zip(("x", "scale", "shift", "weights"), arrays, strict=True))
+    given = [by_name[node.name] for node in graph.inputs]
+    for got, want in zip(run_as_gpu(graph, given), interpret(graph, *given), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=64 * FLOAT * np.abs(want).max())
 
 
 # Sums of several workgroups a row, of columns that are split among several, and of everything.
