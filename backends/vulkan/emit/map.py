@@ -52,10 +52,14 @@ def map_candidates(kernel: Kernel, profile: DeviceProfile) -> list[MapSchedule]:
 
 
 def _may_have_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> bool:
-    """Whether workgroups with so many strips divide the elements, and the map is short enough to be written out."""
-    count = kernel.domain.rows // (VECTOR if kernel.domain.rows % VECTOR == 0 else 1)
-    divides = count % (strips * local_invocations(profile)) == 0
-    return strips == 1 or (divides and strips * len(kernel.graph.nodes) <= _MOST_STATEMENTS)
+    """Whether workgroups of a GPU with so many strips divide the elements, and the map is short enough for them."""
+    divides = kernel.domain.rows // _width(kernel) % (strips * local_invocations(profile)) == 0
+    short = strips * len(kernel.graph.nodes) <= _MOST_STATEMENTS
+    return strips == 1 or (profile.kind == "gpu" and divides and short)
+
+
+def _width(kernel: Kernel) -> int:
+    return VECTOR if kernel.domain.rows % VECTOR == 0 else 1
 
 
 def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: MapSchedule = MapSchedule()) -> Launch:
@@ -64,6 +68,8 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Map
     A shader for every shape works in vectors only where each read is one vector too: how four elements are read one
     by one depends on the shape.
     """
+    if schedule.strips > 1:
+        return _emit_strips(kernel, profile, schedule.strips)
     transposed = _emit_transposition(kernel, profile, lifted) if schedule.turned else None
     if transposed is not None:
         return transposed
@@ -71,22 +77,32 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Map
     width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
     local = local_invocations(profile)
+    open_invocations(body, count // width, local, "i")
+    element = variable("i", count // width)
+    values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
+    places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
+    results = {output: body.value(output, at) for output, at in places.items()}
+    for output, result in results.items():
+        body.store(output, places[output], result, outputs[output])
+    text = ShaderText(body.scopes[0].lines, (local, 1))
+    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // local)))
+
+
+def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
+    """The shader of a map with several elements an invocation, all loads of which come before its stores."""
+    local, width = local_invocations(profile), _width(kernel)
+    count = kernel.domain.rows // width
+    body, outputs = open_body(kernel, lifted=False)
     results: list[tuple[Node, Coordinates, Value]] = []
-    if schedule.strips > 1:
-        names = open_strips(body, count // width, local, schedule.strips)
-    else:
-        names = ["i"]
-        open_invocations(body, count // width, local, "i")
-    for name in names:
-        element = variable(name, count // width)
+    for name in open_strips(body, count, local, strips):
+        element = variable(name, count)
         values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
         places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
         results += [(output, at, body.value(output, at)) for output, at in places.items()]
     for output, at, result in results:
         body.store(output, at, result, outputs[output])
     text = ShaderText(body.scopes[0].lines, (local, 1))
-    groups = -(-(count // width) // (local * schedule.strips))
-    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(groups))
+    return Launch(Shader(assemble(text)), (), grid(count // (local * strips)))
 
 
 def _emit_transposition(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch | None:

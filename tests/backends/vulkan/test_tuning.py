@@ -63,7 +63,8 @@ def test_all_candidates_compute_the_same(name: str, kind: str) -> None:
     program = device.lower(graph).kernels
     (kernel,) = kernels_of(device, graph)
     schedules = schedules_of(kernel, device.profile)
-    assert len(set(map(repr, schedules))) == len(schedules) > 1
+    assert len(set(map(repr, schedules))) == len(schedules)
+    assert len(schedules) > 1 or (kind == "cpu" and name.startswith("elements"))
     (expected,) = interpret(graph, *arrays)
     buffers = [device.upload(array) for array in arrays]
     for schedule in schedules:
