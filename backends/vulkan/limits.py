@@ -24,8 +24,9 @@ _VECTOR_BYTES = 4 * VECTOR
 # An array that is copied has this part of the device's memory, so that no cache holds it: GPUs have caches of a few
 # thousandths of their memory. It has so many bytes at least, and at most.
 _PART_OF_MEMORY, _LEAST_COPIED, _MOST_COPIED = 256, 64 << 20, 512 << 20
-# Vectors that an invocation of the copy has: with one, too few loads are under way on a large GPU.
-_VECTORS_COPIED = (1, 4)
+# Vectors that an invocation of the copy has: with one, too few loads are under way on a large GPU. Where shaders run on
+# the processor the driver's own copy is the processor's, and a kernel's many small workgroups take far longer.
+_VECTORS_COPIED: dict[str, tuple[int, ...]] = {"cpu": (), "gpu": (1, 4)}
 # Multiplications and additions: invocations, vectors of each that do not depend on each other, steps of each, and how
 # many steps a turn of the loop has, so that what the loop itself takes does not count.
 _INVOCATIONS, _CHAINS, _STEPS, _WRITTEN_OUT = 1 << 17, 2, 1024, 16
@@ -53,8 +54,9 @@ def copy_rate(device: Device) -> float:
         pool = MemoryPool(device.handle, device.queue, (device.queue.family,), device.arrays.type, nbytes)
         try:
             source, target = pool.allocate(nbytes), pool.allocate(nbytes)
-            by_kernels = [_seconds_of_kernel(device, source, target, vectors) for vectors in _VECTORS_COPIED]
-            return 2 * nbytes / min(_seconds_of_command(device, source, target), *by_kernels)
+            kinds = _VECTORS_COPIED[device.profile.kind]
+            by_kernels = [_seconds_of_kernel(device, source, target, vectors) for vectors in kinds]
+            return 2 * nbytes / min([_seconds_of_command(device, source, target), *by_kernels])
         except DeviceError:
             if nbytes == _LEAST_COPIED:
                 raise
@@ -94,7 +96,8 @@ def _seconds_of_command(device: Device, source: Buffer, target: Buffer) -> float
 
 
 def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer, vectors: int) -> float:
-    return _seconds_of_program(device, Program(device, _copy(device.profile, source.nbytes, vectors)), [source, target])
+    program = Program(device, copy_plan(device.profile, source.nbytes, vectors))
+    return _seconds_of_program(device, program, [source, target])
 
 
 def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer]) -> float:
@@ -111,7 +114,7 @@ def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer])
     return runs_of(device, 2, record)[0][-1]
 
 
-def _copy(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
+def copy_plan(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
     """A plan of a copy with so many vectors an invocation, a workgroup apart; workgroups divide it."""
     local = local_invocations(profile)
     kind = reference("f32", "x4")

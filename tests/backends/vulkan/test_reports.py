@@ -16,7 +16,9 @@ import lavax.numpy as lnp
 from lavax import config, nn
 from lavax.backends.vulkan.device import get_device
 from lavax.backends.vulkan.instance import choose_device
+from lavax.backends.vulkan.limits import copy_plan
 from lavax.backends.vulkan.memory import rounded_size
+from lavax.backends.vulkan.program import Program
 from lavax.errors import ShapeError
 
 draw = np.random.default_rng(0)
@@ -196,3 +198,12 @@ def test_the_default_device_is_the_one_in_use() -> None:
     device = lx.default_device()
     assert device in lx.devices()
     assert device.name == choose_device(config.device_selector()).name
+
+
+@pytest.mark.parametrize("vectors", [1, 4])
+def test_the_copy_that_is_a_limit_copies_everything(vectors: int) -> None:
+    device = get_device()
+    content = draw.integers(0, 256, 1 << 16).astype(np.uint8)
+    program = Program(device, copy_plan(device.profile, content.nbytes, vectors))
+    (copied,) = program(device.transfer.upload(content))
+    np.testing.assert_array_equal(device.transfer.download(copied, content.nbytes), content)
