@@ -20,13 +20,16 @@ import lavax as lx
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
+    BROADCAST_TILES,
     NARROW_TILES,
     OTHER_TILES,
     REGISTER_TILES,
     SHARED_TILES,
+    BroadcastTile,
     Schedule,
     SubgroupTile,
 )
+from lavax.errors import DeviceError
 from lavax.passes.target import Target
 
 PRODUCTS = (
@@ -75,6 +78,8 @@ def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Sched
             if fits and tile.shared_bytes <= profile.shared_memory_bytes:
                 yield from ((tile, parts) for parts in PARTS if parts == 1 or product.k // parts >= 4 * tile.depth)
         return
+    if profile.kind == "cpu":
+        yield from ((BroadcastTile(*tile, profile.subgroup_size), 1) for tile in BROADCAST_TILES)
     own = [tile for tile in REGISTER_TILES if tile.rows <= product.m and tile.columns <= product.n]
     yield from ((tile, parts) for tile in own for parts in PARTS if few or parts == 1)
     if few and "b" in product.transposed:
@@ -122,7 +127,7 @@ def _row(name: str, taken: float, operations: int) -> str:
 
 
 def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
-    """Lines of a table: what is chosen, PyTorch, then all candidates, the fastest first."""
+    """Lines of a table: what is chosen, PyTorch, all candidates, the fastest first, and those that do not fit."""
     random = np.random.default_rng(0)
     left, right = product.shapes()
     operands = random.standard_normal(left, np.float32), random.standard_normal(right, np.float32)
@@ -133,12 +138,16 @@ def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
     peer = peer_seconds(product, operands)
     if peer is not None:
         yield _row("PyTorch", peer, operations)
-    found = []
+    found, refused = [], []
     for schedule, parts in candidates(product, backend):
+        name = f"{type(schedule).__name__}{astuple(schedule)} in {parts}"
         with forced(schedule, parts, backend):
-            name = f"{type(schedule).__name__}{astuple(schedule)} in {parts}"
-            found.append((seconds(product, backend, operands), name))
+            try:
+                found.append((seconds(product, backend, operands), name))
+            except DeviceError as error:
+                refused.append(f"{name}: {error}")
     yield from (_row(name, taken, operations) for taken, name in sorted(found))
+    yield from refused
 
 
 def main() -> None:

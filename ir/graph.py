@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -74,6 +75,13 @@ class LaterGraph:
 
 def input_node(name: str, type: TensorType) -> Node:
     return Node(INPUT, (), _NO_ATTRIBUTES, type, name)
+
+
+def further_inputs(prefix: str, types: Iterable[TensorType], beside: Iterable[Node]) -> list[Node]:
+    """Inputs called prefix0, prefix1, …, less the names of the inputs `beside` them: a graph's have different ones."""
+    taken = {node.name for node in beside}
+    names = (name for number in count() if (name := f"{prefix}{number}") not in taken)
+    return [input_node(next(names), type) for type in types]
 
 
 def make_node(

@@ -45,6 +45,11 @@ def zeros(type: TensorType) -> Node:
     return splat(0, type)
 
 
+def is_zero(x: Node) -> bool:
+    """Whether every element is known to be zero, of either sign."""
+    return x.op == "constant" and bool(x.attrs["value"] == 0)
+
+
 def iota(type: TensorType, axis: int) -> Node:
     """The position along `axis` of each element."""
     return build("iota", type=type, axis=axis)
@@ -91,6 +96,11 @@ def logical_not(x: Node) -> Node:
 
 def add(x: Node, y: Node) -> Node:
     return build("add", x, y)
+
+
+def add_to(so_far: Node | None, more: Node) -> Node:
+    """The sum of terms, of which there may be none so far."""
+    return more if so_far is None else add(so_far, more)
 
 
 def subtract(x: Node, y: Node) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from lavax.ir.graph import Node
+from lavax.ir.graph import INPUT, Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.passes.builder import build
 from lavax.passes.kernels.index import ZERO, Index, flatten, grows_by_one, unflatten, variable
@@ -13,6 +13,8 @@ from lavax.passes.kernels.reads import READS, Coordinates
 
 # Beyond so many nodes between an operand and memory nobody asks how it lies there.
 _FAR = 32
+# A copy in another order pays for a product that reads each element so often, with so many products in all.
+_READ_OVER, _WORTH_COPY = 1 << 9, 1 << 28
 # Vectors of four are loaded along a part.
 _STEP = 4
 
@@ -86,6 +88,24 @@ def neighbours_of(dot: Node, side: int) -> Neighbours:
     return Neighbours(along_sum > 0 and along_sum >= along_free, along_free > 0 and along_free >= along_sum)
 
 
+def lies_scattered(dot: Node, side: int) -> bool:
+    """Whether an operand is an array in another order, in which neighbours in memory are none in the contraction, and
+    is read so often that it is worth a copy."""
+    operand, sizes = dot.operands[side], sizes_of(dot)
+    reads = sizes.n if side == 0 else sizes.m
+    if reads < _READ_OVER or operand.type.size * reads < _WORTH_COPY or not _is_reordered(operand):
+        return False
+    found = neighbours_of(dot, side)
+    return not (found.summed or found.free)
+
+
+def _is_reordered(node: Node) -> bool:
+    """Whether all of an array, and nothing but it, is read in another order."""
+    while node.op in ("transpose", "reshape", "flip"):
+        (node,) = node.operands
+    return node.op == INPUT or node.op not in READS
+
+
 def _positions(node: Node, at: Coordinates) -> set[Index]:
     """Positions read in memory; what is neither movement nor elementwise is taken to lie there."""
     found: set[Index] = set()
@@ -119,6 +139,13 @@ def in_parts(dot: Node, wanted: int) -> Node:
     length = prod(extents)
     size = -(-length // (_STEP * wanted)) * _STEP
     return _split_axes(_flattened(dot, -(-length // size) * size), (-(-length // size),))
+
+
+def number_of_parts(extents: tuple[int, ...], wanted: int) -> int:
+    """How many parts `in_parts` makes where that many are wanted."""
+    found = prod(_parts_of_axes(extents, wanted))
+    length = prod(extents)
+    return found if 2 * found > wanted else -(-length // (-(-length // (_STEP * wanted)) * _STEP))
 
 
 def _parts_of_axes(extents: tuple[int, ...], wanted: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from lavax.ir.graph import Graph, Node, graph_of, make_node
+from lavax.ir.graph import Graph, Node, graph_of, make_node, users_of
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, set_location
@@ -198,13 +198,14 @@ def _vector_as_sum(node: Node) -> Node:
     return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes)), node.shape)
 
 
-def _prepare_conv(node: Node, target: Target) -> Node:
+def _prepare_conv(node: Node, target: Target, turned: bool = False) -> Node:
+    """`turned`: whether all that becomes of the result is a value with its windows' axes behind the others."""
     if 0 in (*node.operands[0].shape, *node.operands[1].shape):
         return _zeros(node.type)
     place = axis_of_phases(node)
     if place is not None:
-        return convolution_in_phases(node, place, lambda phase: _prepare_conv(phase, target))
-    product, order = convolution_as_dot(node)
+        return convolution_in_phases(node, place, lambda phase: _prepare_conv(phase, target, turned))
+    product, order = convolution_as_dot(node, target.stages_operands and not turned)
     return _transpose(_prepare_dot(product, target), order)
 
 
@@ -222,10 +223,25 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 _CONTRACTIONS: dict[str, Callable[[Node, Target], Node]] = {"dot": _prepare_dot, "conv": _prepare_conv}
 
 
+def _turned(graph: Graph) -> set[Node]:
+    """Convolutions of which all readers move the windows' axes behind the others: channels come first there."""
+    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    found = set()
+    for node in graph.nodes:
+        readers = users.get(node, ())
+        if node.op == "conv" and readers and node not in outputs:
+            (_, batch), (_, window), (_, summed) = (node.attrs[name] for name in ("batch", "window", "contract"))
+            last = node.type.rank - 1 - len(free_axes(node.operands[1].type, (*batch, *window), summed))
+            if all(reader.op == "transpose" and reader.attrs["axes"][-1] == last for reader in readers):
+                found.add(node)
+    return found
+
+
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
     graph = with_read_shapes(sharing_orders(widen(graph)))
+    turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():
         for node in graph.nodes:
@@ -235,7 +251,7 @@ def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
                 found[node] = _zeros(node.type)
                 continue
             rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
-            found[node] = _prepared(rebuilt, target)
+            found[node] = _prepare_conv(rebuilt, target, True) if node in turned else _prepared(rebuilt, target)
     found.update((node, node) for node in graph.inputs)  # an input that is returned stays that input
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 

@@ -6,7 +6,7 @@ over when the body is done. Arrays that a scan goes through or stacks are seen t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node
@@ -119,6 +119,7 @@ def _lower_scan(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
         seen[position] = f"{region.prefix}slice{position - carries}"
         nbytes = body.inputs[position].type.nbytes
         lowered.views[seen[position]] = View(region.operands[position], counter, nbytes)
+    held = _hold_cases(body, range(carries, carries + sequences), seen, f"{region.prefix}case", lowered)
     rows = {}
     for number, whole in enumerate(stacked):
         rows[carries + number] = f"{region.prefix}row{number}"
@@ -126,7 +127,20 @@ def _lower_scan(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
     names = [*carried, *seen[carries:]]
     turn = _turn(body, names, carried, rows, f"{region.prefix}body.", None, schedule, lowered, region)
     turn.append(_step(f"{region.prefix}next", _increment(step), (counter,), (counter,)))
-    lowered.commands.append(Repeat(length, after_barrier(turn)))
+    lowered.commands.append(Repeat(length, after_barrier([*held, *after_barrier(turn)])))
+
+
+def _hold_cases(
+    body: Graph, sequences: Iterable[int], seen: list[str], prefix: str, lowered: Lowered
+) -> list[Step]:
+    """Copies for this turn the numbers in `seen` that choose branches in the body: guards do not look through views."""
+    operands = {operand for node in body.nodes if node.op in _LOWER for operand in node.operands}
+    cases = [p for p in sequences if body.inputs[p] in operands and body.inputs[p].type == _COUNTER]
+    views, own = [seen[position] for position in cases], [f"{prefix}{position}" for position in cases]
+    lowered.sizes |= dict.fromkeys(own, _COUNTER.nbytes)
+    for position, name in zip(cases, own, strict=True):
+        seen[position] = name
+    return _copy_steps(prefix, views, own, [_COUNTER] * len(cases))
 
 
 _LOWER: dict[str, Callable[[Region, Scheduler, Lowered], None]] = {

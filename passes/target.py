@@ -16,11 +16,15 @@ def _one_part(dot: Node) -> int:
 class Target:
     """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all.
 
+    `stages_operands`: whether contractions bring both operands into one order in shared memory, so that it does not
+    matter which of them stands on the left, but that neighbours in memory are neighbours in the contraction.
+
     `operations_a_byte`: how many simple operations are worth computing again to save the moving of a byte; 0 where
-    memory is as fast as arithmetic.
+    that does not pay.
     """
 
     parts: Callable[[Node], int] = _one_part
+    stages_operands: bool = False
     operations_a_byte: float = 0.0
 
 

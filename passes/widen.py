@@ -41,6 +41,11 @@ def wide_dtype(dtype: DType) -> DType:
     return _WIDE[dtype.kind] if is_narrow(dtype) else dtype
 
 
+def wide_float(dtype: DType) -> DType:
+    """The dtype in which sums and products of `dtype` are kept; integers wrap, and are brought back at any time."""
+    return wide_dtype(dtype) if dtype.is_float else dtype
+
+
 def _is_computing(op: str) -> bool:
     return op in _COMPUTING or (OPERATIONS[op].family == "elementwise" and op not in _CHOOSING)
 

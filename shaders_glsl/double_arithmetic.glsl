@@ -35,6 +35,10 @@ double lx_sign_64(double x) {
 //! function lx_divide_64
 double lx_divide_64(double x, double y) { return x / y; }
 
+//! function lx_add_zero_64
+// x + 0.0: x, but 0.0 for -0.0.
+double lx_add_zero_64(double x) { return doubleBitsToUint64(x) == 0x8000000000000000ul ? 0.0lf : x; }
+
 //! function lx_multiply_by_zero_64
 // x zero, for a zero of either sign.
 double lx_multiply_by_zero_64(double x, double zero) {

@@ -1,5 +1,5 @@
 #version 460
-// Power and division in float32.
+// Power, division and arithmetic with zeros in float32.
 
 //! function lx_divide
 // x / y. Vulkan bounds the builtin (2.5 units) for 2^-126 <= |y| <= 2^126 only; other divisors are brought into that
@@ -9,6 +9,13 @@ float lx_divide(float x, float y) {
     float scale = mix(mix(1.0, 16777216.0, magnitude < 1e-36), 5.9604645e-08, magnitude > 1.6615350e+35);
     precise float quotient = (x * scale) / (y * scale);
     return quotient;
+}
+
+//! function lx_add_zero
+// x + 0.0: x, but 0.0 for -0.0.
+float lx_add_zero(float x) {
+    uint bits = floatBitsToUint(x);
+    return uintBitsToFloat(mix(bits, 0u, bits == 0x80000000u));
 }
 
 //! function lx_multiply_by_zero

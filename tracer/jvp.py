@@ -34,7 +34,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
         raise TypeError("jvp takes primals and tangents as two tuples, with one entry an argument: jvp(f, (x,), (t,))")
     call = transformed_call(function, primals, {}, "jvp", has_aux)
     by, given = _tangents_of(call.arguments, tangents)
-    graph = finished(_with_tangents(call, by))
+    graph = finished(_with_tangents(simplify(call.graph), call, by))
     weak = [*call.traced.weak, *[False] * (len(graph.outputs) - len(call.traced.weak))]
     outputs = apply_graph(graph, [*call.values, *given], weak)
     value, auxiliary = call.parts(outputs)
@@ -47,7 +47,7 @@ class Pushforward:
     """Tangents of a function's arguments -> tangent of its result; may be called many times.
 
     Takes one tree an argument, as `jvp` does, and gives a tree like the result. It keeps what the function computed
-    on the way.
+    on the way, but for branches and loops, which it goes through again with the tangents.
     """
 
     graph: Graph  # residuals and tangents -> tangents of the float results
@@ -73,7 +73,11 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     `pushforward` is a Pushforward: it takes tangents, one tree an argument, and gives the tangent of the result.
     """
     call = transformed_call(function, primals, {}, "linearize", has_aux)
-    graph = finished(_with_tangents(call, call.float_inputs))
+    value_graph = simplify(call.graph)
+    pushed = _with_tangents(value_graph, call, call.float_inputs)
+    # A branch or loop carries its values and tangents together: the value comes from the ones without tangents.
+    count = len(value_graph.outputs)
+    graph = finished(graph_of(pushed.inputs, (*value_graph.outputs, *pushed.outputs[count:])))
     halves = split(graph, len(call.graph.inputs), len(call.graph.outputs))
     weak = [*call.traced.weak, *[False] * halves.residual_count]
     results = apply_graph(halves.first, call.values, weak)
@@ -82,9 +86,9 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     return (value, pushforward, auxiliary) if has_aux else (value, pushforward)
 
 
-def _with_tangents(call: TransformedCall, by: Sequence[int]) -> Graph:
-    """The traced graph, followed by the tangents of the value's float leaves."""
-    graph = differentiate_forwards(simplify(call.graph), by)
+def _with_tangents(value_graph: Graph, call: TransformedCall, by: Sequence[int]) -> Graph:
+    """The call's graph, followed by the tangents of the value's float leaves."""
+    graph = differentiate_forwards(value_graph, by)
     count = sum(output.dtype.is_float for output in call.results)
     return graph_of(graph.inputs, graph.outputs[: len(call.graph.outputs) + count])
 

@@ -58,6 +58,7 @@ class TreeDef:
 
 LEAF = TreeDef(None, None, ())
 _interned: dict[Any, TreeDef] = {}
+_flat: dict[Any, TreeDef] = {}  # of them, those with nothing but leaves, by their number
 
 
 def _intern(kind: NodeKind, data: Any, children: tuple[TreeDef, ...]) -> TreeDef:
@@ -69,6 +70,15 @@ def _intern(kind: NodeKind, data: Any, children: tuple[TreeDef, ...]) -> TreeDef
     if found is None:
         found = _interned.setdefault(key, TreeDef(kind, data, children))
     return found
+
+
+def _intern_flat(kind: NodeKind, data: Any, count: int) -> TreeDef:
+    """The structure whose `count` children are leaves."""
+    key = (kind, data, count)
+    try:
+        return _flat[key]
+    except (KeyError, TypeError):  # new, or refused by _intern
+        return _flat.setdefault(key, _intern(kind, data, (LEAF,) * count))
 
 
 _sorted_keys: dict[tuple[Any, ...], tuple[tuple[Any, ...], Callable[[Any], Any]]] = {}
@@ -151,7 +161,7 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
         if kinds[cls] is not None:
             return _intern(kind, data, tuple([_flatten(child, leaves) for child in children]))
     leaves.extend(children)
-    return _intern(kind, data, (LEAF,) * len(children))
+    return _intern_flat(kind, data, len(children))
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
@@ -168,6 +178,8 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     given = list(leaves)
     if len(given) != treedef.leaf_count:
         raise user_error(TreeMismatchError, f"{treedef!r} has {treedef.leaf_count} leaves, got {len(given)}")
+    if treedef.only_leaves and treedef.kind is not None:
+        return treedef.kind.unflatten(treedef.data, given)
     return _build(treedef, iter(given))
 
 

@@ -56,7 +56,8 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """What suits the device, for the rewrites before fusion."""
-        return Target(lambda dot: choose_parts(dot, self.profile), self.profile.operations_a_byte)
+        parts, staged = (lambda dot: choose_parts(dot, self.profile)), self.profile.kind == "gpu"
+        return Target(parts, stages_operands=staged, operations_a_byte=self.profile.operations_a_byte)
 
     @cached_property
     def tuner(self) -> Tuner | None:

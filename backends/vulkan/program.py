@@ -109,8 +109,9 @@ class Program:
         self.steps = [step for steps in self._steps.values() for step in steps]
         self._queue = device.queue
         self._transfer = device.transfer
-        self._allocate = device.arrays.allocate
-        self._results = [(result.nbytes, result.donor) for result in plan.results]
+        self._allocate = device.arrays.allocate_all
+        self._new_bytes = [result.nbytes for result in plan.results if result.donor is None]
+        self._donors = [(k, result.donor) for k, result in enumerate(plan.results) if result.donor is not None]
         self._argument_bytes = list(plan.arguments)
         self._addresses = struct.Struct(f"={len(plan.arguments) + len(plan.results)}Q")
         self._resources = Resources(device, plan)
@@ -126,12 +127,12 @@ class Program:
         `buffers` are the arguments. A result with a donor is the donor's buffer itself, with new contents. Raises
         DeviceError when the device has no memory left or fails.
         """
-        if len(buffers) != len(self._argument_bytes) or any(
-            map(operator.lt, [buffer.nbytes for buffer in buffers], self._argument_bytes)
-        ):
+        given = [buffer.nbytes for buffer in buffers]
+        if given != self._argument_bytes and self._is_misfit(given):
             raise ValueError(self._misfit(buffers))
-        allocate = self._allocate
-        results = [allocate(nbytes) if donor is None else buffers[donor] for nbytes, donor in self._results]
+        results = self._allocate(self._new_bytes)
+        for position, donor in self._donors:
+            results.insert(position, buffers[donor])
         touched = [*buffers, *results]
         addresses = [buffer.address for buffer in touched]
         queue = self._queue
@@ -220,6 +221,10 @@ class Program:
                     recorder.dispatch_counted(counts, step.counts[1])
             recorder.wait(BEFORE_LATER_WORK)
         return commands
+
+    def _is_misfit(self, given: list[int]) -> bool:
+        wanted = self._argument_bytes
+        return len(given) != len(wanted) or any(map(operator.lt, given, wanted))
 
     def _misfit(self, buffers: tuple[Buffer, ...]) -> str:
         given = ", ".join(str(buffer.nbytes) for buffer in buffers)

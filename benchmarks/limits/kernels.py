@@ -63,8 +63,7 @@ _MATMUL = HandWritten(
     _product,
     tuple(
         {"ROWS": rows, "COLUMNS": columns, "PAIRED": paired}
-        for rows, columns in ((8, 1), (16, 1), (8, 2), (16, 2))
-        for paired in (0, 1)
+        for rows, columns, paired in ((8, 1, 1), (16, 1, 1), (16, 2, 0), (16, 2, 1), (32, 1, 1), (32, 2, 1))
     ),
 )
 _ELEMENTWISE = HandWritten(

@@ -32,8 +32,11 @@ def _qr_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
 
 
 def _eigh_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
-    vectors = {"vectors": (rows, rows)} if attrs["vectors"] else {}
-    return {"values": (rows,), **vectors, "scratch": (rows * rows + rows,)}
+    return {"values": (rows,), **({"vectors": (rows, rows)} if attrs["vectors"] else {})}
+
+
+def _jacobi_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    return {"rotated": (rows, rows), "rotation": (rows, rows)}
 
 
 def _svd_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
@@ -47,6 +50,7 @@ _PARTS: dict[str, Callable[[int, int, Attributes], dict[str, Shape]]] = {
     "householder": _householder_parts,
     "qr": _qr_parts,
     "eigh": _eigh_parts,
+    "jacobi": _jacobi_parts,
     "svd": _svd_parts,
 }
 
@@ -212,11 +216,28 @@ def _signs(rows: np.ndarray) -> np.ndarray:
 
 
 def _eigh(matrix: np.ndarray, vectors: bool) -> np.ndarray:
-    size = len(matrix)
     values, columns = np.linalg.eigh(matrix)
     rows = columns.T
-    found = [(rows * _signs(rows)).ravel()] if vectors else []
-    return np.concatenate([values, *found, np.zeros(size * size + size)])
+    return np.concatenate([values, *([(rows * _signs(rows)).ravel()] if vectors else [])])
+
+
+def _jacobi(matrix: np.ndarray, relative: bool, across: bool, sweeps: int) -> np.ndarray:
+    size = len(matrix)
+    half = size // 2 if across else size
+    work, rotation = np.tril(matrix) + np.tril(matrix, -1).T, np.eye(size)
+    pairs = [(p, q) for q in range(half % size, size) for p in range(min(q, half))]
+    for _ in range(sweeps):
+        for p, q in pairs:
+            if work[p, q] == 0:
+                continue
+            angle = np.arctan2(2 * work[p, q], work[q, q] - work[p, p]) / 2
+            angle -= np.pi / 2 * np.round(angle / (np.pi / 2))  # at most an eighth of a turn
+            turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            work[[p, q]] = turn @ work[[p, q]]
+            work[:, [p, q]] = work[:, [p, q]] @ turn.T
+            rotation[[p, q]] = turn @ rotation[[p, q]]
+            work[p, q] = work[q, p] = 0
+    return np.concatenate([work.ravel(), rotation.ravel()])
 
 
 def _svd(matrix: np.ndarray, vectors: bool, complete: bool) -> np.ndarray:
@@ -252,6 +273,11 @@ define(Operation("linear_solve", "routine", _infer_linear_solve, _evaluate_linea
 define(Operation("qr", "routine", _packed("qr", False), _evaluation(_qr), ("complete",)))
 # Eigenvalues, rising, and unit eigenvectors, as rows, of a symmetric matrix of which only the lower triangle is read.
 define(Operation("eigh", "routine", _packed("eigh", True), _evaluation(_eigh), ("vectors",)))
+# Jacobi's rotations, of at most an eighth of a turn each: an orthogonal `rotation`, and what it makes of a symmetric
+# matrix, rotation·matrix·rotationᵀ. A sweep rotates every pair of rows or, if `across`, every pair of a row of the
+# first half and one of the second; after some sweeps the matrix is diagonal. Elements are left that are rounding beside
+# 1 or, if `relative`, beside the roots of the diagonal elements of their row and column. Lowering makes it.
+define(Operation("jacobi", "routine", _packed("jacobi", True), _evaluation(_jacobi), ("relative", "across", "sweeps")))
 # Singular values, falling, right vectors as rows and left ones as columns (all that there are, if `complete`).
 # In eigenvectors and right vectors the component of largest magnitude is positive.
 define(Operation("svd", "routine", _packed("svd", False), _evaluation(_svd), ("vectors", "complete")))

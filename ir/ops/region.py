@@ -36,6 +36,9 @@ def _check_inputs(what: str, graph: Graph, given: Sequence[TensorType]) -> None:
     if input_types(graph) != tuple(given):
         expected, got = ", ".join(map(str, input_types(graph))), ", ".join(map(str, given))
         raise ShapeError(f"{what} takes ({expected}), got ({got})")
+    names = [node.name for node in graph.inputs]
+    if len(set(names)) != len(names):
+        raise ValueError(f"{what} has inputs of one name, and a program finds them by their names: {names}")
 
 
 def _infer_switch(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:

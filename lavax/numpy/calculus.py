@@ -14,7 +14,8 @@ from lavax.numpy.elementwise import abs, add, clip, divide, multiply, subtract
 from lavax.numpy.errors import shape_error
 from lavax.numpy.joining import concatenate, cut
 from lavax.numpy.manipulation import ravel, reshaped
-from lavax.numpy.operands import ArrayLike, as_value
+from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
+from lavax.numpy.promotion import averaging, promote
 from lavax.numpy.reductions import sum as sum_over
 from lavax.numpy.rounding import remainder
 from lavax.numpy.searching import searchsorted
@@ -64,16 +65,18 @@ def ediff1d(x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike |
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Value:
     """The area under `y` along `axis` by trapezoids, at the points `x` or at distances `dx`."""
-    value = as_floating(y)
+    given = as_floating(y)
+    held, _ = promote([given, as_operand(dx) if x is None else as_floating(x)])
+    value = cast(given, averaging(given.type.dtype))
     along = normal_axis("trapezoid", axis, value.type)
     widths: ArrayLike = dx
     if x is not None:
         points = as_floating(x)
-        widths = diff(points, axis=-1 if points.ndim == 1 else along)
+        widths = diff(cast(points, averaging(points.type.dtype)), axis=-1 if points.ndim == 1 else along)
         if points.ndim == 1:
             widths = reshaped(widths, tuple(widths.size if d == along else 1 for d in range(value.ndim)))
     later, earlier = _neighbours(value, along)
-    return multiply(sum_over(multiply(add(later, earlier), widths), along), 0.5)
+    return cast(multiply(sum_over(multiply(add(later, earlier), widths), along), 0.5), held)
 
 
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
@@ -113,7 +116,8 @@ def _slope(value: Value, axis: int, spacing: ArrayLike, edge_order: int) -> Valu
         left, right = cut(steps, axis, 0, last - 1), cut(steps, axis, 1, last)
         inner = divide(add(multiply(before, right), multiply(after, left)), add(left, right))
     else:
-        inner = multiply(add(before, after), 0.5)
+        ahead, behind = cut(value, axis, 2, count), cut(value, axis, 0, count - 2)
+        inner = divide(subtract(ahead, behind), multiply(steps, 2.0))
     ends = [cut(between, axis, 0, 1), cut(between, axis, last - 1, last)]
     if edge_order == 2:
         ends = [_end(between, steps, axis, 0, 1), _end(between, steps, axis, last - 1, last - 2)]

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from lavax.numpy.axes import normal_axis
-from lavax.numpy.broadcasting import broadcast_arrays, broadcast_shapes
+from lavax.numpy.broadcasting import broadcast_arrays, broadcast_shapes, common_dtype
 from lavax.numpy.elementwise import multiply, subtract
 from lavax.numpy.errors import shape_error
 from lavax.numpy.joining import stack
 from lavax.numpy.linear_algebra import matmul
 from lavax.numpy.manipulation import moveaxis, reshaped
-from lavax.numpy.operands import ArrayLike, as_value
-from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.promotion import averaging
 from lavax.tracer.value import Value
 
 __all__ = ["cross", "kron", "matvec", "vecdot", "vecmat"]
@@ -35,13 +35,17 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    left, right = (moveaxis(value, at, -1) for value, at in ((x, axisa), (y, axisb)))
+    together = common_dtype([x, y])
+    held = together[0].type.dtype
+    left, right = (
+        moveaxis(cast(value, averaging(held)), at, -1) for value, at in zip(together, (axisa, axisb), strict=True)
+    )
     if left.shape[-1] not in (2, 3) or right.shape[-1] not in (2, 3):
         raise shape_error(f"cross: vectors have 2 or 3 components, got {left.type} and {right.type}")
     a, b = ([value[..., k] for k in range(value.shape[-1])] for value in (left, right))
     third = subtract(multiply(a[0], b[1]), multiply(a[1], b[0]))
     if len(a) == len(b) == 2:
-        return third
+        return cast(third, held)
     zero = multiply(third, 0)
     a, b = (parts if len(parts) == 3 else [*parts, zero] for parts in (a, b))
     parts = [
@@ -49,7 +53,7 @@ def cross(
         subtract(multiply(a[2], b[0]), multiply(a[0], b[2])),
         third,
     ]
-    result = stack(broadcast_arrays(*parts), -1)
+    result = cast(stack(broadcast_arrays(*parts), -1), held)
     return moveaxis(result, -1, normal_axis("cross", axisc, result.type))
 
 
@@ -58,14 +62,15 @@ def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1) -> Value:
 
     Raises ShapeError where the extents along `axis` differ.
     """
-    left, right = as_value(x), as_value(y)
+    left, right = common_dtype([x, y])
     if axis >= 0:
         axis = normal_axis("vecdot", axis, left.type) - left.ndim
-    extents = [value.shape[normal_axis("vecdot", axis, value.type)] for value in (left, right)]
-    if extents[0] != extents[1]:
+    rows, columns = (moveaxis(value, normal_axis("vecdot", axis, value.type), -1) for value in (left, right))
+    if rows.shape[-1] != columns.shape[-1]:
         raise shape_error(f"vecdot: {left.type} and {right.type} differ along axis {axis}")
-    broadcast_shapes(left.shape, right.shape)
-    return sum_over(multiply(left, right), axis)
+    shape = broadcast_shapes(rows.shape[:-1], columns.shape[:-1])
+    row = reshaped(rows, (*rows.shape[:-1], 1, rows.shape[-1]))
+    return reshaped(matmul(row, reshaped(columns, (*columns.shape, 1))), shape)
 
 
 def matvec(x: ArrayLike, y: ArrayLike, /) -> Value:

@@ -1,13 +1,16 @@
 """Rounding, and division with a whole quotient."""
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from lavax.ir.types import bool_, int32
 from lavax.numpy.application import apply, together
-from lavax.numpy.comparison import equal, greater, less, logical_and, logical_or, where
+from lavax.numpy.comparison import equal, greater, isfinite, less, logical_and, logical_or, where
 from lavax.numpy.elementwise import abs, add, divide, maximum, multiply, subtract
 from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy.promotion import averaging
 from lavax.numpy.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
@@ -36,14 +39,29 @@ def trunc(x: ArrayLike) -> Value:
 def round(x: ArrayLike, decimals: int = 0) -> Value:
     """The nearest whole number, halves to the even one, elementwise; `decimals` places are kept.
 
-    Integers stay as they are, but for negative `decimals`: these round to tens, hundreds, …
+    Integers stay as they are, but for negative `decimals`: these round to tens, hundreds, … What a half is decides
+    x * 10**decimals in the dtype of `x`, in float32 where that has 16 bits. A number without further places is itself.
     """
-    value = as_value(x)
+    value, places = as_value(x), operator.index(decimals)
     if not value.type.dtype.is_float:
-        return _to_multiples(value, 10**-decimals) if decimals < 0 and value.type.dtype.is_integer else value
-    if decimals:
-        return divide(apply("round", multiply(value, 10.0**decimals)), 10.0**decimals)
-    return apply("round", value)
+        return _to_multiples(value, 10**-places) if places < 0 and value.type.dtype.is_integer else value
+    return _to_places(value, places) if places else apply("round", value)
+
+
+def _to_places(value: Value, places: int) -> Value:
+    """Floats to `places` decimals, which are not 0. It is flat, as rounding to whole numbers is."""
+    wide = bind("stop_gradient", cast(value, averaging(value.type.dtype)))
+    limits = np.finfo(wide.type.dtype.numpy)
+    if 10 ** max(places, -places) > int(limits.max):  # all numbers have so many places, or all are nearest to 0
+        found = wide if places > 0 else where(isfinite(wide), multiply(wide, 0.0), wide)
+    elif places < 0:
+        unit = 10.0**-places
+        found = multiply(apply("round", divide(wide, unit)), unit)
+    else:
+        scaled = multiply(wide, 10.0**places)
+        has_more = less(abs(scaled), 2.0**limits.nmant)  # false where the product is beyond the range, too
+        found = where(has_more, divide(apply("round", scaled), 10.0**places), wide)
+    return with_weak(cast(found, value.type.dtype), value.weak)
 
 
 def _to_multiples(value: Value, unit: int) -> Value:

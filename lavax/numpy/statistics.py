@@ -6,9 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from lavax.ir.types import TensorType, float32, float64, int32
+from lavax.ir.types import DType, TensorType, float32, float64, int32
 from lavax.numpy.application import as_floating
-from lavax.numpy.axes import Axis, rising_axes
+from lavax.numpy.axes import Axis, normal_axes, rising_axes
 from lavax.numpy.broadcasting import broadcast_to, common_dtype, fit, spread
 from lavax.numpy.comparison import equal, greater_equal, isnan, less_equal, logical_and, where
 from lavax.numpy.creation import linspace, zeros
@@ -18,7 +18,7 @@ from lavax.numpy.joining import concatenate, cut, stack
 from lavax.numpy.linear_algebra import matmul
 from lavax.numpy.manipulation import ravel, reshaped, transpose, transposed
 from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
-from lavax.numpy.promotion import promote
+from lavax.numpy.promotion import averaging, promote
 from lavax.numpy.reductions import fold, mean
 from lavax.numpy.reductions import max as max_over
 from lavax.numpy.reductions import min as min_over
@@ -172,9 +172,9 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """The mean over `axis` (None: all axes), weighted by `weights`: of the shape of `x`, or one for each entry of it.
+    """The mean over `axis` (None: all axes), weighted by `weights`: of the shape of `x`, or of its axes `axis` alone.
 
-    With `returned` also the sum of the weights.
+    With `returned` also the sum of the weights, of the mean's shape.
     """
     value = as_floating(x)
     axes = rising_axes("average", axis, value.type)
@@ -183,14 +183,22 @@ def average(
         count = float(math.prod(value.shape[d] for d in axes))
         return (result, constant(count, result.type)) if returned else result
     scale = as_floating(weights)
+    held, _ = promote([value, scale])
+    value, scale = (cast(part, averaging(held)) for part in (value, scale))
     if scale.shape != value.shape:
-        if len(axes) != 1 or scale.shape != (value.shape[axes[0]],):
-            raise shape_error(f"average: weights {scale.type} do not fit {value.type} over axes {list(axes)}")
-        scale = reshaped(scale, tuple(extent if d == axes[0] else 1 for d, extent in enumerate(value.shape)))
-        scale = spread(scale, value.shape)
+        scale = _along(scale, value, normal_axes("average", axis, value.type))
     total = fold("sum", scale, axes, keepdims)
-    result = divide(fold("sum", multiply(value, scale), axes, keepdims), total)
-    return (result, total) if returned else result
+    result = cast(divide(fold("sum", multiply(value, scale), axes, keepdims), total), held)
+    return (result, cast(total, held)) if returned else result
+
+
+def _along(weights: Value, value: Value, axes: tuple[int, ...]) -> Value:
+    """Weights of the entries along `axes`, which they have in this order, for all of `value`."""
+    if weights.shape != tuple(value.shape[d] for d in axes):
+        raise shape_error(f"average: weights {weights.type} do not fit {value.type} over axes {list(axes)}")
+    rising = transposed(weights, sorted(_numbers(len(axes)), key=lambda place: axes[place]))
+    kept = tuple(extent if d in axes else 1 for d, extent in enumerate(value.shape))
+    return spread(reshaped(rising, kept), value.shape)
 
 
 def cov(
@@ -207,13 +215,22 @@ def cov(
     Divides by their number less `ddof` (1, or 0 if `bias`). `fweights` says how often each observation was made,
     `aweights` how much it counts.
     """
-    parts = [_variables(part, rowvar) for part in ((m,) if y is None else (m, y))]
-    rows = concatenate(parts, 0)
-    less = ddof if ddof is not None else int(not bias)
+    rows, held = _variables_to_average((m,) if y is None else (m, y), rowvar)
+    return cast(_covariances(rows, ddof if ddof is not None else int(not bias), fweights, aweights), held)
+
+
+def _variables_to_average(parts: Sequence[ArrayLike], rowvar: bool) -> tuple[Value, DType]:
+    """All variables, one a row, as floats to be averaged, and the dtype of the result."""
+    rows = concatenate([_variables(part, rowvar) for part in parts], 0)
+    return cast(rows, averaging(rows.type.dtype)), rows.type.dtype
+
+
+def _covariances(rows: Value, less: int, fweights: ArrayLike | None, aweights: ArrayLike | None) -> Value:
     weight = None
     for given in (fweights, aweights):
         if given is not None:
-            weight = as_floating(given) if weight is None else multiply(weight, as_floating(given))
+            factor = cast(as_floating(given), rows.type.dtype)
+            weight = factor if weight is None else multiply(weight, factor)
     if weight is None:
         centred = subtract(rows, mean(rows, 1, keepdims=True))
         product = matmul(centred, transpose(centred))
@@ -244,12 +261,13 @@ def _one_as_scalar(matrix: Value) -> Value:
 
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Value:
     """The correlations of variables, one a row (a column if not `rowvar`): from -1 to 1, NaN for constant ones."""
-    matrix = cov(x, y, rowvar)
+    rows, held = _variables_to_average((x,) if y is None else (x, y), rowvar)
+    matrix = _covariances(rows, 1, None, None)
     if not matrix.ndim:
-        return divide(matrix, matrix)
+        return cast(divide(matrix, matrix), held)
     count = matrix.shape[0]
     scale = sqrt(reshaped(matrix, (count * count,))[:: count + 1])
-    return clip(divide(divide(matrix, reshaped(scale, (count, 1))), scale), -1.0, 1.0)
+    return cast(clip(divide(divide(matrix, reshaped(scale, (count, 1))), scale), -1.0, 1.0), held)
 
 
 def bincount(

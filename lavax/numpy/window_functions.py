@@ -44,8 +44,9 @@ def hamming(M: int) -> Value:
 
 def blackman(M: int) -> Value:
     """`M` points of 0.42 + 0.5 cos(pi t) + 0.08 cos(2 pi t), t from -1 to 1, float32."""
-    phase = multiply(_places("blackman", M), math.pi)
-    return add(0.42, add(multiply(0.5, cos(phase)), multiply(0.08, cos(multiply(phase, 2.0)))))
+    # With cos(2 a) = 2 cos(a)^2 - 1 it is a product, in which nothing cancels at the ends.
+    wave = cos(multiply(_places("blackman", M), math.pi))
+    return multiply(0.16, multiply(add(1.0, wave), add(2.125, wave)))
 
 
 def kaiser(M: int, beta: ArrayLike) -> Value:

@@ -19,7 +19,7 @@ RULES: dict[str, Rule] = {
 # Operations without operands, which are the same for all elements, and those that only lowering makes, which is later.
 NEVER_BATCHED = frozenset(
     {
-        *("constant", "iota", "householder", "sort_runs", "merge_runs", "count_digits", "move_by_digit"),
+        *("constant", "iota", "householder", "jacobi", "sort_runs", "merge_runs", "count_digits", "move_by_digit"),
         *("fold_runs", "join_runs"),
     }
 )

@@ -1,13 +1,16 @@
-"""Jacobi's methods as loops over turns, in each of which every element of all matrices is computed at once.
+"""Jacobi's methods by blocks, as loops over turns, in each of which all matrices are turned by products.
 
-Players of a round-robin tournament sit at a table, each opposite the one it meets: seat k opposite seat N - 1 - k. A
-turn rotates all pairs that meet; then all but the first move one seat on. After N - 1 turns all have met, and sit
-where they sat. Matrices small enough for one workgroup stay as they are (`backends/vulkan/emit/jacobi.py`).
+Players of a round-robin tournament are blocks of rows. They sit at a table, each opposite the one it meets: seat k
+opposite seat N - 1 - k. A turn makes what every two that meet have to do with each other diagonal, by the operation
+`jacobi`, and multiplies all rows by the rotations; then all but the first move one seat on. After N - 1 turns all have
+met, and sit where they sat. Matrices small enough for one workgroup stay as they are (`backends/vulkan/emit`).
+
+Arrays keep the blocks that meet side by side, [..., matches, 2, rows of a block, …] in one axis.
 """
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +21,9 @@ from lavax.passes.builder import (
     add,
     broadcast,
     build,
+    concatenate,
     divide,
     equal,
-    flip,
     gather,
     greater,
     index_type,
@@ -39,44 +42,47 @@ from lavax.passes.builder import (
     where,
     zeros,
 )
-from lavax.passes.decompose.linear_algebra import orthogonal_factors
+from lavax.passes.decompose.linear_algebra import orthogonal_factors, reflected, times
 from lavax.passes.decompose.sorting import order_of_rows
 from lavax.passes.matrices import (
     by_column,
     by_row,
+    columns_of,
     inverse_or_zero,
     on_diagonal,
     packed,
+    part,
     product,
     rows_in_order,
     rows_of,
     turned,
 )
 
-# What one workgroup of 8 does in few enough turns of its loops (see `linear_algebra`).
-_MOST_EIGENVALUES, _MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 32, 16, 32, 24
-# Convergence is quadratic in the end: 8 or 9 sweeps do for some hundred rows, up to 20 for columns of very different
-# lengths.
-_MOST_SWEEPS = 30
+# The largest matrix of which one workgroup finds the eigenvalues, in shared memory, and what one of 8 invocations does
+# in few enough turns of its loops for singular values (see `linear_algebra`).
+MOST_EIGENVALUES = 32
+_MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 16, 32, 24
+# Convergence is quadratic in the end: six or seven sweeps do for so few rows. The number keeps the turns of loops
+# within what every driver lets a kernel take.
+SWEEPS = 10
+# Convergence is quadratic in the end: 7 or 8 sweeps do for some hundred rows.
+_MOST_SWEEPS = 14
 # The following are in units in the last place of 1: off-diagonal elements of a matrix whose largest is 1 that no longer
 # matter,
 _SETTLED = 1 / 12
 # cosines of angles between columns that are rounding alone, over the root of how many rows there are,
 _NEGLIGIBLE = 1 / 2
-# and singular values, relative to the largest, that have left vectors of rounding alone.
+# and singular values, relative to the largest, that have right vectors of rounding alone.
 _NOTHING = 1.0
+
+
+# What is carried, the number of matches, and the attributes of `jacobi` -> what is carried after a turn.
+Turn = Callable[..., list[Node]]
 
 
 def _unit(x: Node) -> float:
     """The unit in the last place of 1, in the dtype."""
     return float(np.finfo(x.dtype.numpy).eps)
-
-
-def _seats_filled(x: Node, axes: Sequence[int]) -> Node:
-    """With a player who never turns where the number is odd."""
-    more = [x.shape[axis] % 2 if axis in axes else 0 for axis in range(x.type.rank)]
-    none = [0] * x.type.rank
-    return pad(x, none, more, none, 0.0) if any(more) else x
 
 
 def _scaled(matrix: Node) -> tuple[Node, Node]:
@@ -87,41 +93,67 @@ def _scaled(matrix: Node) -> tuple[Node, Node]:
     return divide(matrix, broadcast(divisor, matrix.shape, range(rank - 2))), divisor
 
 
-def _angles(own: Node, other: Node, across: Node, negligible: Node) -> tuple[Node, Node]:
-    """Sine and tangent of the half angle of each seat's rotation, by which it becomes
-    `own - s·(opposite + t·own)`."""
-    one, seats = splat(1, own.type), own.shape[-1]
-    first = less(iota(index_type(own.shape), own.type.rank - 1), splat(seats // 2, index_type(own.shape)))
-    safe = where(negligible, one, across)
-    tilt = divide(subtract(other, own), scale(safe, 2.0))
-    length = add(absolute(tilt), build("sqrt", add(one, multiply(tilt, tilt))))
-    slope = divide(one, length)
-    level = equal(tilt, zeros(tilt.type))
-    upwards = where(level, first, greater(tilt, zeros(tilt.type)))
-    slope = where(upwards, slope, negate(slope))
-    cosine = divide(one, build("sqrt", add(one, multiply(slope, slope))))
-    sine = where(negligible, zeros(own.type), multiply(slope, cosine))
-    return sine, divide(sine, add(one, cosine))
+def _blocks(size: int) -> tuple[int, int]:
+    """How many blocks there are for `size` players, an even number, and how large they are."""
+    most = MOST_EIGENVALUES // 2
+    count = 2 * -(-size // (2 * most))
+    return count, -(-size // count)
 
 
-def _rotated(x: Node, angles: tuple[Node, Node]) -> Node:
-    """Every row with the one opposite."""
-    sine, half = (by_row(each, x.shape) for each in angles)
-    return subtract(x, multiply(sine, add(flip(x, (x.type.rank - 2,)), multiply(half, x))))
+def _filled(x: Node, axes: Sequence[int]) -> Node:
+    """With rows, and columns, of zeros that fill the blocks: players who never turn."""
+    more = [0] * x.type.rank
+    for axis in axes:
+        count, block = _blocks(x.shape[axis])
+        more[axis] = count * block - x.shape[axis]
+    none = [0] * x.type.rank
+    return pad(x, none, more, none, 0.0) if any(more) else x
 
 
-def _moved_on(x: Node, axes: Sequence[int]) -> Node:
-    """All players but the first one seat further."""
-    type, places = index_type(x.shape), []
-    for axis in range(x.type.rank):
-        seat = iota(type, axis)
-        if axis in axes:
-            before = subtract(seat, splat(1, type))
-            last = splat(x.shape[axis] - 1, type)
-            came = where(equal(seat, splat(1, type)), last, before)
-            seat = where(equal(seat, zeros(type)), seat, came)
-        places.append(seat)
+def _meeting(rows: Node, matches: int) -> Node:
+    """The rows of the blocks that meet, [..., matches, rows of two blocks, columns]."""
+    *stack, count, columns = rows.shape
+    return reshape(rows, (*stack, matches, count // matches, columns))
+
+
+def _rotated(rotation: Node, rows: Node) -> Node:
+    """The rows of the blocks that meet, turned by their rotation."""
+    return reshape(product(rotation, _meeting(rows, rotation.shape[-3])), rows.shape)
+
+
+def _came_from(place: Node, matches: int, block: int) -> Node:
+    """The place of the row, before all blocks move on, that a row's place then has."""
+    type, count = place.type, 2 * matches
+    whole, two = splat(block, type), splat(2, type)
+    number = divide(place, whole)
+    match, side = divide(number, two), build("remainder", number, two)
+    last = splat(count - 1, type)
+    seat = where(equal(side, zeros(type)), match, subtract(last, match))
+    one = splat(1, type)
+    before = where(equal(seat, one), last, subtract(seat, one))
+    before = where(equal(seat, zeros(type)), seat, before)
+    first = less(before, splat(matches, type))
+    slot = where(first, multiply(before, two), add(multiply(subtract(last, before), two), one))
+    return add(multiply(slot, whole), build("remainder", place, whole))
+
+
+def _moved_on(x: Node, axes: Sequence[int], matches: int) -> Node:
+    """All blocks but the first one seat further, along the axes."""
+    if matches == 1:
+        return x
+    type = index_type(x.shape)
+    places = [iota(type, axis) for axis in range(x.type.rank)]
+    for axis in axes:
+        places[axis] = _came_from(places[axis], matches, x.shape[axis] // (2 * matches))
     return gather(x, places, range(x.type.rank))
+
+
+def _orthonormal(rows: Node) -> Node:
+    """Rows that are orthonormal but for the rounding of many turns, nearly without it: one step of Newton's method."""
+    square = product(rows, turned(rows))
+    one = on_diagonal(splat(1, square.type.with_shape(square.shape[:-1])), square.shape)
+    excess = subtract(square, one)
+    return subtract(rows, scale(product(excess, rows), 0.5))
 
 
 def _items(loop: Node, count: int) -> list[Node]:
@@ -132,16 +164,21 @@ def _inputs_like(values: Sequence[Node]) -> list[Node]:
     return [input_node(f"state{number}", value.type) for number, value in enumerate(values)]
 
 
-def _swept(turn: Callable[[Sequence[Node]], Sequence[Node]], state: Sequence[Node]) -> list[Node]:
-    """What is carried after a sweep: as many turns as there are players to meet."""
-    inputs, turns = _inputs_like(state), state[0].shape[-2] - 1
-    body = graph_of(inputs, turn(inputs))
-    loop = build("scan", *state, carries=len(state), sequences=0, length=turns, reverse=False, body=body)
+def _swept(turn: Turn, state: Sequence[Node]) -> list[Node]:
+    """What is carried after a sweep: as many turns as there are blocks to meet, in the first of which every row also
+    meets those of its own block."""
+    matches = _blocks(state[0].shape[-2])[0] // 2
+    if matches == 1:
+        return turn(state, matches, across=False, sweeps=SWEEPS)
+    first = turn(state, matches, across=False, sweeps=1)
+    inputs, turns = _inputs_like(state), 2 * matches - 2
+    body = graph_of(inputs, turn(inputs, matches, across=True, sweeps=1))
+    loop = build("scan", *first, carries=len(state), sequences=0, length=turns, reverse=False, body=body)
     return _items(loop, len(state))
 
 
 def _until_settled(
-    turn: Callable[[Sequence[Node]], Sequence[Node]], distance: Callable[[Node], Node], state: Sequence[Node]
+    turn: Turn, distance: Callable[[Node], Node], state: Sequence[Node]
 ) -> list[Node]:
     """What is carried when no element of `distance` of the first array is more than 1 but on the diagonal."""
     far = splat(2, TensorType((), state[0].dtype))
@@ -180,10 +217,16 @@ def _signs(rows: Node) -> Node:
     return where(greater(negate(lowest), highest), negate(one), one)
 
 
-def _unit_rows(matrix: Node, seats: int) -> Node:
-    *stack, _, _ = matrix.shape
-    shape = (*stack, seats, matrix.shape[-1])
-    return on_diagonal(splat(1, matrix.type.with_shape(shape[:-1])), shape)
+def _unit_rows(size: int, count: int, like: Node) -> Node:
+    """A vector for each of `count` players, of which those that fill blocks have none."""
+    shape = (*like.shape[:-2], count, size)
+    return on_diagonal(splat(1, like.type.with_shape(shape[:-1])), shape)
+
+
+def _or_nan(rows: Node, values: Node) -> Node:
+    """The rows, and NaN in place of those of values that are."""
+    found = by_row(values, rows.shape)
+    return where(equal(found, found), rows, found)
 
 
 # Eigenvalues
@@ -192,26 +235,24 @@ def _unit_rows(matrix: Node, seats: int) -> Node:
 def _eigh(node: Node) -> Node:
     (matrix,) = node.operands
     rank, size = matrix.type.rank, matrix.shape[-1]
-    if size <= _MOST_EIGENVALUES:
+    if size <= MOST_EIGENVALUES:
         return node
     with_vectors = node.attrs["vectors"]
     positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]
     symmetric = where(build("greater_equal", *positions), matrix, turned(matrix))
     work, divisor = _scaled(symmetric)
-    work = _seats_filled(work, (rank - 2, rank - 1))
-    seats = work.shape[-1]
-    carried = [work, _unit_rows(matrix, seats)] if with_vectors else [work]
+    work = _filled(work, (rank - 2, rank - 1))
+    carried = [work, _unit_rows(size, work.shape[-1], matrix)] if with_vectors else [work]
     work, *vectors = _until_settled(_eigen_turn, _far_from_diagonal, carried)
-    vectors = [rows_of(rows, 0, size) for rows in vectors]
+    vectors = [_orthonormal(rows_of(rows, 0, size)) for rows in vectors]
     if vectors:  # of the matrix itself, so that the rounding of all turns is not in them
         values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
     else:
-        values = _diagonal(rows_of(work, 0, size))[0]
+        values = _diagonal(columns_of(rows_of(work, 0, size), 0, size))
         values = multiply(values, by_row(divisor, values.shape))
     values, *vectors = _in_order(values, False, *vectors)
-    vectors = [multiply(rows, by_row(_signs(rows), rows.shape)) for rows in vectors]
-    scratch = zeros(matrix.type.with_shape((*matrix.shape[:-2], size * size + size)))
-    return packed([values, *vectors, scratch], rank - 2)
+    vectors = [_or_nan(multiply(rows, by_row(_signs(rows), rows.shape)), values) for rows in vectors]
+    return packed([values, *vectors], rank - 2)
 
 
 def _far_from_diagonal(work: Node) -> Node:
@@ -219,30 +260,48 @@ def _far_from_diagonal(work: Node) -> Node:
     return scale(absolute(work), 1 / (_SETTLED * _unit(work)))
 
 
-def _diagonal(work: Node) -> tuple[Node, Node]:
-    """The diagonal, and the elements of each row across from it: in the column of the player opposite."""
-    *stack, rows, columns = work.shape
+def _diagonal(work: Node) -> Node:
+    *stack, rows, _ = work.shape
     type = index_type((*stack, rows))
     places = [iota(type, axis) for axis in range(len(stack) + 1)]
-    opposite = subtract(splat(columns - 1, type), places[-1])
-    axes = range(len(stack) + 2)
-    return gather(work, [*places, places[-1]], axes), gather(work, [*places, opposite], axes)
+    return gather(work, [*places, places[-1]], range(len(stack) + 2))
 
 
-def _eigen_turn(state: Sequence[Node]) -> list[Node]:
+def _own_blocks(work: Node, matches: int) -> Node:
+    """What the two blocks of every match have to do with each other: [..., matches, n, n]."""
+    *stack, rows, _ = work.shape
+    size = rows // matches
+    type = index_type((*stack, matches, size, size))
+    rank = type.rank
+    places = [iota(type, axis) for axis in range(rank)]
+    first = multiply(places[rank - 3], splat(size, type))
+    row, column = (add(first, places[axis]) for axis in (rank - 2, rank - 1))
+    return gather(work, [*places[: rank - 3], row, column], range(rank - 1))
+
+
+def _with_own_blocks(work: Node, blocks: Node) -> Node:
+    """The matrix with other elements where rows meet."""
+    type, rank = index_type(work.shape), work.type.rank
+    whole = splat(blocks.shape[-1], type)
+    places = [iota(type, axis) for axis in range(rank)]
+    match, row, column = divide(places[-2], whole), *(build("remainder", each, whole) for each in places[-2:])
+    own = gather(blocks, [*places[:-2], match, row, column], range(rank + 1))
+    return where(equal(match, divide(places[-1], whole)), own, work)
+
+
+def _eigen_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+    """What `jacobi` leaves of the blocks is taken from there: products would have the rounding of the diagonal."""
     work, *vectors = state
-    rank, seats = work.type.rank, work.shape[-1]
-    own, across = _diagonal(work)
-    across = scale(add(across, flip(across, (rank - 2,))), 0.5)  # the same for both, so that they turn as one
-    angles = _angles(own, flip(own, (rank - 2,)), across, equal(across, zeros(across.type)))
-    turned_rows = _rotated(work, angles)
-    both = turned(_rotated(turned(turned_rows), angles))
-    type = index_type(both.shape)
-    met = equal(add(iota(type, rank - 2), iota(type, rank - 1)), splat(seats - 1, type))
-    both = where(met, zeros(both.type), both)
+    rank = work.type.rank
+    own = _own_blocks(work, matches)
+    found = build("jacobi", own, relative=False, **sweeping)
+    rotated, rotation = (part(found, "jacobi", own, name) for name in ("rotated", "rotation"))
+    rotation = _orthonormal(rotation)
+    both = _rotated(rotation, turned(_rotated(rotation, work)))
+    work = _with_own_blocks(both, rotated)
     return [
-        _moved_on(both, (rank - 2, rank - 1)),
-        *(_moved_on(_rotated(rows, angles), (rank - 2,)) for rows in vectors),
+        _moved_on(work, (rank - 2, rank - 1), matches),
+        *(_moved_on(_rotated(rotation, rows), (rank - 2,), matches) for rows in vectors),
     ]
 
 
@@ -250,39 +309,67 @@ def _eigen_turn(state: Sequence[Node]) -> list[Node]:
 
 
 def _svd(node: Node) -> Node:
-    """Columns of the matrix are the players, and rows of `work`."""
+    """By those of the triangle R of Q·R, whose rows are rotated: that converges in half as many sweeps as rotating
+    columns does, and in as few where columns depend on each other (Drmač and Veselić 2008)."""
     (matrix,) = node.operands
     rank, (rows, columns) = matrix.type.rank, matrix.shape[-2:]
-    complete = node.attrs["complete"]
+    complete, with_vectors = node.attrs["complete"], node.attrs["vectors"]
     if columns <= _MOST_COLUMNS and rows <= (_MOST_ROWS_COMPLETED if complete else _MOST_ROWS):
         return node
     scaled, divisor = _scaled(matrix)
-    work = _seats_filled(turned(scaled), (rank - 2,))
-    seats = work.shape[-2]
-    carried = [work, _unit_rows(matrix, seats)] if node.attrs["vectors"] else [work]
-    found = _until_settled(_singular_turn, _far_from_orthogonal, carried)
-    work, *right = (rows_of(each, 0, columns) for each in found)
-    lengths = build("sqrt", sum_over(multiply(work, work), (rank - 1,)))
-    lengths, work, *right = _in_order(lengths, True, work, *right)
-    values = multiply(lengths, by_row(divisor, lengths.shape))
-    if not right:
-        scratch = zeros(matrix.type.with_shape((*matrix.shape[:-2], rows * columns)))
-        return packed([values, scratch], rank - 2)
-    signs = _signs(right[0])
-    right_vectors, work = (multiply(each, by_row(signs, each.shape)) for each in (right[0], work))
-    return packed([values, right_vectors, _left_vectors(lengths, work, complete)], rank - 2)
+    if not with_vectors:
+        values = _singular_values(reflected(scaled)[1], divisor)
+        return packed([values, zeros(matrix.type.with_shape((*matrix.shape[:-2], rows * columns)))], rank - 2)
+    q, r = orthogonal_factors(scaled, complete)
+    values, right, of_triangle = _singular_vectors(rows_of(r, 0, columns))
+    values = multiply(values, by_row(divisor, values.shape))
+    left = times(columns_of(q, 0, columns), of_triangle)
+    if q.shape[-1] > columns:
+        left = concatenate([left, columns_of(q, columns, rows)], rank - 1)
+    return packed([values, right, left], rank - 2)
 
 
-def _singular_turn(state: Sequence[Node]) -> list[Node]:
-    work, *vectors = state
-    rank = work.type.rank
-    own = sum_over(multiply(work, work), (rank - 1,))
-    across = sum_over(multiply(work, flip(work, (rank - 2,))), (rank - 1,))
-    other = flip(own, (rank - 2,))
-    size = multiply(build("sqrt", own), build("sqrt", other))
-    rounding = scale(size, _NEGLIGIBLE * _unit(work) * work.shape[-1] ** 0.5)
-    angles = _angles(own, other, across, build("less_equal", absolute(across), rounding))
-    return [_moved_on(_rotated(each, angles), (rank - 2,)) for each in (work, *vectors)]
+def _singular_values(triangle: Node, divisor: Node) -> Node:
+    rank, size = triangle.type.rank, triangle.shape[-1]
+    if size <= _MOST_COLUMNS:
+        found = build("svd", triangle, vectors=False, complete=False)
+        values = part(found, "svd", triangle, "values", vectors=False, complete=False)
+    else:
+        (work,) = _until_settled(_singular_turn, _far_from_orthogonal, [_filled(triangle, (rank - 2,))])
+        (values,) = _in_order(_lengths(rows_of(work, 0, size)), True)
+    return multiply(values, by_row(divisor, values.shape))
+
+
+def _singular_vectors(triangle: Node) -> tuple[Node, Node, Node]:
+    """Values, right vectors as rows and left ones as columns, of a triangle."""
+    rank, size = triangle.type.rank, triangle.shape[-1]
+    if size <= _MOST_COLUMNS:
+        found = build("svd", triangle, vectors=True, complete=False)
+        attrs = {"vectors": True, "complete": False}
+        values, right, left = (part(found, "svd", triangle, name, **attrs) for name in ("values", "right", "left"))
+        return values, right, left
+    work = _filled(triangle, (rank - 2,))
+    carried = [work, _unit_rows(size, work.shape[-2], triangle)]
+    settled = _until_settled(_singular_turn, _far_from_orthogonal, carried)
+    work, left = (rows_of(each, 0, size) for each in settled)
+    lengths, work, left = _in_order(_lengths(work), True, work, left)
+    right = turned(_directions(lengths, work))
+    signs = _signs(right)
+    right, left = (multiply(each, by_row(signs, each.shape)) for each in (right, _orthonormal(left)))
+    return lengths, _or_nan(right, lengths), turned(_or_nan(left, lengths))
+
+
+def _lengths(rows: Node) -> Node:
+    return build("sqrt", sum_over(multiply(rows, rows), (rows.type.rank - 1,)))
+
+
+def _singular_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+    meeting = _meeting(state[0], matches)
+    products = product(meeting, turned(meeting))
+    found = build("jacobi", products, relative=True, **sweeping)
+    rotation = _orthonormal(part(found, "jacobi", products, "rotation"))
+    axis = state[0].type.rank - 2
+    return [_moved_on(_rotated(rotation, each), (axis,), matches) for each in state]
 
 
 def _far_from_orthogonal(work: Node) -> Node:
@@ -293,19 +380,17 @@ def _far_from_orthogonal(work: Node) -> Node:
     return scale(cosines, 1 / (4 * _NEGLIGIBLE * _unit(work) * work.shape[-1] ** 0.5))
 
 
-def _left_vectors(lengths: Node, work: Node, complete: bool) -> Node:
-    """The rows of `work` divided by their lengths, as columns; in place of those that are nothing, and behind all where
-    the set is to be complete, what an orthogonal factor has there."""
+def _directions(lengths: Node, rows: Node) -> Node:
+    """The rows divided by their lengths, as columns; in place of those that are nothing, what an orthogonal factor has
+    there."""
     last = lengths.type.rank - 1
     longest = broadcast(reduce("max", lengths, (last,)), lengths.shape, range(last))
     one = splat(1, lengths.type)
     is_known = greater(lengths, scale(longest, _NOTHING * _unit(longest)))
     inverse = where(is_known, divide(one, where(is_known, lengths, one)), zeros(one.type))
-    q, r = orthogonal_factors(turned(multiply(work, by_row(inverse, work.shape))), complete)
-    signs = where(less(_diagonal(rows_of(r, 0, lengths.shape[-1]))[0], zeros(one.type)), negate(one), one)
-    none = [0] * signs.type.rank
-    more = q.shape[-1] - signs.shape[-1]
-    return multiply(q, by_column(pad(signs, none, [*none[1:], more], none, 1.0) if more else signs, q.shape))
+    q, r = orthogonal_factors(turned(multiply(rows, by_row(inverse, rows.shape))), complete=False)
+    signs = where(less(_diagonal(r), zeros(one.type)), negate(one), one)
+    return multiply(q, by_column(signs, q.shape))
 
 
 RULES: dict[str, Callable[[Node], Node]] = {"eigh": _eigh, "svd": _svd}

@@ -48,7 +48,7 @@ _LANES = 8
 _CHOLESKY, _MANY_SIDES, _FEW_SIDES, _FEW = 64, 64, 256, 8
 
 
-def _times(left: Node, right: Node) -> Node:
+def times(left: Node, right: Node) -> Node:
     """The matrix product; with a vector, or of vectors, by sums, for which contractions have no form."""
     if left.shape[-2] > 1 and right.shape[-1] > 1:
         return product(left, right)
@@ -103,7 +103,7 @@ def triangular_solution(matrix: Node, right: Node, *, lower: bool, transposed: b
     first, second = (0, 1) if lower != transposed else (1, 0)
     found = [sides[0], sides[1]]
     found[first] = triangular_solution(corners[first], sides[first], lower=lower, transposed=transposed, unit=unit)
-    rest = subtract(sides[second], _times(away, found[first]))
+    rest = subtract(sides[second], times(away, found[first]))
     found[second] = triangular_solution(corners[second], rest, lower=lower, transposed=transposed, unit=unit)
     return _below(*found)
 
@@ -137,7 +137,7 @@ def _cholesky_factor(matrix: Node) -> Node:
     first = _cholesky_factor(columns_of(top, 0, half))
     side = turned(columns_of(bottom, 0, half))
     away = turned(triangular_solution(first, side, lower=True, transposed=False, unit=False))
-    second = _cholesky_factor(subtract(columns_of(bottom, half, size), _times(away, turned(away))))
+    second = _cholesky_factor(subtract(columns_of(bottom, half, size), times(away, turned(away))))
     above = pad(first, none, [*none[1:], size - half], none, 0.0)
     return _below(above, _beside(away, second))
 
@@ -165,7 +165,7 @@ def _eliminated(matrix: Node) -> tuple[Node, Node, Node]:
     right = rows_in_order(columns_of(matrix, half, columns), first_order)
     corner, away = rows_of(left, 0, half), rows_of(left, half, rows)
     beside = triangular_solution(corner, rows_of(right, 0, half), lower=True, transposed=False, unit=True)
-    rest, order, parity = _eliminated(subtract(rows_of(right, half, rows), _times(away, beside)))
+    rest, order, parity = _eliminated(subtract(rows_of(right, half, rows), times(away, beside)))
     factors = _below(_beside(corner, beside), _beside(rows_in_order(away, order), rest))
     last = first_order.type.rank - 1
     kept, moved = slice_along(first_order, last, 0, half), slice_along(first_order, last, half, rows)
@@ -199,10 +199,10 @@ def orthogonal_factors(matrix: Node, complete: bool) -> tuple[Node, Node]:
 def _orthogonal_factors(matrix: Node, kept: int) -> tuple[Node, Node]:
     """`kept` orthonormal columns, and the triangle with as many rows."""
     columns = matrix.shape[-1]
-    vectors, r = _reflected(matrix)
+    vectors, r = reflected(matrix)
     unit = on_diagonal(splat(1, matrix.type.with_shape(matrix.shape[:-1])), (*matrix.shape[:-1], kept))
     inner = _combined(vectors, turned(rows_of(vectors, 0, kept)), transposed=False)
-    q = subtract(unit, _times(vectors, inner))
+    q = subtract(unit, times(vectors, inner))
     none = [0] * r.type.rank
     return q, pad(r, none, [*none[2:], kept - columns, 0], none, 0.0) if kept > columns else r
 
@@ -212,25 +212,25 @@ def _combined(vectors: Node, right: Node, transposed: bool) -> Node:
 
     A vector of zeros, which reflects nothing, has a one on the diagonal of T⁻¹.
     """
-    square = _times(turned(vectors), vectors)
+    square = times(turned(vectors), vectors)
     diagonal = sum_over(multiply(vectors, vectors), (vectors.type.rank - 2,))
     halves = where(equal(diagonal, zeros(diagonal.type)), splat(1, diagonal.type), scale(diagonal, 0.5))
     inverse = add(where(is_lower(square), zeros(square.type), square), on_diagonal(halves, square.shape))
     return triangular_solution(inverse, right, lower=False, transposed=transposed, unit=False)
 
 
-def _reflected(matrix: Node) -> tuple[Node, Node]:
+def reflected(matrix: Node) -> tuple[Node, Node]:
     """The reflections' vectors, and what they make of the matrix: of the left half, then of the right one."""
     rows, columns = matrix.shape[-2:]
     if _is_small(_reflecting(rows, columns), columns):
         node = build("householder", matrix)
         return part(node, "householder", matrix, "vectors"), part(node, "householder", matrix, "r")
     half, none = _half(columns), [0] * matrix.type.rank
-    first, corner = _reflected(columns_of(matrix, 0, half))
+    first, corner = reflected(columns_of(matrix, 0, half))
     right = columns_of(matrix, half, columns)
-    turn = _combined(first, _times(turned(first), right), transposed=True)
-    right = subtract(right, _times(first, turn))
-    second, rest = _reflected(rows_of(right, half, rows))
+    turn = _combined(first, times(turned(first), right), transposed=True)
+    right = subtract(right, times(first, turn))
+    second, rest = reflected(rows_of(right, half, rows))
     moved = pad(second, [*none[2:], half, 0], none, none, 0.0)
     below = pad(rest, [*none[1:], half], none, none, 0.0)
     return _beside(first, moved), _below(_beside(corner, rows_of(right, 0, half)), below)

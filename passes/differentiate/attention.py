@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lavax.ir.graph import Node, graph_of
+from lavax.ir.graph import Node, further_inputs, graph_of, with_operands
 from lavax.ir.ops.attention import ATTRIBUTES, statistic_dtype
 from lavax.passes.attention import composition, named_operands, unscaled_score_gradient
 from lavax.passes.builder import build, cast, multiply, sum_over
 from lavax.passes.differentiate.rule import Rule
+from lavax.passes.inline import inline
 
 _GRADIENTS = {"query": "attention_query_gradient", "key": "attention_key_gradient"}
 
@@ -38,10 +39,12 @@ def _attention(node: Node, cotangent: Node, position: int) -> Node:
 
 
 def _by_composition(node: Node, cotangent: Node, position: int) -> Node:
-    from lavax.passes.differentiate.reverse import backward  # which goes through compositions by these rules
+    """The gradient by one operand's place alone: the same node may stand in several."""
+    from lavax.passes.differentiate.reverse import vjp  # which goes through compositions by these rules
 
-    operand, value = node.operands[position], composition(node)
-    return backward(graph_of(node.operands, (value,)), [operand], {value: cotangent})[0]
+    inputs = further_inputs("operand", (operand.type for operand in node.operands), ())
+    value = composition(with_operands(node, tuple(inputs)))
+    return inline(vjp(graph_of(inputs, (value,)), [position]), (*node.operands, cotangent))[-1]
 
 
 RULES: dict[str, Rule] = {

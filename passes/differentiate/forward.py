@@ -6,12 +6,11 @@ transpose is the tangent rule. Operations that are linear themselves, or in each
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 
-from lavax.ir.graph import Graph, Node, graph_of, input_node, topological, with_operands
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node, topological, with_operands
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import composition
-from lavax.passes.builder import add, build, located, set_location, zeros
+from lavax.passes.builder import add, add_to, build, is_zero, located, set_location, zeros
 from lavax.passes.differentiate.forward_regions import REGION_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
@@ -56,9 +55,7 @@ def jvp(graph: Graph, wrt: Sequence[int]) -> Graph:
     Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
-    taken = {node.name for node in graph.inputs}
-    names = (name for number in count() if (name := f"tangent{number}") not in taken)
-    given = [input_node(next(names), source.type) for source in sources]
+    given = further_inputs("tangent", (source.type for source in sources), graph.inputs)
     with located():
         outputs, tangents = push_forward(graph, graph.inputs, dict(zip(sources, given, strict=True)))
         pushed = [
@@ -94,7 +91,7 @@ def push_forward(
                 continue
             else:
                 tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_float else None
-        if tangent is not None:
+        if tangent is not None and not is_zero(tangent):
             known[rebuilt] = tangent
     outputs = [found[output] for output in graph.outputs]
     return outputs, [known.get(output) for output in outputs]
@@ -158,7 +155,7 @@ def transpose_linear(
     given: dict[Node, Node] = {}
     for result, seed in zip(body.outputs, seeds, strict=True):
         if seed is not None:
-            given[result] = add(given[result], seed) if result in given else seed
+            given[result] = add_to(given.get(result), seed)
     return backward(body, sources, given)
 
 

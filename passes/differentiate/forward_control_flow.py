@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.ir.graph import Graph, Node, graph_of, input_node
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node
 from lavax.ir.types import TensorType, int32
 from lavax.passes.builder import splat, zeros
 from lavax.passes.differentiate.region import item, parts_of, region
@@ -56,7 +56,7 @@ def while_forwards(node: Node, tangents: Tangents) -> Pushed:
     own, given = pushed.inputs[: len(operands)], pushed.inputs[len(operands) :]
     inputs = (*own[:carries], *given[: len(of_carry)], *own[carries:], *given[len(of_carry) :])
     step = graph_of(inputs, pushed.outputs)
-    unread = [input_node(f"tangent{number}", node.type) for number, node in enumerate(given)]
+    unread = further_inputs("tangent", (node.type for node in given), condition.inputs)
     asked = graph_of(
         (
             *condition.inputs[:carries],

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavax.errors import DtypeError
-from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, make_node
 from lavax.ir.types import TensorType, TupleType, tuple_of
 from lavax.passes.builder import add, build, zeros
 from lavax.passes.differentiate import calls
@@ -127,7 +127,7 @@ def _backward_step(
     carry, sequence = counts
     forward, cotangents = gradient.inputs[: len(inner.inputs)], gradient.inputs[len(inner.inputs) :]
     parts, found = gradient.outputs[carry + sequence :], gradient.outputs[: carry + sequence]
-    sums = [input_node(f"sum{number}", part.type) for number, part in enumerate(parts)]
+    sums = further_inputs("sum", (part.type for part in parts), gradient.inputs)
     inputs = (
         *cotangents[:float_carries],
         *sums,

@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 
 from lavax.errors import DtypeError, NonScalarGradError
-from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
-from lavax.passes.builder import add, located, set_location, splat, zeros
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, with_operands
+from lavax.passes.builder import add_to, is_zero, located, set_location, splat, zeros
 from lavax.passes.differentiate.region import REGION_RULES, keep_carried, parts_of
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
@@ -44,7 +43,7 @@ def with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
 
 
 class _Cotangents:
-    """What has been found so far: one cotangent a value, and one a result of each node with several."""
+    """What has been found so far: one cotangent a value, and one a result of each node with several; none is zero."""
 
     def __init__(self, active: set[Node], seeds: Mapping[Node, Node]) -> None:
         self.active = active
@@ -52,13 +51,13 @@ class _Cotangents:
         self.of_parts: dict[Node, list[Node | None]] = {}
 
     def add(self, node: Node, cotangent: Node) -> None:
-        so_far = self.of.get(node)
-        self.of[node] = cotangent if so_far is None else add(so_far, cotangent)
+        if not is_zero(cotangent):
+            self.of[node] = add_to(self.of.get(node), cotangent)
 
     def add_part(self, node: Node, index: int, cotangent: Node) -> None:
         parts = self.of_parts.setdefault(node, [None] * len(parts_of(node)))
-        so_far = parts[index]
-        parts[index] = cotangent if so_far is None else add(so_far, cotangent)
+        if not is_zero(cotangent):
+            parts[index] = add_to(parts[index], cotangent)
 
     def go_through(self, node: Node) -> None:
         """Hands on what is known of a node to its operands."""
@@ -115,13 +114,10 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     """
     sources = chosen_inputs(graph, wrt)
     graph = with_kept_carries(graph, sources)
-    taken = {node.name for node in graph.inputs}
-    names = (name for number in count() if (name := f"cotangent{number}") not in taken)
-    given: list[Node] = []
+    floats = [output for output in graph.outputs if output.dtype.is_float]
+    given = further_inputs("cotangent", (value.type for value in floats), graph.inputs)
     seeds: dict[Node, Node] = {}
-    for value in graph.outputs:
-        if value.dtype.is_float:
-            given.append(input_node(next(names), value.type))
-            seeds[value] = add(seeds[value], given[-1]) if value in seeds else given[-1]
+    for value, cotangent in zip(floats, given, strict=True):
+        seeds[value] = add_to(seeds.get(value), cotangent)
     gradients = backward(graph, sources, seeds)
     return graph_of((*graph.inputs, *given), (*graph.outputs, *gradients))

@@ -55,6 +55,7 @@ NOT_DIFFERENTIABLE = frozenset(
         "greater_equal",
         "householder",
         "iota",
+        "jacobi",
         "join_runs",
         "less",
         "less_equal",

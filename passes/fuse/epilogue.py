@@ -16,9 +16,11 @@ _HORIZON = 24
 
 
 class Readers:
-    """Who reads what in a graph."""
+    """Who reads what in a graph. With `beyond_movement` a value that is only moved does not count as one that all came
+    together in: several may read it after all."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, beyond_movement: bool = False) -> None:
+        self._beyond_movement = beyond_movement
         self._users: Mapping[Node, Sequence[Node]] = users_of(graph.nodes)
         self._position = {node: position for position, node in enumerate(graph.nodes)}
         self._outputs = frozenset(graph.outputs)
@@ -36,13 +38,16 @@ class Readers:
             first = min(ahead, key=self._position.__getitem__, default=None)
             if first is None or not self._goes_by_element(first, node):
                 return False
-            if len(ahead) == 1:
+            if len(ahead) == 1 and not (self._beyond_movement and self._only_moves(first)):
                 return True
             if first in self._outputs:
                 return False
             ahead.remove(first)
             ahead.update(self._users.get(first, ()))
         return False
+
+    def _only_moves(self, node: Node) -> bool:
+        return node not in self._outputs and OPERATIONS[node.op].family == "movement"
 
     def _goes_by_element(self, node: Node, start: Node) -> bool:
         return node.type.size == start.type.size and OPERATIONS[node.op].family in ("elementwise", "movement")

@@ -16,6 +16,7 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import company
+from lavax.passes.contractions import lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
@@ -48,7 +49,7 @@ class Fusion:
 
     def __init__(self, graph: Graph, target: Target) -> None:
         self.target = target
-        self.readers = Readers(graph)
+        self.readers = Readers(graph, beyond_movement=target.stages_operands)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
         self.homes: dict[Node, Home] = {}
@@ -411,11 +412,13 @@ class Fusion:
         return refusal
 
     def _visit_contraction(self, node: Node) -> None:
-        for operand in node.operands:
+        for side, operand in enumerate(node.operands):
             self.settle(operand, node, Reason.PRODUCT)
             computed, arrays = self.cone([operand])
             if sum(map(cost_of, computed)) > _PROLOGUE_COST or len(arrays) > _PROLOGUE_ARRAYS:
                 self.store(operand, Reason.PROLOGUE)
+            elif self.target.stages_operands and lies_scattered(node, side):
+                self.store(operand, Reason.SCATTERED)
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
 

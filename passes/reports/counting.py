@@ -110,6 +110,10 @@ def _of_eigh(node: Node, m: int, n: int) -> int:
     return 9 * n**3 if node.attrs["vectors"] else 4 * n**3 // 3
 
 
+def _of_jacobi(node: Node, m: int, n: int) -> int:
+    return 40 * n**3  # four sweeps of rotations from both sides, and of what is accumulated
+
+
 def _of_svd(node: Node, m: int, n: int) -> int:
     return 6 * m * n**2 + 20 * n**3 if node.attrs["vectors"] else 4 * n**2 * (3 * m - n) // 3
 
@@ -171,6 +175,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "linear_solve": _of_matrices(_of_linear_solve),
     "qr": _of_matrices(_of_qr),
     "eigh": _of_matrices(_of_eigh),
+    "jacobi": _of_matrices(_of_jacobi),
     "svd": _of_matrices(_of_svd),
     **dict.fromkeys(sorted(name for name in names_of_family("indexing") if name != "gather"), _of_scatter),
 }

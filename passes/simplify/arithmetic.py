@@ -1,12 +1,11 @@
 """Algebraic identities of arithmetic.
 
-All hold exactly in IEEE arithmetic, infinities and NaN included, with two liberties: adding or subtracting zero
-gives the operand back, though -0.0 + 0.0 is 0.0; and where two operands of maximum or minimum are equal, either
-is the result.
+All hold exactly in IEEE arithmetic, infinities, NaN and signed zeros included, with one liberty: where two operands
+of maximum or minimum are equal, either is the result.
 """
 from __future__ import annotations
 
-from math import frexp
+from math import copysign, frexp
 
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
@@ -43,9 +42,12 @@ def equal_operands(node: Node) -> Node | None:
 
 
 def _add_zero(node: Node) -> Node | None:
-    """x + 0 -> x; x - 0 -> x."""
+    """x + 0 -> x; x - 0 -> x; of floats x + -0.0 and x - 0.0 only, for -0.0 + 0.0 is 0.0."""
     x, y = node.operands
-    return x if is_value(y, 0) else None
+    if not is_value(y, 0):
+        return None
+    changes_sign = node.dtype.is_float and (copysign(1, splat_value(y)) > 0) == (node.op == "add")
+    return None if changes_sign else x
 
 
 def _add_negated(node: Node) -> Node | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, dot, free_axes_of, multiply, reshape, sum_over, transpose
+from lavax.passes.builder import broadcast, cast, dot, free_axes_of, multiply, reshape, sum_over, transpose
 from lavax.passes.simplify.arithmetic import negation_outward
 from lavax.passes.simplify.matching import without_units
 from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.widen import wide_float
 
 Axes = tuple[int, ...]
 
@@ -101,15 +102,17 @@ def _product(node: Node) -> Node | None:
 
 
 def _sum_of_products(node: Node) -> Node | None:
-    """A dot without free axes is a reduction of an elementwise product."""
+    """A dot without free axes is a reduction of an elementwise product, whose floats of 16 bits are not rounded."""
     left, right = node.operands
     met = len(node.attrs["batch"][0]) + len(node.attrs["contract"][0])
     if left.type.rank != met or right.type.rank != met:
         return None
     meets = dict(_pairs(node, "batch") + _pairs(node, "contract"))
-    products = multiply(left, transpose(right, [meets[axis] for axis in range(left.type.rank)]))
+    held = wide_float(node.dtype)
+    turned = transpose(right, [meets[axis] for axis in range(left.type.rank)])
+    summed = sum_over(multiply(cast(left, held), cast(turned, held)), node.attrs["contract"][0])
     batch = node.attrs["batch"][0]
-    return transpose(sum_over(products, node.attrs["contract"][0]), [sorted(batch).index(axis) for axis in batch])
+    return transpose(cast(summed, node.dtype), [sorted(batch).index(axis) for axis in batch])
 
 
 def transpose_of_dot(node: Node) -> Node | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, multiply, negate, reduce, reshape, splat, sum_over, transpose, zeros
+from lavax.passes.builder import broadcast, cast, multiply, negate, reduce, reshape, splat, sum_over, transpose, zeros
 from lavax.passes.simplify import folding
 from lavax.passes.simplify.matching import axis_groups, other_axes
 from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.widen import wide_float
 
 
 def _over_nothing(node: Node) -> Node | None:
@@ -59,7 +60,7 @@ def _of_reshape(node: Node) -> Node | None:
 
 
 def _of_broadcast(node: Node) -> Node | None:
-    """reduce(broadcast(x)) -> broadcast(reduce(x)); a sum over n repetitions is n times as much."""
+    """reduce(broadcast(x)) -> broadcast(reduce(x)); a sum over n repetitions is n times as much, rounded once."""
     (repeated,) = node.operands
     if repeated.op != "broadcast":
         return None
@@ -69,9 +70,12 @@ def _of_broadcast(node: Node) -> Node | None:
     count = prod(repeated.shape[axis] for axis in axes if axis not in places)
     if node.op == "prod" and count > 1:
         return None
-    reduced = reduce(node.op, x, own)
     if node.op == "sum" and count > 1:
-        reduced = multiply(reduced, splat(count, reduced.type))
+        held = wide_float(node.dtype)
+        summed = reduce(node.op, cast(x, held), own)
+        reduced = cast(multiply(summed, splat(count, summed.type)), node.dtype)
+    else:
+        reduced = reduce(node.op, x, own)
     left = other_axes(repeated.type.rank, axes)
     return broadcast(reduced, node.shape, [left.index(place) for place in places if place not in axes])
 

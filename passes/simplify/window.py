@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from lavax.ir.graph import Node
+from lavax.ir.ops.contraction import free_axes
 from lavax.ir.ops.elementwise import COMPARISONS
-from lavax.passes.builder import build, reduce, slice_, where, zeros
+from lavax.passes.builder import build, reduce, slice_, transpose, where, zeros
 from lavax.passes.simplify import folding
 from lavax.passes.simplify.matching import is_value, other_axes
 from lavax.passes.simplify.rewriting import Rule
@@ -27,6 +28,26 @@ def _unshear_of_selection(node: Node) -> Node | None:
     return where(chosen, moved(x), zeros(node.type))
 
 
+def _conv_of_transpose(node: Node) -> Node | None:
+    """conv(transpose(x), y) -> conv(x, y) over other axes, where the free axes of x keep their order, or the result
+    is the smaller one to transpose. The windows then lie as x does in memory."""
+    moved, right = node.operands
+    if moved.op != "transpose":
+        return None
+    (x,), places = moved.operands, moved.attrs["axes"]
+    attrs = dict(node.attrs)
+    for name in ("window", "contract", "batch"):
+        of_left, of_right = node.attrs[name]
+        attrs[name] = tuple(places[axis] for axis in of_left), of_right
+    kept = [places[axis] for axis in free_axes(moved.type, node.attrs["batch"][0], node.attrs["contract"][0])]
+    if kept != sorted(kept) and node.type.size >= x.type.size:
+        return None
+    first = len(node.attrs["batch"][0])
+    order = [first + sorted(kept).index(axis) for axis in kept]
+    pulled = build("conv", x, right, **attrs)
+    return transpose(pulled, [*range(first), *order, *range(first + len(kept), node.type.rank)])
+
+
 def slice_of_reduction(node: Node) -> Node | None:
     """slice(sum(x)) -> sum(slice(x)), so that no more is summed than is needed; the same for prod, max, min."""
     (folded,) = node.operands
@@ -41,6 +62,7 @@ def slice_of_reduction(node: Node) -> Node | None:
 
 
 RULES: dict[str, tuple[Rule, ...]] = {
+    "conv": (_conv_of_transpose,),
     "shear": (folding.movement,),
     "unshear": (_unshear_of_selection,),
 }

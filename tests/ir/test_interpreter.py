@@ -675,7 +675,7 @@ def defined(case: Case) -> np.ndarray:
 
 
 # Matrices taken apart have no definition element by element; see tests/ir/test_linear_algebra.py.
-OF_MATRICES = {"cholesky", "eigh", "householder", "linear_solve", "lu", "qr", "svd", "triangular_solve"}
+OF_MATRICES = {"cholesky", "eigh", "householder", "jacobi", "linear_solve", "lu", "qr", "svd", "triangular_solve"}
 
 
 def test_every_operation_has_a_definition() -> None:

@@ -108,6 +108,25 @@ def test_eigh() -> None:
             assert (rows.max(-1) >= -rows.min(-1)).all()
 
 
+def test_jacobi() -> None:
+    for case in cases_of("jacobi"):
+        matrix, found = parts(case)
+        rotation, rotated = found["rotation"], found["rotated"]
+        orthonormal(rotation)
+        close(rotation @ matrix @ turned(rotation), rotated)
+        close(rotated * (1 - np.eye(matrix.shape[-1])), np.zeros(1))
+
+
+def test_a_sweep_across_rotates_each_row_of_one_half_with_each_of_the_other() -> None:
+    matrix = np.eye(4) + np.kron(np.ones((2, 2)), [[0.0, 1], [1, 0]])
+    x = input_node("x", TensorType((4, 4), float32))
+    node = make_node("jacobi", [x], dict(relative=False, across=True, sweeps=1))
+    (found,) = interpret(graph_of([x], [node]), np.array([[1.0, 2, 0, 0], [2, 1, 0, 0], [0, 0, 1, 2], [0, 0, 2, 1]]))
+    np.testing.assert_array_equal(found[16:].reshape(4, 4), np.eye(4))
+    (found,) = interpret(graph_of([x], [node]), matrix)
+    assert not np.array_equal(found[16:].reshape(4, 4), np.eye(4))
+
+
 def test_svd() -> None:
     for case in cases_of("svd"):
         matrix, found = parts(case)

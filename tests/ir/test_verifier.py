@@ -72,3 +72,9 @@ def test_a_sound_graph_passes() -> None:
     verify(parse("graph (x: f32[3]) {\n  %0 = sin(x) : f32[3]\n  return %0, x, %0\n}"))
     verify(graph_of([X], [SIN, SIN, X]))
     verify(graph_of([X], []))
+
+
+def test_a_body_with_two_inputs_of_one_name_is_refused() -> None:
+    body = graph_of([X, input_node("x", VECTOR)], [SIN])
+    with pytest.raises(ValueError, match="scan: the body has inputs of one name"):
+        make_node("scan", (X, X), {"carries": 1, "sequences": 0, "length": 2, "reverse": False, "body": body})

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +134,46 @@ def test_sums_of_16_bits_accumulate_in_float32() -> None:
     for dtype in (lnp.float16, lnp.bfloat16):
         assert float(lnp.sum(lnp.full((4096,), 1.0, dtype))) == 4096.0
         assert float(lnp.matmul(lnp.full((2, 4096), 1.0, dtype), lnp.full((4096, 2), 1.0, dtype))[0, 0]) == 4096.0
+
+
+# Of 6000 numbers about 18, with weights about 1: partial sums and products leave the range of float16, results do not.
+LARGE, WEIGHTS = (np.random.default_rng(0).uniform(*span, 6000).astype(np.float16) for span in ((5, 30), (0.5, 2)))
+SMALL, ROWS = (LARGE / 8192).astype(np.float16), LARGE.reshape(40, 150)
+ACCUMULATING: dict[str, tuple[Callable[[Any], Callable[..., Any]], tuple[np.ndarray, ...]]] = {
+    "sum": (lambda n: n.sum, (SMALL,)),
+    "mean": (lambda n: n.mean, (LARGE,)),
+    "nanmean": (lambda n: n.nanmean, (LARGE,)),
+    "var": (lambda n: n.var, (LARGE,)),
+    "nanstd": (lambda n: n.nanstd, (LARGE,)),
+    "average": (lambda n: lambda x, w: n.average(x, weights=w), (LARGE, WEIGHTS)),
+    "average of rows": (lambda n: lambda x, w: n.average(x, 1, w), (ROWS, WEIGHTS[:150])),
+    "cov": (lambda n: lambda x: n.cov(x)[0, 0], (ROWS,)),
+    "trapezoid": (lambda n: lambda y: n.trapezoid(y, dx=2.0**-9), (LARGE,)),
+    "trapezoid of points": (lambda n: lambda y, x: n.trapezoid(y, x), (np.full_like(LARGE, 3e4), SMALL)),
+    "gradient": (lambda n: n.gradient, (LARGE,)),
+    "cross": (lambda n: lambda x: n.cross(x[:, :3], x[:, 3:6]), (ROWS,)),
+    "cumsum": (lambda n: n.cumsum, (SMALL,)),
+    "dot": (lambda n: n.dot, (SMALL, WEIGHTS)),
+    "vecdot": (lambda n: n.vecdot, (SMALL, WEIGHTS)),
+    "products that cancel": (lambda n: lambda x: n.vdot(x, n.asarray([1, -1], x.dtype) * x), (LARGE[:1] * [16, 16],)),
+    "matmul": (lambda n: lambda x: n.matmul(x, x.T), (ROWS / 16,)),
+    "convolve": (lambda n: n.convolve, (SMALL[:300], WEIGHTS[:200])),
+    "sum of one repeated": (lambda n: lambda x: n.sum(n.broadcast_to(x[0], (10**6,))), (SMALL / 64,)),
+}
+
+
+@pytest.mark.parametrize("name", ACCUMULATING)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_results_of_16_bits_accumulate_in_float32(name: str, dtype: str) -> None:
+    """The result is the exact one but for one rounding, and float32's along the way."""
+    function, arrays = ACCUMULATING[name]
+    given = [lnp.asarray(array, dtype) for array in arrays]
+    exact = np.asarray(function(np)(*(np.asarray(array).astype(np.float64) for array in given)))
+    for call in (function(lnp), lx.compile(function(lnp))):
+        found = call(*given)
+        assert found.dtype == dtype
+        unit = 2.0 ** (-11 if dtype == "float16" else -8)
+        np.testing.assert_allclose(np.asarray(found).astype(np.float64), exact, rtol=1.05 * unit, atol=2.0**-24)
 
 
 def test_every_operation_rounds_bfloat16() -> None:

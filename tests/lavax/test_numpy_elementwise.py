@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -165,6 +166,20 @@ def test_rounding_to_decimals() -> None:
     x = sample((3, 4))
     check(lambda x: lnp.round(x, 2), lambda x: np.round(x, 2), x)
     check(lambda x: lnp.round(x * 100, -1), lambda x: np.round(x * 100, -1), x)
+
+
+@pytest.mark.parametrize("decimals", [1, 3, 38, 39, 400, -38, -39, -400])
+def test_rounding_to_decimals_never_leaves_the_range(decimals: int) -> None:
+    """NumPy has infinities and NaN where x * 10**decimals is too large."""
+    x = np.array([0, 1.5, 3e38, -3e38, 99, np.inf, -np.inf, np.nan], F32)
+    expected = [float(round(Fraction(float(n)), decimals)) if np.isfinite(n) else n for n in x]
+    np.testing.assert_allclose(lnp.round(x, decimals), expected, rtol=2e-7)
+
+
+def test_rounding_to_decimals_in_16_bits_takes_32() -> None:
+    x = np.array([99, -6.55e4, 0.0625], np.float16)
+    np.testing.assert_array_equal(lnp.round(x, 3), np.round(x.astype(F32), 3).astype(np.float16))
+    assert lnp.round(x, 3).dtype == np.float16
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 5, 8, 9, -1, -2, -8, 0.5, -0.5, 2.0, 1.5])

@@ -36,6 +36,7 @@ EDGES: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
     "frexp": (lambda x: lnp.frexp(x)[0], [3, 0.5], [0.25, 1]),
     "modf": (lambda x: lnp.modf(x)[0], [-2.5, 3.25], [1, 1]),
     "whole numbers": (lambda x: lnp.ceil(x) + lnp.round(x) + lnp.trunc(x) + lnp.rint(x), [-2.5, 3], [0, 0]),
+    "decimals": (lambda x: lnp.round(x, 2) + lnp.round(x, -1) + lnp.round(x, 60), [-2.5, 1e30], [0, 0]),
     "nan_to_num": (lnp.nan_to_num, [np.nan, INF, 2], [0, 0, 1]),
     "heaviside": (lambda x: lnp.heaviside(x, 0.5), [-1, 0, 2], [0, 0, 0]),
 }

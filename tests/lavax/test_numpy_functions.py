@@ -37,6 +37,8 @@ CASES: dict[str, Case] = {
     "ptp": (lambda n: lambda x: n.ptp(x, axis=1), (X,)),
     "average": (lambda n: lambda x, w: n.average(x, 0, w), (V, np.abs(W))),
     "average along": (lambda n: lambda x, w: n.average(x, 1, w), (X, np.abs(V[:5]))),
+    "average along axes": (lambda n: lambda x, w: n.average(x, (2, 0), w), (X, np.abs(X[:, 0].T))),
+    "average and weights": (lambda n: lambda x, w: n.average(x, 1, w, returned=True), (X, np.abs(V[:5]))),
     "cov": (lambda n: lambda x: n.cov(x), (Y,)),
     "cov of columns": (lambda n: lambda x: n.cov(x, rowvar=False, bias=True), (Y,)),
     "cov of two": (lambda n: lambda x, y: n.cov(x, y), (V, W)),

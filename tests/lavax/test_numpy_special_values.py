@@ -28,7 +28,9 @@ BINARY = (
     "heaviside", "hypot", "less", "less_equal", "logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor",
     "maximum", "minimum", "mod", "multiply", "nextafter", "not_equal", "pow", "remainder", "subtract",
 )  # fmt: skip
-BINARY_OF_FLOATS = ("remainder", "floor_divide", "atan2", "pow", "copysign", "maximum", "multiply", "divide")
+BINARY_OF_FLOATS = (
+    "add", "subtract", "remainder", "floor_divide", "atan2", "pow", "copysign", "maximum", "multiply", "divide",
+)  # fmt: skip
 # In float64 these round once; the others are exact, or belong to float32 itself.
 IN_FLOAT32 = {"nextafter", "signbit", "nan_to_num", "hypot", "add", "subtract", "multiply", "divide", "square"}
 

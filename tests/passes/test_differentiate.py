@@ -263,6 +263,22 @@ def test_the_gradient_of_an_input_that_does_not_matter_is_zero() -> None:
 }"""
 
 
+def test_derivatives_that_are_zero_are_not_added() -> None:
+    """The second operand of known_value gets none: x has that of its square alone."""
+    graph = parse("""graph (x: f32[3]) {
+  %0 = multiply(x, x) : f32[3]
+  %1 = exp(x) : f32[3]
+  %2 = known_value(%0, %1) : f32[3]
+  %3 = sum(%2) axes=[0] : f32[]
+  return %3
+}""")
+    gradient = differentiate(graph, [0])
+    assert str(simplify(graph_of(graph.inputs, gradient.outputs[1:]))) == """graph (x: f32[3]) {
+  %0 = add(x, x) : f32[3]
+  return %0
+}"""
+
+
 def test_gradients_that_nobody_needs_are_not_built() -> None:
     graph = parse("""graph (x: f32[4,3], w: f32[3,2]) {
   %0 = sin(x) : f32[4,3]

@@ -12,13 +12,17 @@ import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.ir import Node, interpret
 from lavax.ir.operation import OPERATIONS
+from lavax.passes import contractions
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare import prepare
+from lavax.passes.schedule import schedule
 from lavax.passes.simplify import simplify
+from lavax.passes.target import Target
 from tests.operation_cases import cases_of
 from tests.passes.lowering import f32, program_of_function
+from tests.passes.program_checks import check_program
 
 NHWC = ("NHWC", "HWIO", "NHWC")
 
@@ -132,6 +136,45 @@ def test_windows_are_rows_where_channels_are_neighbours_and_columns_where_pixels
     first = dot_of(f32(2, 4, 8, 8), f32(8, 4, 3, 3), ("NCHW", "OIHW", "NCHW"))
     assert first.operands[1].op == "shear"
     assert first.attrs["contract"] == ((1, 2, 3), (1, 4, 5)), "as the kernel lies in memory"
+
+
+def test_staged_windows_are_rows_unless_channels_come_first_in_all_that_becomes_of_them() -> None:
+    def windows(function: Callable[..., Any]) -> list[int]:
+        graph = prepare(simplify(lx.trace(function)(f32(2, 4, 8, 8), f32(8, 4, 3, 3))), Target(stages_operands=True))
+        dots = (node for node in graph.nodes if node.op == "dot")
+        return [[operand.op for operand in dot.operands].index("shear") for dot in dots]
+
+    assert windows(lambda x, w: nn.conv(x, w)) == [1]
+    assert windows(lambda x, w: lnp.sum(nn.conv(x, w), axis=(2, 3))) == [0]
+    assert windows(lambda x, w: nn.conv(nn.relu(nn.conv(x, w, padding="SAME")), w[:, :1], feature_group_count=8)) == [0]
+
+
+def _two_layers(first: Any, second: Any, x: Any) -> Any:
+    """Channels first, as the layout is by default."""
+    x = nn.relu(nn.conv(nn.relu(nn.conv(x, first, padding="SAME")), second, padding="SAME"))
+    return lnp.sum(lnp.mean(x, axis=(2, 3)) ** 2)
+
+
+def test_staged_convolutions_keep_channels_last_and_copy_kernels_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where both operands are staged: what lies between layers has its channels side by side, what the gradient needs
+    of it is stored once and not as truth values, and the kernels that neighbours in memory are none of are copied."""
+    monkeypatch.setattr(contractions, "_READ_OVER", 64)
+    monkeypatch.setattr(contractions, "_WORTH_COPY", 1)
+    arguments = f32(8, 3, 3, 3), f32(12, 8, 3, 3), f32(2, 3, 6, 8)
+    target = Target(stages_operands=True)
+    graph = simplify(lx.trace(lx.grad(_two_layers, (0, 1)))(*arguments))
+    program = schedule(prepare(graph, target), target=target)
+    check_program(program)
+    kernels = kernels_of(program)
+    copies = [kernel.graph.outputs[0].shape for kernel in kernels if only_moves(kernel)]
+    assert sorted(copies) == [(3, 3, 8, 12), (3, 3, 12, 8)], program
+    written = [output for kernel in kernels if kernel.kind == "contract" for output in kernel.graph.outputs]
+    assert all(output.dtype.is_float for output in written), program
+    assert {output.shape for output in written if output.type.rank == 4} >= {(2, 6, 8, 8), (2, 6, 8, 12)}, program
+    random = np.random.default_rng(0)
+    arrays = [random.normal(size=argument.shape) for argument in arguments]
+    for found, expected in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_second_derivatives_are_convolutions() -> None:

@@ -52,7 +52,7 @@ def test_angles_are_reduced_exactly_where_that_is_hardest(name: str) -> None:
 
 def test_every_function_of_floats_has_its_double() -> None:
     named = {f"lx_{operation}" for operation in EXPRESSIONS} | {"lx_pow", "lx_fmod", "lx_remainder"}
-    named |= {"lx_multiply_by_zero", "lx_divide_by_zero", "lx_divide_zero"}
+    named |= {"lx_add_zero", "lx_multiply_by_zero", "lx_divide_by_zero", "lx_divide_zero"}
     single = named & elementary_functions().keys() - {"lx_threefry"}
     assert "lx_exp" in single
     assert {name for name in single if f"{name}_64" not in elementary_functions()} == set()

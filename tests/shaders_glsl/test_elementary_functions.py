@@ -107,6 +107,7 @@ CASES = {
     "lx_isfinite": Case(np.isfinite, bound=0.0),
     "lx_atan2": Case(np.arctan2, arity=2),
     "lx_divide": Case(np.divide, arity=2),
+    "lx_add_zero": Case(lambda x: x + 0.0, bound=0.0),
     "lx_multiply_by_zero": Case(lambda x, y: x * np.copysign(0, y), bound=0.0, arity=2),
     "lx_divide_by_zero": Case(lambda x, y: x / np.copysign(0, y), bound=0.0, arity=2),
     "lx_divide_zero": Case(lambda x, y: np.copysign(0, x) / y, bound=0.0, arity=2),

@@ -37,6 +37,6 @@ def emit_cholesky(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
     """The shader of cholesky."""
     routine = MatrixRoutine(kernel, profile, lifted)
     routine.write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[e] = 0.0;")
-    routine.load("e", "c <= r")
+    routine.load("x.data[e]", "c <= r")
     routine.write(_FACTOR.replace("FAILED", routine.number(nan)))
     return routine.close()

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
-from lavax.backends.vulkan.emit.contract_schedule import RegisterTile, Schedule, SharedTile, candidates, choose_schedule
+from lavax.backends.vulkan.emit.contract_schedule import (
+    BroadcastTile,
+    RegisterTile,
+    Schedule,
+    SharedTile,
+    candidates,
+    choose_schedule,
+)
 from lavax.backends.vulkan.emit.contract_shared import emit_shared
 from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contraction import Contraction
@@ -24,6 +32,8 @@ def emit_contract(
         return emit_shared(contraction, schedule)
     if isinstance(schedule, RegisterTile):
         return emit_registers(contraction, schedule, profile)
+    if isinstance(schedule, BroadcastTile):
+        return emit_broadcast(contraction, schedule)
     return emit_subgroup(contraction, schedule)
 
 

@@ -1,8 +1,9 @@
 """How the work of a contraction is shared out, and which way suits which sizes.
 
-*Register tile*: each invocation by itself computes a tile of the result. *Shared tile*: a workgroup computes one, and
-holds what it reads in shared memory; for GPUs. *Subgroup tile*: the lanes of a subgroup share the sums of a small tile,
-where elements along the sum are neighbours and there are few rows or columns.
+*Register tile*: each invocation by itself computes a tile of the result. *Broadcast tile*: the lanes of a subgroup have
+one side by side, and hand each other what all of them need; for CPU drivers. *Shared tile*: a workgroup computes one,
+and holds what it reads in shared memory; for GPUs. *Subgroup tile*: the lanes of a subgroup share the sums of a small
+tile, where elements along the sum are neighbours and there are few rows or columns.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Union
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.contractions import Sizes, neighbours_of, sizes_of
+from lavax.passes.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
 
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long.
 _MOST_EPILOGUE = 768
@@ -28,6 +29,11 @@ _PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 2, 8
 _WORTH_PARTS = 1 << 18
 # A workgroup's tile pays from so many rows and columns on, where so much of it is of use; a narrow one below so many.
 _SHARED_FROM, _LEAST_USE, _NARROW = 16, 0.6, 32
+# CPU drivers: how many multiplications of vectors, a component for each lane, take as long as one load by one lane; of
+# how many lanes a subgroup has at least that shares its loads; how many processors there are taken to be.
+_PRODUCTS_A_LOAD, _LEAST_LANES, _PROCESSORS = 10, 4, 4
+# The loads of a vector of four: two of 64 bits.
+_LOADS = 2
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,24 @@ class RegisterTile:
     def invocations(self, sizes: Sizes) -> int:
         return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
 
+    @property
+    def loads(self) -> float:
+        """Of an invocation, for a step of the sum, where vectors are loaded."""
+        return _LOADS * (self.rows + self.columns) / VECTOR
+
+    @property
+    def products(self) -> int:
+        """Of an invocation, for a step of the sum."""
+        return self.rows * self.columns
+
 
 @dataclass(frozen=True)
 class SharedTile:
     """Rows and columns of the result that a workgroup computes, and how much of the sum it stages at a time.
 
     Of these `register_rows` × `register_columns` are one invocation's. With two buffers the next part is staged
-    while one is worked on, with one barrier a part and not two. All numbers are multiples of 4.
+    while one is worked on, with one barrier a part and not two. All these numbers are multiples of 4. With
+    `interleaved` pairs of neighbouring invocations stand below each other, and read the same columns together.
     """
 
     rows: int
@@ -55,6 +72,7 @@ class SharedTile:
     register_rows: int
     register_columns: int
     buffers: int = 2
+    interleaved: bool = False
 
     @property
     def threads_down(self) -> int:
@@ -96,26 +114,71 @@ class SubgroupTile:
         return self.lanes * sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
 
 
-Schedule = Union[RegisterTile, SharedTile, SubgroupTile]  # noqa: UP007  # isinstance takes it too
+@dataclass(frozen=True)
+class BroadcastTile:
+    """Rows of the result, and vectors of four columns a lane, that the lanes of one subgroup compute side by side.
+
+    Rows and lanes are powers of two.
+    """
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return VECTOR * self.vectors * self.lanes
+
+    def tiles(self, sizes: Sizes) -> int:
+        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
+
+    def invocations(self, sizes: Sizes) -> int:
+        return self.lanes * self.tiles(sizes)
+
+    @property
+    def loads(self) -> float:
+        """Of a lane, for a step of the sum, where vectors are loaded."""
+        return _LOADS * (max(self.rows / self.lanes, 1) / VECTOR + self.vectors)
+
+    @property
+    def products(self) -> int:
+        """Of a lane, for a step of the sum."""
+        return self.rows * VECTOR * self.vectors
+
+
+Schedule = Union[RegisterTile, SharedTile, SubgroupTile, BroadcastTile]  # noqa: UP007  # isinstance takes it too
 
 # From the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
 REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
+# Rows and vectors a lane. A driver takes a quarter of a second to compile 32 × 1, half a second 32 × 2, and three times
+# as long what is twice as large.
+BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
 SHARED_TILES = (
     SharedTile(128, 128, 16, 8, 8, 1),
-    SharedTile(64, 64, 16, 8, 4),
+    SharedTile(128, 64, 16, 8, 8),
+    SharedTile(64, 128, 16, 8, 8, interleaved=True),
+    SharedTile(64, 64, 16, 8, 4, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
 )
 # Not chosen by sizes, but worth a try where candidates are timed.
 OTHER_TILES = (
     SharedTile(128, 128, 16, 8, 8, 2),
     SharedTile(128, 128, 8, 8, 8, 2),
-    SharedTile(128, 64, 16, 8, 8, 2),
     SharedTile(64, 128, 16, 8, 8, 2),
     SharedTile(256, 128, 8, 16, 8, 2),
     SharedTile(64, 64, 16, 4, 4, 2),
     SharedTile(64, 64, 16, 8, 8, 2),
+    SharedTile(64, 64, 16, 8, 8, 2, interleaved=True),
 )
+# How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
+# many threads there are to wait for it, makes the difference.
+_RATES = {(128, 128): 1.0, (128, 64): 0.9, (64, 128): 0.92, (64, 64): 0.85, (32, 32): 0.5}
+# So many invocations keep one processor of a device busy. While a partial result is written and read again, twice over,
+# and while a second kernel begins, a device could do so many products.
+_BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
+# Into how many parts a sum may go.
+_PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 
@@ -125,11 +188,15 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
     sizes = sizes_of(dot)
     if _is_along_sums(dot, sizes, profile):
         return _subgroup_tile(sizes, profile)
+    if profile.kind == "cpu":
+        return _tile_for_cpu(dot, sizes, profile, epilogue)
     tiles = _shared_tiles(dot, sizes, profile, epilogue)
     if not tiles:
         return _register_tile(sizes, profile, epilogue)
-    busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
-    return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
+    if tiles[0] in NARROW_TILES:
+        busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
+        return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
+    return min(tiles, key=lambda tile: _cost(tile, sizes, 1, profile))
 
 
 def candidates(dot: Node, epilogue: int, profile: DeviceProfile) -> list[Schedule]:
@@ -153,12 +220,9 @@ def candidates(dot: Node, epilogue: int, profile: DeviceProfile) -> list[Schedul
             and tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE
         ]
     else:
-        found += [
-            tile
-            for tile in _register_tiles(sizes, profile)
-            if tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE
-            and tile.invocations(sizes) >= profile.subgroup_size
-        ]
+        on_cpu = _tiles_for_cpu(dot, sizes, profile, epilogue) if profile.kind == "cpu" else []
+        own = on_cpu or _short_register_tiles(sizes, profile, epilogue)
+        found += [tile for tile in own if tile.invocations(sizes) >= profile.subgroup_size]
     return list(dict.fromkeys(found))
 
 
@@ -182,6 +246,10 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     if not tiles:
         invocations = _register_tiles(sizes, profile)[0].invocations(sizes)
         return _parts(invocations, _BUSY_READING * profile.busy_invocations, sizes, _SHORT_PART)
+    if tiles[0] not in NARROW_TILES:
+        wanted = (parts for parts in _PARTS_TO_TRY if parts == 1 or sizes.k >= parts * _PART)
+        possible = sorted({number_of_parts(sizes.summed, parts) for parts in wanted})
+        return min(possible, key=lambda parts: min(_cost(tile, sizes, parts, profile) for tile in tiles))
     parts = 1
     for tile in tiles:
         invocations = tile.invocations(sizes)
@@ -189,6 +257,18 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
         if invocations * parts >= profile.busy_invocations:
             break
     return parts
+
+
+def _cost(tile: SharedTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
+    """What a contraction takes with that tile and its sum in so many parts, in products that the device could do.
+
+    It takes as long as the processor with most tiles; one with few invocations is not busy.
+    """
+    processors = profile.busy_invocations // _BUSY_PROCESSOR
+    most = max(-(-tile.tiles(sizes) * parts // processors), _BUSY_PROCESSOR / tile.threads)
+    rate = _RATES[tile.rows, tile.columns]
+    products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / rate
+    return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
 
 
 def _parts(invocations: int, busy: int, sizes: Sizes, shortest: int) -> int:
@@ -246,6 +326,40 @@ def _register_tiles(sizes: Sizes, profile: DeviceProfile) -> list[RegisterTile]:
 
 def _register_tile(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile:
     """The largest tile that leaves the device enough to do."""
+    tiles = _short_register_tiles(sizes, profile, epilogue)
+    return next((tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations), tiles[-1])
+
+
+def _short_register_tiles(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[RegisterTile]:
+    """Those whose epilogue, written out for each element, is not too long; one at least."""
     tiles = _register_tiles(sizes, profile)
-    short = [tile for tile in tiles if tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE]
-    return next((tile for tile in short if tile.invocations(sizes) >= profile.busy_invocations), tiles[-1])
+    return [tile for tile in tiles if tile.rows * tile.columns * epilogue <= _MOST_EPILOGUE] or tiles[-1:]
+
+
+def _tile_for_cpu(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile | BroadcastTile:
+    """The tile that takes least time for a step of the sum."""
+    tiles = _tiles_for_cpu(dot, sizes, profile, epilogue)
+    return min(tiles, key=lambda tile: _step(tile, sizes, profile.subgroup_size))
+
+
+def _tiles_for_cpu(
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
+) -> list[RegisterTile | BroadcastTile]:
+    lanes = profile.subgroup_size
+    tiles: list[RegisterTile | BroadcastTile] = [
+        tile
+        for tile in (BroadcastTile(rows, vectors, lanes) for rows, vectors in BROADCAST_TILES)
+        if tile.rows <= 2 * sizes.m and tile.columns <= 2 * sizes.n
+    ]
+    if lanes < _LEAST_LANES or not profile.subgroup_shuffle or dot.dtype.bits > 32:
+        tiles = []
+    return [*tiles, *_short_register_tiles(sizes, profile, epilogue)]
+
+
+def _step(tile: RegisterTile | BroadcastTile, sizes: Sizes, lanes: int) -> float:
+    """How long a step of all sums takes, in multiplications of vectors, where each processor has a subgroup at a time.
+
+    Such a driver loads a vector lane by lane, and multiplies all lanes' at once.
+    """
+    subgroups = -(-tile.invocations(sizes) // lanes)
+    return max(subgroups / _PROCESSORS, 1) * (tile.loads * lanes * _PRODUCTS_A_LOAD + tile.products)

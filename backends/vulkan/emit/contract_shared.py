@@ -11,12 +11,13 @@ columns are vectors of four apart by the width of the workgroup, so that its nei
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import Value, widened
 from lavax.backends.vulkan.emit.contract_schedule import SharedTile
-from lavax.backends.vulkan.emit.contraction import Contraction, Guard, Span, both
+from lavax.backends.vulkan.emit.contraction import Contraction, Span, both
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.emit.launch import Launch, grid
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
@@ -74,8 +75,13 @@ class SharedTileEmitter:
         down = _BLOCK_DOWN if blocked else tile.threads_down
         block, inside = quotient(self.thread, across * down), remainder(self.thread, across * down)
         blocks_across = tile.threads_across // across
-        self.across = linear([(remainder(inside, across), 1), (remainder(block, blocks_across), across)])
-        self.down = linear([(quotient(inside, across), 1), (quotient(block, blocks_across), down)])
+        if tile.interleaved:
+            pair, lower = quotient(inside, 2), remainder(inside, 2)
+            column, row = remainder(pair, across), linear([(quotient(pair, across), 2), (lower, 1)])
+        else:
+            column, row = remainder(inside, across), quotient(inside, across)
+        self.across = linear([(column, 1), (remainder(block, blocks_across), across)])
+        self.down = linear([(row, 1), (quotient(block, blocks_across), down)])
 
     # -- shared memory ------------------------------------------------------------------------------------------------
 
@@ -198,14 +204,28 @@ class SharedTileEmitter:
     # -- the result ---------------------------------------------------------------------------------------------------
 
     def _write_tile(self) -> None:
-        tile, (rows, columns) = self.tile, self.spans
-        for row in range(tile.register_rows):
-            group, inside = divmod(row, VECTOR)
-            m = linear([(self.down, VECTOR)], group * tile.threads_down * VECTOR + inside)
+        write = self._write_along_rows if self.contraction.lies_along_rows() else self._write_along_columns
+        for group in range(self.tile.register_rows // VECTOR):
             for vector in self._vectors():
-                n = linear([(self.across, VECTOR)], vector * tile.threads_across * VECTOR)
-                guards: list[Guard] = both(rows.guards(self.body, m), columns.guards(self.body, n, VECTOR))
-                self.contraction.write(rows.at(m), columns.at(n, VECTOR), Value(f"s{row}_{vector}", VECTOR), guards)
+                m = linear([(self.down, VECTOR)], group * self.tile.threads_down * VECTOR)
+                n = linear([(self.across, VECTOR)], vector * self.tile.threads_across * VECTOR)
+                write(m, n, [f"s{VECTOR * group + row}_{vector}" for row in range(VECTOR)])
+
+    def _write_along_columns(self, m: Index, n: Index, sums: Sequence[str]) -> None:
+        """Four rows of four neighbouring columns, a row at a time."""
+        rows, columns = self.spans
+        for row, name in enumerate(sums):
+            guards = both(rows.guards(self.body, add(m, row)), columns.guards(self.body, n, VECTOR))
+            self.contraction.write(rows.at(add(m, row)), columns.at(n, VECTOR), Value(name, VECTOR), guards)
+
+    def _write_along_rows(self, m: Index, n: Index, sums: Sequence[str]) -> None:
+        """The same a column at a time."""
+        rows, columns = self.spans
+        for column, component in enumerate(COMPONENTS):
+            guards = both(columns.guards(self.body, add(n, column)), rows.guards(self.body, m, VECTOR))
+            value = f"{self.kind}({', '.join(f'{name}.{component}' for name in sums)})"
+            name = self.body.declare(self.body.scopes[-1], self.kind, value)
+            self.contraction.write(rows.at(m, VECTOR), columns.at(add(n, column)), Value(name, VECTOR), guards)
 
 
 def emit_shared(contraction: Contraction, tile: SharedTile) -> Launch:

@@ -14,11 +14,14 @@ from lavax.passes.kernels.index import (
     add,
     clamp,
     constant,
+    flatten,
+    grows_by_one,
     linear,
     quotient,
     remainder,
     substitute,
     unflatten,
+    variable,
 )
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import READS, Coordinates
@@ -117,12 +120,28 @@ class Contraction:
             else:
                 stack.extend(reversed(READS[node.op](node, at)))
 
+    def lies_along_rows(self) -> bool:
+        """Whether neighbours in the results' memory are rows of the contraction, and not columns."""
+        row, column = variable("row", self.sizes.m), variable("column", self.sizes.n)
+        batch = tuple(variable(f"batch{number}", extent) for number, extent in enumerate(self.sizes.batch))
+        place = self._place_of(row, column, batch)
+        positions = [
+            flatten(tuple(substitute(index, place) for index in self.kernel.places[output]), output.shape)
+            for output in self.kernel.graph.outputs
+        ]
+        along = [sum(grows_by_one(position, name) for position in positions) for name in ("row", "column")]
+        return along[0] > along[1]
+
+    def _place_of(self, m: Index, n: Index, batch: Coordinates) -> dict[str, Index]:
+        """The kernel's loop variables at an element of the contraction."""
+        indices = (*batch, *unflatten(m, self.sizes.rows), *unflatten(n, self.sizes.columns))
+        pairs = zip(self.kernel.domain.outer_variables, indices, strict=True)
+        return {variable.key: index for variable, index in pairs if not variable.is_constant}
+
     def write(self, m: Index, n: Index, value: Value, guards: list[Guard]) -> None:
         """The results made of one element of the contraction, or of four: those lanes where the condition holds."""
-        indices = (*self.batch, *unflatten(m, self.sizes.rows), *unflatten(n, self.sizes.columns))
-        pairs = zip(self.kernel.domain.outer_variables, indices, strict=True)
         places = self.kernel.places
-        with self.body.at({variable.key: index for variable, index in pairs if not variable.is_constant}):
+        with self.body.at(self._place_of(m, n, self.batch)):
             self.body.define(self.dot, places[self.dot], value)
             results = {output: self.body.value(output, places[output]) for output in self.kernel.graph.outputs}
             for lane, condition in guards:

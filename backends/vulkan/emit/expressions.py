@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import copysign
 
 import numpy as np
 
@@ -74,7 +75,33 @@ def _by_kind(**entries: Expression) -> Expression:
 
 
 def _is_zero(node: Node) -> bool:
+    """A literal zero of either sign."""
     return node.op == "constant" and node.dtype in (float32, float64) and node.attrs["value"] == 0
+
+
+def _is_literal(node: Node, zero: float) -> bool:
+    """A literal zero of just this sign."""
+    return _is_zero(node) and copysign(1, node.attrs["value"]) == copysign(1, zero)
+
+
+def _add(call: Call) -> str:
+    """A driver may take the sum with a literal zero for the other term, though -0.0 + 0.0 is 0.0."""
+    left, right = call.arguments
+    if _is_literal(call.node.operands[0], 0.0):
+        return _plus_zero(call, right)
+    return _plus_zero(call, left) if _is_literal(call.node.operands[1], 0.0) else f"({left} + {right})"
+
+
+def _subtract(call: Call) -> str:
+    """A driver may take a difference with a literal zero for x or -x: 0.0 - 0.0 and -0.0 - -0.0 are 0.0."""
+    left, right = call.arguments
+    if _is_literal(call.node.operands[0], 0.0):
+        return _plus_zero(call, f"(-{right})")
+    return _plus_zero(call, left) if _is_literal(call.node.operands[1], -0.0) else f"({left} - {right})"
+
+
+def _plus_zero(call: Call, argument: str) -> str:
+    return f"{own_function('lx_add_zero', call.node.dtype)}({argument})"
 
 
 def _multiply(call: Call) -> str:
@@ -246,8 +273,8 @@ EXPRESSIONS: dict[str, Expression] = {
         uint=lambda call: f"(~{call.arguments[0]})",
         bool=lambda call: f"(!{call.arguments[0]})" if call.width == 1 else f"not({call.arguments[0]})",
     ),
-    "add": _infix("+"),
-    "subtract": _infix("-"),
+    "add": _add,
+    "subtract": _subtract,
     "multiply": _multiply,
     "divide": _by_kind(float=_divide, int=_own("lx_int_divide"), uint=_own("lx_uint_divide")),
     "remainder": _by_kind(

@@ -85,7 +85,7 @@ def emit_householder(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> La
     routine = MatrixRoutine(kernel, profile, lifted)
     routine.integer("kept", routine.columns)
     routine.integer("r_begin", routine.rows * routine.columns)
-    routine.load("e")
+    routine.load("x.data[e]")
     routine.write(_REFLECT)
     routine.write(_VECTORS_AND_TRIANGLE)
     return routine.close()
@@ -103,7 +103,7 @@ def emit_qr(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
             "for (int e = lane; e < rows * kept; e += LOCAL)\n"
             "    if (e % kept >= columns) x.data[e] = e / kept == e % kept ? 1.0 : 0.0;"
         )
-    routine.load("r * kept + c")
+    routine.load("x.data[r * kept + c]")
     routine.write(_REFLECT)
     routine.write(_TRIANGLE_AND_PRODUCT)
     return routine.close()

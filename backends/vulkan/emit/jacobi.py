@@ -1,302 +1,176 @@
-"""Jacobi's methods: eigenvalues of symmetric matrices by rotations from both sides, singular values by rotations of
-pairs of columns (Golub and Van Loan, 8.5 and 8.6.3). Disjoint pairs are rotated at once, each pair in turn as in a
-round-robin tournament; a sweep takes in every pair, and sweeps end when there is nothing left to rotate.
+"""Jacobi's method for symmetric matrices small enough for shared memory: rotations from both sides, of disjoint pairs
+at once (Golub and Van Loan, 8.5).
 
-Both work on the matrix divided by its largest element, so that squares do not overflow.
+A round-robin tournament brings every pair together once a sweep; sweeps end when there is nothing left to rotate. In
+each turn all angles are found first; then every pair of pairs has its block of two by two rotated from both sides, in
+the lower triangle alone. Loads are what a turn costs, so each element is read and written once, and no index is a
+quotient, which drivers for processors compute lane by lane.
 """
 
 from __future__ import annotations
-
-from math import nan
 
 import numpy as np
 
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.matrices import MatrixRoutine
 from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.passes.decompose.jacobi import MOST_EIGENVALUES
 from lavax.passes.kernels.kernel import Kernel
 
-# Convergence is quadratic: six or seven sweeps do for what comes here, or twice as many for columns of very different
-# lengths. The numbers keep the turns of loops within what every driver lets a kernel take.
-_EIGEN_SWEEPS, _SINGULAR_SWEEPS = 12, 30
-# Off-diagonal elements (relative to the norm of the matrix) that are zeros, and cosines of angles between columns (over
-# the root of the number of rows), in units in the last place of 1.
-_NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = 1 / 12, 1 / 2
+# In units in the last place of 1: elements beside the matrix that are zeros, and cosines of angles between two vectors
+# of which the matrix holds the products.
+NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = 1 / 12, 1 / 2
 
-_SCALE = """
-meet();
-real scale = 0.0, bad = 0.0;
-for (int e = lane; e < rows * columns; e += LOCAL) {
-    real magnitude = abs(x.data[work + e / columns * kept + e % columns]);
-    scale = max(scale, magnitude);
-    if (!(magnitude <= GREATEST)) bad = 1.0;
+# Rows are one longer than there are columns, so that columns do not lie in one bank of the shared memory.
+_SHARED = """
+const int SIDE = SIDE_OF_MATRIX, STRIDE = SIDE + 1;
+shared real work[SIDE * STRIDE], rotation[SIDE * STRIDE], sines[SIDE / 2], halves[SIDE / 2];
+"""
+# Who meets in which match of a turn, the lower player first: all but the last player sit in a circle and,
+PLAYERS = """
+ivec2 players(int match, int turn, int circle) {
+    int first = turn + match, second = turn - match;
+    first = match == 0 ? circle : (first < circle ? first : first - circle);
+    second = second < 0 ? second + circle : second;
+    return ivec2(min(first, second), max(first, second));
 }
-bad = largest(bad);
-scale = bad > 0.0 ? 1.0 : largest(scale);
-scale = scale > 0.0 ? scale : 1.0;
-for (int e = lane; e < rows * columns; e += LOCAL) x.data[work + e / columns * kept + e % columns] /= scale;
 """
-_IDENTITY = """
-for (int e = lane; e < columns * columns; e += LOCAL)
-    x.data[VECTORS + e] = e / columns == e % columns ? 1.0 : 0.0;
+# where the first half of the players meets the second alone, all of it.
+_OPPONENTS = """
+ivec2 players(int match, int turn, int count) {
+    int second = turn + match;
+    return ivec2(match, second < count ? second + count : second);
+}
 """
-# The pair (p, q), p < q, of the match number t in the round `turn` among `columns` players, one of whom may rest.
-_PAIR = """
-int p = t == 0 ? even - 1 : (turn + t) % (even - 1), q = (turn + even - 1 - t) % (even - 1);
-int low = min(p, q), high = max(p, q);
-p = low; q = high;
+_PLACES = """
+int place(int r, int c) { return max(r, c) * STRIDE + min(r, c); }
 """
 # Half the angle's tangent in place of the cosine: what is lost to rounding does not add up.
 _TURN = """
-{
-    real first = x.data[FIRST], second = x.data[SECOND], half_tangent = s / (1.0 + c);
-    x.data[FIRST] = first - s * (second + half_tangent * first);
-    x.data[SECOND] = second + s * (first - half_tangent * second);
+void turn_by(real s, real half_tangent, inout real first, inout real second) {
+    real before = first;
+    first -= s * (second + half_tangent * first);
+    second += s * (before - half_tangent * second);
 }
 """
-
-
-def _turn(first: str, second: str) -> str:
-    return _TURN.strip().replace("FIRST", first).replace("SECOND", second)
-
-
-# Angles stand in the last row of the scratch: a cosine and a sine for each pair, nobody's if one rests.
-_EIGH = """
-real norm = 0.0;
-for (int e = lane; e < rows * rows; e += LOCAL) norm += x.data[work + e] * x.data[work + e];
-real negligible = NEGLIGIBLE * sqrt(total(norm));
-int even = (rows + 1) / 2 * 2, first_match = even - rows;
-for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
+# The invocations stand in a grid: `aside` counts those that share a pair, `down` pairs. Where players are odd, one more
+# has a row of zeros.
+_GRID = """
+int matches = (columns + 1) / 2, turns = TURNS;
+int wide = 1;
+while (wide < matches && wide < LOCAL) wide *= 2;
+int aside = lane & (wide - 1), down = lane / wide, high = LOCAL / wide;
+if (columns % 2 == 1) for (int c = lane; c <= columns; c += LOCAL) work[columns * STRIDE + c] = 0.0;
+"""
+_ANGLES = """
+for (int t = lane; t < matches; t += LOCAL) {
+    ivec2 pair = players(t, turn, turns);
+    int p = place(pair.x, pair.x), q = place(pair.y, pair.y), pq = place(pair.x, pair.y);
+    real of_p = work[p], of_q = work[q], across = work[pq], s = 0.0, half_tangent = 0.0;
+    if (abs(across) > NEGLIGIBLE) {
+        real tilt = (of_q - of_p) / (2.0 * across);
+        real slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
+        slope = tilt < 0.0 ? -slope : slope;
+        real c = 1.0 / sqrt(1.0 + slope * slope);
+        s = slope * c;
+        half_tangent = s / (1.0 + c);
+        work[p] = of_p - slope * across;
+        work[q] = of_q + slope * across;
+        work[pq] = 0.0;
+        rotated = 1.0;
+    }
+    sines[t] = s;
+    halves[t] = half_tangent;
+}
+"""
+_BLOCKS = """
+for (int u = aside; u < t; u += wide) {
+    real other_s = sines[u], other_half = halves[u];
+    if (s == 0.0 && other_s == 0.0) continue;
+    ivec2 others = players(u, turn, turns);
+    int pp = place(pair.x, others.x), pq = place(pair.x, others.y);
+    int qp = place(pair.y, others.x), qq = place(pair.y, others.y);
+    real of_pp = work[pp], of_pq = work[pq], of_qp = work[qp], of_qq = work[qq];
+    turn_by(s, half_tangent, of_pp, of_qp);
+    turn_by(s, half_tangent, of_pq, of_qq);
+    turn_by(other_s, other_half, of_pp, of_pq);
+    turn_by(other_s, other_half, of_qp, of_qq);
+    work[pp] = of_pp;
+    work[pq] = of_pq;
+    work[qp] = of_qp;
+    work[qq] = of_qq;
+}
+"""
+_ROTATION = """
+if (s != 0.0) {
+    for (int k = aside; k < columns; k += wide) {
+        real first = rotation[pair.x * STRIDE + k], second = rotation[pair.y * STRIDE + k];
+        turn_by(s, half_tangent, first, second);
+        rotation[pair.x * STRIDE + k] = first;
+        rotation[pair.y * STRIDE + k] = second;
+    }
+}
+"""
+_SWEEPS = """
+for (int sweep = 0; sweep < SWEEPS; ++sweep) {
     real rotated = 0.0;
-    for (int turn = 0; turn < even - 1; ++turn) {
-        meet();
-        for (int t = first_match + lane; t < even / 2; t += LOCAL) {
-            PAIR
-            real across = x.data[work + q * rows + p];
-            real c = 1.0, s = 0.0;
-            if (abs(across) > negligible) {
-                real tilt = (x.data[work + q * rows + q] - x.data[work + p * rows + p]) / (2.0 * across);
-                real slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
-                slope = tilt < 0.0 ? -slope : slope;
-                c = 1.0 / sqrt(1.0 + slope * slope);
-                s = slope * c;
-                rotated = 1.0;
-            }
-            x.data[angles + 2 * (t - first_match)] = c;
-            x.data[angles + 2 * (t - first_match) + 1] = s;
+    for (int turn = 0; turn < turns; ++turn) {
+        barrier();
+        ANGLES
+        barrier();
+        for (int t = down; t < matches; t += high) {
+            ivec2 pair = players(t, turn, turns);
+            real s = sines[t], half_tangent = halves[t];
+            BLOCKS
+            ROTATION
         }
-        meet();
-        ROTATE_COLUMNS
-        meet();
-        ROTATE_ROWS
     }
     if (largest(rotated) == 0.0) break;
 }
 """
-_OVER_PAIRS = """
-for (int e = lane; e < (even / 2 - first_match) * rows; e += LOCAL) {
-    int t = first_match + e / rows, k = e % rows;
-    PAIR
-    real c = x.data[angles + 2 * (t - first_match)], s = x.data[angles + 2 * (t - first_match) + 1];
-    if (s != 0.0) {
-        TURNS
+_IDENTITY = """
+for (int e = lane; e < SIDE * STRIDE; e += LOCAL) rotation[e] = e % (STRIDE + 1) == 0 ? 1.0 : 0.0;
+"""
+_RESULT = """
+for (int r = down; r < rows; r += high) {
+    for (int c = aside; c < columns; c += wide) {
+        x.data[r * columns + c] = work[place(r, c)];
+        x.data[rotation_begin + r * columns + c] = rotation[r * STRIDE + c];
     }
 }
 """
-_EXACT_ZERO = "if (k == p || k == q) x.data[work + (k == p ? q : p) * rows + k] = 0.0;"
-# Puts the values in order by exchanging the next one and its vector with the best of what is left.
-_ORDER = """
-meet();
-for (int k = 0; k < columns; ++k) {
-    int best = k;
-    for (int j = k + 1; j < columns; ++j) if (x.data[j] BEFORE x.data[best]) best = j;
-    meet();
-    if (best != k) {
-        if (lane == 0) {
-            real held = x.data[k];
-            x.data[k] = x.data[best];
-            x.data[best] = held;
-        }
-        EXCHANGE
-    }
-    meet();
-}
-"""
-_EXCHANGE = """
-for (int j = lane; j < COUNT; j += LOCAL) {
-    real held = x.data[FIRST];
-    x.data[FIRST] = x.data[SECOND];
-    x.data[SECOND] = held;
-}
-"""
-_SIGNS = """
-for (int k = lane; k < columns; k += LOCAL) {
-    real extreme = 0.0;
-    for (int j = 0; j < columns; ++j) {
-        real part = x.data[VECTORS + k * columns + j];
-        if (abs(part) > abs(extreme)) extreme = part;
-    }
-    if (extreme < 0.0) {
-        for (int j = 0; j < columns; ++j) x.data[VECTORS + k * columns + j] *= -1.0;
-        OTHER
-    }
-}
-"""
-_FAIL = """
-meet();
-if (bad > 0.0) for (int e = lane; e < size; e += LOCAL) x.data[e] = FAILED;
-"""
 
 
-def _exchange(count: str, first: str, second: str) -> str:
-    return _EXCHANGE.strip().replace("COUNT", count).replace("FIRST", first).replace("SECOND", second)
+def declare_rotations(routine: MatrixRoutine, across: bool = False) -> None:
+    """The shared arrays `work`, a symmetric matrix in its lower triangle, and `rotation`, and how the invocations stand
+    over them. `across`: the first half of the rows meets only the second, of as many."""
+    routine.declare(_SHARED.replace("SIDE_OF_MATRIX", str(MOST_EIGENVALUES)))
+    for function in (_OPPONENTS if across else PLAYERS, _PLACES, _TURN):
+        routine.declare(function)
+    routine.write(_GRID.replace("TURNS", "matches" if across else "2 * matches - 1"))
 
 
-def _over_pairs(*turns: str) -> str:
-    return _OVER_PAIRS.strip().replace("PAIR", _PAIR.strip()).replace("TURNS", "\n".join(turns))
+def write_rotations(routine: MatrixRoutine, negligible: str, sweeps: int, accumulated: bool) -> None:
+    """Makes `work` diagonal in at most so many sweeps, and `rotation` what does it, if that is asked for; elements are
+    left where their magnitude is at most `negligible`."""
+    if accumulated:
+        routine.write(_IDENTITY)
+    text = _SWEEPS.replace("SWEEPS", str(sweeps)).replace("ANGLES", _ANGLES.strip()).replace("BLOCKS", _BLOCKS.strip())
+    text = text.replace("ROTATION", _ROTATION.strip() if accumulated else "")
+    routine.write(text.replace("NEGLIGIBLE", negligible))
 
 
-def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of eigh."""
+def emit_jacobi(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of jacobi."""
     routine = MatrixRoutine(kernel, profile, lifted)
-    limits = np.finfo(routine.dtype.numpy)
-    vectors = routine.node.attrs["vectors"]
-    routine.starts("scratch", *(["vectors"] if vectors else []))
-    routine.write("int work = scratch, angles = scratch + rows * rows, kept = columns;")
-    routine.load("work + e", "c <= r")
-    routine.write(
-        "meet();\n"
-        "for (int e = lane; e < rows * rows; e += LOCAL)\n"
-        "    if (e % rows > e / rows) x.data[work + e] = x.data[work + e % rows * rows + e / rows];"
-    )
-    routine.write(_SCALE.replace("GREATEST", routine.number(limits.max)))
-    columns = [_turn("work + k * rows + p", "work + k * rows + q")]
-    turned = [_turn("work + p * rows + k", "work + q * rows + k"), _EXACT_ZERO]
-    if vectors:
-        routine.write(_IDENTITY.replace("VECTORS", "vectors"))
-        turned.append(_turn("vectors + p * rows + k", "vectors + q * rows + k"))
-    algorithm = _EIGH.replace("ROTATE_COLUMNS", _over_pairs(*columns)).replace("ROTATE_ROWS", _over_pairs(*turned))
-    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_EIGEN_SWEEPS))
-    routine.write(algorithm.replace("NEGLIGIBLE", routine.number(_NEGLIGIBLE_ELEMENT * limits.eps)))
-    routine.write(
-        "meet();\nfor (int k = lane; k < rows; k += LOCAL) x.data[k] = x.data[work + k * rows + k] * scale;\n"
-        "meet();\nfor (int e = lane; e < rows * rows + rows; e += LOCAL) x.data[scratch + e] = 0.0;"
-    )
-    exchange = _exchange("rows", "vectors + k * rows + j", "vectors + best * rows + j") if vectors else ""
-    routine.write(_ORDER.replace("BEFORE", "<").replace("EXCHANGE", exchange))
-    if vectors:
-        routine.write(_SIGNS.replace("VECTORS", "vectors").replace("OTHER", ""))
-    routine.write(_FAIL.replace("FAILED", routine.number(nan)))
-    return routine.close()
-
-
-# Each invocation has pairs of columns of its own.
-_SVD = """
-int even = (columns + 1) / 2 * 2, first_match = even - columns;
-for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
-    real rotated = 0.0;
-    for (int turn = 0; turn < even - 1; ++turn) {
-        meet();
-        for (int t = first_match + lane; t < even / 2; t += LOCAL) {
-            PAIR
-            real of_p = 0.0, of_q = 0.0, across = 0.0;
-            for (int r = 0; r < rows; ++r) {
-                real first = x.data[work + r * kept + p], second = x.data[work + r * kept + q];
-                of_p += first * first;
-                of_q += second * second;
-                across += first * second;
-            }
-            if (abs(across) > NEGLIGIBLE * sqrt(of_p) * sqrt(of_q) && across != 0.0) {
-                real tilt = (of_q - of_p) / (2.0 * across);
-                real slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
-                slope = tilt < 0.0 ? -slope : slope;
-                real c = 1.0 / sqrt(1.0 + slope * slope), s = slope * c;
-                rotated = 1.0;
-                for (int k = 0; k < rows; ++k) TURN_LEFT
-                TURN_RIGHT
-            }
-        }
-    }
-    if (largest(rotated) == 0.0) break;
-}
-meet();
-for (int k = lane; k < columns; k += LOCAL) {
-    real length = 0.0;
-    for (int r = 0; r < rows; ++r) length += x.data[work + r * kept + k] * x.data[work + r * kept + k];
-    x.data[k] = sqrt(length);
-}
-"""
-# Left vectors are the columns divided by their lengths. Those of lengths that are nothing but rounding, and those that
-# a complete set lacks, are made of unit vectors by Gram and Schmidt's method, twice: each time of the one that those
-# before have least of.
-_LEFT = """
-real least = max(x.data[0] * UNIT, 10.0 * LEAST);
-int known = columns;
-for (int k = columns - 1; k >= 0; --k) if (!(x.data[k] > least)) known = k;
-for (int e = lane; e < rows * known; e += LOCAL) x.data[work + e / known * kept + e % known] /= x.data[e % known];
-for (int k = known; k < kept; ++k) {
-    meet();
-    int choice = 0;
-    real smallest = 1e30;
-    for (int r = 0; r < rows; ++r) {
-        real taken = 0.0;
-        for (int j = 0; j < k; ++j) taken += x.data[work + r * kept + j] * x.data[work + r * kept + j];
-        if (taken < smallest) { smallest = taken; choice = r; }
-    }
-    for (int r = lane; r < rows; r += LOCAL) {
-        real part = r == choice ? 1.0 : 0.0;
-        for (int j = 0; j < k; ++j) part -= x.data[work + choice * kept + j] * x.data[work + r * kept + j];
-        x.data[work + r * kept + k] = part;
-    }
-    for (int j = 0; j < k; ++j) {
-        meet();
-        real shared_part = 0.0;
-        for (int r = lane; r < rows; r += LOCAL)
-            shared_part += x.data[work + r * kept + j] * x.data[work + r * kept + k];
-        shared_part = total(shared_part);
-        for (int r = lane; r < rows; r += LOCAL)
-            x.data[work + r * kept + k] -= shared_part * x.data[work + r * kept + j];
-    }
-    real length = 0.0;
-    for (int r = lane; r < rows; r += LOCAL) length += x.data[work + r * kept + k] * x.data[work + r * kept + k];
-    length = sqrt(total(length));
-    for (int r = lane; r < rows; r += LOCAL) x.data[work + r * kept + k] /= length;
-}
-"""
-
-
-def emit_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of svd."""
-    routine = MatrixRoutine(kernel, profile, lifted)
-    limits = np.finfo(routine.dtype.numpy)
+    routine.integer("rotation_begin", routine.rows * routine.columns)
     attrs = routine.node.attrs
-    vectors = attrs["vectors"]
-    place = "left" if vectors else "scratch"
-    routine.starts(place, *(["right"] if vectors else []))
-    routine.integer("kept", routine.rows if vectors and attrs["complete"] else routine.columns)
-    routine.write(f"int work = {place};")
-    routine.load("work + r * kept + c")
-    routine.write(_SCALE.replace("GREATEST", routine.number(limits.max)))
-    if vectors:
-        routine.write(_IDENTITY.replace("VECTORS", "right"))
-    turn_right = _turn("right + p * columns + k", "right + q * columns + k")
-    algorithm = _SVD.replace("TURN_LEFT", _turn("work + k * kept + p", "work + k * kept + q"))
-    algorithm = algorithm.replace("TURN_RIGHT", f"for (int k = 0; k < columns; ++k) {turn_right}" if vectors else "")
-    algorithm = algorithm.replace("PAIR", _PAIR.strip()).replace("SWEEPS", str(_SINGULAR_SWEEPS))
-    negligible = f"({routine.number(_NEGLIGIBLE_COSINE * limits.eps)} * sqrt(real(rows)))"
-    routine.write(algorithm.replace("NEGLIGIBLE", negligible))
-    exchange = [
-        _exchange("columns", "right + k * columns + j", "right + best * columns + j"),
-        _exchange("rows", "work + j * kept + k", "work + j * kept + best"),
-    ]
-    routine.write(_ORDER.replace("BEFORE", ">").replace("EXCHANGE", "\n".join(exchange) if vectors else ""))
-    if vectors:
-        routine.write(_LEFT.replace("UNIT", routine.number(limits.eps)).replace("LEAST", routine.number(limits.tiny)))
-        routine.write("meet();")
-        other = "for (int j = 0; j < rows; ++j) x.data[work + j * kept + k] *= -1.0;"
-        routine.write(_SIGNS.replace("VECTORS", "right").replace("OTHER", other))
-    else:
-        routine.write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[work + e] = 0.0;")
-    routine.write("for (int k = lane; k < columns; k += LOCAL) x.data[k] *= scale;")
-    routine.write(_FAIL.replace("FAILED", routine.number(nan)))
+    declare_rotations(routine, attrs["across"])
+    routine.load("work[r * STRIDE + c]", "c <= r")
+    unit = float(np.finfo(routine.dtype.numpy).eps)
+    element, cosine = (routine.number(factor * unit) for factor in (NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE))
+    relative = f"{cosine} * sqrt(of_p) * sqrt(of_q)"
+    write_rotations(routine, relative if attrs["relative"] else element, attrs["sweeps"], accumulated=True)
+    routine.write("barrier();")
+    routine.write(_RESULT)
     return routine.close()

@@ -53,6 +53,6 @@ def emit_lu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of lu."""
     routine = MatrixRoutine(kernel, profile, lifted)
     routine.starts("permutation", "parity")
-    routine.load("e")
+    routine.load("x.data[e]")
     routine.write(_ELIMINATE)
     return routine.close()

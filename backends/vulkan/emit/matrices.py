@@ -56,6 +56,7 @@ class MatrixRoutine:
         *self.batch, self.rows, self.columns = self.operand.shape
         self.count = prod(self.batch)
         self.routine.open(self.count * local)
+        self.declarations: list[str] = []
         self.matrix = self.routine.position("matrix", f"i / {local}", self.count)
         self.body.line(f"lane = i % {local};")
         size = self.routine.integer("size", node.type.size // self.count)
@@ -74,13 +75,17 @@ class MatrixRoutine:
         self.routine.integer(name, value)
 
     def load(self, target: str, condition: str = "") -> None:
-        """Every element [r, c] of the matrix to `x.data[target]`, where `condition` holds."""
+        """Every element [r, c] of the matrix to `target`, where `condition` holds."""
         with self.body.block("for (int e = lane; e < rows * columns; e += LOCAL)"):
             row = self.routine.position("r", "e / columns", self.rows)
             column = self.routine.position("c", "e % columns", self.columns)
             batch = unflatten(variable("matrix", self.count), tuple(self.batch))
             value = self.routine.read(self.operand, (*batch, row, column))
-            self.body.line(f"{f'if ({condition}) ' if condition else ''}x.data[{target}] = {value};")
+            self.body.line(f"{f'if ({condition}) ' if condition else ''}{target} = {value};")
+
+    def declare(self, text: str) -> None:
+        """What stands before the kernel's main function: shared memory and functions."""
+        self.declarations += text.strip().splitlines()
 
     def number(self, value: float) -> str:
         """A number of the matrix's dtype."""
@@ -94,5 +99,6 @@ class MatrixRoutine:
     def close(self) -> Launch:
         local = self.routine.local
         declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};", *_DECLARATIONS]
+        declarations += self.declarations
         text = ShaderText(self.body.scopes[0].lines, (local, 1), declarations)
         return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(self.count))

@@ -8,14 +8,16 @@ from lavax.backends.vulkan.emit.attention import emit_attention
 from lavax.backends.vulkan.emit.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.cumulative import FOLDS, emit_cumulative
 from lavax.backends.vulkan.emit.digits import emit_count_digits, emit_move_by_digit
+from lavax.backends.vulkan.emit.eigenvalues import emit_eigh
 from lavax.backends.vulkan.emit.householder import emit_householder, emit_qr
-from lavax.backends.vulkan.emit.jacobi import emit_eigh, emit_svd
+from lavax.backends.vulkan.emit.jacobi import emit_jacobi
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.lu import emit_lu
 from lavax.backends.vulkan.emit.merge_runs import emit_merge_runs
 from lavax.backends.vulkan.emit.runs import emit_fold_runs, emit_join_runs
 from lavax.backends.vulkan.emit.scatter import emit_scatter
 from lavax.backends.vulkan.emit.search_sorted import emit_search_sorted
+from lavax.backends.vulkan.emit.singular_values import emit_svd
 from lavax.backends.vulkan.emit.sort_runs import emit_sort_runs
 from lavax.backends.vulkan.emit.triangular_solve import emit_triangular_solve
 from lavax.backends.vulkan.emit.unsort import emit_unsort
@@ -33,6 +35,7 @@ EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
     "eigh": emit_eigh,
     "fold_runs": emit_fold_runs,
     "householder": emit_householder,
+    "jacobi": emit_jacobi,
     "join_runs": emit_join_runs,
     "lu": emit_lu,
     "merge_runs": emit_merge_runs,

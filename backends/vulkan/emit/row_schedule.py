@@ -11,6 +11,7 @@ GPU's teams are as large as it takes to keep a row's elements in registers, so t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.body import LANE
@@ -45,6 +46,8 @@ _UNROLLED = 4
 _MOST_STATEMENTS = 768
 # The same for CPU drivers, which compile slowly what is long, and the values that an invocation keeps there.
 _MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
+# Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long.
+_WORTH_WRITING_OUT = 4096
 # Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
 _STRIPS, _BUSY_CPU = (4, 2), 32
 
@@ -184,13 +187,14 @@ def _in_strips(kernel: Kernel, schedule: Schedule) -> Schedule:
 
 
 def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule | None:
-    """The schedule without loops, where rows are short and gone over more than once."""
+    """The schedule without loops, where rows are short, gone over more than once, and many elements in all."""
     turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
     kept = turns * max(schedule.row_width, schedule.element_width)
     whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
     walks = max(phases_of(kernel).values(), default=0) + whole_rows
     short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
-    return replace(schedule, turns=turns, loop=False) if walks > 1 and short else None
+    many = kernel.domain.rows * kernel.domain.length >= _WORTH_WRITING_OUT
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and short and many else None
 
 
 def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:
@@ -253,24 +257,27 @@ def _bytes_of_partial_results(kernel: Kernel) -> int:
 
 def _arrays_kept(kernel: Kernel) -> int:
     """How many arrays have elements of their own for each row and each element of it."""
-    full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel))
+    full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel).values())
     return max(sum(full), 1)
 
 
 def _unit_strides(kernel: Kernel) -> tuple[int, int]:
-    """How many reads go to neighbours from element to element of a row, and from row to row."""
-    positions = [index for found in _accesses(kernel) for index in found]
-    return sum(grows_by_one(index, "k") for index in positions), sum(
-        grows_by_one(index, "row") for index in positions
-    )
+    """How many elements are read as neighbours from element to element of a row, and how many from row to row.
+
+    Each of an array's elements counts once a place at which it is read: numbers that all rows share are few.
+    """
+    most = kernel.domain.rows * kernel.domain.length
+    reads = [(min(node.type.size, most), index) for node, found in _accesses(kernel).items() for index in found]
+    along_row, along_rows = (sum(n for n, index in reads if grows_by_one(index, name)) for name in ("k", "row"))
+    return along_row, along_rows
 
 
-def _accesses(kernel: Kernel) -> list[set[Index]]:
+def _accesses(kernel: Kernel) -> Mapping[Node, set[Index]]:
     """For each array, the positions read at element `k` of row `row`."""
     element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
     values = at_row(row, kernel) | at_element(element, kernel)
     roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
-    return list(accesses(kernel, roots).values())
+    return accesses(kernel, roots)
 
 
 def row_index(schedule: Schedule, rows: int, name: str) -> Index:

@@ -208,3 +208,22 @@ def test_long_sequences_stay_within_the_loops_of_drivers() -> None:
     nodes = [node for node in prepare(remove_stop_gradient(traced)).nodes if node.op == "attention"]
     assert max(node.operands[1].shape[-2] for node in nodes) * (256 + 256) / (4 * BLOCK_OF_COLUMNS) < 65535
     assert sum(node.operands[1].shape[-2] for node in nodes) == shape[1]
+
+
+def test_second_order_where_one_array_is_both_query_and_key() -> None:
+    """Its gradient in one place is not that in the other."""
+
+    def loss(x: Any) -> Any:
+        return lnp.sum(nn.softmax(x @ x.mT) @ (x * x) * weights)
+
+    weights = np.arange(24, dtype="f").reshape(8, 3) / 16
+    x = np.random.default_rng(0).normal(size=(1, 8, 3)).astype("f") / 2
+    assert any(node.op == "attention_query_gradient" for node in lx.trace(lx.grad(loss))(x).nodes)
+    (found,) = lx.ir.interpret(lx.trace(lx.jacrev(lx.grad(loss)))(x), x, weights)
+    step = 1e-5
+    gradient = lx.trace(lx.grad(loss))(x)
+    for place in np.ndindex(x.shape):
+        moved = np.zeros(x.shape)
+        moved[place] = step
+        (above,), (below,) = (lx.ir.interpret(gradient, x.astype("f8") + s * moved, weights) for s in (1, -1))
+        np.testing.assert_allclose(found[place], (above - below) / (2 * step), rtol=1e-6, atol=1e-8)

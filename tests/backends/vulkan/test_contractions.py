@@ -16,6 +16,7 @@ from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
     NARROW_TILES,
     SHARED_TILES,
+    BroadcastTile,
     RegisterTile,
     Schedule,
     SharedTile,
@@ -84,6 +85,24 @@ def test_tiles_of_invocations_and_subgroups(tile: Schedule, transposed: str, mon
         assert_right(lambda a, b: product(a, b, transposed), *operands(m, k, n, transposed))
 
 
+@pytest.mark.parametrize("rows, vectors", [(4, 2), (16, 1)])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_broadcast_tiles(rows: int, vectors: int, transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer rows than lanes and more; sizes that are no multiples of four, or of the tile, or smaller than it."""
+    tile = BroadcastTile(rows, vectors, backend().profile.subgroup_size)
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
+    for m, k, n in [(20, 36, 44), (9, 33, 70), (33, 8, 64)]:
+        assert_right(lambda a, b: product(a, b, transposed), *operands(m, k, n, transposed), kind="cpu")
+
+
+@pytest.mark.parametrize("function", [lnp.float16, lnp.bfloat16, lnp.int32], ids=lambda dtype: dtype.name)
+def test_broadcast_tiles_of_other_types(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tile = BroadcastTile(8, 1, backend().profile.subgroup_size)
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
+    arrays = operands(3 * 20, 12, 37, "")
+    assert_right(lambda a, b: a.astype(function).reshape(3, 20, 12) @ b.astype(function), *arrays, kind="cpu")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_sizes_that_are_given_when_it_runs(kind: str) -> None:
     for m, k, n in [(66, 36, 68), (33, 35, 37), (3, 512, 70)]:
@@ -120,17 +139,19 @@ FUSED: dict[Callable[..., Any], tuple[np.ndarray, ...]] = {
 }
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", FUSED, ids=lambda function: function.__name__.strip("_"))
-def test_prologues_epilogues_and_windows(function: Callable[..., Any]) -> None:
-    assert_right(function, *FUSED[function])
+def test_prologues_epilogues_and_windows(function: Callable[..., Any], kind: str) -> None:
+    assert_right(function, *FUSED[function], kind=kind)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", [_residual, _convolution], ids=lambda function: function.__name__.strip("_"))
-def test_gradients(function: Callable[..., Any]) -> None:
+def test_gradients(function: Callable[..., Any], kind: str) -> None:
     arrays = FUSED[function]
     weights = numbers(*interpret(lx.trace(function)(*arrays), *arrays)[0].shape)
     loss = lx.grad(lambda weights, *given: 3.0 * lnp.sum(weights * function(*given)), argnums=(1, 2))
-    assert_right(loss, weights, *arrays)
+    assert_right(loss, weights, *arrays, kind=kind)
 
 
 def test_numbers_that_are_none_stay_where_they_are() -> None:

@@ -131,6 +131,30 @@ def expected_nested(x: Any, n: int) -> Any:
     return n, total, np.array(all_totals)
 
 
+def test_a_scan_goes_through_the_cases_of_a_switch() -> None:
+    """In its body, in a branch that is handed the case, and in a scan within."""
+    cases = np.array([0, 2, 1, 1, 5, -3], "i")
+
+    def chosen(carry: Any, case: Any) -> Any:
+        inner = [lambda c: c, lnp.sin, lnp.cos]
+        return lx.switch(case, [lambda c, _: c * c, lambda c, i: lx.switch(i, inner, c)], carry, case)
+
+    def scanned(carry: Any, cases: Any) -> Any:
+        return lx.scan(lambda c, case: (chosen(c, case), None), carry, cases)[0]
+
+    def within(carry: Any, rows: Any) -> Any:
+        return lx.scan(lambda c, row: (scanned(c, row), None), carry, rows)[0]
+
+    def expected(carry: Any) -> Any:
+        for case in cases:
+            carry = carry * carry if case <= 0 else [np.sin, np.cos][min(int(case), 2) - 1](carry)
+        return carry
+
+    once = expected(X.astype("f8"))
+    np.testing.assert_allclose(lx.compile(scanned)(X, cases), once, rtol=1e-5)
+    np.testing.assert_allclose(lx.compile(within)(X, np.stack([cases, cases])), expected(once), rtol=1e-5)
+
+
 @pytest.mark.parametrize("n", [0, 1, 7])
 def test_regions_nest_to_any_depth(n: int) -> None:
     for got, want in zip(lx.compile(nested)(X, n), expected_nested(X, n), strict=True):

@@ -1,11 +1,14 @@
 """The shaders of contractions, as plain text."""
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 from lavax.backends.vulkan.emit.contract_schedule import (
+    BroadcastTile,
     RegisterTile,
     Schedule,
     SharedTile,
@@ -92,6 +95,92 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             }
             if ((v4 + 3) >= (v3 * 4)) {
                 F32(p2).data[(v1 * 5 + v4 + 3)] = s0_0.w;
+            }
+        }
+        """,
+    ),
+    "lanes side by side hand on what each read of the rows, and the epilogue stands in a loop": (
+        """
+        graph (x: f32[6,4], w: f32[4,36], b: f32[36]) {
+          %0 = dot(x, w) contract=[1]x[0] : f32[6,36]
+          %1 = broadcast(b) axes=[1] : f32[6,36]
+          %2 = add(%0, %1) : f32[6,36]
+          return %2
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            uint64_t p2 = table.address[words[2]];
+            uint64_t p3 = table.address[words[3]];
+            int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
+            int member = int(gl_LocalInvocationID.x);
+            vec4 s0_0 = vec4(0);
+            vec4 s1_0 = vec4(0);
+            vec4 s2_0 = vec4(0);
+            vec4 s3_0 = vec4(0);
+            vec4 s4_0 = vec4(0);
+            vec4 s5_0 = vec4(0);
+            vec4 s6_0 = vec4(0);
+            vec4 s7_0 = vec4(0);
+            int v1 = clamp(member, 0, 5);
+            vec4 v2 = uintBitsToFloat(read_four(p0, v1));
+            int v3 = clamp((t * 8), 0, 1);
+            vec4 v4 = uintBitsToFloat(read_four(p1, (v3 + member)));
+            vec4 v5 = uintBitsToFloat(read_four(p1, (v3 + member + 9)));
+            vec4 v6 = uintBitsToFloat(read_four(p1, (v3 + member + 18)));
+            vec4 v7 = uintBitsToFloat(read_four(p1, (v3 + member + 27)));
+            for (int k = 0; k < 1; ++k) {
+                s0_0 += subgroupShuffle(v2.x, 0u) * v4;
+                s0_0 += subgroupShuffle(v2.y, 0u) * v5;
+                s0_0 += subgroupShuffle(v2.z, 0u) * v6;
+                s0_0 += subgroupShuffle(v2.w, 0u) * v7;
+                s1_0 += subgroupShuffle(v2.x, 1u) * v4;
+                s1_0 += subgroupShuffle(v2.y, 1u) * v5;
+                s1_0 += subgroupShuffle(v2.z, 1u) * v6;
+                s1_0 += subgroupShuffle(v2.w, 1u) * v7;
+                s2_0 += subgroupShuffle(v2.x, 2u) * v4;
+                s2_0 += subgroupShuffle(v2.y, 2u) * v5;
+                s2_0 += subgroupShuffle(v2.z, 2u) * v6;
+                s2_0 += subgroupShuffle(v2.w, 2u) * v7;
+                s3_0 += subgroupShuffle(v2.x, 3u) * v4;
+                s3_0 += subgroupShuffle(v2.y, 3u) * v5;
+                s3_0 += subgroupShuffle(v2.z, 3u) * v6;
+                s3_0 += subgroupShuffle(v2.w, 3u) * v7;
+                s4_0 += subgroupShuffle(v2.x, 4u) * v4;
+                s4_0 += subgroupShuffle(v2.y, 4u) * v5;
+                s4_0 += subgroupShuffle(v2.z, 4u) * v6;
+                s4_0 += subgroupShuffle(v2.w, 4u) * v7;
+                s5_0 += subgroupShuffle(v2.x, 5u) * v4;
+                s5_0 += subgroupShuffle(v2.y, 5u) * v5;
+                s5_0 += subgroupShuffle(v2.z, 5u) * v6;
+                s5_0 += subgroupShuffle(v2.w, 5u) * v7;
+                s6_0 += subgroupShuffle(v2.x, 6u) * v4;
+                s6_0 += subgroupShuffle(v2.y, 6u) * v5;
+                s6_0 += subgroupShuffle(v2.z, 6u) * v6;
+                s6_0 += subgroupShuffle(v2.w, 6u) * v7;
+                s7_0 += subgroupShuffle(v2.x, 7u) * v4;
+                s7_0 += subgroupShuffle(v2.y, 7u) * v5;
+                s7_0 += subgroupShuffle(v2.z, 7u) * v6;
+                s7_0 += subgroupShuffle(v2.w, 7u) * v7;
+            }
+            vec4 v9 = uintBitsToFloat(read_four(p2, (v3 + member)));
+            for (int row = 0; row < 6; ++row) {
+                vec4 v8 = s0_0;
+                v8 = mix(v8, s1_0, bvec4(row == 1));
+                v8 = mix(v8, s2_0, bvec4(row == 2));
+                v8 = mix(v8, s3_0, bvec4(row == 3));
+                v8 = mix(v8, s4_0, bvec4(row == 4));
+                v8 = mix(v8, s5_0, bvec4(row == 5));
+                v8 = mix(v8, s6_0, bvec4(row == 6));
+                v8 = mix(v8, s7_0, bvec4(row == 7));
+                vec4 v10 = (v8 + v9);
+                if (row < 6 && (v3 * 4 + member * 4) >= (t * 32)) {
+                    write_four(p3, (v3 + member + row * 9), floatBitsToUint(v10));
+                }
             }
         }
         """,
@@ -193,9 +282,10 @@ def _schedule(text: str, profile: DeviceProfile) -> Schedule:
 
 
 def test_tiles_grow_with_the_problem() -> None:
-    """On a processor an invocation's own tile grows, on a GPU a workgroup's."""
-    assert _schedule(_product(16, 64, 16), CPU_DRIVER) != _schedule(_product(256, 64, 256), CPU_DRIVER)
-    assert _schedule(_product(256, 64, 256), CPU_DRIVER) == RegisterTile(8, 16)
+    """On a processor a subgroup's tile grows, on a GPU a workgroup's."""
+    few, many = (_schedule(_product(n, 64, n), CPU_DRIVER) for n in (32, 256))
+    assert isinstance(few, BroadcastTile) and isinstance(many, BroadcastTile)
+    assert few.rows * few.columns < many.rows * many.columns
     small, middle, large = (_schedule(_product(n, 256, n), GENERIC_GPU) for n in (64, 1024, 4096))
     assert isinstance(small, SharedTile) and isinstance(middle, SharedTile) and isinstance(large, SharedTile)
     assert small.rows < middle.rows < large.rows
@@ -208,6 +298,17 @@ def test_few_rows_go_along_what_lies_side_by_side() -> None:
         assert isinstance(_schedule(_product(2, 4096, 1024), profile), RegisterTile)
 
 
+def test_lanes_share_what_they_read_where_they_can() -> None:
+    """Not where they cannot exchange anything, where columns are too few for them, or on a GPU."""
+    wide, narrow = _product(64, 64, 64), _product(64, 64, 8)
+    assert isinstance(_schedule(wide, CPU_DRIVER), BroadcastTile)
+    assert isinstance(_schedule(wide, replace(CPU_DRIVER, subgroup_shuffle=False)), RegisterTile)
+    assert isinstance(_schedule(wide, replace(CPU_DRIVER, subgroup_size=1)), RegisterTile)
+    assert isinstance(_schedule(wide.replace("f32", "f64"), CPU_DRIVER), RegisterTile)
+    assert isinstance(_schedule(narrow, CPU_DRIVER), RegisterTile)
+    assert isinstance(_schedule(wide, GENERIC_GPU), SharedTile)
+
+
 def test_long_sums_of_few_tiles_go_in_parts_on_a_gpu() -> None:
     def parts(text: str, profile: DeviceProfile) -> int:
         return choose_parts(parse(dedent(text)).nodes[0], profile)
@@ -216,6 +317,21 @@ def test_long_sums_of_few_tiles_go_in_parts_on_a_gpu() -> None:
     assert parts(_product(4096, 4096, 4096), GENERIC_GPU) == 1
     assert parts(_product(64, 64, 64), GENERIC_GPU) == 1
     assert parts(_product(64, 1 << 16, 64), CPU_DRIVER) == 1
+
+
+def test_tiles_are_no_wider_than_the_result_and_parts_as_many_as_fill_a_device() -> None:
+    def of(*product: Any) -> tuple[tuple[int, int], int]:
+        text = _product(*product)
+        tile = _schedule(text, GENERIC_GPU)
+        assert isinstance(tile, SharedTile)
+        return (tile.rows, tile.columns), choose_parts(parse(dedent(text)).nodes[0], GENERIC_GPU)
+
+    assert of(65536, 256, 64) == ((128, 64), 1)
+    assert of(64, 4096, 65536) == ((64, 128), 1)
+    assert of(8192, 1024, 1024) == ((128, 128), 1)
+    assert of(2048, 8192, 1024, "a") == ((128, 128), 1), "128 tiles are one for each processor"
+    assert of(1024, 8192, 1024, "a")[1] == 2
+    assert of(4097, 4095, 4099)[1] == 1, "a few tiles more than come out even are not worth more memory"
 
 
 def test_sums_of_integers() -> None:

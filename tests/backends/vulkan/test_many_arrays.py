@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.emit import merged
 from lavax.backends.vulkan.plan import MAX_WORDS
 from tests.backends.vulkan.execution import backend, run
 from tests.passes.lowering import f32
@@ -67,3 +68,14 @@ def test_a_scan_over_many_sequences(count: int) -> None:
     after = every.sum(0) - np.cumsum(every, 0)
     for gradient in lx.compile(lx.grad(loss))(rows):
         np.testing.assert_allclose(gradient, 1 + before + after, rtol=1e-4, atol=1e-3)
+
+
+def test_one_map_over_arrays_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One dispatch; workgroups go once, or several times, through their stretch of an array."""
+    arrays = [np.linspace(-k, k, size, dtype="f") for k, size in enumerate([1, 3, 4, 31, 32, 33, 700, 2048])]
+    graph = lx.trace(lambda xs: [lnp.exp(x) for x in xs])(arrays)
+    for most in (16384, 12, 1):
+        monkeypatch.setattr(merged, "_MOST_STRETCHES", most)
+        assert len(backend().lower(graph).plan.dispatches) == 1
+        for found, array in zip(run(graph, arrays), arrays, strict=True):
+            np.testing.assert_allclose(found, np.exp(array.astype("d")), rtol=2e-6)

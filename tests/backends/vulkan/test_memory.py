@@ -47,6 +47,30 @@ def test_a_dropped_buffer_is_reused_by_the_next_of_its_size(pool: MemoryPool) ->
     pool.close()
 
 
+def test_buffers_allocated_together_are_like_those_allocated_alone(pool: MemoryPool) -> None:
+    first = pool.allocate_all([1000, 5, 1000])  # from the free ranges
+    assert [buffer.nbytes for buffer in first] == [1000, 5, 1000]
+    addresses = [buffer.address for buffer in first]
+    assert len(set(addresses)) == 3
+    for number, buffer in enumerate(first, start=1):
+        buffer.last_use = -number  # long over
+    del buffer, first
+    again = pool.allocate_all([5, 1000, 1000])  # what came back
+    assert sorted(buffer.address for buffer in again) == sorted(addresses)
+    assert again[0].address == addresses[1] and again[0].last_use == -2 and again[0].produced == 0
+    assert pool.use().in_use == 2 * rounded_size(1000) + rounded_size(5)
+    del again
+    assert pool.use().in_use == 0
+    pool.close()
+
+
+def test_where_the_device_refuses_one_of_several_buffers_the_others_come_back(pool: MemoryPool) -> None:
+    with pytest.raises(DeviceError, match="over the device's limit"):
+        pool.allocate_all([1000, (64 << 20) + 1])
+    assert pool.use().in_use == 0
+    pool.close()
+
+
 def test_pieces_of_one_size_become_memory_for_another_before_the_pool_grows(pool: MemoryPool) -> None:
     small = [pool.allocate(1 << 20) for _ in range(FIRST_BLOCK_BYTES >> 20)]
     assert pool.use().allocated == FIRST_BLOCK_BYTES

@@ -68,6 +68,7 @@ def _schedule_of_sums(rows: int, length: int, profile: DeviceProfile) -> Schedul
 # Rows that are shorter than a team, longer than what it keeps, of a length that nothing divides, few and many.
 SHAPES = [(3, 5), (40, 16), (1, 64), (100, 17), (300, 100), (33, 257), (3, 1024), (2, 5000), (1030, 40), (36, 4099)]
 SHAPES += [(70, 256), (40, 1024)]  # columns in strips, on a CPU driver
+SHAPES += [(900, 5), (80, 67)]  # written out there, as of 4,096 elements
 
 
 def _check(shape: tuple[int, int], axis: int, computed: Callable[[Graph, list[np.ndarray]], list[np.ndarray]]) -> None:
@@ -111,9 +112,28 @@ def test_how_rows_are_shared_on_a_gpu() -> None:
     assert several.interleaved and several.team < columns.team, "partial results of all reductions fit shared memory"
 
 
+def test_numbers_that_all_rows_share_do_not_choose_their_schedule() -> None:
+    """Sums of columns of what is made of two numbers a row: the whole array decides, and neighbours are columns."""
+    kernel = _kernel(parse(dedent("""
+        graph (x: f32[4096,2048], mean: f32[4096], scale: f32[4096]) {
+          %0 = broadcast(mean) axes=[0] : f32[4096,2048]
+          %1 = subtract(x, %0) : f32[4096,2048]
+          %2 = broadcast(scale) axes=[0] : f32[4096,2048]
+          %3 = multiply(%1, %2) : f32[4096,2048]
+          %4 = reshape(%3) : f32[8,512,2048]
+          %5 = sum(%4) axes=[1] : f32[8,2048]
+          return %5
+        }
+    """)))
+    on_gpu = choose_schedule(kernel, GENERIC_GPU, lifted=False)
+    assert on_gpu.interleaved and on_gpu.row_width == 4
+    assert choose_schedule(kernel, CPU_DRIVER, lifted=False).row_width == 4
+
+
 def test_how_rows_are_shared_on_a_cpu_driver() -> None:
     assert not _schedule(64, 256, 1, CPU_DRIVER).loop, "short rows are kept for the next phase"
     assert _schedule(64, 4096, 1, CPU_DRIVER).loop
+    assert _schedule(15, 256, 1, CPU_DRIVER).loop, "few elements are not worth the time to compile it written out"
     assert _schedule_of_sums(64, 64, CPU_DRIVER).loop, "nothing is kept for a next phase where there is none"
     strips = [_schedule_of_sums(1024, columns, CPU_DRIVER).strips for columns in (64, 256, 260, 1024)]
     assert strips == [1, 2, 1, 4], "as many as leave enough workgroups and divide the columns"

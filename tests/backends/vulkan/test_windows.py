@@ -9,7 +9,10 @@ import pytest
 
 import lavax as lx
 import lavax.nn as nn
-from tests.backends.vulkan.execution import assert_agrees
+from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.passes import contractions
+from lavax.passes.simplify import simplify
+from tests.backends.vulkan.execution import assert_agrees, backend_with
 
 CHANNELS_LAST = ("NHWC", "HWIO", "NHWC")
 
@@ -44,7 +47,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_value_and_gradients(name: str) -> None:
-    function, shapes = FUNCTIONS[name]
+    _check_value_and_gradients(*FUNCTIONS[name])
+
+
+def _check_value_and_gradients(
+    function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], device: VulkanBackend | None = None
+) -> None:
     random = np.random.default_rng(0)
     arrays = [random.normal(size=shape).astype(np.float32) for shape in shapes]
     out = lx.eval_shape(function, *arrays)
@@ -54,7 +62,29 @@ def test_value_and_gradients(name: str) -> None:
         value, pull = lx.vjp(function, *values[:-1])
         return value, *pull(values[-1])
 
-    assert_agrees(lx.trace(both)(*arrays), arrays, ulps=16)
+    graph = lx.trace(both)(*arrays)
+    assert_agrees(graph if device is None else simplify(graph), arrays, ulps=16, device=device)
+
+
+# Large enough for a workgroup's tile, small enough for a driver on processors.
+STAGED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "channels first": (_conv(1, "SAME"), ((2, 4, 8, 8), (32, 4, 3, 3))),
+    "channels first, of odd numbers": (_conv((2, 1), [(1, 2), (0, 1)]), ((3, 5, 9, 7), (19, 5, 3, 2))),
+    "channels last": (_conv(1, "SAME", dimension_numbers=CHANNELS_LAST), ((2, 6, 6, 16), (3, 3, 16, 20))),
+    "groups": (_conv(1, 1, feature_group_count=2), ((2, 16, 5, 5), (36, 8, 3, 3))),
+    "a layer behind a layer": (
+        lambda x, first, second: nn.conv(nn.relu(nn.conv(x, first, 1, 1)), second, 1, "SAME"),
+        ((2, 3, 6, 8), (16, 3, 3, 3), (24, 16, 3, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_value_and_gradients_with_the_schedules_of_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are copied into order however few they are."""
+    monkeypatch.setattr(contractions, "_READ_OVER", 64)
+    monkeypatch.setattr(contractions, "_WORTH_COPY", 1)
+    _check_value_and_gradients(*STAGED[name], device=backend_with(kind="gpu"))
 
 
 @pytest.mark.parametrize("extent", [4, 41])

@@ -45,7 +45,8 @@ def zeros_of(draw: Draw) -> Arguments:
 
 
 def _poly(x: np.ndarray) -> np.ndarray:
-    return np.atleast_1d(np.real(np.poly(x)))
+    """NumPy has no linear algebra in 16 bits."""
+    return np.atleast_1d(np.real(np.poly(x.astype(np.float64)))).astype(x.dtype)
 
 
 @st.composite
