@@ -185,6 +185,13 @@ def _terms_of_betaln(x: Doubles, y: Doubles) -> Doubles:
 
 _POSITIVE, _NEGATIVE = (0.0, np.inf), (-np.inf, -1e-30)
 
+
+def _gamma_quotient(name: str, most: Interval, within: Interval) -> Function:
+    """Of two arguments; the sign of a zero does not count."""
+    ours, exact = getattr(special, name), getattr(reference, name)
+    return Function(f"special.{name}, x ≥ 0", ours, exact, (most, most), size=_smallest, within=within)
+
+
 ARITHMETIC = (
     _numpy_pair("add"),
     _numpy_pair("subtract"),
@@ -285,6 +292,11 @@ SPECIAL = (
         size=_terms_of_betaln,
         within=(1e-3, 1e5),
     ),
+    Function("special.gamma, x ≥ 0", special.gamma, reference.gamma, ((0, 35),), within=_POSITIVE),
+    _gamma_quotient("beta", (0.0, 20.0), (1e-30, 1e5)),
+    _gamma_quotient("comb", (0.0, 40.0), (0.0, 1e6)),
+    _gamma_quotient("poch", (0.0, 20.0), (1e-30, 1e6)),
+    Function("special.rel_entr", special.rel_entr, reference.rel_entr, ((0, 3), (0, 3)), size=_smallest),
     Function("special.i0", special.i0, _infinite(reference.i0, sign=False), ((-92, 92),)),
     _scipy("i0e", -20, 20),
     Function("special.i1", special.i1, _infinite(reference.i1, sign=True), ((-92, 92),)),

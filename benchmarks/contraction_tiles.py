@@ -1,14 +1,15 @@
 """What products of several sizes take with each tile and number of parts: what contract_schedule.py chooses by.
 
 Run as `python -m benchmarks.contraction_tiles [PRODUCT ...]`, with products such as 4096x4096x4096, 1x4096x4096:b (the
-right operand transposed) and 64*256x256x256 (a batch). Times are the device's own, of the kernels alone; where PyTorch
-and its device are there, its strict float32 is timed by the clock over calls in flight.
+right operand transposed), 64*256x256x256 (a batch) and 4096x4096x4096@bf16 (operands and result of a narrower dtype, by
+cooperative matrices where the device has them). Times are the device's own, of the kernels alone; where PyTorch and its
+device are there, its product of that dtype (float32 strictly) is timed by the clock over calls in flight.
 """
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_schedule import (
     BROADCAST_TILES,
+    COOPERATIVE_TILES,
     NARROW_TILES,
     OTHER_TILES,
     REGISTER_TILES,
@@ -28,15 +30,32 @@ from lavax.backends.vulkan.emit.contract_schedule import (
     BroadcastTile,
     Schedule,
     SubgroupTile,
+    cooperative_tile,
+    fits,
 )
 from lavax.errors import DeviceError
+from lavax.ir.types import DTYPES
 from lavax.passes.target import Target
 
 PRODUCTS = (
     "256x256x256", "512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "4096x4096x4096:b",
     "4096x4096x4096:a", "4097x4095x4099", "64*256x256x256", "64x4096x4096", "16x4096x4096", "8x4096x4096",
     "1x4096x4096", "1x4096x4096:b", "8x4096x4096:b", "512x65536x512:a",
+    "1024x1024x1024@bf16", "4096x4096x4096@bf16", "4096x4096x4096:b@bf16", "4096x4096x4096:a@bf16",
+    "4096x4096x4096@f16",
 )  # fmt: skip
+# Rows, columns, depth, subgroups down and across, buffers.
+OTHER_COOPERATIVE_TILES = (
+    (128, 128, 64, 2, 2, 1),
+    (128, 128, 32, 2, 2, 2),
+    (128, 128, 32, 2, 4, 2),
+    (128, 256, 32, 2, 4, 1),
+    (256, 128, 32, 4, 2, 1),
+    (256, 128, 16, 4, 2, 2),
+    (128, 256, 16, 2, 4, 2),
+    (128, 64, 32, 2, 2, 2),
+    (64, 64, 64, 2, 2, 2),
+)
 PARTS = (1, 4, 16, 64)
 _FEW, _PEER_SECONDS = 16, 0.2
 
@@ -50,6 +69,7 @@ class Product:
     k: int
     n: int
     transposed: str
+    dtype: str = "f32"
 
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         left, right = (self.m, self.k), (self.k, self.n)
@@ -62,20 +82,28 @@ class Product:
 
 
 def product_of(text: str) -> Product:
-    """The product of a text such as 64*256x256x256:ab. Raises ValueError."""
-    sizes, _, transposed = text.partition(":")
+    """The product of a text such as 64*256x256x256:ab@bf16. Raises ValueError."""
+    described, _, dtype = text.partition("@")
+    sizes, _, transposed = described.partition(":")
     batch, _, rest = sizes.rpartition("*")
     m, k, n = map(int, rest.split("x"))
-    return Product(int(batch or 1), m, k, n, transposed)
+    return Product(int(batch or 1), m, k, n, transposed, dtype or "f32")
 
 
 def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Schedule, int]]:
     """Tiles and numbers of parts that may be worth a try."""
     profile, few = backend.profile, min(product.m, product.n) < _FEW
+    if any(shape.dtype == product.dtype for shape in profile.matrices) and not few:
+        for numbers in (*COOPERATIVE_TILES, *OTHER_COOPERATIVE_TILES):
+            wide = cooperative_tile(numbers, product.dtype, profile)
+            within = wide.rows <= 2 * product.m and wide.columns <= 2 * product.n
+            if within and wide.divides() and fits(wide, profile):
+                yield from ((wide, parts) for parts in PARTS if parts == 1 or product.k // parts >= 4 * wide.depth)
+        return
     if profile.kind == "gpu" and not few:
         for tile in (*SHARED_TILES, *NARROW_TILES[:2], *OTHER_TILES):
-            fits = tile.rows <= 2 * product.m and tile.columns <= 2 * product.n
-            if fits and tile.shared_bytes <= profile.shared_memory_bytes:
+            within = tile.rows <= 2 * product.m and tile.columns <= 2 * product.n
+            if within and fits(tile, profile):
                 yield from ((tile, parts) for parts in PARTS if parts == 1 or product.k // parts >= 4 * tile.depth)
         return
     if profile.kind == "cpu":
@@ -95,10 +123,11 @@ def forced(schedule: Schedule, parts: int, backend: VulkanBackend) -> Iterator[N
         yield
 
 
-def seconds(product: Product, backend: VulkanBackend, operands: tuple[np.ndarray, np.ndarray]) -> float:
+def seconds(product: Product, backend: VulkanBackend, buffers: Sequence[Any]) -> float:
     """What the product's kernels take on the device."""
-    compiled = backend.lower(lx.trace(product)(*operands)).compile()
-    return sum(dispatch.seconds for dispatch in compiled.program.profile(*map(backend.upload, operands)))
+    kinds = (lx.ShapeDtype(shape, DTYPES[product.dtype].user) for shape in product.shapes())
+    compiled = backend.lower(lx.trace(product)(*kinds)).compile()
+    return sum(dispatch.seconds for dispatch in compiled.program.profile(*buffers))
 
 
 def peer_seconds(product: Product, operands: tuple[np.ndarray, np.ndarray]) -> float | None:
@@ -110,7 +139,8 @@ def peer_seconds(product: Product, operands: tuple[np.ndarray, np.ndarray]) -> f
     if not torch.cuda.is_available():
         return None
     torch.backends.cuda.matmul.allow_tf32 = False
-    left, right = (torch.from_numpy(operand).cuda() for operand in operands)
+    dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[product.dtype]
+    left, right = (torch.from_numpy(operand).cuda().to(dtype) for operand in operands)
     product(left, right)
     torch.cuda.synchronize()
     start, calls = time.perf_counter(), 0
@@ -131,10 +161,11 @@ def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
     random = np.random.default_rng(0)
     left, right = product.shapes()
     operands = random.standard_normal(left, np.float32), random.standard_normal(right, np.float32)
+    buffers = [backend.upload(DTYPES[product.dtype].to_storage(operand)) for operand in operands]
     operations = 2 * product.batch * product.m * product.k * product.n
     yield f"| {'tile':52} | {'ms':>9} | {'GFLOP/s':>9} |"
     yield f"| {'-' * 52} | {'-' * 9} | {'-' * 9} |"
-    yield _row("as chosen", seconds(product, backend, operands), operations)
+    yield _row("as chosen", seconds(product, backend, buffers), operations)
     peer = peer_seconds(product, operands)
     if peer is not None:
         yield _row("PyTorch", peer, operations)
@@ -143,7 +174,7 @@ def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
         name = f"{type(schedule).__name__}{astuple(schedule)} in {parts}"
         with forced(schedule, parts, backend):
             try:
-                found.append((seconds(product, backend, operands), name))
+                found.append((seconds(product, backend, buffers), name))
             except DeviceError as error:
                 refused.append(f"{name}: {error}")
     yield from (_row(name, taken, operations) for taken, name in sorted(found))

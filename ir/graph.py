@@ -96,8 +96,10 @@ def make_node(
     `type` is given for operations whose result type is a choice (constant, iota, cast, reshape, broadcast).
     Raises ShapeError or DtypeError where the operands do not fit.
     """
-    operands = tuple(operands)
-    inferred = OPERATIONS[op].infer([operand.type for operand in operands], attrs, type)
+    operands, operation = tuple(operands), OPERATIONS[op]
+    if operation.defaults and len(attrs) < len(operation.attributes):
+        attrs = {**operation.defaults, **attrs}
+    inferred = operation.infer([operand.type for operand in operands], attrs, type)
     return Node(op, operands, attrs, inferred, "", location)
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ class Operation:
     evaluate: Evaluation
     attributes: tuple[str, ...] = ()
     typed: bool = False  # the result type is chosen by whoever makes the node
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of attributes that may be left out, in text too
 
 
 OPERATIONS: dict[str, Operation] = {}

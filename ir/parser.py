@@ -96,11 +96,9 @@ def _parse_node(line: str, values: dict[str, Node]) -> tuple[str, Node]:
         raise ParseError(f"unknown operation {found['op']!r}")
     operation = OPERATIONS[found["op"]]
     given = _split_attributes(found["attributes"])
-    if "batch" in operation.attributes:
-        given.setdefault("batch", "[]x[]")
-    if set(given) != set(operation.attributes):
+    if {*given, *operation.defaults} != set(operation.attributes):
         raise ParseError(f"{operation.name} takes the attributes {list(operation.attributes)}, got {list(given)}")
-    attributes = {key: parse_attribute(given[key]) for key in operation.attributes}
+    attributes = {**operation.defaults, **{key: parse_attribute(text) for key, text in given.items()}}
     names = [name for name in found["operands"].split(", ") if name]
     declared = parse_type(found["type"])
     node = make_node(operation.name, [_lookup(name, values) for name in names], attributes, declared)

@@ -1,10 +1,13 @@
 """Graph -> text, one node a line, the same on every run and machine."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.graph import Graph, LaterGraph, Node
 from lavax.ir.operation import OPERATIONS
+
+_NEVER = object()  # equal to no attribute
 
 
 def value_names(graph: Graph) -> dict[Node, str]:
@@ -44,9 +47,12 @@ def format_node(node: Node, names: dict[Node, str]) -> str:
     return f"{names[node]} = {node.op}({operands}){attributes} : {node.type}"
 
 
-def _shown_attributes(node: Node) -> list[str]:
-    """A dot without batch axes does not mention them."""
-    return [key for key in OPERATIONS[node.op].attributes if not (key == "batch" and node.attrs[key] == ((), ()))]
+def _shown_attributes(node: Node) -> Sequence[str]:
+    """Those that are not what they are by default: a dot without batch axes does not mention them."""
+    operation = OPERATIONS[node.op]
+    if not operation.defaults:
+        return operation.attributes
+    return [key for key in operation.attributes if node.attrs[key] != operation.defaults.get(key, _NEVER)]
 
 
 def structural_key(graph: Graph) -> str:

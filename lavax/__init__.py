@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax import debug, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
-from lavax.config import VERSION, enable_x64
+from lavax.config import VERSION, enable_x64, matmul_precision
 from lavax.errors import (
     ArrayIndexError,
     ConcretizationError,
@@ -122,6 +122,7 @@ __all__ = [
     "linearize",
     "load_exported",
     "map",
+    "matmul_precision",
     "nn",
     "numpy",
     "optim",

@@ -63,6 +63,48 @@ def keeps_64_bits() -> bool:
     return os.environ.get("LAVAX_X64", "0") not in ("", "0") if chosen is None else chosen
 
 
+# Names of the dtypes that operands of float32 products are rounded to, and what the IR calls them.
+_PRECISIONS = {"float32": "", "bfloat16": "bf16", "float16": "f16"}
+# Of products as they are written, and of their gradients.
+MatmulPrecision = tuple[str, str]
+_matmul_precision: ContextVar[MatmulPrecision] = ContextVar("matmul_precision", default=("", ""))
+
+
+def recorded_precision(function: str, name: str, precision: str) -> str:
+    """What the IR calls the dtype; `function` and `name` say who was given it. Raises ValueError."""
+    if precision not in tuple(_PRECISIONS):
+        choices = ", ".join(map(repr, _PRECISIONS))
+        raise ValueError(f"{function}: {name} must be one of {choices}, got {precision!r}")
+    return _PRECISIONS[precision]
+
+
+def chosen_matmul_precision() -> MatmulPrecision:
+    """What operands of float32 products are rounded to, and those of their gradients, in the words of the IR."""
+    return _matmul_precision.get()
+
+
+@contextmanager
+def matmul_precision(precision: str, *, backward: str = "float32") -> Iterator[None]:
+    """Within it, products and convolutions of float32 that are traced or computed may use narrower operands.
+
+    `precision`: what the operands are rounded to, to the nearest even: "float32" (not at all; the default),
+    "bfloat16" (8 bits of precision) or "float16" (11 bits; numbers beyond 65504 become infinite). Their products are
+    added up in float32. Where the device has cooperative matrices this runs on them; elsewhere the same is computed
+    without. `backward`: the same for the products that gradients, also those of forward mode, are made of.
+
+    It is recorded with each product as it is traced, so that it goes wherever the product goes. Products of other
+    dtypes are left alone, as is `nn.dot_product_attention`. May also be used as a decorator.
+    Raises ValueError for a name that is none of these.
+    """
+    function = "matmul_precision"
+    of_products = recorded_precision(function, "precision", precision)
+    token = _matmul_precision.set((of_products, recorded_precision(function, "backward", backward)))
+    try:
+        yield
+    finally:
+        _matmul_precision.reset(token)
+
+
 @contextmanager
 def enable_x64(enabled: bool = True) -> Iterator[None]:
     """Within it, 64-bit data of NumPy stay 64-bit where no dtype is asked for; with False they become 32-bit."""

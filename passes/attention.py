@@ -6,6 +6,7 @@ Memory goes with the number of scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import names_of, within
@@ -41,6 +42,17 @@ BLOCK_OF_COLUMNS = 32
 def named_operands(node: Node) -> dict[str, Node]:
     """The operands of a node of ir/ops/attention.py by name."""
     return dict(zip(names_of(node.op, node.attrs), node.operands, strict=True))
+
+
+def visible_pairs(node: Node) -> int:
+    """How many pairs of a query and a key are within the window of a node of ir/ops/attention.py."""
+    query, key = node.operands[:2]
+    queries, keys = query.shape[-2], key.shape[-2]
+    lowest, highest = node.attrs["lowest"], node.attrs["highest"]
+    first = (min(max(i + lowest, 0), keys) for i in range(queries))
+    last = (min(max(i + highest + 1, 0), keys) for i in range(queries))
+    in_window: int = sum(max(end - start, 0) for start, end in zip(first, last, strict=True))
+    return in_window * prod(query.shape[:-2])
 
 
 # Operations that one kernel computes together: which operands they must share, by name.
@@ -94,10 +106,10 @@ def _visible(node: Node, shape: tuple[int, ...]) -> Node | None:
     return window if mask is None else logical_and(mask, window)
 
 
-def _scores(node: Node) -> tuple[Node, Node | None]:
-    """The scores, and where they are not `fill`."""
+def _scores(node: Node, query: Node | None = None) -> tuple[Node, Node | None]:
+    """The scores, and where they are not `fill`; `query` may stand for the operand."""
     operands, attrs = named_operands(node), node.attrs
-    found = scale(_product(operands["query"], operands["key"], 1, 1), attrs["scale"])
+    found = scale(_product(query or operands["query"], operands["key"], 1, 1), attrs["scale"])
     if "bias" in operands:
         found = add(found, operands["bias"])
     visible = _visible(node, found.shape)
@@ -116,12 +128,16 @@ def _grown(node: Node) -> tuple[Node, Node, Node]:
     return grown, sum_over(grown, last), peak
 
 
-def _attention(node: Node) -> Node:
+def softmax_of_scores(node: Node) -> Node:
+    """The weights of a node of the operation `attention`, or of its logsumexp, as the softmax of the scores."""
     grown, total, _ = _grown(node)
     if node.attrs["empty"]:
         total = where(equal(total, zeros(total.type)), splat(1.0, total.type), total)
-    weights = divide(grown, broadcast_back(total, grown.shape, (grown.type.rank - 1,)))
-    return _product(weights, named_operands(node)["value"], 1, 2)
+    return divide(grown, broadcast_back(total, grown.shape, (grown.type.rank - 1,)))
+
+
+def _attention(node: Node) -> Node:
+    return _product(softmax_of_scores(node), named_operands(node)["value"], 1, 2)
 
 
 def _logsumexp(node: Node) -> Node:
@@ -135,42 +151,42 @@ def _logsumexp(node: Node) -> Node:
     return cast(found, node.dtype)
 
 
-def _weights(node: Node) -> tuple[Node, Node | None]:
-    scores, visible = _scores(node)
-    return exp(subtract(scores, _along_rows(named_operands(node)["logsumexp"], scores))), visible
+def weights_of_derivative(node: Node, query: Node | None = None) -> Node:
+    """The weights of a derivative's node, made of the logsumexp; `query` may stand for the operand."""
+    scores, _ = _scores(node, query)
+    return exp(subtract(scores, _along_rows(named_operands(node)["logsumexp"], scores)))
 
 
-def unscaled_score_gradient(node: Node) -> Node:
-    """Of a node with the operands of attention_query_gradient: the cotangent of each score, 0 where it is `fill`."""
+def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
+    """Of a node with the operands of attention_query_gradient: the cotangent of each score, 0 where it is `fill`.
+
+    Weights that are there, and what may stand for the operand `cotangent`, can be given.
+    """
     operands = named_operands(node)
-    weights, visible = _weights(node)
-    of_weights = _product(operands["cotangent"], operands["value"], 1, 1)
+    weights = weights or weights_of_derivative(node)
+    of_weights = _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
     found = multiply(weights, subtract(of_weights, _along_rows(operands["delta"], weights)))
+    visible = _visible(node, found.shape)
     return found if visible is None else where(visible, found, zeros(found.type))
 
 
-def _score_gradient(node: Node) -> Node:
-    return scale(unscaled_score_gradient(node), node.attrs["scale"])
-
-
-def _query_gradient(node: Node) -> Node:
-    return _product(_score_gradient(node), named_operands(node)["key"], 1, 2)
-
-
-def _key_gradient(node: Node) -> Node:
-    return _product(_score_gradient(node), named_operands(node)["query"], 2, 2)
-
-
-def _value_gradient(node: Node) -> Node:
-    return _product(_weights(node)[0], named_operands(node)["cotangent"], 2, 2)
+def derivative(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
+    """A derivative's node as a product with the weights, or with the scores' cotangents, as above."""
+    operands = named_operands(node)
+    if node.op == "attention_value_gradient":
+        return _product(weights or weights_of_derivative(node), operands["cotangent"], 2, 2)
+    scores = scale(unscaled_score_gradient(node, weights, cotangent), node.attrs["scale"])
+    if node.op == "attention_query_gradient":
+        return _product(scores, operands["key"], 1, 2)
+    return _product(scores, operands["query"], 2, 2)
 
 
 _COMPOSITIONS: Mapping[str, Callable[[Node], Node]] = {
     "attention": _attention,
     "attention_logsumexp": _logsumexp,
-    "attention_query_gradient": _query_gradient,
-    "attention_key_gradient": _key_gradient,
-    "attention_value_gradient": _value_gradient,
+    "attention_query_gradient": derivative,
+    "attention_key_gradient": derivative,
+    "attention_value_gradient": derivative,
 }
 
 

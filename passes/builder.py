@@ -256,7 +256,14 @@ def scatter_add(x: Node, updates: Node, indices: Sequence[Node], axes: Sequence[
 AxisPairs = tuple[Sequence[int], Sequence[int]]  # axes of the left operand, and those of the right they meet
 
 
-def dot(left: Node, right: Node, contract: AxisPairs, batch: AxisPairs = ((), ())) -> Node:
+def dot(
+    left: Node,
+    right: Node,
+    contract: AxisPairs,
+    batch: AxisPairs = ((), ()),
+    precision: str = "",
+    backward: str = "",
+) -> Node:
     """The result's axes: batch, the free ones of `left`, the free ones of `right`."""
     return build(
         "dot",
@@ -264,7 +271,19 @@ def dot(left: Node, right: Node, contract: AxisPairs, batch: AxisPairs = ((), ()
         right,
         contract=(tuple(contract[0]), tuple(contract[1])),
         batch=(tuple(batch[0]), tuple(batch[1])),
+        precision=precision,
+        backward=backward,
     )
+
+
+def precision_of(node: Node) -> dict[str, Any]:
+    """The attributes of a dot or conv that say how it rounds, for one that takes its place."""
+    return {"precision": node.attrs["precision"], "backward": node.attrs["backward"]}
+
+
+def precision_of_gradient(node: Node) -> dict[str, Any]:
+    """The same for a dot or conv that is part of its gradient."""
+    return {"precision": node.attrs["backward"], "backward": node.attrs["backward"]}
 
 
 def free_axes_of(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:

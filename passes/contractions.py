@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from math import prod
 
 from lavax.ir.graph import INPUT, Node
+from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.builder import build
+from lavax.ir.types import DTYPES, DType
+from lavax.passes.builder import build, cast, precision_of
 from lavax.passes.kernels.index import ZERO, Index, flatten, grows_by_one, unflatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
@@ -123,6 +125,31 @@ def _positions(node: Node, at: Coordinates) -> set[Index]:
     return found
 
 
+# -- rounding ----------------------------------------------------------------------------------------------------------
+
+
+def rounded(dot: Node) -> Node:
+    """The contraction of operands that its precision holds exactly."""
+    dtype = DTYPES[dot.attrs["precision"]]
+    operands = [x if _is_held(x, dtype) else cast(cast(x, dtype), x.dtype) for x in dot.operands]
+    return build("dot", *operands, **dot.attrs)
+
+
+def _is_held(node: Node, dtype: DType) -> bool:
+    """Whether all elements are numbers of the dtype: cast from it, moved, and zeros."""
+    stack = [node]
+    for _ in range(_FAR):
+        read = stack.pop()
+        moved = OPERATIONS[read.op].family == "movement" if read.op in OPERATIONS else False
+        if moved and (read.op != "pad" or read.attrs["value"] == 0):
+            stack += read.operands
+        elif read.op != "cast" or read.operands[0].dtype != dtype:
+            return False
+        if not stack:
+            return True
+    return False
+
+
 # -- the sum in parts -------------------------------------------------------------------------------------------------
 
 
@@ -173,7 +200,7 @@ def _split_axes(dot: Node, parts: tuple[int, ...]) -> Node:
         operands.append(_reshape(operand, tuple(shape)))
         batches.append((*(first[axis] for axis in batch), *(first[axis] for axis in split)))
         contracts.append(tuple(first[axis] + (count[axis] > 1) for axis in contract))
-    product = build("dot", *operands, contract=tuple(contracts), batch=tuple(batches))
+    product = build("dot", *operands, contract=tuple(contracts), batch=tuple(batches), **precision_of(dot))
     kept = len(dot.attrs["batch"][0])
     return build("sum", product, axes=tuple(range(kept, len(batches[0]))))
 
@@ -195,7 +222,7 @@ def _flattened(dot: Node, length: int) -> Node:
         operands.append(padded if length > summed else flat)
         contracts.append((len(kept),))
         batches.append(tuple(range(len(batch))))
-    return build("dot", *operands, contract=tuple(contracts), batch=tuple(batches))
+    return build("dot", *operands, contract=tuple(contracts), batch=tuple(batches), **precision_of(dot))
 
 
 def _reshape(node: Node, shape: tuple[int, ...]) -> Node:

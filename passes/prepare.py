@@ -11,14 +11,16 @@ from math import prod
 from lavax.ir.graph import Graph, Node, graph_of, make_node, users_of
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType
-from lavax.passes.builder import build, located, set_location
-from lavax.passes.contractions import in_parts, neighbours_of, sizes_of
+from lavax.passes.builder import build, located, precision_of, set_location
+from lavax.passes.contractions import in_parts, neighbours_of, rounded, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.attention import with_read_shapes
+from lavax.passes.decompose.attention_scores import with_stored_scores
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
+from lavax.passes.simplify.contraction import as_product
 from lavax.passes.target import ANY_DEVICE, Target
 from lavax.passes.widen import widen
 
@@ -142,9 +144,14 @@ def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
 
 def _prepare_dot(node: Node, target: Target) -> Node:
     """Long sums in parts. A small product with a vector is a sum over rows, which is fused with other sums."""
-    left, right = node.operands
-    if 0 in (*left.shape, *right.shape):
+    if any(0 in operand.shape for operand in node.operands):
         return _zeros(node.type)
+    if node.attrs["precision"]:
+        node = rounded(node)
+        exact = build("dot", *node.operands, contract=node.attrs["contract"], batch=node.attrs["batch"])
+        product = as_product(exact)
+        if product is not None:
+            return product
     sizes = sizes_of(node)
     if sizes.m > 1 and sizes.n > 1:
         return _in_parts_for(node, target)
@@ -172,7 +179,8 @@ def _exchanged(node: Node) -> Node:
     kept = (*right_batch, *right_sum)
     vector = _reshape(_transpose(right, (*kept, *free)), tuple(right.shape[axis] for axis in kept))
     batch, summed = range(len(right_batch)), range(len(right_batch), len(kept))
-    return build("dot", vector, left, contract=(tuple(summed), left_sum), batch=(tuple(batch), left_batch))
+    contract, batched = (tuple(summed), left_sum), (tuple(batch), left_batch)
+    return build("dot", vector, left, contract=contract, batch=batched, **precision_of(node))
 
 
 def _vector_as_sum(node: Node) -> Node:
@@ -240,7 +248,7 @@ def _turned(graph: Graph) -> set[Node]:
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
-    graph = with_read_shapes(sharing_orders(widen(graph)))
+    graph = with_read_shapes(with_stored_scores(sharing_orders(widen(graph)), target))
     turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():

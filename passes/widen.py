@@ -1,7 +1,8 @@
 """Arithmetic of 8 and 16 bits, done in 32 and brought back after every operation.
 
 Shaders compute in 32 or 64 bits on every device: integers wrap, and float16 and bfloat16 round to the nearest even,
-where a cast brings the result back. Sums, products and scatters stay in 32 bits until they are done. What only moves
+where a cast brings the result back. Sums, products and scatters stay in 32 bits until they are done; sums of products
+say in their `precision` what their operands were. What only moves
 or chooses elements needs none of this.
 """
 from __future__ import annotations
@@ -69,7 +70,10 @@ def _in_wide(node: Node, operands: tuple[Node, ...]) -> Node:
     """The operation in 32 bits, its result brought back."""
     wide = [_widened(node, operand) for operand in operands]
     target = node.type.with_dtype(wide[0].dtype if node.op in _OF_BITS else wide_dtype(node.dtype))
-    return _cast(make_node(node.op, wide, node.attrs, target, node.location), node.dtype)
+    attrs = node.attrs
+    if OPERATIONS[node.op].family == "contraction" and node.dtype.is_float:
+        attrs = {**attrs, "precision": node.dtype.name}
+    return _cast(make_node(node.op, wide, attrs, target, node.location), node.dtype)
 
 
 def widen(graph: Graph) -> Graph:

@@ -47,6 +47,18 @@ float lx_exp(float x) {
     return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
 }
 
+//! function lx_exp_nonpositive needs lx_exp_polynomial
+// e^x for x <= 1; 0 where it is below e^-87, which no sum with 1 in it notices. NaN in, NaN out. To add 1.5 2^23
+// rounds to a whole number, which stands in the lowest bits of the sum.
+float lx_exp_nonpositive(float x) {
+    precise float shifted = x * 1.442695 + 12582912.0;
+    precise float n = shifted - 12582912.0;
+    precise float r = (x - n * 0.69314575) - n * 1.4286068e-06;
+    precise float p = 1.0 + lx_exp_polynomial(r);
+    float power = uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x3f800000u);
+    return mix(p * power, 0.0, x < -87.0);
+}
+
 //! function lx_exp2 needs lx_scale
 // 2^x; exact for whole x.
 float lx_exp2(float x) {

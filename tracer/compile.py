@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from lavax.config import chosen_matmul_precision
 from lavax.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.abstract import Abstract
@@ -73,7 +74,8 @@ class CompiledFunction:
             more, keywords = flatten(kwargs)
             leaves += more
         try:
-            key = (runtime(), positional, keywords, statics, *[leaf.abstract for leaf in leaves])
+            abstract = [leaf.abstract for leaf in leaves]
+            key = (runtime(), chosen_matmul_precision(), positional, keywords, statics, *abstract)
             entry = self._entries.get(key)
         except AttributeError:  # a leaf that is no array yet
             entry = None
@@ -108,12 +110,12 @@ class CompiledFunction:
         """The entry for these arguments, made if there is none yet, and the arguments as arrays."""
         refuse_tracers(leaves)
         arrays = named_conversion(argument, leaves, call, self._signature)
-        key = (runtime(), call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
+        home, precision = runtime(), chosen_matmul_precision()
+        key = (home, precision, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
         entry = self._entries.get(key)
         if entry is None:
             kinds = [array.abstract for array in arrays]
-            home = runtime()
-            earlier = [known[1:] for known in self._entries if known[0] is home]
+            earlier = [known[2:] for known in self._entries if known[0] is home and known[1] == precision]
             log_retrace(self._function, self._signature, call, kinds, earlier)
             traced = self._traced(call, kinds)
             entry = remember(self._entries, key, _entry(self._program(traced, call), traced))

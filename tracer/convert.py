@@ -38,7 +38,7 @@ def dtype_of(dtype: Any) -> DType:
         return bfloat16
     numpy = np.dtype(dtype)
     if numpy not in _OF_NUMPY:
-        raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use float32, int32, uint32 or bool")
+        raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use bool, an integer or a real float")
     held = _OF_NUMPY[numpy]
     return held if config.keeps_64_bits() else _IN_32_BITS.get(held, held)
 

@@ -26,6 +26,9 @@ vk: Any = _vulkan
 ffi: Any = vk.ffi
 lib: Any = vk.lib
 
+# The 64-bit words in front of a structure's own members: sType and pNext.
+HEADER_WORDS = 2
+
 # Vulkan sees only pointers, so what a structure points to is kept for as long as the structure lives.
 _pointed_to: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
@@ -39,6 +42,15 @@ def structure(kind: str, **members: Any) -> Any:
     for name, member in members.items():
         setattr(value, name, member)
     _pointed_to[value] = members
+    return value
+
+
+def untyped_structure(code: int, nbytes: int, following: Any) -> Any:
+    """A new structure that the package has no type for: sType, pNext, then so many zeros, HEADER_WORDS words on."""
+    value = ffi.new("uint64_t[]", HEADER_WORDS + -(-nbytes // 8))
+    value[0] = code
+    value[1] = int(ffi.cast("uintptr_t", following))
+    _pointed_to[value] = following
     return value
 
 

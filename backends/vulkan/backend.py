@@ -11,6 +11,7 @@ import numpy as np
 
 from lavax import config
 from lavax.backends.vulkan.disk_cache import DiskCache
+from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, stores_scores
 from lavax.backends.vulkan.emit.contract_schedule import choose_parts
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.plan import Plan
@@ -18,7 +19,7 @@ from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.tuner import Records, Tuner
 from lavax.errors import DeviceError
-from lavax.ir import Graph, TensorType
+from lavax.ir import Graph, Node, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare import prepare
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
@@ -56,8 +57,24 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """What suits the device, for the rewrites before fusion."""
-        parts, staged = (lambda dot: choose_parts(dot, self.profile)), self.profile.kind == "gpu"
-        return Target(parts, stages_operands=staged, operations_a_byte=self.profile.operations_a_byte)
+        return Target(
+            parts=lambda dot: choose_parts(dot, self.profile),
+            stages_operands=self.profile.kind == "gpu",
+            stores_scores=self._stores_scores,
+            kept_bytes=self._memory_bytes // PART_OF_MEMORY,
+            operations_a_byte=self.profile.operations_a_byte,
+        )
+
+    def _stores_scores(self, attention: Node) -> bool:
+        return self.profile.kind == "gpu" and stores_scores(attention, self._memory_bytes)
+
+    @cached_property
+    def _memory_bytes(self) -> int:
+        """The memory of the chosen device; without one, none to spare."""
+        try:
+            return self.device.physical.memory_bytes
+        except DeviceError:
+            return 0
 
     @cached_property
     def tuner(self) -> Tuner | None:

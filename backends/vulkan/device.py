@@ -8,12 +8,14 @@ import atexit
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lavax import config
 from lavax.backends.vulkan import features
-from lavax.backends.vulkan.api import array, check, enumerated, ffi, lib, structure, vk
-from lavax.backends.vulkan.instance import PhysicalDevice, choose_device
+from lavax.backends.vulkan.api import array, check, enumerated, ffi, lib, strings, structure, vk
+from lavax.backends.vulkan.extensions import enabling, matrices, usable_extensions
+from lavax.backends.vulkan.instance import PhysicalDevice, choose_device, instance
 from lavax.backends.vulkan.memory import MemoryPool
 from lavax.backends.vulkan.memory_types import choose_memory_types
 from lavax.backends.vulkan.pipelines import Pipelines, identity_of
@@ -47,7 +49,8 @@ class Device:
 
     def __init__(self, physical: PhysicalDevice, local_only: bool = False) -> None:
         self.physical = physical
-        self.profile = features.read_profile(physical.handle)
+        profile = features.read_profile(physical.handle)
+        self.profile = replace(profile, matrices=matrices(instance(), physical.handle, profile))
         families = _queue_families(physical.handle)
         distinct = tuple(sorted(set(families)))
         self.handle = _create(physical.handle, distinct)
@@ -127,9 +130,12 @@ def _create(physical: Any, families: tuple[int, ...]) -> Any:
             for family in families
         ],
     )
+    extensions = usable_extensions(physical)
     info = structure(
         "VkDeviceCreateInfo",
-        pNext=features.enabled(physical),
+        pNext=enabling(extensions, features.enabled(physical)),
+        enabledExtensionCount=len(extensions),
+        ppEnabledExtensionNames=strings(extensions),
         queueCreateInfoCount=len(families),
         pQueueCreateInfos=queues,
     )

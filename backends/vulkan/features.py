@@ -23,6 +23,7 @@ OPTIONAL = {
     "float16": ("VkPhysicalDeviceVulkan12Features", "shaderFloat16"),
     "int8": ("VkPhysicalDeviceVulkan12Features", "shaderInt8"),
     "storage_8bit": ("VkPhysicalDeviceVulkan12Features", "storageBuffer8BitAccess"),
+    "memory_model": ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel"),
 }
 
 # The chain in which features are asked for and switched on.
@@ -80,6 +81,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
         preserves_special_doubles=bool(version_12.shaderSignedZeroInfNanPreserveFloat64),
         preserves_denormals=_preserves_denormals(version_12),
+        matrices=(),
         **{name: bool(getattr(_members(available[kind]), member)) for name, (kind, member) in OPTIONAL.items()},
     )
 

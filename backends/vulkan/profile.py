@@ -14,6 +14,16 @@ _BUSY_INVOCATIONS = {"cpu": 64, "gpu": 1 << 15}
 
 
 @dataclass(frozen=True)
+class MatrixShape:
+    """Cooperative matrices of a subgroup: (m × k) · (k × n) of the dtype, "f16" or "bf16", added up in float32."""
+
+    dtype: str
+    m: int
+    n: int
+    k: int
+
+
+@dataclass(frozen=True)
 class DeviceProfile:
     """Limits and features of a device. Sizes are in bytes, workgroup sizes in invocations."""
 
@@ -38,6 +48,8 @@ class DeviceProfile:
     int16: bool
     storage_8bit: bool
     storage_16bit: bool
+    memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices are written in
+    matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, best first
 
     @property
     def busy_invocations(self) -> int:
@@ -87,6 +99,8 @@ GENERIC_GPU = DeviceProfile(
     int16=False,
     storage_8bit=False,
     storage_16bit=False,
+    memory_model=False,
+    matrices=(),
 )
 
 # What Mesa's lavapipe reports with 256-bit vectors.
@@ -112,4 +126,6 @@ CPU_DRIVER = DeviceProfile(
     int16=True,
     storage_8bit=True,
     storage_16bit=True,
+    memory_model=True,
+    matrices=(),
 )

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lavax import config, counters
 from lavax.backends.vulkan import glslang
+from lavax.backends.vulkan.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.errors import ShaderCompilerError
 
@@ -64,6 +65,25 @@ def compile_glsl(source: str) -> bytes:
     return spirv
 
 
+def accepts_extension(name: str) -> bool:
+    """Whether the compiler at hand knows a GLSL extension; asked once, and kept on disk."""
+    try:
+        compiler = _compiler()
+    except ShaderCompilerError:
+        return False
+    cache = DiskCache(config.cache_folder() / "compiler", CACHE_LIMIT_BYTES)
+    key = f"{compiler.identity}\n{name}"
+    known = cache.load(key)
+    if known is None:
+        try:
+            compiler.compile(f"#version 460\n#extension {name} : require\nvoid main() {{}}\n")
+            known = b"known"
+        except glslang.GlslangError:
+            known = b"unknown"
+        cache.store(key, known)
+    return known == b"known"
+
+
 def disassemble(spirv: bytes) -> str:
     """The text of a SPIR-V module, one instruction a line. Raises ShaderCompilerError."""
     if glslang.available():
@@ -88,6 +108,7 @@ def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
         counters.count("glsl_compiles")
     try:
         spirv = compiler.compile(source)
+        spirv = with_brain_floats(spirv) if BRAIN_FLOATS in source else spirv
     except glslang.GlslangError as error:
         raise ShaderCompilerError(_explain(source, str(error))) from error
     cache.store(key, spirv)

@@ -71,7 +71,7 @@ _ELEMENTWISE = HandWritten(
     lambda shapes: {"SIZE": shapes[0][0]},
     lambda sizes: -(-sizes["SIZE"] // (4 * LANES * sizes["VECTORS"])),
     _first,
-    tuple({"VECTORS": vectors} for vectors in (1, 4, 16)),
+    tuple({"VECTORS": vectors, "PAIRED": paired} for vectors in (1, 4, 16) for paired in (0, 1)),
 )
 _SOFTMAX, _LAYER_NORM = (
     HandWritten(file, lambda shapes: {"WIDTH": shapes[0][1], "HEIGHT": shapes[0][0]}, lambda s: s["HEIGHT"], _first)

@@ -1,4 +1,9 @@
-"""Sums of products."""
+"""Sums of products.
+
+Operands of float32 may be rounded before they are multiplied, to the dtype that the attribute `precision` names, "f16"
+or "bf16"; products are added up in float32 all the same. "" leaves them as they are. `backward` is the `precision` that
+gradients of the operation are computed with, and their gradients in turn.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,12 +12,36 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.types import TensorType
+from lavax.ir.types import DTYPES, TensorType, float32
 
 
 def free_axes(type: TensorType, batch: Sequence[int], contract: Sequence[int]) -> tuple[int, ...]:
     """The axes of a dot's operand that are neither batched nor contracted."""
     return tuple(axis for axis in range(type.rank) if axis not in batch and axis not in contract)
+
+
+# Attributes of sums of products that may be left out.
+DEFAULTS = {"batch": ((), ()), "precision": "", "backward": ""}
+# What operands may be rounded to.
+ROUNDED = frozenset(("f16", "bf16"))
+
+
+def check_precision(name: str, left: TensorType, attrs: Attributes) -> None:
+    """Raises DtypeError for a precision that operands of this type cannot have."""
+    for key in ("precision", "backward"):
+        chosen = attrs.get(key, "")
+        if chosen and chosen not in ROUNDED:
+            raise DtypeError(f"{name}: {key} must be one of {', '.join(map(repr, sorted(ROUNDED)))}, got {chosen!r}")
+        if chosen and left.dtype != float32:
+            raise DtypeError(f"{name}: {key} is a choice for operands of float32, and these are {left}")
+
+
+def rounded_operands(arrays: Sequence[np.ndarray], attrs: Attributes) -> Sequence[np.ndarray]:
+    """The operands as the operation multiplies them."""
+    if not attrs["precision"]:
+        return arrays
+    dtype = DTYPES[attrs["precision"]]
+    return [dtype.rounded(array).astype(array.dtype) for array in arrays]
 
 
 def _infer_dot(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -22,6 +51,7 @@ def _infer_dot(operands: Sequence[TensorType], attrs: Attributes, declared: Tens
         raise DtypeError(f"dot: operands must have one dtype, got {left} and {right}")
     if left.dtype.kind == "bool":
         raise DtypeError(f"dot is not defined for {left}")
+    check_precision("dot", left, attrs)
     (left_batch, right_batch), (left_sum, right_sum) = attrs["batch"], attrs["contract"]
     for operand, batch, contract in ((left, left_batch, left_sum), (right, right_batch, right_sum)):
         axes = (*batch, *contract)
@@ -42,7 +72,7 @@ def _infer_dot(operands: Sequence[TensorType], attrs: Attributes, declared: Tens
 
 
 def _evaluate_dot(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
-    left, right = arrays
+    left, right = rounded_operands(arrays, attrs)
     (left_batch, right_batch), (left_sum, right_sum) = attrs["batch"], attrs["contract"]
     left_label = list(range(left.ndim))
     right_label = [left.ndim + axis for axis in range(right.ndim)]
@@ -56,4 +86,6 @@ def _evaluate_dot(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorT
     return np.asarray(np.einsum(left, left_label, right, right_label, result, optimize=True)).astype(dtype, copy=False)
 
 
-define(Operation("dot", "contraction", _infer_dot, _evaluate_dot, ("contract", "batch")))
+_DOT = ("contract", "batch", "precision", "backward")
+
+define(Operation("dot", "contraction", _infer_dot, _evaluate_dot, _DOT, defaults=DEFAULTS))

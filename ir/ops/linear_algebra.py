@@ -221,23 +221,36 @@ def _eigh(matrix: np.ndarray, vectors: bool) -> np.ndarray:
     return np.concatenate([values, *([(rows * _signs(rows)).ravel()] if vectors else [])])
 
 
+def _meetings(size: int, across: bool) -> list[tuple[int, int]]:
+    """The pairs of a round-robin tournament in their order: all but the last player sit in a circle, and an odd one has
+    nobody to meet; or, if `across`, the first half of the players meets the second."""
+    if across:
+        half = size // 2
+        return [(t, half + (turn + t) % half) for turn in range(half) for t in range(half)]
+    circle = size + size % 2 - 1
+    pairs = [
+        (circle if t == 0 else (turn + t) % circle, (turn - t) % circle)
+        for turn in range(circle)
+        for t in range((circle + 1) // 2)
+    ]
+    return [(min(pair), max(pair)) for pair in pairs if max(pair) < size]
+
+
 def _jacobi(matrix: np.ndarray, relative: bool, across: bool, sweeps: int) -> np.ndarray:
     size = len(matrix)
-    half = size // 2 if across else size
     work, rotation = np.tril(matrix) + np.tril(matrix, -1).T, np.eye(size)
-    pairs = [(p, q) for q in range(half % size, size) for p in range(min(q, half))]
-    for _ in range(sweeps):
-        for p, q in pairs:
-            if work[p, q] == 0:
-                continue
-            angle = np.arctan2(2 * work[p, q], work[q, q] - work[p, p]) / 2
-            angle -= np.pi / 2 * np.round(angle / (np.pi / 2))  # at most an eighth of a turn
-            turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-            work[[p, q]] = turn @ work[[p, q]]
-            work[:, [p, q]] = work[:, [p, q]] @ turn.T
-            rotation[[p, q]] = turn @ rotation[[p, q]]
-            work[p, q] = work[q, p] = 0
+    for p, q in _meetings(size, across) * sweeps:
+        if work[p, q] == 0:
+            continue
+        tilt = (work[q, q] - work[p, p]) / (2 * work[p, q])
+        angle = np.arctan((-1 if tilt < 0 else 1) / (abs(tilt) + np.hypot(1, tilt)))
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        work[[p, q]] = turn @ work[[p, q]]
+        work[:, [p, q]] = work[:, [p, q]] @ turn.T
+        rotation[[p, q]] = turn @ rotation[[p, q]]
+        work[p, q] = work[q, p] = 0
     return np.concatenate([work.ravel(), rotation.ravel()])
+
 
 
 def _svd(matrix: np.ndarray, vectors: bool, complete: bool) -> np.ndarray:
@@ -276,7 +289,8 @@ define(Operation("eigh", "routine", _packed("eigh", True), _evaluation(_eigh), (
 # Jacobi's rotations, of at most an eighth of a turn each: an orthogonal `rotation`, and what it makes of a symmetric
 # matrix, rotation·matrix·rotationᵀ. A sweep rotates every pair of rows or, if `across`, every pair of a row of the
 # first half and one of the second; after some sweeps the matrix is diagonal. Elements are left that are rounding beside
-# 1 or, if `relative`, beside the roots of the diagonal elements of their row and column. Lowering makes it.
+# 1 or, if `relative`, beside the roots of the diagonal elements of their row and column. Pairs are rotated in the order
+# of a tournament (`_meetings`). Lowering makes it.
 define(Operation("jacobi", "routine", _packed("jacobi", True), _evaluation(_jacobi), ("relative", "across", "sweeps")))
 # Singular values, falling, right vectors as rows and left ones as columns (all that there are, if `complete`).
 # In eigenvectors and right vectors the component of largest magnitude is positive.

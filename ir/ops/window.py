@@ -7,7 +7,7 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.ops.contraction import free_axes
+from lavax.ir.ops.contraction import DEFAULTS, check_precision, free_axes, rounded_operands
 from lavax.ir.types import TensorType
 
 # Convolution. It is a dot whose operands also meet along pairs of window axes: with p the left operand after padding,
@@ -46,6 +46,7 @@ def _infer_conv(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
         raise DtypeError(f"conv: operands must have one dtype, got {left} and {right}")
     if left.dtype.kind == "bool":
         raise DtypeError(f"conv is not defined for {left}")
+    check_precision("conv", left, attrs)
     _check_window(left, right, attrs)
     for what in ("batch", "contract"):
         of_left, of_right = attrs[what]
@@ -69,7 +70,7 @@ def _infer_conv(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
 
 
 def _evaluate_conv(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
-    left, right = arrays
+    left, right = rounded_operands(arrays, attrs)
     of_left, of_right = attrs["window"]
     padded = _widened(left.astype(dtype, copy=False), attrs)
     lengths = [right.shape[axis] for axis in of_right]
@@ -167,9 +168,9 @@ def _evaluate_unshear(arrays: Sequence[np.ndarray], attrs: Attributes, type: Ten
     return result
 
 
-_CONV = ("window", "stride", "low", "high", "interior", "dilation", "contract", "batch")
+_CONV = ("window", "stride", "low", "high", "interior", "dilation", "contract", "batch", "precision", "backward")
 _SHEAR = ("axes", "along", "stride", "dilation")
 
-define(Operation("conv", "contraction", _infer_conv, _evaluate_conv, _CONV))
+define(Operation("conv", "contraction", _infer_conv, _evaluate_conv, _CONV, defaults=DEFAULTS))
 define(Operation("shear", "movement", _infer_shear, _evaluate_shear, _SHEAR, typed=True))
 define(Operation("unshear", "movement", _infer_unshear, _evaluate_unshear, _SHEAR, typed=True))

@@ -8,6 +8,7 @@ from lavax.ir.types import bool_
 from lavax.nn.windows import Padding, PerAxis, paddings, per_axis, span_of
 from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.linear_algebra import precision_attributes
 from lavax.numpy.manipulation import flip, reshaped, transposed
 from lavax.numpy.operands import ArrayLike
 from lavax.tracer import bind
@@ -91,6 +92,7 @@ def _convolved(lhs: Value, rhs: Value, layout: Layout, groups: int, attrs: dict[
 
     group = "G" if groups > 1 else ""
     window = places((layout.window, layout.window))
+    attrs = {**attrs, **precision_attributes("conv", lhs)}
     result = bind("conv", lhs, rhs, window=window, contract=places(("C", "I")), batch=places((group, group)), **attrs)
     made = group + "".join(letter for letter in of_lhs if letter not in "GC") + "C"
     moved = transposed(result, [made.index(letter) for letter in of_out])

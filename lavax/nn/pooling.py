@@ -66,6 +66,8 @@ class _Moves(NamedTuple):
 
 def _windows(name: str, value: Value, moves: _Moves, fill: float | int | bool) -> tuple[Value, tuple[int, ...]]:
     """The windows: axes of `value`, then those of a window; also which these are."""
+    if not isinstance(moves.window_shape, Sequence):
+        raise shape_error(f"{name}: window_shape has an extent for each axis, such as (2, 2), got {moves.window_shape}")
     count = len(moves.window_shape)
     require_window_axes(name, value.type, count)
     window = per_axis(name, "window_shape", moves.window_shape, count)

@@ -24,6 +24,7 @@ from lavax.numpy.indexing import (
     flipped_axes,
     index,
     is_mask,
+    is_truth,
     key_items,
     layout_of,
     sliced,
@@ -134,7 +135,7 @@ def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> 
 def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
     if array.type.dtype.kind == "bool" and join in ("add", "multiply"):
         raise dtype_error(f"at[].{join} is not defined for {array.type}")
-    if is_mask(key) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key)):
+    if (is_mask(key) or is_truth(key)) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key)):
         return _where_mask(array, key, join, values)
     items = key_items(key, array.type)
     arrays = [item for item in items if isinstance(item, Index)]

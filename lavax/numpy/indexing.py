@@ -48,10 +48,12 @@ def index(x: ArrayLike, key: Any) -> Value:
     """`x[key]` with ints, slices of any step, None, Ellipsis, integer arrays and masks, as in NumPy.
 
     A mask stands for the positions where it is true, as `nonzero` gives them: inside `compile` only where the
-    program itself knows them. Raises an IndexError where a position known while tracing is outside; a computed one
-    is held to the range.
+    program itself knows them. One truth value puts an axis in front, of extent 1 or 0. Raises an IndexError where a
+    position known while tracing is outside; a computed one is held to the range.
     """
     value = as_value(x)
+    if is_truth(key):
+        return _all_or_nothing(value, bool(key))
     items = key_items(key, value.type)
     cut = sliced(value, items)
     arrays = [item for item in items if isinstance(item, Index)]
@@ -101,6 +103,24 @@ def is_mask(part: Any) -> bool:
     if isinstance(part, list) and not holds_values(part):
         part = np.asarray(part)
     return isinstance(part, np.ndarray) and part.dtype.kind == "b" and part.ndim > 0
+
+
+def is_truth(key: Any) -> bool:
+    """Whether a key is one truth value: a mask without axes."""
+    if isinstance(key, Value):
+        return key.type.dtype == bool_ and not key.ndim
+    return isinstance(key, (bool, np.bool_)) or (
+        isinstance(key, np.ndarray) and key.dtype.kind == "b" and not key.ndim
+    )
+
+
+def _all_or_nothing(value: Value, chosen: bool) -> Value:
+    """The array as the only entry along a new axis in front, or no entry."""
+    entry = reshaped(value, (1, *value.shape))
+    if chosen:
+        return entry
+    start, stride = (0,) * entry.ndim, (1,) * entry.ndim
+    return with_weak(bind("slice", entry, start=start, limit=(0, *value.shape), stride=stride), value.weak)
 
 
 def axes_used(part: Any) -> int:

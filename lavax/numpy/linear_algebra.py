@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from lavax.ir.types import bool_, int32
+from lavax import config
+from lavax.ir.types import bool_, float32, int32
 from lavax.numpy.application import as_truth
 from lavax.numpy.axes import normal_axes
 from lavax.numpy.broadcasting import common_dtype
@@ -19,16 +21,32 @@ __all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vdot"]
 AxisPair = tuple[Sequence[int], Sequence[int]]
 
 
-def contracted(left: Value, right: Value, contract: AxisPair, batch: AxisPair = ((), ())) -> Value:
+def precision_attributes(function: str, left: Value, precision: str | None = None) -> dict[str, Any]:
+    """What a dot or conv of operands like `left` records: the precision given, or what `lx.matmul_precision` says.
+
+    Raises ValueError, naming `function`, for a precision that there is not.
+    """
+    chosen, backward = config.chosen_matmul_precision()
+    if precision is not None:
+        chosen = config.recorded_precision(function, "precision", precision)
+    if left.type.dtype != float32 or not (chosen or backward):
+        return {}
+    return {"precision": chosen, "backward": backward}
+
+
+def contracted(
+    left: Value, right: Value, contract: AxisPair, batch: AxisPair = ((), ()), precision: str | None = None
+) -> Value:
     """The sum of products over the axes `contract`, for each place of the axes `batch`; both of one dtype.
 
     The result's axes: batch, then the others of `left`, then the others of `right`. The sum of truth values is
-    whether any product is true.
+    whether any product is true. `precision` None: as `lx.matmul_precision` says.
     """
     if left.type.dtype == bool_:
         return as_truth(contracted(cast(left, int32), cast(right, int32), contract, batch))
     pairs = (tuple(contract[0]), tuple(contract[1])), (tuple(batch[0]), tuple(batch[1]))
-    return bind("dot", left, right, contract=pairs[0], batch=pairs[1])
+    rounding = precision_attributes("dot", left, precision)
+    return bind("dot", left, right, contract=pairs[0], batch=pairs[1], **rounding)
 
 
 def _product_error(name: str, left: Value, right: Value, reason: str) -> Exception:
@@ -45,11 +63,13 @@ def _require_inner(name: str, left: Value, right: Value, left_axis: int, right_a
         raise _product_error(name, left, right, reason)
 
 
-def matmul(x: ArrayLike, y: ArrayLike) -> Value:
+def matmul(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
     """The matrix product over the last two axes; the axes before these broadcast.
 
     A vector counts as a row on the left and as a column on the right, and its axis is not in the result.
-    Raises ShapeError where the inner extents differ, and for scalars.
+    `precision`: what float32 operands are rounded to, "float32", "bfloat16" or "float16". None: as
+    `lx.matmul_precision` says, which also chooses the precision of gradients.
+    Raises ShapeError where the inner extents differ, and for scalars; ValueError for another precision.
     """
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
@@ -58,20 +78,20 @@ def matmul(x: ArrayLike, y: ArrayLike) -> Value:
     _require_inner("matmul", left, right, -1, -1 if right.ndim == 1 else -2)
     left_stack, right_stack = left.shape[:-2], right.shape[:-2]
     if not left_stack or not right_stack:
-        return _matmul_of_one(left, right, inner)
-    return _matmul_of_stacks(left, right)
+        return _matmul_of_one(left, right, inner, precision)
+    return _matmul_of_stacks(left, right, precision)
 
 
-def _matmul_of_one(left: Value, right: Value, inner: int) -> Value:
+def _matmul_of_one(left: Value, right: Value, inner: int, precision: str | None) -> Value:
     """Where one side has no stack: its axes are free ones, and nothing is repeated."""
-    product = contracted(left, right, ((left.ndim - 1,), (inner,)))
+    product = contracted(left, right, ((left.ndim - 1,), (inner,)), precision=precision)
     if right.ndim < 3 or left.ndim == 1:
         return product
     stack = range(1, right.ndim - 1)
     return transposed(product, [*stack, 0, right.ndim - 1])
 
 
-def _matmul_of_stacks(left: Value, right: Value) -> Value:
+def _matmul_of_stacks(left: Value, right: Value, precision: str | None) -> Value:
     """Extents that agree are batched; an extent of 1 against another is dropped, so that nothing is repeated."""
     rank = max(left.ndim, right.ndim) - 2
     of_left = _stack_axes(left, rank)
@@ -92,7 +112,7 @@ def _matmul_of_stacks(left: Value, right: Value) -> Value:
     batch = [axis for place in both if (axis := of_left[place]) is not None], [
         axis for place in both if (axis := of_right[place]) is not None
     ]
-    product = contracted(left, right, ((left.ndim - 1,), (right.ndim - 2,)), batch)
+    product = contracted(left, right, ((left.ndim - 1,), (right.ndim - 2,)), batch, precision)
     left_only = [place for place in range(rank) if place not in both and of_left[place] is not None]
     right_only = [place for place in range(rank) if place not in both and of_right[place] is not None]
     made = [*both, *left_only, rank, *right_only, rank + 1]
@@ -113,17 +133,18 @@ def _without_dropped(value: Value, axes: list[int | None]) -> tuple[Value, list[
     return reshaped(value, shape), [None if axis is None else next(count) for axis in axes]
 
 
-def dot(x: ArrayLike, y: ArrayLike) -> Value:
+def dot(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
     """NumPy's dot: a product with scalars, else the sum over the last axis of `x` and the last but one of `y`.
 
-    The result has the other axes of `x`, then those of `y`. Raises ShapeError where the two extents differ.
+    The result has the other axes of `x`, then those of `y`. `precision` is as in `matmul`.
+    Raises ShapeError where the two extents differ, ValueError for a precision that there is not.
     """
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         return multiply(x, y)
     inner = max(right.ndim - 2, 0)
     _require_inner("dot", left, right, -1, -1 if right.ndim == 1 else -2)
-    return contracted(left, right, ((left.ndim - 1,), (inner,)))
+    return contracted(left, right, ((left.ndim - 1,), (inner,)), precision=precision)
 
 
 def inner(x: ArrayLike, y: ArrayLike) -> Value:

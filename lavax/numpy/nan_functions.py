@@ -105,9 +105,10 @@ def nanvar(
     """As `var` of the elements that are not NaN; NaN where there are none, or no more than `ddof`."""
     value, held = _averaged(x, dtype)
     axes = rising_axes("nanvar", axis, value.type)
-    centred = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
+    deviations = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
+    centred = where(isnan(value), 0.0, deviations)  # before the square, whose slope at NaN is NaN
     divisor = subtract(_count(value, axes, keepdims), float(ddof if correction is None else correction))
-    total = nansum(multiply(centred, centred), axes, keepdims=keepdims)
+    total = fold("sum", multiply(centred, centred), axes, keepdims)
     usable = greater(divisor, 0)
     return cast(where(usable, divide(total, where(usable, divisor, 1)), float("nan")), held)
 

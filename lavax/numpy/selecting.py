@@ -40,12 +40,13 @@ def compress(
     if mask.ndim != 1 or mask.size > value.shape[along]:
         raise shape_error(f"compress: {mask.type} does not choose along axis {along} of {value.type}")
     places, is_one = true_places("compress", mask, size, USE_SIZE)
-    taken = take(value, places, along)
     if is_one is None:
-        return taken
-    shape = tuple(is_one.size if d == along else 1 for d in range(value.ndim))
+        return take(value, places, along)
     filling = constant(scalar_as(fill_value, value.type.dtype), value.type.with_shape(()))
-    return where(reshaped(is_one, shape), taken, filling)
+    if not value.shape[along]:
+        return broadcast_to(filling, tuple(places.size if d == along else n for d, n in enumerate(value.shape)))
+    shape = tuple(is_one.size if d == along else 1 for d in range(value.ndim))
+    return where(reshaped(is_one, shape), take(value, places, along), filling)
 
 
 def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None) -> Value:

@@ -4,12 +4,13 @@ Their shapes depend on data: outside `compile` one number is read for the shape;
 """
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
-from lavax.ir.types import TensorType, int32
+from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy.axes import normal_axis
-from lavax.numpy.broadcasting import common_dtype
-from lavax.numpy.comparison import isnan, logical_and, logical_not, not_equal, where
+from lavax.numpy.broadcasting import broadcast_to, common_dtype
+from lavax.numpy.comparison import isnan, less, logical_and, logical_not, logical_or, not_equal, where
 from lavax.numpy.data_dependent import true_places
 from lavax.numpy.elementwise import subtract
 from lavax.numpy.joining import concatenate, cut
@@ -70,8 +71,10 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
     """Of the entries along axis 0."""
     count = value.shape[0]
     if not count:
-        none = constant(0, TensorType((0,), int32))
-        return UniqueAll(value, none, none, none)
+        length = operator.index(size or 0)
+        values = broadcast_to(cast(as_value(fill_value or 0), value.type.dtype), (length, *value.shape[1:]))
+        none = constant(0, TensorType((length,), int32))
+        return UniqueAll(values, none, constant(0, TensorType((0,), int32)), none)
     if value.ndim == 1:
         order = bind("sort_order", value, axis=0)
     else:
@@ -156,28 +159,58 @@ def union1d(x: ArrayLike, y: ArrayLike, *, size: int | None = None, fill_value: 
     return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
 
 
-def intersect1d(x: ArrayLike, y: ArrayLike, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """The distinct elements that are in both arrays, in rising order; outside `compile` only.
+def _in_order(line: Value) -> tuple[Value, Value, Value]:
+    """The elements of a line in rising order, where they are in it, and which differ from the one before."""
+    order = bind("sort_order", line, axis=0)
+    ordered = take(line, order, 0)
+    return ordered, order, _changes(ordered, True) if line.size else constant(False, line.type.with_dtype(bool_))
 
-    With `return_indices` also the positions of their first occurrences in either flattened array.
+
+def intersect1d(
+    x: ArrayLike,
+    y: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Scalar = 0,
+) -> Any:
+    """The distinct elements that are in both arrays, in rising order.
+
+    `size` is how many are given: the first so many, then `fill_value`. Needed inside `compile`: ConcretizationError is
+    raised there without it. With `return_indices` also the int32 positions of their first occurrences in either
+    flattened array; filled up with its length.
     """
-    first, second = (_unique(ravel(value), True, None, None) for value in common_dtype([x, y]))
-    both = isin(first.values, second.values)
-    values = compress(both, first.values)
+    lines = [ravel(value) for value in common_dtype([x, y])]
+    found = []
+    for line, other in (lines, reversed(lines)):
+        ordered, order, is_new = _in_order(line)
+        found.append((logical_and(is_new, isin(ordered, other)), ordered, order))
+    kept, ordered, _ = found[0]
+    values = compress(kept, ordered, size=size, fill_value=fill_value)
     if not return_indices:
         return values
-    return values, compress(both, first.indices), compress(isin(second.values, first.values), second.indices)
+    return values, *(compress(kept, order, size=size, fill_value=order.size) for kept, _, order in found)
 
 
-def setdiff1d(x: ArrayLike, y: ArrayLike, assume_unique: bool = False) -> Value:
-    """The distinct elements of `x` that are not in `y`, in rising order; outside `compile` only."""
-    values = _unique(ravel(x), True, None, None).values
-    return compress(isin(values, y, invert=True), values)
+def setdiff1d(
+    x: ArrayLike, y: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
+) -> Value:
+    """The distinct elements of `x` that are not in `y`, in rising order. `size` as in `intersect1d`."""
+    ordered, _, is_new = _in_order(ravel(x))
+    return compress(logical_and(is_new, isin(ordered, y, invert=True)), ordered, size=size, fill_value=fill_value)
 
 
-def setxor1d(x: ArrayLike, y: ArrayLike, assume_unique: bool = False) -> Value:
-    """The distinct elements that are in just one of the arrays, in rising order; outside `compile` only."""
-    first, second = (_unique(ravel(value), True, None, None).values for value in common_dtype([x, y]))
-    mine = compress(isin(first, second, invert=True), first)
-    theirs = compress(isin(second, first, invert=True), second)
-    return bind("sort", concatenate([mine, theirs]), axis=0)
+def setxor1d(
+    x: ArrayLike, y: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
+) -> Value:
+    """The distinct elements that are in just one of the arrays, in rising order. `size` as in `intersect1d`.
+
+    NaN equals none, so that each array has its own.
+    """
+    first, second = (ravel(value) for value in common_dtype([x, y]))
+    ordered, order, is_new = _in_order(concatenate([first, second]))
+    if ordered.size and ordered.type.dtype.is_float:  # of equal elements those of `x` come first
+        is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
+    is_in_both = logical_and(isin(ordered, first), isin(ordered, second))
+    return compress(logical_and(is_new, logical_not(is_in_both)), ordered, size=size, fill_value=fill_value)

@@ -8,7 +8,9 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.numpy.application import as_floating
 from lavax.numpy.broadcasting import broadcast_shapes
+from lavax.numpy.elementwise import maximum, sqrt
 from lavax.numpy.errors import shape_error
+from lavax.numpy.manipulation import expand_dims
 from lavax.numpy.operands import ArrayLike, cast
 from lavax.random.continuous import standard_normal
 from lavax.random.keys import result_shape
@@ -22,11 +24,14 @@ def multivariate_normal(
     cov: ArrayLike,
     shape: int | Sequence[int] | None = None,
     dtype: Any = "float32",
+    method: str = "cholesky",
 ) -> Value:
-    """Normal vectors of the mean `mean` [..., n] and the covariance `cov` [..., n, n], by its Cholesky factor.
+    """Normal vectors of the mean `mean` [..., n] and the covariance `cov` [..., n, n], by its Cholesky factor, or by
+    the roots of its eigenvalues (`method` "eigh"), which a singular one has too.
 
     `shape` is that of the result without the axis of the vectors; it is the common one of the batch axes if not given.
-    Raises ShapeError where the shapes do not fit. A `cov` that is not positive definite gives NaN.
+    Raises ShapeError where the shapes do not fit, ValueError for another `method`. A `cov` that is not positive
+    definite gives NaN by "cholesky".
     """
     held = floating_dtype("multivariate_normal", dtype)
     centre, spread = as_floating(mean), as_floating(cov)
@@ -38,7 +43,14 @@ def multivariate_normal(
     extents = batch if shape is None else result_shape("multivariate_normal", shape)
     if shape is not None and broadcast_shapes(extents, batch) != extents:
         raise shape_error(f"multivariate_normal: batch axes {batch} do not broadcast to the shape {extents}")
-    factor = _linear_algebra("multivariate_normal").cholesky(spread)
+    if method not in ("cholesky", "eigh"):
+        raise ValueError(f"multivariate_normal: method must be 'cholesky' or 'eigh', got {method!r}")
+    linear_algebra = _linear_algebra("multivariate_normal")
+    if method == "cholesky":
+        factor = linear_algebra.cholesky(spread)
+    else:
+        values, vectors = linear_algebra.eigh(spread)
+        factor = vectors * expand_dims(sqrt(maximum(values, 0.0)), -2)
     drawn = standard_normal("multivariate_normal", key, (*extents, centre.shape[-1]))
     return cast(lnp.add(centre, lnp.einsum("...ij,...j->...i", factor, drawn)), held)
 

@@ -14,7 +14,6 @@ from lavax.numpy.elementwise import (
     abs,
     add,
     divide,
-    exp,
     expm1,
     log,
     log1p,
@@ -29,13 +28,13 @@ from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.rounding import floor, remainder
 from lavax.numpy.rounding import round as nearest
 from lavax.numpy.signs import signbit
-from lavax.scipy.stirling import STIRLING_FROM, stirling_rest
+from lavax.scipy.gamma_quotients import gamma_of
 from lavax.tracer import bind, with_weak
 from lavax.tracer.custom_rules import custom_jvp
 from lavax.tracer.value import Value
 
 __all__ = [
-    "bernoulli", "boxcox", "boxcox1p", "factorial", "gamma", "gammasgn", "multigammaln", "poch", "polygamma", "zeta",
+    "bernoulli", "boxcox", "boxcox1p", "factorial", "gamma", "gammasgn", "multigammaln", "polygamma", "zeta",
 ]  # fmt: skip
 
 _lgamma = real_function("lgamma", "The logarithm of the absolute value of the gamma function")
@@ -53,7 +52,7 @@ def _is_whole(x: Value) -> Value:
 @custom_jvp
 def _gamma(x: Value) -> Value:
     size = abs(x)
-    above = _gamma_above_zero(size)
+    above = where(equal(size, 0), math.inf, gamma_of(where(equal(size, 0), 1.0, size)))
     # Reflected, with no rounding of the argument: gamma(x) gamma(-x) = -pi / (x sin(pi x)).
     below = divide(-math.pi, multiply(multiply(x, _sine_of_half_turns(x)), above))
     pole = logical_and(less(x, 0), logical_or(_is_whole(x), equal(x, -math.inf)))
@@ -69,20 +68,6 @@ def _sine_of_half_turns(x: Value) -> Value:
     whole = nearest(x)
     value = sin(multiply(subtract(x, whole), math.pi))
     return where(equal(remainder(whole, 2.0), 0), value, negative(value))
-
-
-def _gamma_above_zero(x: Value) -> Value:
-    """By Stirling's formula, with two roots of the power so that it does not overflow before the result does."""
-    small = less(x, STIRLING_FROM)
-    steps = where(small, x, 1.0)
-    product = steps
-    for number in range(1, int(STIRLING_FROM)):
-        product = multiply(product, add(steps, float(number)))
-    z = where(small, add(x, STIRLING_FROM), where(equal(x, math.inf), STIRLING_FROM, x))
-    root = power(z, subtract(multiply(z, 0.5), 0.25))
-    rest = multiply(exp(stirling_rest(z)), math.sqrt(2 * math.pi))
-    found = multiply(multiply(multiply(root, exp(negative(z))), rest), root)
-    return where(equal(x, math.inf), math.inf, where(small, divide(found, product), found))
 
 
 def gamma(x: ArrayLike) -> Value:
@@ -108,15 +93,6 @@ def factorial(n: ArrayLike, exact: bool = False) -> Value:
     value = as_floating(n)
     negative_one = less(value, 0)
     return with_weak(where(negative_one, 0.0, _gamma(add(where(negative_one, 0.0, value), 1.0))), value.weak)
-
-
-def poch(z: ArrayLike, m: ArrayLike) -> Value:
-    """gamma(z + m) / gamma(z), elementwise; 1 for m = 0. NaN where the gamma function of one has a pole."""
-    (base, step), weak = together("poch", z, m, real=True)
-    end = add(base, step)
-    signs = multiply(gammasgn(end), gammasgn(base))
-    ratio = multiply(bind("stop_gradient", signs), exp(subtract(_lgamma(end), _lgamma(base))))
-    return with_weak(where(equal(step, 0), 1.0, ratio), weak)
 
 
 def multigammaln(a: ArrayLike, d: int) -> Value:

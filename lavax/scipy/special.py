@@ -27,7 +27,6 @@ from lavax.numpy.elementwise import (
     abs,
     add,
     divide,
-    exp,
     expm1,
     log,
     log1p,
@@ -50,13 +49,13 @@ from lavax.scipy.gamma_functions import (
     gamma,
     gammasgn,
     multigammaln,
-    poch,
     polygamma,
     zeta,
 )
+from lavax.scipy.gamma_ratios import beta, comb, poch
 from lavax.scipy.incomplete import betainc, exp1, expi, expn, gammainc, gammaincc
 from lavax.scipy.stirling import stirling_rest
-from lavax.tracer import bind, with_weak
+from lavax.tracer import with_weak
 from lavax.tracer.value import Value
 
 __all__ = [
@@ -181,29 +180,6 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Value:
     one = _beta_of_one_large(s, z)
     both = _beta_of_two_large(where(are_large, s, _STIRLING), where(are_large, z, _STIRLING))
     return with_weak(where(is_large, where(are_large, both, one), plain), weak)
-
-
-def beta(a: ArrayLike, b: ArrayLike) -> Value:
-    """gamma(a) gamma(b) / gamma(a + b), elementwise; NaN where one of them has a pole."""
-    (first, second), weak = together("beta", a, b, real=True)
-    signs = multiply(multiply(gammasgn(first), gammasgn(second)), gammasgn(add(first, second)))
-    return with_weak(multiply(bind("stop_gradient", signs), exp(betaln(first, second))), weak)
-
-
-def comb(N: ArrayLike, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Value:
-    """In how many ways `k` of `N` things are chosen, elementwise, as floats; 0 unless 0 <= k <= N.
-
-    With `repetition` each may be chosen several times. Raises ValueError for `exact`, which floats are not.
-    """
-    if exact:
-        raise ValueError("comb: floats do not hold exact numbers: use math.comb")
-    if repetition:
-        return comb(subtract(add(N, k), 1), k)
-    (things, chosen), weak = together("comb", N, k, real=True)
-    valid = logical_and(greater_equal(chosen, 0), less_equal(chosen, things))
-    n, m = where(valid, things, 1.0), where(valid, chosen, 0.0)
-    ways = exp(negative(add(betaln(add(subtract(n, m), 1.0), add(m, 1.0)), log1p(n))))
-    return with_weak(where(valid, ways, 0.0), weak)
 
 
 def loggamma(x: ArrayLike) -> Value:

@@ -6,19 +6,20 @@ from typing import Any
 
 from lavax.ir.graph import Node
 from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, shifted, to_front
-from lavax.passes.builder import build, dot, free_axes_of
+from lavax.passes.builder import build, dot, free_axes_of, precision_of
 
 
 def _dot(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
     left, right = operands
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
+    rounding = precision_of(node)
     if left.batched:
         left_batch, left_sum = shifted(left_batch), shifted(left_sum)
     if right.batched:
         right_batch, right_sum = shifted(right_batch), shifted(right_sum)
     if left.batched and right.batched:
-        return dot(left.node, right.node, (left_sum, right_sum), ((0, *left_batch), (0, *right_batch)))
-    product = dot(left.node, right.node, (left_sum, right_sum), (left_batch, right_batch))
+        return dot(left.node, right.node, (left_sum, right_sum), ((0, *left_batch), (0, *right_batch)), **rounding)
+    product = dot(left.node, right.node, (left_sum, right_sum), (left_batch, right_batch), **rounding)
     free_before = 0 if left.batched else len(free_axes_of(product)[0])
     return to_front(product, len(left_batch) + free_before)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.builder import broadcast, dot, pad, shear, slice_, transpose
+from lavax.passes.builder import broadcast, dot, pad, precision_of, shear, slice_, transpose
 
 
 def _widened(node: Node) -> Node:
@@ -53,11 +53,11 @@ def convolution_as_dot(node: Node, staged: bool) -> tuple[Node, tuple[int, ...]]
     if not along_window or staged:
         met = sorted(_met(node), key=lambda pair: pair[1]) if along_window else _met(node)
         contract = tuple(axis for axis, _ in met), tuple(other for _, other in met)
-        product = dot(_windows(node), node.operands[1], contract, (left_batch, right_batch))
+        product = dot(_windows(node), node.operands[1], contract, (left_batch, right_batch), **precision_of(node))
         return _in_order(product) if staged else product, tuple(range(node.type.rank))
     met = sorted(_met(node), key=lambda pair: pair[1])
     contract = tuple(other for _, other in met), tuple(axis for axis, _ in met)
-    product = dot(node.operands[1], _windows(node), contract, (right_batch, left_batch))
+    product = dot(node.operands[1], _windows(node), contract, (right_batch, left_batch), **precision_of(node))
     batch, kept = len(left_batch), len(free_axes(left.type, *_sides(node, 0)))
     count = node.type.rank - batch - kept  # of the right operand's free axes, which stand before those of the windows
     return product, (*range(batch), *range(batch + count, node.type.rank), *range(batch, batch + count))
@@ -81,4 +81,4 @@ def _in_order(product: Node) -> Node:
         return product
     places = tuple(range(len(batch), len(batch) + len(summed)))
     batches = product.attrs["batch"][0], tuple(range(len(batch)))
-    return dot(windows, transpose(right, order), (of_windows, places), batches)
+    return dot(windows, transpose(right, order), (of_windows, places), batches, **precision_of(product))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import dot, free_axes_of, transpose
+from lavax.passes.builder import dot, free_axes_of, precision_of_gradient, transpose
 from lavax.passes.differentiate.rule import Rule
 
 
@@ -18,13 +18,13 @@ def _dot(node: Node, g: Node, position: int) -> Node:
     # which come in its order.
     meets = dict(zip(contract[other], contract[own], strict=True))
     from_other = [meets[axis] for axis in sorted(meets)]
+    rounding = precision_of_gradient(node)
     other_first = [*batch[own], *from_other, *free[own]]
     if other_first == sorted(other_first):
-        return dot(node.operands[other], g, contracted[::-1], batched[::-1])
+        return dot(node.operands[other], g, contracted[::-1], batched[::-1], **rounding)
     places = [*batch[own], *free[own], *from_other]
-    return transpose(
-        dot(g, node.operands[other], contracted, batched), sorted(range(len(places)), key=places.__getitem__)
-    )
+    product = dot(g, node.operands[other], contracted, batched, **rounding)
+    return transpose(product, sorted(range(len(places)), key=places.__getitem__))
 
 
 RULES: dict[str, Rule] = {"dot": _dot}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node, topological, with_operands
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import composition
-from lavax.passes.builder import add, add_to, build, is_zero, located, set_location, zeros
+from lavax.passes.builder import add, add_to, build, is_zero, located, precision_of_gradient, set_location, zeros
 from lavax.passes.differentiate.forward_regions import REGION_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
@@ -116,7 +116,8 @@ def _tangent(node: Node, tangents: Tangents) -> Node:
             continue
         if node.op in _BILINEAR:
             operands = [tangent if k == position else operand for k, operand in enumerate(node.operands)]
-            terms.append(build(node.op, *operands, **node.attrs))
+            rounding = {} if node.op == "multiply" else precision_of_gradient(node)
+            terms.append(build(node.op, *operands, **{**node.attrs, **rounding}))
         elif node.op == "pad":
             terms.append(build("pad", tangent, **{**node.attrs, "value": 0.0}))
         else:

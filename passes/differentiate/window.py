@@ -5,7 +5,18 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.builder import build, dot, flip, pad, shear, slice_, sum_over, transpose, zeros
+from lavax.passes.builder import (
+    build,
+    dot,
+    flip,
+    pad,
+    precision_of_gradient,
+    shear,
+    slice_,
+    sum_over,
+    transpose,
+    zeros,
+)
 from lavax.passes.differentiate.rule import Rule, by_operand
 
 Axes = tuple[int, ...]
@@ -56,6 +67,7 @@ def _of_left(node: Node, g: Node) -> Node:
         dilation=node.attrs["dilation"],
         contract=(free, free_axes(right.type, (*right_batch, *of_right), right_sum)),
         batch=(batch, right_batch),
+        **precision_of_gradient(node),
     )
     meets = dict(zip(right_sum, node.attrs["contract"][0], strict=True))
     return _ordered(pulled, [*node.attrs["batch"][0], *places, *(meets[axis] for axis in sorted(right_sum))])
@@ -71,7 +83,8 @@ def _of_strided_left(node: Node, g: Node) -> Node:
     of_left, of_right = node.attrs["window"]
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     batch, places, free = _axes_in_result(node)
-    product = dot(g, right, (free, free_axes(right.type, (*right_batch, *of_right), right_sum)), (batch, right_batch))
+    contract = free, free_axes(right.type, (*right_batch, *of_right), right_sum)
+    product = dot(g, right, contract, (batch, right_batch), **precision_of_gradient(node))
     first = len(batch) + len(places)
     rest = {axis: first + number for number, axis in enumerate(sorted((*right_sum, *of_right)))}
     standing = places | dict(zip(left_batch, batch, strict=True))
@@ -122,6 +135,7 @@ def _of_right(node: Node, g: Node) -> Node:
         dilation=node.attrs["stride"],
         contract=(tuple(alike), tuple(places[axis] for axis in alike)),
         batch=(left_batch, batch),
+        **precision_of_gradient(node),
     )
     meets = dict(zip((*left_sum, *of_left), (*node.attrs["contract"][1], *of_right), strict=True))
     right_free = free_axes(right.type, (*node.attrs["batch"][1], *of_right), node.attrs["contract"][1])

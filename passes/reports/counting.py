@@ -12,7 +12,7 @@ from math import prod
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS, names_of_family
-from lavax.ir.ops.attention import names_of
+from lavax.passes.attention import named_operands, visible_pairs
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.commands import Command, Guard, Repeat, Until
 from lavax.passes.kernels.index import Index, variable
@@ -138,16 +138,11 @@ _OF_SCORE = 15  # what is computed of a score besides: exp, and a few additions 
 
 def _of_attention(node: Node) -> int:
     """Of every pair of a query and a key that may see each other."""
-    operands = dict(zip(names_of(node.op, node.attrs), node.operands, strict=True))
-    query, key = operands["query"], operands["key"]
-    queries, keys, head = query.shape[-2], key.shape[-2], query.shape[-1]
-    values = operands.get("value", operands.get("cotangent", query)).shape[-1]
-    lowest, highest = node.attrs["lowest"], node.attrs["highest"]
-    first = (min(max(i + lowest, 0), keys) for i in range(queries))
-    last = (min(max(i + highest + 1, 0), keys) for i in range(queries))
-    pairs: int = sum(max(end - start, 0) for start, end in zip(first, last, strict=True)) * prod(query.shape[:-2])
+    operands = named_operands(node)
+    head = operands["query"].shape[-1]
+    values = operands.get("value", operands.get("cotangent", operands["query"])).shape[-1]
     of_head, of_values = _PRODUCTS[node.op]
-    return pairs * (2 * (of_head * head + of_values * values) + _OF_SCORE)
+    return visible_pairs(node) * (2 * (of_head * head + of_values * values) + _OF_SCORE)
 
 
 # Operations of nodes that read all of their operands.

@@ -4,7 +4,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, cast, dot, free_axes_of, multiply, reshape, sum_over, transpose
+from lavax.passes.builder import (
+    broadcast,
+    cast,
+    dot,
+    free_axes_of,
+    multiply,
+    precision_of,
+    reshape,
+    sum_over,
+    transpose,
+)
 from lavax.passes.simplify.arithmetic import negation_outward
 from lavax.passes.simplify.matching import without_units
 from lavax.passes.simplify.rewriting import Rule
@@ -35,7 +45,8 @@ def _without_units(node: Node) -> Node | None:
         return _sides(pairs)
 
     squeezed = [reshape(operand, without_units(operand.shape)) for operand in (left, right)]
-    return reshape(dot(squeezed[0], squeezed[1], renumbered("contract"), renumbered("batch")), node.shape)
+    less = dot(squeezed[0], squeezed[1], renumbered("contract"), renumbered("batch"), **precision_of(node))
+    return reshape(less, node.shape)
 
 
 def _contract_in_order(node: Node) -> Node | None:
@@ -44,7 +55,9 @@ def _contract_in_order(node: Node) -> Node | None:
         return None
     left, right = node.operands
     pairs = _sides(sorted(_pairs(node, "contract")))
-    return None if pairs == node.attrs["contract"] else dot(left, right, pairs, node.attrs["batch"])
+    if pairs == node.attrs["contract"]:
+        return None
+    return dot(left, right, pairs, node.attrs["batch"], **precision_of(node))
 
 
 def _of_transpose(node: Node) -> Node | None:
@@ -60,7 +73,7 @@ def _of_transpose(node: Node) -> Node | None:
                 axes = list(node.attrs[name])
                 axes[side] = tuple(places[axis] for axis in axes[side])
                 attrs[name] = (axes[0], axes[1])
-            return dot(operands[0], operands[1], attrs["contract"], attrs["batch"])
+            return dot(operands[0], operands[1], attrs["contract"], attrs["batch"], **precision_of(node))
     return None
 
 
@@ -81,12 +94,12 @@ def _of_repeated_batch(node: Node) -> Node | None:
     less = broadcast(x, [right.shape[axis] for axis in kept], [kept.index(axis) for axis in right.attrs["axes"]])
     renumbered = [(a, kept.index(b)) for a, b in stays]
     contract = [(a, kept.index(b)) for a, b in _pairs(node, "contract")]
-    return dot(left, less, _sides(contract), _sides(renumbered))
+    return dot(left, less, _sides(contract), _sides(renumbered), **precision_of(node))
 
 
-def _product(node: Node) -> Node | None:
-    """A dot that sums over nothing is a product of broadcasts."""
-    if node.attrs["contract"] != ((), ()):
+def as_product(node: Node) -> Node | None:
+    """A dot that sums over nothing is a product of broadcasts, of operands that it does not round."""
+    if node.attrs["contract"] != ((), ()) or node.attrs["precision"]:
         return None
     free, batch = free_axes_of(node), node.attrs["batch"]
     count = len(batch[0])
@@ -102,10 +115,13 @@ def _product(node: Node) -> Node | None:
 
 
 def _sum_of_products(node: Node) -> Node | None:
-    """A dot without free axes is a reduction of an elementwise product, whose floats of 16 bits are not rounded."""
+    """A dot without free axes is a reduction of an elementwise product, of operands that it does not round.
+
+    Floats of 16 bits are multiplied and added up as those of 32.
+    """
     left, right = node.operands
     met = len(node.attrs["batch"][0]) + len(node.attrs["contract"][0])
-    if left.type.rank != met or right.type.rank != met:
+    if left.type.rank != met or right.type.rank != met or node.attrs["precision"]:
         return None
     meets = dict(_pairs(node, "batch") + _pairs(node, "contract"))
     held = wide_float(node.dtype)
@@ -128,16 +144,16 @@ def transpose_of_dot(node: Node) -> Node | None:
         return None
     pairs, contract = [batch[axis] for axis in axes[:count]], product.attrs["contract"]
     if axes[count:] == of_left + of_right:
-        return dot(left, right, contract, _sides(pairs))
+        return dot(left, right, contract, _sides(pairs), **precision_of(product))
     if axes[count:] == of_right + of_left:
-        return dot(right, left, contract[::-1], _sides(pairs)[::-1])
+        return dot(right, left, contract[::-1], _sides(pairs)[::-1], **precision_of(product))
     return None
 
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "dot": (
         _without_units,
-        _product,
+        as_product,
         _sum_of_products,
         _contract_in_order,
         _of_transpose,

@@ -148,5 +148,7 @@ def test_what_does_not_fit() -> None:
         nn.min_pool(x, (2, 2), axes=(1,))
     with pytest.raises(ShapeError, match=r"max_pool: window_shape must be a positive number.*got \(0, 2\)"):
         nn.max_pool(x, (0, 2))
+    with pytest.raises(ShapeError, match=r"avg_pool: window_shape has an extent for each axis.*got 2"):
+        nn.avg_pool(x, 2)
     with pytest.raises(DtypeError, match="sum_pool: not defined for truth values"):
         nn.sum_pool(np.ones((2, 2), BOOL), (2,))

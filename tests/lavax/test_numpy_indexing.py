@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ShapeError
+from lavax.errors import ConcretizationError, DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -92,7 +93,7 @@ def test_computed_positions_outside_are_held_to_the_range() -> None:
         ((..., 0, ...), "one Ellipsis"),
         ("a", "got 'a'"),
         (1.0, "got 1.0"),
-        (True, "got True"),
+        ((True, 0), "got True"),
     ],
 )
 def test_keys_that_do_not_fit(key: Any, words: str) -> None:
@@ -168,6 +169,20 @@ def test_take_along_axis_of_shapes_that_do_not_fit() -> None:
         lnp.take_along_axis(sample((3, 4)), np.full((3, 1), 4), 1)
     with pytest.raises(DtypeError, match="must be integers"):
         lnp.take_along_axis(sample((3, 4)), lnp.zeros((3, 1)), 1)
+
+
+@pytest.mark.parametrize("key", [True, False, np.bool_(True), np.array(False)], ids=repr)
+def test_one_truth_value_chooses_all_or_nothing(key: Any) -> None:
+    for x in (sample((3, 2)), sample((), I32), sample((0, 2))):
+        check(lambda x: x[key], lambda x: x[key], x)
+        expected = x.copy()
+        expected[key] = 7
+        np.testing.assert_array_equal(lnp.asarray(x).at[key].set(7), expected)
+    assert lnp.asarray(sample((3, 2)))[lnp.asarray(key)].shape == (int(key), 3, 2)
+    with pytest.raises(ConcretizationError):
+        lx.compile(lambda x, key: x[key])(sample((3,)), key)
+    changed = lx.compile(lambda x, key: x.at[key].add(1))(np.zeros(3, F32), key)
+    np.testing.assert_array_equal(changed, np.full(3, int(key), F32))
 
 
 def test_the_parts_of_an_array_one_by_one() -> None:

@@ -164,6 +164,24 @@ def test_sets_of_two() -> None:
     same([lnp.isin(x, np.zeros((0,), I32))], [np.isin(x, [])])
 
 
+@pytest.mark.parametrize("name", ["union1d", "intersect1d", "setdiff1d", "setxor1d"])
+def test_sets_of_a_known_size_inside_compile(name: str) -> None:
+    x, y, nothing = (np.array(line, F32) for line in ([3, 1, np.nan, 1, 7, np.nan], [7, np.nan, 2, 1], []))
+    for first, second in ((x, y), (y, x), (nothing, y), (y, nothing), (nothing, nothing)):
+        sized = lx.compile(lambda x, y: getattr(lnp, name)(x, y, size=8, fill_value=-1))
+        expected = getattr(np, name)(first, second)
+        same([getattr(lnp, name)(first, second)], [expected])
+        same([sized(first, second)], [np.append(expected, np.full(8 - expected.size, -1, F32))])
+    with pytest.raises(ConcretizationError, match="size="):
+        lx.compile(getattr(lnp, name))(x, y)
+
+
+def test_positions_of_common_elements_inside_compile() -> None:
+    x, y = np.array([3, 1, 7, 1], I32), np.array([7, 2, 1], I32)
+    found = lx.compile(lambda x, y: lnp.intersect1d(x, y, return_indices=True, size=3))(x, y)
+    same(found, [np.array(line, I32) for line in ([1, 7, 0], [1, 2, 4], [2, 0, 3])])
+
+
 def test_shapes_that_depend_on_data() -> None:
     x = np.round(sample((3, 4)))
     same(lnp.nonzero(x), np.nonzero(x))

@@ -14,13 +14,14 @@ Columns that no row of the block sees are gone past if hidden scores are -inf.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 
 from lavax.backends.vulkan.emit.attention_invocation import InvocationTiles
-from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Tiles
-from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles, choose_shape
+from lavax.backends.vulkan.emit.attention_shape import choose_shape
+from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Stage, Tiles
+from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, literal, own_function
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.profile import DeviceProfile
@@ -34,7 +35,34 @@ _LEAST = literal(-3.4028234663852886e38, float32)
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
 _MINUS_INFINITY = "uintBitsToFloat(0xff800000u)"
 _NAN = "uintBitsToFloat(0x7fc00000u)"
-_EXP, _LOG = own_function("lx_exp", float32), own_function("lx_log", float32)
+_EXP, _LOG = own_function("lx_exp_nonpositive", float32), own_function("lx_log", float32)
+
+
+def stages_of(nodes: Mapping[str, Node]) -> list[Stage]:
+    """What a block is made of in the kernel that computes these nodes, which are given by their operations."""
+    operands: dict[str, Node] = {}
+    for node in nodes.values():
+        operands |= named_operands(node)
+    found = [_stage(operands, *stage) for op, *stages in _STAGES if op in nodes for stage in stages]
+    product = ("query", "key") if _is_by_keys(nodes) else ("key", "query")
+    return [_stage(operands, *product), *found]
+
+
+# After the product of queries and keys: what is accumulated by which columns, and products by columns and rows.
+_STAGES = (
+    ("attention", ("value",)),
+    ("attention_query_gradient", ("value", "cotangent"), ("key",)),
+    ("attention_value_gradient", ("cotangent",)),
+    ("attention_key_gradient", ("cotangent", "value"), ("query",)),
+)
+
+
+def _stage(operands: Mapping[str, Node], of_columns: str, of_rows: str | None = None) -> Stage:
+    return Stage(operands[of_columns], None if of_rows is None else operands[of_rows])
+
+
+def _is_by_keys(nodes: Mapping[str, Node]) -> bool:
+    return not nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
 
 
 class AttentionEmitter:
@@ -48,18 +76,18 @@ class AttentionEmitter:
         self.attrs = kernel.graph.outputs[0].attrs
         self.hides = self.attrs["fill"] == -inf
         query, key = self.operands["query"], self.operands["key"]
-        by_keys = not self.nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
+        by_keys = _is_by_keys(self.nodes)
         rows, columns = (key, query) if by_keys else (query, key)
-        problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys)
+        grows = self.hides and not by_keys and self.attrs["highest"] < key.shape[-2] - 1
+        problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys, grows)
+        self.stages = stages_of(self.nodes)
         self.tiles = self._tiles(kernel, profile, lifted, problem)
 
     def _tiles(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> Tiles:
-        heads = [node.shape[-1] for op, node in self.nodes.items() if op != "attention_logsumexp"]
-        at_once = 2 if "delta" in self.operands else 1
-        shape = None if profile.kind == "cpu" else choose_shape(profile, heads, at_once)
+        shape = None if profile.kind == "cpu" else choose_shape(profile, problem, self.stages)
         if shape is None:
             return InvocationTiles(kernel, profile, lifted, problem)
-        return WorkgroupTiles(kernel, profile, lifted, problem, heads, shape)
+        return WorkgroupTiles(kernel, profile, lifted, problem, self.stages, shape)
 
     def emit(self) -> Launch:
         if self.tiles.problem.by_keys:
@@ -77,7 +105,8 @@ class AttentionEmitter:
         if self.hides:
             before = -lowest if lowest > 1 - problem.queries else None
             behind = highest if highest < problem.keys - 1 else None
-        return self.tiles.blocks(*((behind, before) if problem.by_keys else (before, behind)))
+        bounds = (behind, before) if problem.by_keys else (before, behind)
+        return self.tiles.blocks(*bounds, self.stages)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -118,8 +147,7 @@ class AttentionEmitter:
             tiles.open_result(result)
         with self._blocks():
             self._scores()
-            for row in rows:
-                self._take_in(row)
+            self._take_in(rows)
             if result is not None:
                 tiles.accumulate(result, "s", self.operands["value"], scaled=True)
         empty = self.attrs["empty"]
@@ -134,22 +162,25 @@ class AttentionEmitter:
             found = (f"(total{row} == 0.0 ? {nothing} : peak{row} + {_LOG}(total{row}))" for row in rows)
             tiles.store_statistic(statistic, list(found))
 
-    def _take_in(self, row: int) -> None:
-        """Makes weights of a row's scores, relative to the new peak; `scale` is what the old ones shrink by."""
+    def _take_in(self, rows: range) -> None:
+        """Makes weights of the rows' scores, relative to the new peak; `scale` is what the old ones shrink by."""
         tiles = self.tiles
-        vectors = [f"s{row}_{group}" for group in range(tiles.groups)]
-        tiles.line(f"vec4 most{row} = {_folded('max', vectors)};")
-        tiles.line(f"float higher{row} = {_folded('max', [f'most{row}.{c}' for c in COMPONENTS])};")
-        tiles.folded("max", f"higher{row}")
-        tiles.line(f"higher{row} = max(peak{row}, higher{row});")
-        tiles.line(f"float scale{row} = {_EXP}(peak{row} - higher{row});")
-        tiles.line(f"peak{row} = higher{row};")
-        for vector in vectors:
-            tiles.line(f"{vector} = {_EXP}({vector} - peak{row});")
-        tiles.line(f"vec4 sums{row} = {' + '.join(vectors)};")
-        tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
-        tiles.folded("+", f"sum{row}")
-        tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
+        vectors = {row: [f"s{row}_{group}" for group in range(tiles.groups)] for row in rows}
+        for row in rows:
+            tiles.line(f"vec4 most{row} = {_folded('max', vectors[row])};")
+            tiles.line(f"float higher{row} = {_folded('max', [f'most{row}.{c}' for c in COMPONENTS])};")
+        tiles.folded("max", [f"higher{row}" for row in rows])
+        for row in rows:
+            tiles.line(f"higher{row} = max(peak{row}, higher{row});")
+            tiles.line(f"float scale{row} = {_EXP}(peak{row} - higher{row});")
+            tiles.line(f"peak{row} = higher{row};")
+            for vector in vectors[row]:
+                tiles.line(f"{vector} = {_EXP}({vector} - peak{row});")
+            tiles.line(f"vec4 sums{row} = {' + '.join(vectors[row])};")
+            tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
+        tiles.folded("+", [f"sum{row}" for row in rows])
+        for row in rows:
+            tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
 
     # -- derivatives --------------------------------------------------------------------------------------------------
 
@@ -170,6 +201,9 @@ class AttentionEmitter:
             if result is not None:
                 tiles.open_result(result)
         with self._blocks():
+            for part in tiles.parts():  # loaded before the products, whose barriers keep loads in their places
+                for name in ("logsumexp", *(("delta",) if of_keys is not None else ())):
+                    self._statistic(part, name)
             self._scores()
             self._weights()
             if of_values is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from lavax.backends.vulkan.emit.attention_tiles import Problem, Tiles
+from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage, Tiles
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body
@@ -69,8 +69,8 @@ class InvocationTiles(Tiles):
         self.batch = unflatten(quotient(group, down), problem.batch)
         self._first_row = linear([(remainder(group, down), together), (variable("member", self.local), height)])
 
-    def first_row(self) -> Index:
-        return self._first_row
+    def row_index(self, number: int) -> Index:
+        return add(self._first_row, number)
 
     def first_column(self, group: int) -> Index:
         return linear([(self.block, self.width)], VECTOR * group)
@@ -79,8 +79,11 @@ class InvocationTiles(Tiles):
         first = substitute(self._first_row, {"member": constant(0)})
         return self.body.index(first), self.height * self.local
 
-    def folded(self, join: str, name: str) -> None:
+    def folded(self, join: str, names: Sequence[str]) -> None:
         """A row is an invocation's own."""
+
+    def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
+        """Nothing is staged."""
 
     # -- products -----------------------------------------------------------------------------------------------------
 

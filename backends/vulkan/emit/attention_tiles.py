@@ -25,13 +25,26 @@ BLOCK = "block"
 
 
 @dataclass(frozen=True)
+class Stage:
+    """What a block is made of, in turn: a tile of products of two operands' rows, or, where no rows are given, an
+    addition of a tile's product with the operand's rows, that are columns, to a result."""
+
+    of_columns: Node
+    of_rows: Node | None = None
+
+
+@dataclass(frozen=True)
 class Problem:
-    """What rows and columns are: `batch` of `rows` by `columns` scores, rows being keys if `by_keys`."""
+    """What rows and columns are: `batch` of `rows` by `columns` scores, rows being keys if `by_keys`.
+
+    `grows`: later rows see more columns.
+    """
 
     batch: tuple[int, ...]
     rows: int
     columns: int
     by_keys: bool
+    grows: bool = False
 
     @property
     def count(self) -> int:
@@ -59,8 +72,8 @@ class Tiles(ABC):
     # -- what a schedule says -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def first_row(self) -> Index:
-        """The first row of the invocation, which may lie beyond the last one there is."""
+    def row_index(self, number: int) -> Index:
+        """The row of that number of the invocation's, which may lie beyond the last one there is."""
 
     @abstractmethod
     def first_column(self, group: int) -> Index:
@@ -72,7 +85,14 @@ class Tiles(ABC):
 
     @abstractmethod
     def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
-        """Declares and fills a tile: the products of rows of one operand and rows, that are columns, of another."""
+        """Declares and fills a tile: the products of rows of one operand and rows, that are columns, of another.
+
+        Products and what is accumulated come as the stages given to `blocks` say.
+        """
+
+    @abstractmethod
+    def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
+        """What comes before the loop over blocks, of which `start` is the first, in GLSL."""
 
     @abstractmethod
     def open_result(self, node: Node) -> None:
@@ -94,8 +114,8 @@ class Tiles(ABC):
         """Writes one number a row."""
 
     @abstractmethod
-    def folded(self, join: str, name: str) -> None:
-        """Joins a variable with those of the other invocations that have parts of the same row."""
+    def folded(self, join: str, names: Sequence[str]) -> None:
+        """Joins variables, one a row, with those of the other invocations that have parts of the same rows."""
 
     @abstractmethod
     def close(self) -> Launch:
@@ -113,8 +133,11 @@ class Tiles(ABC):
                 yield Part(self, row, group)
 
     @contextmanager
-    def blocks(self, before: int | None, behind: int | None) -> Iterator[None]:
-        """The loop over blocks of columns: those from `before` columns before a row to `behind` behind it, or all."""
+    def blocks(self, before: int | None, behind: int | None, stages: Sequence[Stage]) -> Iterator[None]:
+        """The loop over blocks of columns: those from `before` columns before a row to `behind` behind it, or all.
+
+        `stages` are what will be asked for in a block, in that order.
+        """
         first, count = self.rows_together()
         integer = self.body.parameters.integer
         start, end = "0", integer(self.blocks_of_columns)
@@ -125,6 +148,7 @@ class Tiles(ABC):
             reach = f"{first} + {integer(count - 1 + behind)}"
             self.line(f"int end = {reach} < 0 ? 0 : min({end}, ({reach}) / {integer(self.width)} + 1);")
             end = "end"
+        self.open_blocks(start, stages)
         with self.body.block(f"for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})", frozenset((BLOCK,))):
             yield
 
@@ -136,10 +160,7 @@ class Tiles(ABC):
 
     def row(self, number: int) -> Index:
         """A row of the invocation to read at: those that are not there are the last one."""
-        return self.inside(add(self.first_row(), number))
-
-    def row_text(self, number: int) -> str:
-        return self.body.index(add(self.first_row(), number))
+        return self.inside(self.row_index(number))
 
     def column(self, group: int) -> Index:
         """Four columns to read at: those that are not there are the last one."""
@@ -213,7 +234,7 @@ class Part:
     def _compared(self, of_keys: str, of_queries: str, distance: int) -> str:
         tiles = self.tiles
         by_keys = tiles.problem.by_keys
-        bound = add(tiles.first_row(), self.row - distance if by_keys else self.row + distance)
+        bound = add(tiles.row_index(self.row), -distance if by_keys else distance)
         compare = of_queries if by_keys else of_keys
         return f"{compare}({self._columns()}, ivec4({tiles.body.index(bound)}))"
 

@@ -1,16 +1,19 @@
-"""Tiles of workgroups, for GPUs: operands go through shared memory, what is added up stays in registers.
+"""Tiles of workgroups, for GPUs: both operands of products go through shared memory, what is added up is in registers.
 
-The invocations of a workgroup stand in a grid of 16 × 8. Each has some neighbouring rows, which the 8 of its line
-share; columns are dealt out to these by fours. A product takes its operands a few elements of the heads at a time from
-shared memory. To be multiplied by an operand's rows, a tile goes through shared memory as well.
+A workgroup is lines of invocations. Each has some rows, `down` apart, which the others of its line share; columns are
+dealt out to these by fours. A product takes its operands a few elements of the heads at a time from shared memory; to
+be multiplied by an operand's rows, a tile goes through shared memory as well. What the next step needs from memory is
+loaded to registers before the step at hand is worked on, across stages and blocks (attention_staging.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 
-from lavax.backends.vulkan.emit.attention_tiles import Problem, Tiles
+from lavax.backends.vulkan.emit.attention_shape import Shape
+from lavax.backends.vulkan.emit.attention_staging import Staging, stagings
+from lavax.backends.vulkan.emit.attention_tiles import BLOCK, Problem, Stage, Tiles
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.emit.launch import Launch, grid, open_body
@@ -18,281 +21,305 @@ from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import Index, add, clamp, linear, quotient, remainder, unflatten, variable
+from lavax.passes.kernels.index import (
+    Index,
+    add,
+    clamp,
+    linear,
+    quotient,
+    remainder,
+    unflatten,
+    variable,
+)
 from lavax.passes.kernels.kernel import Kernel
 
-DOWN, ACROSS = 16, 8
-LOCAL = DOWN * ACROSS
-# Elements of the heads in shared memory at a time.
-_DEPTH = 16
-# Rows of an invocation and vectors of columns; larger tiles were slower (docs/rejected.md).
-_HEIGHT, _GROUPS = 4, 1
-# Columns of a block that are in shared memory at a time for a sum: the more the better.
-_SHARES = (16, 8)
-# Registers for tiles and what is added up.
-_MOST_REGISTERS = 200
-_VECTOR_BYTES = 16
-
-
-@dataclass(frozen=True)
-class Shape:
-    """An invocation's part of a tile, and columns of a block that are in shared memory at a time for a sum."""
-
-    height: int
-    groups: int
-    share: int
-
-    @property
-    def rows(self) -> int:
-        return DOWN * self.height
-
-    @property
-    def columns(self) -> int:
-        return ACROSS * VECTOR * self.groups
-
-    def shared_bytes(self, head: int) -> int:
-        """Staged operands, or rows of a head, and a tile."""
-        return _VECTOR_BYTES * (self.staged_vectors(head) + self.columns * self.tile_stride)
-
-    def staged_vectors(self, head: int) -> int:
-        of_products = _DEPTH * (self.rows_stride + self.columns_stride)
-        return max(of_products, self.share * -(-head // VECTOR))
-
-    # Lines in shared memory are one vector longer than they are, so that neighbours lie in other banks.
-
-    @property
-    def rows_stride(self) -> int:
-        return self.rows // VECTOR + 1
-
-    @property
-    def columns_stride(self) -> int:
-        return self.columns // VECTOR + 1
-
-    @property
-    def tile_stride(self) -> int:
-        return self.rows // VECTOR + 1
-
-
-def _registers(heads: Sequence[int], tiles: int) -> int:
-    sums = sum(-(-head // (VECTOR * ACROSS)) * VECTOR for head in heads)
-    return _HEIGHT * (sums + tiles * VECTOR * _GROUPS)
-
-
-def choose_shape(profile: DeviceProfile, heads: Sequence[int], tiles: int) -> Shape | None:
-    """The tile with as many shared columns as fit; `heads` are those of the results, whose sums are in registers.
-
-    None where the device lacks what workgroups need.
-    """
-    if not profile.subgroup_shuffle or profile.subgroup_size < ACROSS or profile.max_workgroup_invocations < LOCAL:
-        return None
-    if _registers(heads, tiles) > _MOST_REGISTERS:
-        return None
-    shapes = (Shape(_HEIGHT, _GROUPS, share) for share in _SHARES)
-    head = max(heads, default=0)
-    return next((shape for shape in shapes if shape.shared_bytes(head) <= profile.shared_memory_bytes), None)
+# The block and the part of it whose vectors are loaded ahead.
+_NEXT_BLOCK, _NEXT_PART = "next_block", "next_part"
 
 
 class WorkgroupTiles(Tiles):
     """One tile a workgroup."""
 
     def __init__(
-        self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem, heads: Sequence[int], shape: Shape
+        self,
+        kernel: Kernel,
+        profile: DeviceProfile,
+        lifted: bool,
+        problem: Problem,
+        stages: Sequence[Stage],
+        shape: Shape,
     ) -> None:
         body, self.outputs = open_body(kernel, lifted)
-        self.shape = shape
-        super().__init__(body, problem, self.shape.height, self.shape.groups, self.shape.columns)
-        self.subgroup = profile.subgroup_size
-        self.staged = self.shape.staged_vectors(max(heads, default=0))
-        down = -(-problem.rows // self.shape.rows)
+        self.shape, self.stages, self.subgroup = shape, stages, profile.subgroup_size
+        super().__init__(body, problem, shape.height, shape.groups, shape.columns)
+        self.at_stage = 0  # how many stages of the block are written
+        self.tile_at = shape.line_vectors(stages)  # where in shared memory
+        down = -(-problem.rows // shape.rows)
         self.count = problem.count * down
         body.line("int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
         body.line(f"if (group >= {body.parameters.integer(self.count)}) return;")
+        if problem.grows:  # what takes longest starts first
+            body.line(f"group = {body.parameters.integer(self.count - 1)} - group;")
         body.line("int member = int(gl_LocalInvocationID.x);")
-        body.line(f"int line = member / {ACROSS}, place = member % {ACROSS};")
+        body.line(f"int line = member / {shape.across}, place = member % {shape.across};")
         body.scopes[0].variables |= {"group", "member", "line", "place"}
         group = variable("group", self.count)
         self.batch = unflatten(quotient(group, down), problem.batch)
-        self.corner = linear([(remainder(group, down), self.shape.rows)])
-        self.line_index, self.place_index = variable("line", DOWN), variable("place", ACROSS)
+        self.corner = linear([(remainder(group, down), shape.rows)])
+        self.member = variable("member", shape.local)
+        self.line_index, self.place_index = variable("line", shape.down), variable("place", shape.across)
 
-    def first_row(self) -> Index:
-        return linear([(self.corner, 1), (self.line_index, self.height)])
+    def row_index(self, number: int) -> Index:
+        return linear([(self.corner, 1), (self.line_index, 1)], number * self.shape.down)
 
     def first_column(self, group: int) -> Index:
-        return linear([(self.block, self.width), (self.place_index, VECTOR)], VECTOR * ACROSS * group)
+        return linear([(self.block, self.width), (self.place_index, VECTOR)], VECTOR * self.shape.across * group)
 
     def rows_together(self) -> tuple[str, int]:
         return self.body.index(self.corner), self.shape.rows
 
-    def folded(self, join: str, name: str) -> None:
-        for distance in (1, 2, 4):
-            other = f"subgroupShuffleXor({name}, {distance}u)"
-            self.line(f"{name} = {f'{name} + {other}' if join == '+' else f'{join}({name}, {other})'};")
+    def folded(self, join: str, names: Sequence[str]) -> None:
+        across, distance = self.shape.across, 1
+        while distance < min(across, self.subgroup):
+            for name in names:
+                self.line(f"{name} = {_joined(join, name, f'subgroupShuffleXor({name}, {distance}u)')};")
+            distance *= 2
+        if self.subgroup < across:
+            self._exchange(join, names)
+
+    def _exchange(self, join: str, names: Sequence[str]) -> None:
+        """Joins what the subgroups of a line have, by shared memory."""
+        parts = self.shape.across // self.subgroup
+        self.line("barrier();")
+        for row, name in enumerate(names):
+            at = f"({row * self.shape.down} + line) * {parts} + place / {self.subgroup}"
+            self.line(f"if (place % {self.subgroup} == 0) exchanged[{at}] = {name};")
+        self.line("barrier();")
+        for row, name in enumerate(names):
+            at = f"({row * self.shape.down} + line) * {parts}"
+            self.line(f"{name} = exchanged[{at}];")
+            for part in range(1, parts):
+                self.line(f"{name} = {_joined(join, name, f'exchanged[{at} + {part}]')};")
+
+    # -- from memory to shared memory ---------------------------------------------------------------------------------
+
+    def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
+        most = max(sum(self._turns(staging) for staging, _ in stagings(stage, self.shape)) for stage in stages)
+        self.line(f"vec4 {', '.join(f'fetched{number}' for number in range(most))};")
+        self._fetch("", stages[0], start, "0")
+
+    def _turns(self, staging: Staging) -> int:
+        return -(-staging.count // self.shape.local)
+
+    def _number(self, turn: int) -> Index:
+        return add(self.member, turn * self.shape.local)
+
+    def _fetched(self, stage: Stage) -> Iterator[tuple[str, Staging, bool, Index]]:
+        """An invocation's registers for a part of a stage: what is of which staging, and its number there."""
+        register = 0
+        for staging, of_columns in stagings(stage, self.shape):
+            for turn in range(self._turns(staging)):
+                yield f"fetched{register}", staging, of_columns, self._number(turn)
+                register += 1
+
+    def _fetch(self, head: str, stage: Stage, block: str, part: str) -> None:
+        """Loads an invocation's vectors of a part of a stage, in a block of statements after `head`."""
+        with self.body.block(head, frozenset((_NEXT_BLOCK, _NEXT_PART))):
+            self.line(f"int {_NEXT_BLOCK} = {block}, {_NEXT_PART} = {part};")
+            # One block more than there are: what is loaded there is not used.
+            columns = linear([(variable(_NEXT_BLOCK, self.blocks_of_columns + 1), self.width)])
+            for register, staging, of_columns, number in self._fetched(stage):
+                at = variable(_NEXT_PART, self._parts(stage))
+                first = columns if of_columns else self.corner
+                inside = clamp(number, 0, staging.count - 1)
+                self.line(f"{register} = {self._loaded(staging, inside, at, first)};")
+
+    def _parts(self, stage: Stage) -> int:
+        """In how many parts a stage's operands are staged."""
+        if stage.of_rows is None:
+            return self.width // self.shape.share
+        return self.shape.steps(stage.of_columns.shape[-1])
+
+    def _loaded(self, staging: Staging, number: Index, part: Index, first: Index) -> str:
+        end = self.problem.rows if first is self.corner else self.problem.columns
+        row = clamp(linear([(first, 1), (staging.row(number, part), 1)]), 0, end - 1)
+        return self.vector(staging.operand, row, staging.along(number, part))
+
+    def _stage(self, stage: Stage, part: Index) -> None:
+        """Puts what was loaded where all read it."""
+        for register, staging, _, number in self._fetched(stage):
+            with self._if_below(number, staging.count):
+                self._put(staging, number, register, part)
+
+    def _put(self, staging: Staging, number: Index, value: str, part: Index) -> None:
+        if staging.is_cut:
+            first = self.body.index(linear([(staging.vector(number, part), VECTOR)]))
+            length = staging.operand.shape[-1]
+            value = f"mix(vec4(0), {value}, lessThan(ivec4({first}) + ivec4(0, 1, 2, 3), ivec4({length})))"
+        self.line(f"staged[{self.body.index(staging.place(number))}] = {value};")
+
+    def _if_below(self, number: Index, end: int) -> AbstractContextManager[None]:
+        """A block for what is below the end."""
+        return self.body.block(f"if ({self.body.index(number)} < {end})" if number.high >= end else "")
+
+    def _fetch_next(self, part: str, last: bool | None) -> None:
+        """Loads the part of that number of the stage at hand or, if it was the last, the first part of the next one."""
+        stage, following = self.stages[self.at_stage], (self.at_stage + 1) % len(self.stages)
+        block = BLOCK if following else f"{BLOCK} + 1"
+        parts = self._parts(stage)
+        if last is None:
+            self._fetch(f"if ({part} < {self.body.parameters.integer(parts)})", stage, BLOCK, part)
+        elif not last:
+            self._fetch("", stage, BLOCK, part)
+        if last is not False:
+            self._fetch("else" if last is None else "", self.stages[following], block, "0")
 
     # -- products -----------------------------------------------------------------------------------------------------
 
     def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
-        extent, shape = of_rows.shape[-1], self.shape
+        stage = self.stages[self.at_stage]
+        assert stage.of_rows is of_rows and stage.of_columns is of_columns, "stages come in the order that was said"
         for part in self.parts():
             self.line(f"vec4 {part.of(name)} = vec4(0);")
-        steps = -(-extent // _DEPTH)
+        steps = self._parts(stage)
         with self.body.block(f"for (int d = 0; d < {self.body.parameters.integer(steps)}; ++d)", frozenset(("d",))):
-            start = linear([(variable("d", steps), _DEPTH)])
             self.line("barrier();")
-            self._stage(of_rows, self.corner, self.problem.rows, shape.rows, start, 0, shape.rows_stride)
-            columns = linear([(self.block, self.width)])
-            behind = _DEPTH * shape.rows_stride
-            self._stage(of_columns, columns, self.problem.columns, shape.columns, start, behind, shape.columns_stride)
+            self._stage(stage, variable("d", steps))
             self.line("barrier();")
-            with self.body.block(f"for (int k = 0; k < {_DEPTH}; ++k)", frozenset(("k",))):
-                vectors = self.height // VECTOR
-                for vector in range(vectors):
-                    self.line(f"vec4 left{vector} = staged[k * {shape.rows_stride} + line * {vectors} + {vector}];")
-                for group in range(self.groups):
-                    at = f"{behind} + k * {shape.columns_stride} + {group * ACROSS} + place"
-                    self.line(f"vec4 right{group} = staged[{at}];")
-                for part in self.parts():
-                    left = f"left{part.row // VECTOR}.{COMPONENTS[part.row % VECTOR]}"
-                    self.line(f"{part.of(name)} += {left} * right{part.group};")
+            self._fetch_next("d + 1", True if steps == 1 else None)
+            self._multiply(name)
+        self.at_stage += 1
 
-    def _stage(
-        self, operand: Node, first: Index, extent: int, count: int, start: Index, offset: int, stride: int
-    ) -> None:
-        """Rows of an operand, `count` from `first` on, of elements from `start` on, turned to lines of rows."""
-        parts, length = _DEPTH // VECTOR, operand.shape[-1]
-        total = count // VECTOR * parts
-        for turn in range(-(-total // LOCAL)):
-            number = add(variable("member", LOCAL), turn * LOCAL)
-            with self.body.block(self._if_below(number, total)):
-                four, part = quotient(number, parts), remainder(number, parts)
-                along = linear([(start, 1), (part, VECTOR), (LANE, 1)])
-                rows = (linear([(first, 1), (four, VECTOR)], row) for row in range(VECTOR))
-                at = (clamp(row, 0, extent - 1) for row in rows)
-                values = [self.vector(operand, row, clamp(along, 0, length - 1)) for row in at]
-                if length % _DEPTH:
-                    place = self.body.index(linear([(start, 1), (part, VECTOR)]))
-                    inside = f"lessThan(ivec4({place}) + ivec4(0, 1, 2, 3), ivec4({length}))"
-                    scope = self.body.scopes[-1]
-                    values = [self.body.declare(scope, "vec4", f"mix(vec4(0), {v}, {inside})") for v in values]
-                for line, component in enumerate(COMPONENTS):
-                    turned = ", ".join(f"{value}.{component}" for value in values)
-                    place = self.body.index(linear([(part, VECTOR * stride), (four, 1)], offset + line * stride))
-                    self.line(f"staged[{place}] = vec4({turned});")
-
-    def _if_below(self, number: Index, end: int) -> str:
-        """The head of a block for what is below the end."""
-        return f"if ({self.body.index(number)} < {end})" if number.high >= end else ""
+    def _multiply(self, name: str) -> None:
+        """Adds the products of what is staged to a tile, four elements a turn."""
+        shape, vectors = self.shape, self.shape.depth // VECTOR
+        stride = shape.slice_stride
+        self.line(f"int rows_at = line * {stride}, columns_at = {shape.rows * stride} + place * {stride};")
+        with self.body.block(f"[[unroll]] for (int k = 0; k < {vectors}; ++k)"):
+            for group in range(self.groups):
+                for number in range(VECTOR):
+                    slot = (group * VECTOR + number) * shape.across
+                    self.line(f"vec4 c{group}_{number} = staged[columns_at + {slot * stride} + k];")
+                for component in COMPONENTS:
+                    four = ", ".join(f"c{group}_{number}.{component}" for number in range(VECTOR))
+                    self.line(f"vec4 {component}{group} = vec4({four});")
+            for row in range(self.height):
+                self.line(f"vec4 r{row} = staged[rows_at + {row * shape.down * stride} + k];")
+                for component in COMPONENTS:
+                    for group in range(self.groups):
+                        self.line(f"{name}{row}_{group} += r{row}.{component} * {component}{group};")
 
     # -- sums ---------------------------------------------------------------------------------------------------------
 
-    def _vectors(self, node: Node) -> int:
-        """How many vectors of a result's row an invocation has, ACROSS vectors apart."""
-        return -(-node.shape[-1] // (VECTOR * ACROSS))
+    def _vectors(self, node: Node) -> range:
+        """An invocation's vectors of a result's row."""
+        return range(self.shape.vectors(node.shape[-1]))
 
     def _sum(self, node: Node, row: int, vector: int) -> str:
         return f"{node.op}{row}_{vector}"
 
     def open_result(self, node: Node) -> None:
         for row in range(self.height):
-            names = ", ".join(f"{self._sum(node, row, vector)} = vec4(0)" for vector in range(self._vectors(node)))
+            names = ", ".join(f"{self._sum(node, row, vector)} = vec4(0)" for vector in self._vectors(node))
             self.line(f"vec4 {names};")
 
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
+        shape, stage = self.shape, self.stages[self.at_stage]
+        assert stage.of_rows is None and stage.of_columns is of_columns, "stages come in the order that was said"
         if scaled:
             for row in range(self.height):
-                for vector in range(self._vectors(node)):
+                for vector in self._vectors(node):
                     self.line(f"{self._sum(node, row, vector)} *= scale{row};")
-        self._share(name)
-        share = self.shape.share
-        turns = self.width // share
-        with self.body.block(f"for (int c = 0; c < {turns}; ++c)", frozenset(("c",))):
-            first = linear([(self.block, self.width), (variable("c", turns), share)])
+        turns = shape.chunk // shape.share
+        for chunk in range(self.width // shape.chunk):
             self.line("barrier();")
-            self._stage_heads(of_columns, first)
-            self.line("barrier();")
-            with self.body.block(f"for (int k = 0; k < {share}; ++k)", frozenset(("k",))):
-                self._add_column(node)
+            self._share(name, chunk)
+            with self.body.block(f"for (int c = 0; c < {turns}; ++c)", frozenset(("c",))):
+                if turns > 1:
+                    self.line("if (c > 0) barrier();")
+                turn = linear([(variable("c", turns), 1)], chunk * turns)
+                self._stage(stage, turn)
+                self.line("barrier();")
+                is_last = (chunk + 1) * shape.chunk == self.width
+                self._fetch_next(f"c + {chunk * turns + 1}", (True if turns == 1 else None) if is_last else False)
+                self._add_columns(node)
+        self.at_stage += 1
 
-    def _share(self, name: str) -> None:
-        """Writes a tile to shared memory, a line a column."""
-        vectors = self.height // VECTOR
-        self.line("barrier();")
+    def _share(self, name: str, chunk: int) -> None:
+        """Writes some columns of a tile to shared memory, a line a slot."""
+        shape, first = self.shape, chunk * self.shape.chunk
         for group in range(self.groups):
             for number, component in enumerate(COMPONENTS):
-                column = f"({VECTOR * ACROSS * group + number} + place * {VECTOR})"
-                for vector in range(vectors):
+                slot = (group * VECTOR + number) * shape.across - first
+                if not 0 <= slot < shape.chunk:
+                    continue
+                for vector in range(self.height // VECTOR):
                     rows = range(VECTOR * vector, VECTOR * (vector + 1))
                     four = ", ".join(f"{name}{row}_{group}.{component}" for row in rows)
-                    at = f"{column} * {self.shape.tile_stride} + line * {vectors} + {vector}"
-                    self.line(f"tile[{at}] = vec4({four});")
+                    at = f"({slot} + place) * {shape.tile_stride} + {vector * shape.down} + line"
+                    self.line(f"staged[{self.tile_at} + {at}] = vec4({four});")
 
-    def _stage_heads(self, operand: Node, first: Index) -> None:
-        """Rows of an operand, `share` from `first` on, as they are."""
-        length = operand.shape[-1]
-        vectors = -(-length // VECTOR)
-        total = self.shape.share * vectors
-        for turn in range(-(-total // LOCAL)):
-            number = add(variable("member", LOCAL), turn * LOCAL)
-            with self.body.block(self._if_below(number, total)):
-                within = clamp(number, 0, total - 1)
-                row, part = quotient(within, vectors), remainder(within, vectors)
-                along = clamp(linear([(part, VECTOR), (LANE, 1)]), 0, length - 1)
-                at = clamp(linear([(first, 1), (row, 1)]), 0, self.problem.columns - 1)
-                self.line(f"staged[{self.body.index(number)}] = {self.vector(operand, at, along)};")
+    def _add_columns(self, node: Node) -> None:
+        """Adds what is staged, times its columns of the tile, to the result's rows."""
+        shape, length = self.shape, self.shape.across * self.shape.vectors(node.shape[-1])
+        self.line(f"int weights_at = {self.tile_at} + c * {shape.share * shape.tile_stride} + line;")
+        with self.body.block(f"[[unroll]] for (int k = 0; k < {shape.share}; ++k)"):
+            for vector in range(self.height // VECTOR):
+                at = f"weights_at + k * {shape.tile_stride} + {vector * shape.down}"
+                self.line(f"vec4 w{vector} = staged[{at}];")
+            for vector in self._vectors(node):
+                self.line(f"vec4 o{vector} = staged[place + k * {length} + {vector * shape.across}];")
+            for row in range(self.height):
+                for vector in self._vectors(node):
+                    weight = f"w{row // VECTOR}.{COMPONENTS[row % VECTOR]}"
+                    self.line(f"{self._sum(node, row, vector)} += {weight} * o{vector};")
 
-    def _add_column(self, node: Node) -> None:
-        vectors, of_rows = self._vectors(node), self.height // VECTOR
-        whole = -(-node.shape[-1] // VECTOR)
-        for vector in range(of_rows):
-            at = f"(c * {self.shape.share} + k) * {self.shape.tile_stride} + line * {of_rows} + {vector}"
-            self.line(f"vec4 weights{vector} = tile[{at}];")
-        for vector in range(vectors):
-            place = f"place + {vector * ACROSS}"
-            if (vector + 1) * ACROSS > whole:
-                place = f"min({place}, {whole - 1})"
-            self.line(f"vec4 other{vector} = staged[k * {whole} + {place}];")
-        for row in range(self.height):
-            for vector in range(vectors):
-                weight = f"weights{row // VECTOR}.{COMPONENTS[row % VECTOR]}"
-                self.line(f"{self._sum(node, row, vector)} += {weight} * other{vector};")
+    # -- results ------------------------------------------------------------------------------------------------------
 
     def close_result(self, node: Node, factors: Sequence[str]) -> None:
         length = node.shape[-1]
         for row in range(self.height):
-            place = add(self.first_row(), row)
+            place = self.row_index(row)
             there = self.is_row(place)
             with self.body.block(f"if ({there})" if there else ""):
-                for vector in range(self._vectors(node)):
+                for vector in self._vectors(node):
                     name = self._sum(node, row, vector)
                     if factors:
                         self.line(f"{name} *= {factors[row]};")
-                    self._store(node, place, vector, name, length)
+                    self._write(node, place, vector, name, length)
 
-    def _store(self, node: Node, row: Index, vector: int, name: str, length: int) -> None:
-        first = linear([(self.place_index, VECTOR)], vector * VECTOR * ACROSS)
+    def _write(self, node: Node, row: Index, vector: int, name: str, length: int) -> None:
+        first = linear([(self.place_index, VECTOR)], vector * VECTOR * self.shape.across)
         row, address = self.inside(row), self.outputs[node]
         if length % VECTOR == 0:
-            with self.body.block(self._if_below(first, length)):
+            with self._if_below(first, length):
                 along = linear([(clamp(first, 0, length - VECTOR), 1), (LANE, 1)])
                 self.line(f"{self.element(node, address, row, along)} = {name};")
             return
         for number, component in enumerate(COMPONENTS):
             along = add(first, number)
             target = self.element(node, address, row, clamp(along, 0, length - 1))
-            self.line(f"{self._if_below(along, length)} {target} = {name}.{component};".lstrip())
+            with self._if_below(along, length):
+                self.line(f"{target} = {name}.{component};")
 
     def store_statistic(self, node: Node, values: Sequence[str]) -> None:
         for number, value in enumerate(values):
-            row = add(self.first_row(), number)
+            row = self.row_index(number)
             there = self.is_row(row)
             guard = f"if (place == 0{f' && {there}' if there else ''})"
             self.line(f"{guard} {self.element(node, self.outputs[node], self.inside(row))} = {value};")
 
     def close(self) -> Launch:
-        declarations = [
-            f"shared vec4 staged[{self.staged}];",
-            f"shared vec4 tile[{self.shape.columns * self.shape.tile_stride}];",
-        ]
-        text = ShaderText(self.body.scopes[0].lines, (LOCAL, 1), declarations, subgroup=True)
+        shape = self.shape
+        sizes = {
+            "vec4 staged": shape.staged_vectors(self.stages),
+            "float exchanged": shape.exchanged_floats(self.subgroup),
+        }
+        declarations = [f"shared {name}[{size}];" for name, size in sizes.items() if size]
+        text = ShaderText(self.body.scopes[0].lines, (shape.local, 1), declarations, subgroup=True)
         shader = Shader(assemble(text), subgroup_size=self.subgroup)
         return Launch(shader, tuple(self.body.parameters.words), grid(self.count))
+
+
+def _joined(join: str, left: str, right: str) -> str:
+    return f"{left} + {right}" if join == "+" else f"{join}({left}, {right})"

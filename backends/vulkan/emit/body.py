@@ -171,7 +171,7 @@ class Body:
         """An index as a value: an int, or four."""
         if _LANE not in index.variables:
             return Value(self.index(index), 1)
-        step = _lane_step(index)
+        step = lane_step(index)
         if step is None:
             return Value(f"ivec4({', '.join(self._components(index))})", VECTOR)
         base = self.index(substitute(index, {_LANE: constant(0)}))
@@ -328,7 +328,7 @@ class Body:
         if _LANE not in position.variables:
             return Value(self.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
-        if _lane_step(position) == 1 and node.dtype.bits not in self.packed:
+        if lane_step(position) == 1 and node.dtype.bits not in self.packed:
             if is_multiple(base, VECTOR) and node not in self.unaligned:
                 aligned = self.index(quotient_exact(base, VECTOR))
                 return self._as_read(self._four(node.dtype, address, aligned), VECTOR, node.dtype)
@@ -385,7 +385,7 @@ class Body:
             return
         base = substitute(position, {_LANE: constant(0)})
         alone = node.dtype.bits not in self.packed
-        if alone and _lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
+        if alone and lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
             wide = as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
             self.line(self._stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
@@ -426,7 +426,7 @@ def widened(value: Value, width: int, dtype: DType) -> str:
     return widen(value.text, value.width, width, type_name(dtype, VECTOR))
 
 
-def _lane_step(index: Index) -> int | None:
+def lane_step(index: Index) -> int | None:
     """By how much the index grows from lane to lane, if always by the same."""
     step = 0
     for atom, coefficient in index.terms:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
+from lavax.backends.vulkan.emit.contract_cooperative import emit_cooperative
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
 from lavax.backends.vulkan.emit.contract_schedule import (
     BroadcastTile,
+    CooperativeTile,
     RegisterTile,
     Schedule,
     SharedTile,
@@ -28,6 +30,8 @@ def emit_contract(
     dot, epilogue = dot_and_epilogue(kernel)
     contraction = Contraction(kernel, dot, lifted)
     schedule = schedule or choose_schedule(dot, profile, epilogue)
+    if isinstance(schedule, CooperativeTile):
+        return emit_cooperative(contraction, schedule)
     if isinstance(schedule, SharedTile):
         return emit_shared(contraction, schedule)
     if isinstance(schedule, RegisterTile):

@@ -2,20 +2,24 @@
 
 *Register tile*: each invocation by itself computes a tile of the result. *Broadcast tile*: the lanes of a subgroup have
 one side by side, and hand each other what all of them need; for CPU drivers. *Shared tile*: a workgroup computes one,
-and holds what it reads in shared memory; for GPUs. *Subgroup tile*: the lanes of a subgroup share the sums of a small
-tile, where elements along the sum are neighbours and there are few rows or columns.
+and holds what it reads in shared memory; for GPUs. *Cooperative tile*: the same with subgroups that multiply matrices,
+for products whose operands are rounded to what the device has matrices of. *Subgroup tile*: the lanes of a subgroup
+share the sums of a small tile, where elements along the sum are neighbours and there are few rows or columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Union
 
 from lavax.backends.vulkan.emit.expressions import VECTOR
-from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.backends.vulkan.profile import DeviceProfile, MatrixShape
 from lavax.ir.graph import Node
 from lavax.passes.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
 
+# Elements of 16 bits in a vector of 128.
+EIGHT = 8
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long.
 _MOST_EPILOGUE = 768
 # Up to so many rows or columns a product is one with a few vectors: reading the matrix is what takes time.
@@ -115,6 +119,72 @@ class SubgroupTile:
 
 
 @dataclass(frozen=True)
+class CooperativeTile:
+    """Rows and columns of the result that a workgroup computes with matrices, and the depth that it stages at a time.
+
+    Its subgroups stand in a grid, and each has a part of the tile in matrices of `shape`, to which `lanes` belong.
+    Rows, columns and depth are multiples of 8, and of the shape's.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    subgroups_down: int
+    subgroups_across: int
+    buffers: int
+    shape: MatrixShape
+    lanes: int
+
+    @property
+    def subgroups(self) -> int:
+        return self.subgroups_down * self.subgroups_across
+
+    @property
+    def threads(self) -> int:
+        return self.subgroups * self.lanes
+
+    @property
+    def subgroup_rows(self) -> int:
+        return self.rows // self.subgroups_down
+
+    @property
+    def subgroup_columns(self) -> int:
+        return self.columns // self.subgroups_across
+
+    @property
+    def matrices_down(self) -> int:
+        return self.subgroup_rows // self.shape.m
+
+    @property
+    def matrices_across(self) -> int:
+        return self.subgroup_columns // self.shape.n
+
+    @property
+    def shared_bytes(self) -> int:
+        """At most: of staged parts, every line longer by a vector, or of a row of matrices of each subgroup."""
+        extents = (self.rows, self.columns)
+        staged = sum(extent * self.depth + EIGHT * max(extent, self.depth) for extent in extents)
+        passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
+        return max(2 * self.buffers * staged, passing)
+
+    def divides(self) -> bool:
+        """Whether its subgroups have whole matrices."""
+        shape = self.shape
+        whole = self.subgroup_rows % shape.m == 0 and self.subgroup_columns % shape.n == 0
+        return whole and self.depth % shape.k == 0 and self.matrices_down > 0 and self.matrices_across > 0
+
+    def tiles(self, sizes: Sizes) -> int:
+        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
+
+    def invocations(self, sizes: Sizes) -> int:
+        return self.tiles(sizes) * self.threads
+
+    def use(self, sizes: Sizes) -> float:
+        """How much of what the tiles compute is part of the result."""
+        return sizes.b * sizes.m * sizes.n / (self.tiles(sizes) * self.rows * self.columns)
+
+
+@dataclass(frozen=True)
 class BroadcastTile:
     """Rows of the result, and vectors of four columns a lane, that the lanes of one subgroup compute side by side.
 
@@ -146,7 +216,9 @@ class BroadcastTile:
         return self.rows * VECTOR * self.vectors
 
 
-Schedule = Union[RegisterTile, SharedTile, SubgroupTile, BroadcastTile]  # noqa: UP007  # isinstance takes it too
+Schedule = Union[  # noqa: UP007  # isinstance takes it too
+    RegisterTile, SharedTile, SubgroupTile, BroadcastTile, CooperativeTile
+]
 
 # From the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
@@ -171,9 +243,18 @@ OTHER_TILES = (
     SharedTile(64, 64, 16, 8, 8, 2),
     SharedTile(64, 64, 16, 8, 8, 2, interleaved=True),
 )
+# Rows, columns, depth, subgroups down and across, buffers.
+COOPERATIVE_TILES = (
+    (128, 128, 64, 2, 4, 1),
+    (128, 128, 32, 2, 2, 1),
+    (64, 64, 64, 2, 2, 1),
+    (32, 32, 32, 2, 2, 1),
+)
 # How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
 # many threads there are to wait for it, makes the difference.
 _RATES = {(128, 128): 1.0, (128, 64): 0.9, (64, 128): 0.92, (64, 64): 0.85, (32, 32): 0.5}
+# The same of cooperative tiles, 1 being strict float32.
+_MATRIX_RATES = {(128, 128): 4.9, (64, 64): 2.3, (32, 32): 1.3}
 # So many invocations keep one processor of a device busy. While a partial result is written and read again, twice over,
 # and while a second kernel begins, a device could do so many products.
 _BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
@@ -190,7 +271,7 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
         return _subgroup_tile(sizes, profile)
     if profile.kind == "cpu":
         return _tile_for_cpu(dot, sizes, profile, epilogue)
-    tiles = _shared_tiles(dot, sizes, profile, epilogue)
+    tiles = _workgroup_tiles(dot, sizes, profile, epilogue)
     if not tiles:
         return _register_tile(sizes, profile, epilogue)
     if tiles[0] in NARROW_TILES:
@@ -210,9 +291,12 @@ def candidates(dot: Node, epilogue: int, profile: DeviceProfile) -> list[Schedul
             for rows, columns in extents
             if rows <= sizes.m and columns <= sizes.n and rows * columns <= _MOST_SHARED_SUMS
         ]
+    elif _cooperative_tiles(dot, sizes, profile, epilogue):
+        matrices = (cooperative_tile(tile, dot.attrs["precision"], profile) for tile in COOPERATIVE_TILES)
+        found += [tile for tile in matrices if tile.divides() and fits(tile, profile)]
     elif _shared_tiles(dot, sizes, profile, epilogue):
         tiles = (*SHARED_TILES, *NARROW_TILES, *OTHER_TILES)
-        fitting = [tile for tile in tiles if _fits(tile, profile)]
+        fitting = [tile for tile in tiles if fits(tile, profile)]
         found += [
             tile
             for tile in fitting
@@ -242,7 +326,7 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     small = sizes.b * sizes.m * sizes.n * sizes.k < _WORTH_PARTS
     if small or profile.kind == "cpu" or _is_along_sums(dot, sizes, profile):
         return 1
-    tiles = _shared_tiles(dot, sizes, profile, 0)
+    tiles = _workgroup_tiles(dot, sizes, profile, 0)
     if not tiles:
         invocations = _register_tiles(sizes, profile)[0].invocations(sizes)
         return _parts(invocations, _BUSY_READING * profile.busy_invocations, sizes, _SHORT_PART)
@@ -259,14 +343,14 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     return parts
 
 
-def _cost(tile: SharedTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
+def _cost(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
     """What a contraction takes with that tile and its sum in so many parts, in products that the device could do.
 
     It takes as long as the processor with most tiles; one with few invocations is not busy.
     """
     processors = profile.busy_invocations // _BUSY_PROCESSOR
     most = max(-(-tile.tiles(sizes) * parts // processors), _BUSY_PROCESSOR / tile.threads)
-    rate = _RATES[tile.rows, tile.columns]
+    rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
     products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / rate
     return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
 
@@ -296,6 +380,42 @@ def _subgroup_tile(sizes: Sizes, profile: DeviceProfile) -> SubgroupTile:
     return tile
 
 
+def _workgroup_tiles(
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
+) -> Sequence[SharedTile | CooperativeTile]:
+    """Tiles of workgroups, largest first: those of cooperative matrices where the device has some that fit."""
+    return _cooperative_tiles(dot, sizes, profile, epilogue) or _shared_tiles(dot, sizes, profile, epilogue)
+
+
+def cooperative_tile(
+    tile: tuple[int, int, int, int, int, int], dtype: str, profile: DeviceProfile
+) -> CooperativeTile:
+    """A tile of COOPERATIVE_TILES' form with the device's matrices of the dtype."""
+    shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
+    return CooperativeTile(*tile, shape, profile.subgroup_size)
+
+
+def fits(tile: SharedTile | CooperativeTile, profile: DeviceProfile) -> bool:
+    """Whether the device can run workgroups of the tile."""
+    return tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
+
+
+def _cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[CooperativeTile]:
+    """Those that the device and the contraction allow for, largest first."""
+    dtype = dot.attrs["precision"]
+    has_matrices = any(shape.dtype == dtype for shape in profile.matrices)
+    if profile.kind == "cpu" or not has_matrices or min(sizes.m, sizes.n, sizes.k) < _SHARED_FROM:
+        return []
+    tiles = (cooperative_tile(tile, dtype, profile) for tile in COOPERATIVE_TILES)
+    fitting = [tile for tile in tiles if tile.divides() and fits(tile, profile)]
+    suited = [
+        tile
+        for tile in fitting
+        if tile.matrices_down * epilogue <= _MOST_EPILOGUE and tile.use(sizes) >= _LEAST_USE
+    ]
+    return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+
+
 def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[SharedTile]:
     """Those that the device and the contraction allow for, largest first."""
     if profile.kind == "cpu" or dot.dtype.bits != 32 or min(sizes.m, sizes.n, sizes.k) < _SHARED_FROM:
@@ -303,7 +423,7 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     fitting = [
         tile
         for tile in (NARROW_TILES if min(sizes.m, sizes.n) < _NARROW else SHARED_TILES)
-        if _fits(tile, profile)
+        if fits(tile, profile)
     ]
     suited = [
         tile
@@ -311,10 +431,6 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
         if tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE and tile.use(sizes) >= _LEAST_USE
     ]
     return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
-
-
-def _fits(tile: SharedTile, profile: DeviceProfile) -> bool:
-    return tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
 
 
 def _register_tiles(sizes: Sizes, profile: DeviceProfile) -> list[RegisterTile]:

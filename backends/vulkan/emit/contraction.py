@@ -41,14 +41,16 @@ class Span:
     extent: int
     size: int
     number: Index
+    unit: int = VECTOR  # tiles begin at multiples of it where they can
 
     @property
     def first(self) -> Index:
         """Where the tile begins."""
         last = max(self.extent - self.size, 0)
-        if self.size % VECTOR == 0 and last % VECTOR == 0:
-            whole = clamp(linear([(self.number, self.size // VECTOR)]), 0, last // VECTOR)
-            return linear([(whole, VECTOR)])
+        for unit in (self.unit, VECTOR):
+            if self.size % unit == 0 and last % unit == 0:
+                whole = clamp(linear([(self.number, self.size // unit)]), 0, last // unit)
+                return linear([(whole, unit)])
         return clamp(linear([(self.number, self.size)]), 0, last)
 
     def at(self, offset: Index, width: int = 1) -> Index:
@@ -56,14 +58,21 @@ class Span:
         lanes = [(LANE, 1)] if width == VECTOR else []
         place = linear([(self.first, 1), (offset, 1)])
         if width == VECTOR and self.extent % VECTOR == 0:
-            return linear([(_vectors_within(place, self.extent), 1), *lanes])
+            return linear([(_vectors_within(place, self.extent, VECTOR), 1), *lanes])
         return clamp(linear([(place, 1), *lanes]), 0, self.extent - 1)
+
+    def eight(self, offset: Index, half: int) -> Index:
+        """Half of the eight elements from that offset on, which is a multiple of eight, in lanes."""
+        place = linear([(self.first, 1), (offset, 1)])
+        if self.extent % (2 * VECTOR) == 0:
+            return linear([(_vectors_within(place, self.extent, 2 * VECTOR), 1), (LANE, 1)], VECTOR * half)
+        return clamp(linear([(place, 1), (LANE, 1)], VECTOR * half), 0, self.extent - 1)
 
     def guards(self, body: Body, offset: Index, width: int = 1) -> list[Guard]:
         """Which elements from that offset on are the tile's own: lanes, or all (None), and the condition, if any."""
         if self.extent % self.size == 0:
             return [(None, "")]
-        if width == 1 or (self.extent % VECTOR == 0 and self.size % VECTOR == 0):
+        if width == 1 or (self.extent % width == 0 and self.size % width == 0):
             return [(None, self._own(body, offset))]
         return [(lane, self._own(body, add(offset, lane))) for lane in range(width)]
 
@@ -74,11 +83,11 @@ class Span:
         return f"{body.index(place)} >= {body.index(start)}"
 
 
-def _vectors_within(place: Index, extent: int) -> Index:
-    """A multiple of four, held where a whole vector lies inside the extent."""
-    if place.high <= extent - VECTOR:
+def _vectors_within(place: Index, extent: int, width: int) -> Index:
+    """A multiple of the width, held where a whole vector lies inside the extent."""
+    if place.high <= extent - width:
         return place
-    return linear([(clamp(quotient(place, VECTOR), 0, extent // VECTOR - 1), VECTOR)])
+    return linear([(clamp(quotient(place, width), 0, extent // width - 1), width)])
 
 
 class Contraction:
@@ -90,17 +99,22 @@ class Contraction:
         self.body, self.outputs = open_body(kernel, lifted)
         self.batch: Coordinates = ()
 
-    def spans(self, tile: Index, rows: int, columns: int) -> tuple[Span, Span]:
+    def spans(self, tile: Index, rows: int, columns: int, unit: int = VECTOR) -> tuple[Span, Span]:
         """The tile of that number, of all the tiles of this size: its rows and its columns."""
         sizes = self.sizes
         across, down = -(-sizes.n // columns), -(-sizes.m // rows)
         rest = quotient(tile, across)
         self.batch = unflatten(quotient(rest, down), sizes.batch)
-        return Span(sizes.m, rows, remainder(rest, down)), Span(sizes.n, columns, remainder(tile, across))
+        across_at, down_at = remainder(tile, across), remainder(rest, down)
+        return Span(sizes.m, rows, down_at, unit), Span(sizes.n, columns, across_at, unit)
 
     def operand(self, side: int, free: Index, summed: Index) -> Value:
         """An element of the left (0) or right (1) operand."""
-        return self.body.value(self.dot.operands[side], self._place(side, free, summed))
+        return self.body.value(*self.element(side, free, summed))
+
+    def element(self, side: int, free: Index, summed: Index) -> tuple[Node, Coordinates]:
+        """An operand, and the coordinates of its element there."""
+        return self.dot.operands[side], self._place(side, free, summed)
 
     def _place(self, side: int, free: Index, summed: Index) -> Coordinates:
         extents = self.sizes.rows if side == 0 else self.sizes.columns

@@ -1,13 +1,21 @@
-"""Map kernels: one invocation an element, or four neighbours; transposes in squares or blocks."""
+"""Map kernels: one invocation an element, or four neighbours; transposes in squares or blocks.
+
+On a CPU driver, where a workgroup takes as long to begin as some vectors to be computed, an invocation of a large map
+has several, one after the other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 
 from lavax.backends.vulkan.emit.blocked_map import emit_blocked_map, suits_blocks
-from lavax.backends.vulkan.emit.body import LANE, Value, is_multiple
+from lavax.backends.vulkan.emit.body import LANE, Body, Value, is_multiple
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import (
+    WORKGROUP,
     Launch,
     at_row,
     grid,
@@ -30,6 +38,9 @@ from lavax.passes.kernels.reads import Coordinates
 
 # Elements, or vectors of them, of one invocation that are worth a try, and the statements that come of them at most.
 _STRIPS, _MOST_STATEMENTS = (2, 4), 384
+
+# Vectors of an invocation on a CPU driver, and how many invocations there should be left.
+_TURNS, _BUSY = (16, 8, 4, 2), 1024
 
 
 @dataclass(frozen=True)
@@ -77,15 +88,43 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Map
     width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
     local = local_invocations(profile)
-    open_invocations(body, count // width, local, "i")
-    element = variable("i", count // width)
-    values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
-    places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
-    results = {output: body.value(output, at) for output, at in places.items()}
-    for output, result in results.items():
-        body.store(output, places[output], result, outputs[output])
+    turns = 1 if lifted else _turns(count // width, local, profile)
+    with _vectors(body, count // width, local, turns):
+        element = variable("i", count // width)
+        values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
+        places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
+        results = {output: body.value(output, at) for output, at in places.items()}
+        for output, result in results.items():
+            body.store(output, places[output], result, outputs[output])
     text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // local)))
+    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // (local * turns))))
+
+
+def _turns(vectors: int, local: int, profile: DeviceProfile) -> int:
+    """How many vectors an invocation has: as many as leave enough of them, and divide the whole."""
+    for turns in _TURNS if profile.kind == "cpu" else ():
+        if vectors % (turns * local) == 0 and vectors // turns >= _BUSY:
+            return turns
+    return 1
+
+
+@contextmanager
+def _vectors(body: Body, vectors: int, local: int, turns: int) -> Iterator[None]:
+    """Where a vector, of number `i`, is computed: once an invocation, or in a loop, whose vectors stand a workgroup's
+    apart."""
+    if turns == 1:
+        open_invocations(body, vectors, local, "i")
+        yield
+        return
+    groups = vectors // (local * turns)
+    body.line(f"int group = int{WORKGROUP};")
+    if prod(grid(groups)) > groups:
+        body.line(f"if (group >= {body.parameters.integer(groups)}) return;")
+    # The driver would unroll a loop whose end it knows.
+    bound = body.parameters.unknown(turns)
+    with body.block(f"for (int turn = 0; turn < {bound}; ++turn)", frozenset(("i",))):
+        body.line(f"int i = (group * {turns} + turn) * {local} + int(gl_LocalInvocationID.x);")
+        yield
 
 
 def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:

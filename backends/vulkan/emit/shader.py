@@ -19,6 +19,11 @@ _HEADER = """#version 460
 _SUBGROUP = "#extension GL_KHR_shader_subgroup_shuffle : require\n"
 _UNROLL = "#extension GL_EXT_control_flow_attributes : require\n"
 _BALLOT = "#extension GL_KHR_shader_subgroup_ballot : require\n"
+_COOPERATIVE = """#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_shader_subgroup_basic : require
+"""
 _INTRINSICS = "#extension GL_EXT_spirv_intrinsics : require\n"
 # The profile's name of a promise about floats: capability and execution mode of SPIR-V's float controls, bits of the
 # floats.
@@ -139,6 +144,7 @@ class ShaderText:
     local_size: tuple[int, int] = (1, 1)
     declarations: list[str] = field(default_factory=list)
     subgroup: bool = False
+    pragma: str = ""
 
 
 def assemble(text: ShaderText) -> str:
@@ -148,7 +154,8 @@ def assemble(text: ShaderText) -> str:
     storage = [f"#extension {name} : require\n" for name, used in _STORAGE_EXTENSIONS.items() if used.search(body)]
     extensions = (_SUBGROUP if text.subgroup else "") + (_UNROLL if "[[unroll]]" in body else "")
     extensions += _BALLOT if "subgroupBallot" in body else ""
-    parts = [_HEADER + "".join(storage) + extensions]
+    extensions += _COOPERATIVE if "coopmat<" in body else ""
+    parts = [_HEADER + "".join(storage) + extensions + text.pragma]
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
     accesses = (_PACKED if "_packed(" in body else "") + (_PAIRED if "_four(" in body else "")
     parts.append(_ARGUMENTS + _references(accesses + body) + accesses)

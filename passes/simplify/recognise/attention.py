@@ -127,7 +127,7 @@ def _attention(pattern: _Pattern) -> Node | None:
     node, side = pattern.node, pattern.side
     weights = node.operands[side]
     contracted = node.attrs["contract"][side]
-    if len(contracted) != 1 or not weights.dtype.is_float:
+    if len(contracted) != 1 or not weights.dtype.is_float or node.attrs["precision"]:
         return None
     (keys,) = contracted
     softmax = _softmax(pattern, Placed(weights, tuple(range(weights.type.rank))), keys)
@@ -206,7 +206,7 @@ def _scores(so_far: _Scores, steps: int = _MOST_STEPS) -> _Scores | None:
     here = replace(so_far, product=chain[0], inside=(*so_far.inside, *(placed.node for placed in chain)))
     node, axes = chain[0].node, chain[0].axes
     if node.op == "dot":
-        return here
+        return None if node.attrs["precision"] else here
     if not steps:
         return None
     for further in _one_step(here, node, axes):

@@ -31,6 +31,29 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         }
         """,
     ),
+    "many vectors, of which an invocation has several": (
+        """
+        graph (x: f32[65536]) {
+          %0 = negate(x) : f32[65536]
+          return %0
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
+            for (int turn = 0; turn < int(words[2]); ++turn) {
+                int i = (group * 16 + turn) * 8 + int(gl_LocalInvocationID.x);
+                vec4 v1 = uintBitsToFloat(read_four(p0, i));
+                vec4 v2 = (-v1);
+                write_four(p1, i, floatBitsToUint(v2));
+            }
+        }
+        """,
+    ),
     "four neighbours at once, larger workgroups": (
         """
         graph (x: f32[2,4], y: f32[4]) {
@@ -127,9 +150,16 @@ def test_one_invocation_an_element_or_four() -> None:
 
 
 def test_grids_too_long_for_one_dimension_use_two() -> None:
-    count = 4 * 8 * 65536
-    text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
-    assert dispatch_of(text, PROFILES["cpu"]).groups == (65535, 2, 1)
+    for count, groups in ((4 * 8 * 65537, (65535, 2, 1)), (4 * 8 * 16 * 65536, (65535, 2, 1))):
+        text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
+        assert dispatch_of(text, PROFILES["cpu"]).groups == groups
+
+
+def test_invocations_of_a_cpu_driver_have_several_vectors_where_many_are_left() -> None:
+    cases = ((1 << 12, 128), (1 << 13, 128), (1 << 15, 128), (1 << 20, 2048), (32 * 1026, 513), (32 * 1025, 1025))
+    for count, groups in cases:
+        text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
+        assert dispatch_of(text, PROFILES["cpu"]).groups == (groups, 1, 1)
 
 
 def test_a_shader_has_what_it_uses_and_no_more() -> None:

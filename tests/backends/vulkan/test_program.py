@@ -126,6 +126,35 @@ def test_calls_do_not_wait_and_may_be_many_in_flight(device: Device) -> None:
         np.testing.assert_array_equal(down(device, result), 2.0)
 
 
+def test_different_programs_are_in_flight_together(device: Device) -> None:
+    first, second = Program(device, slow(300_000)), Program(device, chain(2))
+    for program in (first, second):
+        program(up(device))[0].wait()
+    slow_results = [first(up(device))[0] for _ in range(RING)]
+    (result,) = second(slow_results[-1])
+    (other,) = second(up(device, VALUES * 2))
+    assert not slow_results[-1].ready(), "the second program was called while the first still ran"
+    np.testing.assert_array_equal(down(device, result), 4.0)
+    np.testing.assert_array_equal(down(device, other), VALUES * 2 + 2)
+
+
+def test_uploads_do_not_wait_for_work_in_flight(device: Device) -> None:
+    """Neither does a program that reads them; memory that came free while the device reads it is not written."""
+    program, after = Program(device, slow(300_000)), Program(device, chain(1))
+    for warm_up in (program, after):
+        warm_up(up(device))[0].wait()
+    results = [program(up(device))[0] for _ in range(RING)]
+    copies = [up(device, VALUES + number) for number in range(20)]
+    sums = [after(copy)[0] for copy in copies[:RING]]
+    assert not results[-1].ready()
+    for number, copy in enumerate(copies):
+        np.testing.assert_array_equal(down(device, copy), VALUES + number)
+    for number, added in enumerate(sums):
+        np.testing.assert_array_equal(down(device, added), VALUES + number + 1)
+    for result in results:
+        np.testing.assert_array_equal(down(device, result), 2.0)
+
+
 def test_buffers_dropped_while_the_device_uses_them_are_reused_in_order(device: Device) -> None:
     program = Program(device, chain(3))
     results = []

@@ -1,0 +1,61 @@
+"""SPIR-V modules whose 16-bit floats are bfloat16.
+
+GLSL has the type as an extension that few compilers know yet. A shader that uses float16_t for nothing but the elements
+of cooperative matrices is compiled as it stands, and its module then says that these are of the other encoding
+(SPV_KHR_bfloat16).
+"""
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+# What such a shader says.
+BRAIN_FLOATS = "#pragma float16_t_is_bfloat16\n"
+# Numbers of SPIR-V: operations, capabilities, an encoding.
+_OP_EXTENSION, _OP_CAPABILITY, _OP_TYPE_FLOAT = 10, 17, 22
+_FLOAT16, _BFLOAT16_TYPE, _BFLOAT16_MATRIX = 9, 5116, 5118
+_BFLOAT16_ENCODING = 0
+_EXTENSION = b"SPV_KHR_bfloat16"
+_HEADER_WORDS = 5
+
+
+def with_brain_floats(spirv: bytes) -> bytes:
+    """The module with bfloat16 for every 16-bit float."""
+    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
+    found = list(words[:_HEADER_WORDS])
+    for instruction in _instructions(words):
+        found += _rewritten(instruction)
+    return struct.pack(f"<{len(found)}I", *found)
+
+
+def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    position = _HEADER_WORDS
+    while position < len(words):
+        length = words[position] >> 16
+        yield words[position : position + length]
+        position += length
+
+
+def _rewritten(instruction: tuple[int, ...]) -> tuple[int, ...]:
+    operation = instruction[0] & 0xFFFF
+    if operation == _OP_CAPABILITY and instruction[1] == _FLOAT16:
+        return *_instruction(_OP_CAPABILITY, _BFLOAT16_TYPE), *_instruction(_OP_CAPABILITY, _BFLOAT16_MATRIX)
+    if operation == _OP_EXTENSION and _text(instruction) == b"SPV_KHR_cooperative_matrix":
+        return *instruction, *_instruction(_OP_EXTENSION, *_words(_EXTENSION))
+    if operation == _OP_TYPE_FLOAT and instruction[2] == 16:
+        return _instruction(_OP_TYPE_FLOAT, instruction[1], 16, _BFLOAT16_ENCODING)
+    return instruction
+
+
+def _instruction(operation: int, *operands: int) -> tuple[int, ...]:
+    return (len(operands) + 1) << 16 | operation, *operands
+
+
+def _text(instruction: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<{len(instruction) - 1}I", *instruction[1:]).rstrip(b"\0")
+
+
+def _words(text: bytes) -> tuple[int, ...]:
+    """A string as SPIR-V has it: ended by a zero, in whole words."""
+    padded = text + b"\0" * (4 - len(text) % 4)
+    return struct.unpack(f"<{len(padded) // 4}I", padded)

@@ -1,0 +1,47 @@
+"""Whether derivatives of attention on a GPU are best computed by contractions, with scores in memory.
+
+Counted for each pair of a query and a key, in the multiplications and additions that a contraction makes meanwhile.
+Kernels of attention leave out pairs that nobody sees, but compute scores anew for each derivative, and their tiles are
+smaller; contractions compute every pair, and write and read scores. Measured: docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.passes.attention import named_operands, visible_pairs
+
+_GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
+# Products of all derivatives with the heads of queries and with those of values, by kernels and by contractions, and
+# how often these write or read a score.
+_BY_KERNELS, _BY_CONTRACTIONS, _MOVED = (4, 3), (3, 2), 6
+# What a contraction computes while a kernel of attention does one operation: up to a length of heads, beyond which
+# tiles are smaller, and above.
+_SLOWER, _LONG_HEAD, _SLOWER_BY_LONG_HEADS = 1.2, 128, 3.5
+# Memory is worth a little time.
+_GAIN = 1.1
+# Operations in the time in which a score is written or read.
+_MOVE = 32
+# Fewer pairs take no longer than the launches of more kernels.
+_WORTH = 1 << 20
+# Of the device's memory all scores of a node may take this part; about four times as much is in use at a time.
+PART_OF_MEMORY = 32
+_SCORE_BYTES = 4
+
+
+def stores_scores(node: Node, memory_bytes: int) -> bool:
+    """Whether a node is a derivative of attention that is to become products, on a device with so much memory."""
+    if node.op not in _GRADIENTS:
+        return False
+    operands = named_operands(node)
+    query, key, cotangent = (operands[name] for name in ("query", "key", "cotangent"))
+    pairs = query.type.size // query.shape[-1] * key.shape[-2]
+    if pairs < _WORTH or pairs * _SCORE_BYTES * PART_OF_MEMORY > memory_bytes:
+        return False
+    heads = query.shape[-1], cotangent.shape[-1]
+    slower = _SLOWER if max(heads) <= _LONG_HEAD else _SLOWER_BY_LONG_HEADS
+    by_kernels = visible_pairs(node) * _operations(_BY_KERNELS, heads) * slower
+    return by_kernels > _GAIN * pairs * (_operations(_BY_CONTRACTIONS, heads) + _MOVED * _MOVE)
+
+
+def _operations(products: tuple[int, int], heads: tuple[int, int]) -> int:
+    return sum(2 * count * length for count, length in zip(products, heads, strict=True))

@@ -1,0 +1,154 @@
+"""How a workgroup's part of attention is shared out among its invocations, and which way suits which sizes.
+
+What bounds a tile of h rows by w columns an invocation is shared memory: each four steps of a product read h + w
+vectors for 4·h·w multiply-adds. Registers bound h and w: an invocation holds its part of the tiles that are alive at
+once and of the results' rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage
+from lavax.backends.vulkan.emit.expressions import VECTOR
+from lavax.backends.vulkan.profile import DeviceProfile
+
+_VECTOR_BYTES, _FLOAT_BYTES = 16, 4
+# Registers for tiles, what is added up and what is multiplied.
+_MOST_REGISTERS = 208
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Lines of invocations, `down` × `across`, each with `height` rows and `groups` vectors of four columns.
+
+    Of the heads `depth` elements are in shared memory at a time for a product, and `share` columns of a block for a
+    sum; of a tile `chunk` columns, a multiple of `across` and of `share`.
+    """
+
+    down: int
+    across: int
+    height: int
+    groups: int
+    depth: int
+    share: int
+    chunk: int
+
+    @property
+    def local(self) -> int:
+        return self.down * self.across
+
+    @property
+    def rows(self) -> int:
+        return self.down * self.height
+
+    @property
+    def columns(self) -> int:
+        return self.across * VECTOR * self.groups
+
+    # Lines in shared memory have an odd number of vectors, so that neighbours lie in other banks.
+
+    @property
+    def slice_stride(self) -> int:
+        """Vectors of a row's elements that are staged for a product."""
+        return self.depth // VECTOR | 1
+
+    @property
+    def tile_stride(self) -> int:
+        """Vectors of a column of a tile."""
+        return self.rows // VECTOR | 1
+
+    def steps(self, head: int) -> int:
+        """In how many parts the elements of a head are staged."""
+        return -(-head // self.depth)
+
+    def vectors(self, head: int) -> int:
+        """Vectors of a result's row that an invocation has, `across` vectors apart."""
+        return -(-head // (VECTOR * self.across))
+
+    def line_vectors(self, stages: Sequence[Stage]) -> int:
+        """Vectors of the columns that are staged for a sum."""
+        sums = (stage.of_columns.shape[-1] for stage in stages if stage.of_rows is None)
+        return max((self.share * self.across * self.vectors(head) for head in sums), default=0)
+
+    def staged_vectors(self, stages: Sequence[Stage]) -> int:
+        """Either both operands' elements for a product, or columns for a sum and those of the tile behind them."""
+        for_products = (self.rows + self.columns) * self.slice_stride
+        return max(for_products, self.line_vectors(stages) + self.chunk * self.tile_stride)
+
+    def exchanged_floats(self, subgroup: int) -> int:
+        """One number a row from each subgroup that has a part of it, if these are several."""
+        return self.rows * self.across // subgroup if subgroup < self.across else 0
+
+    def shared_bytes(self, stages: Sequence[Stage], subgroup: int) -> int:
+        return _VECTOR_BYTES * self.staged_vectors(stages) + _FLOAT_BYTES * self.exchanged_floats(subgroup)
+
+    def registers(self, stages: Sequence[Stage]) -> int:
+        """Of an invocation: the results' rows, the tiles alive at once, and what a step of a product reads."""
+        products = sum(stage.of_rows is not None for stage in stages)
+        sums = [self.vectors(stage.of_columns.shape[-1]) for stage in stages if stage.of_rows is None]
+        return VECTOR * (self.height * (sum(sums) + products * self.groups) + VECTOR * self.groups + 2)
+
+
+# By the longest head they are for, from the one that reads least to the one that leaves most workgroups.
+SHAPES: Mapping[int, tuple[Shape, ...]] = {
+    32: (
+        Shape(16, 8, 8, 2, depth=16, share=16, chunk=16),
+        Shape(32, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(16, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(16, 8, 4, 1, depth=16, share=16, chunk=32),
+    ),
+    96: (
+        Shape(16, 16, 8, 1, depth=32, share=32, chunk=32),
+        Shape(32, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(16, 8, 4, 2, depth=16, share=16, chunk=32),
+        Shape(8, 16, 4, 1, depth=16, share=16, chunk=32),
+    ),
+    128: (
+        Shape(16, 16, 8, 1, depth=32, share=32, chunk=32),
+        Shape(16, 16, 8, 1, depth=16, share=16, chunk=32),
+        Shape(8, 32, 8, 1, depth=16, share=8, chunk=32),
+        Shape(16, 16, 4, 1, depth=16, share=16, chunk=32),
+        Shape(8, 16, 4, 1, depth=16, share=16, chunk=32),
+    ),
+    256: (
+        Shape(8, 32, 8, 1, depth=16, share=8, chunk=32),
+        Shape(8, 32, 4, 1, depth=16, share=8, chunk=32),
+        Shape(4, 32, 4, 1, depth=16, share=8, chunk=32),
+    ),
+}
+
+
+def choose_shape(profile: DeviceProfile, problem: Problem, stages: Sequence[Stage]) -> Shape | None:
+    """The largest of those that fit which keeps the device busy, or the smallest of those that come nearest.
+
+    None where the device lacks what workgroups need.
+    """
+    if not profile.subgroup_shuffle:
+        return None
+    longest = max(stage.of_columns.shape[-1] for stage in stages)
+    shapes = next((shapes for head, shapes in SHAPES.items() if longest <= head), ())
+    fitting = [shape for shape in (fitted(shape, profile, stages) for shape in shapes) if shape is not None]
+    busy = (shape for shape in fitting if _invocations(shape, problem) >= profile.busy_invocations)
+    smallest_first = reversed(fitting)
+    return next(busy, max(smallest_first, key=lambda shape: _invocations(shape, problem), default=None))
+
+
+def _invocations(shape: Shape, problem: Problem) -> int:
+    return problem.count * -(-problem.rows // shape.rows) * shape.local
+
+
+def fitted(shape: Shape, profile: DeviceProfile, stages: Sequence[Stage]) -> Shape | None:
+    """The shape with no more elements at a time than heads have, or half as many where these divide them and all do
+    not; None where it does not fit the device."""
+    longest = max(stage.of_columns.shape[-1] for stage in stages if stage.of_rows is not None)
+    depth = min(shape.depth, -(-longest // VECTOR) * VECTOR)
+    half = depth // 2
+    shape = replace(shape, depth=half if longest % depth and longest % half == 0 and half % VECTOR == 0 else depth)
+    fits = (
+        shape.local <= profile.max_workgroup_invocations
+        and shape.registers(stages) <= _MOST_REGISTERS
+        and shape.shared_bytes(stages, profile.subgroup_size) <= profile.shared_memory_bytes
+    )
+    return shape if fits else None

@@ -1,0 +1,100 @@
+"""When scores of attention go to memory on a GPU, and that the results stay what they were."""
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.nn as nn
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.attention_scores import stores_scores
+from lavax.ir import Graph, Node, TensorType, float32, interpret
+from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.ops.attention import OPERANDS
+from lavax.passes.prepare import prepare
+from lavax.passes.simplify import remove_stop_gradient
+from lavax.passes.target import Target
+from tests.passes.lowering import f32
+
+GRADIENTS = tuple(op for op in OPERANDS if op.endswith("gradient"))
+
+
+def gradients(batch: int, queries: int, keys: int, head: int, causal: bool = False) -> Graph:
+    """All three gradients over inputs."""
+    by_query, by_key = (batch, queries), (batch, keys)
+    shapes = {"query": (*by_query, head), "key": (*by_key, head), "value": (*by_key, head)}
+    shapes |= {"cotangent": (*by_query, head), "delta": by_query, "logsumexp": by_query}
+    inputs = {name: input_node(name, TensorType(shape, float32)) for name, shape in shapes.items()}
+    highest = 0 if causal else keys - 1
+    attrs = dict(scale=0.5, fill=-inf, lowest=1 - queries, highest=highest, biased=False, masked=False)
+    nodes = [make_node(op, [inputs[name] for name in OPERANDS[op]], attrs) for op in GRADIENTS]
+    return graph_of(inputs.values(), nodes)
+
+
+def test_what_is_in_common_is_computed_once() -> None:
+    graph = gradients(2, 5, 7, 4, causal=True)
+    prepared = prepare(graph, Target(stores_scores=lambda node: True))
+    ops = [node.op for node in prepared.nodes]
+    assert ops.count("dot") == 5
+    assert ops.count("exp") == 1
+    random = np.random.default_rng(0)
+    arrays = [random.normal(size=node.shape) for node in graph.inputs]
+    for got, want in zip(interpret(prepared, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("graph", "gibibytes", "stored"),
+    [
+        pytest.param(gradients(16, 2048, 2048, 128), 24, True, id="long heads"),
+        pytest.param(gradients(16, 2048, 2048, 128), 4, False, id="no memory for the scores"),
+        pytest.param(gradients(16, 2048, 2048, 64, causal=True), 24, False, id="half of the pairs"),
+        pytest.param(gradients(1, 256, 256, 128), 24, False, id="little to compute"),
+    ],
+)
+def test_scores_are_stored_where_that_is_faster_and_memory_is_there(graph: Graph, gibibytes: int, stored: bool) -> None:
+    def is_stored(node: Node) -> bool:
+        return stores_scores(node, gibibytes << 30)
+
+    assert [is_stored(node) for node in graph.outputs] == [stored] * 3
+
+
+ROOM = 2 * 33 * 33 * 4
+
+
+@pytest.mark.parametrize(("room", "left"), [(ROOM, []), (ROOM - 1, ["attention_logsumexp", "attention"])])
+def test_scores_wait_for_derivatives_as_long_as_there_is_room(room: int, left: list[str]) -> None:
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return lnp.sum(lnp.sin(nn.softmax(q @ k.mT) @ v))
+
+    x = f32(2, 33, 4)
+    with_gradients = remove_stop_gradient(lx.trace(lx.value_and_grad(loss, argnums=(0, 1, 2)))(x, x, x))
+    prepared = prepare(with_gradients, Target(stores_scores=lambda node: "gradient" in node.op, kept_bytes=room))
+    ops = [node.op for node in prepared.nodes]
+    assert sorted(op for op in ops if op.startswith("attention")) == sorted(left)
+    assert ops.count("dot") == (5 if left else 6)
+
+
+@pytest.mark.parametrize("room", [0, 1 << 20])
+def test_a_query_that_sees_nothing_has_no_gradient(room: int) -> None:
+    random = np.random.default_rng(5)
+    arrays = [random.normal(size=(1, 40, 2, 4)) for _ in range(3)]
+    mask = random.random((1, 1, 40, 40)) < 0.5
+    mask[..., 7, :] = False
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return lnp.sum(lnp.sin(nn.dot_product_attention(q, k, v, mask=mask)))
+
+    types = [f32(*array.shape) for array in arrays]
+    graph = remove_stop_gradient(lx.trace(lx.grad(loss, argnums=(0, 1, 2)))(*types))
+    assert any(node.op == "attention" and node.attrs["empty"] for node in graph.nodes)
+    prepared = prepare(graph, Target(stores_scores=lambda node: True, kept_bytes=room))
+    assert any(node.op == "attention" for node in prepared.nodes) is (room == 0)
+    arrays.append(mask)
+    found = interpret(prepared, *arrays)
+    for got, want in zip(found, interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
+    assert not found[0][:, 7].any()
