@@ -24,11 +24,11 @@ from lavax.backends.vulkan.emit.contract_schedule import (
     BROADCAST_TILES,
     COOPERATIVE_TILES,
     NARROW_TILES,
+    OTHER_TILES,
     REGISTER_TILES,
     SHARED_TILES,
     BroadcastTile,
     Schedule,
-    SharedTile,
     SubgroupTile,
     cooperative_tile,
     fits,
@@ -44,15 +44,6 @@ PRODUCTS = (
     "1024x1024x1024@bf16", "4096x4096x4096@bf16", "4096x4096x4096:b@bf16", "4096x4096x4096:a@bf16",
     "4096x4096x4096@f16",
 )  # fmt: skip
-# Tiles that are not in the tables, for comparison.
-OTHER_TILES = (
-    SharedTile(128, 128, 16, 8, 8, 2),
-    SharedTile(128, 128, 8, 8, 8, 2),
-    SharedTile(128, 64, 16, 8, 8, 2),
-    SharedTile(256, 128, 8, 16, 8, 2),
-    SharedTile(64, 64, 16, 4, 4, 2),
-    SharedTile(64, 64, 16, 8, 8, 2),
-)
 # Rows, columns, depth, subgroups down and across, buffers.
 OTHER_COOPERATIVE_TILES = (
     (128, 128, 64, 2, 2, 1),

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax import debug, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
-from lavax.config import enable_x64, matmul_precision
+from lavax.config import VERSION, enable_x64, matmul_precision
 from lavax.errors import (
     ArrayIndexError,
     ConcretizationError,
@@ -49,7 +49,7 @@ from lavax.tracer.placement import default_device, device_put, devices
 from lavax.tracer.vjp import vjp
 from lavax.tracer.vmap import vmap
 
-__version__ = "0.1.0"
+__version__ = VERSION
 jit = compile
 remat = checkpoint
 

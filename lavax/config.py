@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+# Of lavax. What is kept on disk from run to run may depend on it, so every room must be able to ask.
+VERSION = "0.1.0"
+
 
 def device_selector() -> str | None:
     """`LAVAX_DEVICE`: an index into `lavax.devices()`, or part of a device's name; None: the best one."""
@@ -37,8 +40,13 @@ def debug_nans() -> bool:
     return os.environ.get("LAVAX_DEBUG_NANS", "0") not in ("", "0")
 
 
+def tune() -> bool:
+    """`LAVAX_TUNE=1`: compile everything as `compile(tune=True)` does."""
+    return os.environ.get("LAVAX_TUNE", "0") not in ("", "0")
+
+
 def cache_folder() -> Path:
-    """`LAVAX_CACHE`: where compiled shaders are kept; else the user's cache folder."""
+    """`LAVAX_CACHE`: where compiled shaders and what tuning found are kept; else the user's cache folder."""
     chosen = os.environ.get("LAVAX_CACHE")
     if chosen:
         return Path(chosen)

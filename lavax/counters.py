@@ -9,6 +9,7 @@ _counts: dict[str, int] = {
     "traces": 0,
     "glsl_compiles": 0,
     "pipelines": 0,
+    "tunings": 0,
     "recordings": 0,
     "submits": 0,
     "bytes_to_device": 0,

@@ -26,8 +26,8 @@ def schedule(
     """Fuses a prepared graph into kernels and plans their order, buffers and barriers.
 
     `donated` are the positions of inputs whose memory the results may take over. With `pairs`, output position ->
-    input position, an output may take over the memory of that input only. The bodies of
-    branches and loops are prepared for `target`.
+    input position, an output may take over the memory of that input only. Fused for `target`,
+    for which the bodies of branches and loops are prepared as well.
     """
     groups, phases = in_order(extract(fuse(graph, target), graph.outputs))
     donors = _donors(graph, donated, pairs, groups, phases)

@@ -24,12 +24,16 @@ class Target:
     matter which of them stands on the left, but that neighbours in memory are neighbours in the contraction.
     `stores_scores`: whether a derivative of attention is best computed by contractions, with scores in memory;
     `kept_bytes`: how much memory the scores of all attention may take that wait there for derivatives.
+
+    `operations_a_byte`: how many simple operations are worth computing again to save the moving of a byte; 0 where
+    that does not pay.
     """
 
     parts: Callable[[Node], int] = _one_part
     stages_operands: bool = False
     stores_scores: Callable[[Node], bool] = _nowhere
     kept_bytes: int = 0
+    operations_a_byte: float = 0.0
 
 
 ANY_DEVICE = Target()

@@ -67,7 +67,9 @@ class NumpyBackend:
     compiled: list[Graph] = field(default_factory=list)
     uploads: int = 0
 
-    def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> NumpyLowered:
+    def lower(
+        self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
+    ) -> NumpyLowered:
         return NumpyLowered(graph, donated, self)
 
     def upload(self, array: np.ndarray) -> NumpyBuffer:

@@ -42,7 +42,9 @@ class LoweredProgram(Protocol):
 class Backend(Protocol):
     """What a device can do. `lower` works where there is none."""
 
-    def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredProgram: ...
+    def lower(
+        self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
+    ) -> LoweredProgram: ...
 
     def upload(self, array: np.ndarray) -> Buffer: ...
 

@@ -45,7 +45,12 @@ class CompiledFunction:
     """A function that is traced and compiled at its first call with each kind of arguments, and then replayed."""
 
     def __init__(
-        self, function: Callable[..., Any], signature: Signature, static: StaticArguments, donated: tuple[int, ...]
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        static: StaticArguments,
+        donated: tuple[int, ...],
+        tune: bool,
     ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
@@ -53,6 +58,7 @@ class CompiledFunction:
         self._static = static
         self._has_static = bool(static.positions or static.names)
         self._donated = donated
+        self._tune = tune
         self._entries: dict[tuple[Any, ...], _Entry] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -90,7 +96,7 @@ class CompiledFunction:
         kinds = named_conversion(abstract_of, leaves, call, self._signature)
         traced = self._traced(call, kinds)
         optimized = remove_stop_gradient(traced.graph)
-        return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call))
+        return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call), self._tune)
 
     def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
         args, kwargs, statics = self._static.part(self._signature, args, kwargs)
@@ -119,7 +125,7 @@ class CompiledFunction:
         donated = self._donated_leaves(call)
         if runtime().refuses_nans:
             return NaNChecked(self._signature.function, traced.graph, traced.weak, traced.captured, donated)
-        return Executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated)
+        return Executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated, self._tune)
 
     def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         call, leaves = self._parted(args, kwargs)
@@ -156,6 +162,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    tune: bool = False,
 ) -> CompiledFunction: ...
 @overload
 def compile(
@@ -163,6 +170,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    tune: bool = False,
 ) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
 def compile(
     function: Callable[..., Any] | None = None,
@@ -170,6 +178,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    tune: bool = False,
 ) -> Any:
     """Makes `function` run as one program on the device; bare or with options, as decorator or call.
 
@@ -177,6 +186,9 @@ def compile(
     shapes, dtypes and static values of its arguments, and replayed for all further calls.
     `static_argnums`, `static_argnames`: arguments that are settings: hashable Python values, traced as they are.
     `donate_argnums`: arguments whose memory the results may take over; their arrays cannot be used afterwards.
+    `tune`: how kernels share out their work is chosen by trying what is possible on the device, once for each kernel,
+    device and driver; what took least is kept on disk. Results are rounded as the chosen way adds. `LAVAX_TUNE=1` does
+    the same for everything.
     Raises ValueError for a number or name that no parameter has.
     """
     if function is None:
@@ -185,6 +197,7 @@ def compile(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            tune=tune,
         )
     if not callable(function):
         raise TypeError(f"compile takes a function, got {function!r:.80}")
@@ -194,4 +207,4 @@ def compile(
     both = sorted(static.positions.intersection(donated))
     if both:
         raise ValueError(f"{signature.name_at(both[0])} of {signature.function} cannot be both static and donated")
-    return CompiledFunction(function, signature, static, donated)
+    return CompiledFunction(function, signature, static, donated, tune)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lavax import config
 from lavax.errors import DonatedArrayError
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
@@ -57,7 +58,12 @@ class Executable:
     """A compiled graph with the arrays it closes over; called with the arrays for its other inputs."""
 
     def __init__(
-        self, graph: Graph, weak: Sequence[bool], captured: Sequence[Value] = (), donated: Sequence[int] = ()
+        self,
+        graph: Graph,
+        weak: Sequence[bool],
+        captured: Sequence[Value] = (),
+        donated: Sequence[int] = (),
+        tune: bool = False,
     ) -> None:
         self._plan = plan(graph, donated)
         self._kinds = [abstract(node.type, w) for node, w in zip(graph.outputs, weak, strict=True)]
@@ -68,7 +74,7 @@ class Executable:
         self._captured = tuple(captured)
         self._program: Program | None = None
         if self._plan.graph.outputs:
-            self._program = program_for(self._plan.graph, self._donated)
+            self._program = program_for(self._plan.graph, self._donated, tune=tune or config.tune())
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs. Raises DonatedArrayError, before anything runs, where an array has been given away or would

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lavax import config
 from lavax.errors import DtypeError, ShapeError, TreeMismatchError
 from lavax.ir import Graph
 from lavax.ir.location import user_error
@@ -34,11 +35,12 @@ class Lowered:
     traced: Traced
     optimized: Graph
     donated: Sequence[int]
+    tune: bool
 
     @cached_property
     def _program(self) -> LoweredProgram:
         parts = plan(self.optimized, self.donated)
-        return active().lower(parts.graph, parts.donated)
+        return active().lower(parts.graph, parts.donated, tune=self.tune or config.tune())
 
     def as_text(self, stage: str = "optimized") -> str:
         """The function at a stage of its way: "ir", "optimized", "kernels", "fusion", "glsl" or "spirv".
@@ -53,7 +55,7 @@ class Lowered:
 
     def compile(self) -> Compiled:
         """The program, for arguments of just these kinds. Needs a device."""
-        run = Executable(self.optimized, self.traced.weak, self.traced.captured, self.donated)
+        run = Executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
         return Compiled(self, run)
 
 

@@ -21,11 +21,13 @@ def remember(cache: dict[_Key, Any], key: _Key, entry: _Kept) -> _Kept:
     return entry
 
 
-def program_for(graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> Program:
-    """The compiled program of a graph; compiled at most once."""
+def program_for(
+    graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
+) -> Program:
+    """The compiled program of a graph; compiled at most once. With `tune` by schedules that were timed."""
     home = runtime()
-    key = (structural_key(graph), donated, eager)
+    key = (structural_key(graph), donated, eager, tune)
     found = home.programs.get(key)
     if found is None:
-        found = remember(home.programs, key, home.backend.lower(graph, donated, eager).compile())
+        found = remember(home.programs, key, home.backend.lower(graph, donated, eager, tune).compile())
     return found

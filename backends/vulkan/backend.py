@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lavax import config
+from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, stores_scores
 from lavax.backends.vulkan.emit.contract_schedule import choose_parts
-from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.plan import Plan
 from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
+from lavax.backends.vulkan.tuner import Records, Tuner
 from lavax.errors import DeviceError
 from lavax.ir import Graph, Node, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     from lavax.backends.vulkan.device import Device
     from lavax.backends.vulkan.instance import DeviceDescription
     from lavax.backends.vulkan.memory import Buffer
+
+# What tuning found: some hundred bytes a kernel.
+_TUNING_BYTES = 16 << 20
 
 
 class VulkanBackend:
@@ -55,6 +62,7 @@ class VulkanBackend:
             stages_operands=self.profile.kind == "gpu",
             stores_scores=self._stores_scores,
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
+            operations_a_byte=self.profile.operations_a_byte,
         )
 
     def _stores_scores(self, attention: Node) -> bool:
@@ -68,13 +76,32 @@ class VulkanBackend:
         except DeviceError:
             return 0
 
-    def lower(self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False) -> LoweredGraph:
+    @cached_property
+    def tuner(self) -> Tuner | None:
+        """What chooses schedules by their times on the device; None where there is no device."""
+        try:
+            device = self.device
+        except DeviceError:
+            return None
+        from lavax.backends.vulkan.trials import seconds_of
+
+        cache = DiskCache(config.cache_folder() / "tuning", _TUNING_BYTES)
+        records = Records(cache, f"{device.identity} lavax {config.VERSION}")
+        return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes))
+
+    def lower(
+        self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
+    ) -> LoweredGraph:
         """Cuts a simplified graph into kernels.
 
         `donated` are the positions of inputs whose memory results may take over. An `eager` program's shaders take
-        sizes as push constants, so that other shapes share them.
+        sizes as push constants, so that other shapes share them. With `tune` schedules are chosen by their times, which
+        are found out now or when shaders are written, where they are not known.
         """
-        return LoweredGraph(self, schedule(prepare(graph, self.target), donated, target=self.target), eager)
+        tuner = self.tuner if tune else None
+        target = self.target if tuner is None else replace(self.target, parts=tuner.parts_of)
+        choice = by_sizes if tuner is None else tuner.schedule_of
+        return LoweredGraph(self, schedule(prepare(graph, target), donated, target=target), eager, choice)
 
     def upload(self, array: np.ndarray) -> Buffer:
         """A buffer with a copy of the array, which is contiguous and of a storage dtype."""
@@ -105,22 +132,22 @@ class VulkanBackend:
 class LoweredGraph:
     """A graph as kernels, on its way to shaders and a program."""
 
-    def __init__(self, backend: VulkanBackend, kernels: KernelProgram, eager: bool) -> None:
+    def __init__(self, backend: VulkanBackend, kernels: KernelProgram, eager: bool, choice: Choice) -> None:
         self.backend = backend
         self.kernels = kernels
-        self._eager = eager
+        self._eager, self._choice = eager, choice
 
     @cached_property
     def plan(self) -> Plan:
         """Shaders, dispatches and memory."""
-        return emit_program(self.kernels, self.backend.profile, self._eager)
+        return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
     def as_text(self, stage: str) -> str:
         """The text of the stage "kernels", "fusion", "glsl" or "spirv". Raises ValueError for any other."""
         if stage == "kernels":
             return print_program(self.kernels)
         if stage == "fusion":
-            return str(fusion_report(self.kernels.graph))
+            return str(fusion_report(self.kernels.graph, self.backend.target))
         if stage == "glsl":
             return self._shaders(lambda source: source)
         if stage == "spirv":
@@ -181,7 +208,8 @@ class CompiledGraph:
 
     def profile(self, *buffers: Buffer) -> Profile:
         """The times of its kernels, from a few runs by themselves; `buffers` keep their contents."""
-        from lavax.backends.vulkan.profiling import copy_rate
+        from lavax.backends.vulkan.limits import measure_limits
 
         device = self.program.device
-        return profile_of(device.physical.name, self.cost(), self.program.profile(*buffers), copy_rate(device))
+        dispatches, limits = self.program.profile(*buffers), measure_limits(device)
+        return profile_of(device.physical.name, self.cost(), dispatches, limits.copy, limits.arithmetic)

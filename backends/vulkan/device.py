@@ -18,7 +18,7 @@ from lavax.backends.vulkan.extensions import enabling, matrices, usable_extensio
 from lavax.backends.vulkan.instance import PhysicalDevice, choose_device, instance
 from lavax.backends.vulkan.memory import MemoryPool
 from lavax.backends.vulkan.memory_types import choose_memory_types
-from lavax.backends.vulkan.pipelines import Pipelines
+from lavax.backends.vulkan.pipelines import Pipelines, identity_of
 from lavax.backends.vulkan.queue import Queue
 from lavax.backends.vulkan.transfer import Transfer
 from lavax.errors import DeviceError
@@ -41,9 +41,10 @@ def get_device() -> Device:
 class Device:
     """A device with everything programs need of it.
 
-    `queue` runs programs; `copy_queue` takes downloads (the same, where the device has no queue for copies).
-    `arrays`, `staging` and `tables` are its memory. With `local_only` array memory counts as invisible to the
-    host, as on a GPU without a resizable BAR.
+    `identity` names it, its driver and the driver's version. `queue` runs programs; `copy_queue` takes downloads (the
+    same, where the device has no queue for copies).
+    `arrays`, `staging` and `tables` are its memory, `largest_block` the most bytes a buffer may have. With `local_only`
+    array memory counts as invisible to the host, as on a GPU without a resizable BAR.
     """
 
     def __init__(self, physical: PhysicalDevice, local_only: bool = False) -> None:
@@ -55,6 +56,7 @@ class Device:
         self.handle = _create(physical.handle, distinct)
         self.queue = Queue(self.handle, families[0], self.profile.kind)
         self.copy_queue = self.queue if len(distinct) == 1 else Queue(self.handle, families[1], self.profile.kind)
+        self.largest_block = _largest_block(physical.handle)
         self._pools: dict[Any, MemoryPool] = {}
         types = choose_memory_types(physical.handle, self.handle, distinct, local_only)
         self.arrays, self.staging, self.tables = (
@@ -62,6 +64,7 @@ class Device:
         )
         self.transfer = Transfer(self.handle, self.queue, self.copy_queue, self.arrays, self.staging)
         self.pipelines = Pipelines(physical.handle, self.handle)
+        self.identity = f"{identity_of(physical.handle)} {physical.name} {physical.driver}"
         self._retired: deque[tuple[int, Callable[[], None]]] = deque()
 
     def retire(self, number: int, destroy: Callable[[], None]) -> None:
@@ -100,8 +103,7 @@ class Device:
 
     def _pool(self, kind: Any, families: tuple[int, ...]) -> MemoryPool:
         if kind not in self._pools:
-            largest = _largest_block(self.physical.handle)
-            self._pools[kind] = MemoryPool(self.handle, self.queue, families, kind, largest)
+            self._pools[kind] = MemoryPool(self.handle, self.queue, families, kind, self.largest_block)
         return self._pools[kind]
 
 

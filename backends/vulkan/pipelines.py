@@ -25,7 +25,7 @@ class Pipelines:
         self._made: dict[Shader, Any] = {}
         self._lock = threading.Lock()
         self._disk = DiskCache(config.cache_folder() / "pipelines", CACHE_LIMIT_BYTES)
-        self._key = _cache_key(physical)
+        self._key = identity_of(physical)
         self._saved = self._disk.load(self._key) or b""
         info = structure(
             "VkPipelineCacheCreateInfo",
@@ -116,8 +116,8 @@ def _specialization(values: tuple[int, ...]) -> Any:
     )
 
 
-def _cache_key(physical: Any) -> str:
-    """Names device and driver by their UUIDs: another driver version is another key."""
+def identity_of(physical: Any) -> str:
+    """Names device and driver by their UUIDs: another version of the driver is another name."""
     identity = structure("VkPhysicalDeviceIDProperties")
     properties = structure("VkPhysicalDeviceProperties2", pNext=identity)
     lib.vkGetPhysicalDeviceProperties2(physical, properties)

@@ -22,6 +22,7 @@ from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.reasons import Reason
+from lavax.passes.fuse.recompute import Again, Siblings, again_instead
 from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.target import ANY_DEVICE, Target
 
@@ -46,9 +47,11 @@ _OPEN = ("row", "contract")
 class Fusion:
     """The state of one walk."""
 
-    def __init__(self, graph: Graph, target: Target = ANY_DEVICE) -> None:
+    def __init__(self, graph: Graph, target: Target) -> None:
         self.target = target
         self.readers = Readers(graph, beyond_movement=target.stages_operands)
+        self.siblings = Siblings(graph)
+        self.returned = frozenset(graph.outputs)
         self.homes: dict[Node, Home] = {}
         self.all_homes: list[Home] = []
         self.bases: dict[Node, tuple[Node, ...]] = {}  # members of kernels that a moved node is made of
@@ -124,7 +127,7 @@ class Fusion:
 
     def _is_written_before(self, node: Node, home: Home | None) -> bool:
         owner = self.homes.get(node)
-        if owner is None or owner is home:
+        if owner is None or owner is home or (home is not None and node in home.again):
             return False
         return home is None or owner.kind != "map" or owner.order < home.order
 
@@ -333,7 +336,7 @@ class Fusion:
 
     def _visit_reduction(self, node: Node) -> None:
         (operand,) = node.operands
-        axes = node.attrs["axes"] if "axes" in node.attrs else (node.attrs["axis"],)
+        axes = _reduced_axes(node)
         bases = self.bases_of(operand)
         for home in self._rows_to_join(operand, axes, bases):
             refusal = self._join_reduction(node, home, axes)
@@ -341,18 +344,48 @@ class Fusion:
                 self._settle_others(node, bases, home)
                 return
             self.refusals[node, home] = refusal
+        worth = self.target.operations_a_byte
+        again = again_instead(node, bases, self.homes, self.siblings, self.returned.__contains__, worth)
+        if again is not None:
+            self._reduce_again(node, again)
+            return
         self.settle(operand, node, Reason.WHOLE_ROWS)
+        self._open_rows(node)
+
+    def _open_rows(self, node: Node) -> Home:
+        (operand,) = node.operands
+        axes = _reduced_axes(node)
         home = row_home(self._next_order([operand]), operand.shape, axes)
         self._open(home, node, home.domain.outer_variables)
         self.rows.setdefault((operand.shape, axes), []).append(home)
+        return home
+
+    def _reduce_again(self, node: Node, again: Again) -> None:
+        """Reduces values of another kernel, which this one computes for itself: with others that read the same."""
+        for array in again.arrays:
+            if array in self.homes:
+                self.homes[array].results[array] = None
+        axes = _reduced_axes(node)
+        for home in self._recent_rows(node.operands[0].shape, axes, again.arrays):
+            if self._join_reduction(node, home, axes) is None:
+                break
+        else:
+            home = self._open_rows(node)
+        home.again |= again.nodes
+        home.arrays = (home.arrays - again.nodes) | again.arrays
+
+    def _recent_rows(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], arrays: frozenset[Node]
+    ) -> list[Home]:
+        """The latest few kernels over such rows that read one of the arrays; of no arrays, any."""
+        recent = self.rows.get((shape, axes), [])[-4:]
+        return [home for home in reversed(recent) if not arrays or not home.arrays.isdisjoint(arrays)]
 
     def _rows_to_join(self, operand: Node, axes: tuple[int, ...], bases: tuple[Node, ...]) -> list[Home]:
         if bases:
             last = self._last_home(bases)
             return [last] if last.kind == "row" else []
-        arrays = self._arrays_of([operand])
-        recent = self.rows.get((operand.shape, axes), [])[-4:]
-        return [home for home in reversed(recent) if not arrays or not home.arrays.isdisjoint(arrays)]
+        return self._recent_rows(operand.shape, axes, self._arrays_of([operand]))
 
     def _join_reduction(self, node: Node, home: Home, axes: tuple[int, ...]) -> Reason | None:
         """Computes a reduction in a row kernel, or says why not."""
@@ -431,8 +464,12 @@ class Fusion:
         return True
 
 
+def _reduced_axes(node: Node) -> tuple[int, ...]:
+    return node.attrs["axes"] if "axes" in node.attrs else (node.attrs["axis"],)
+
+
 def fuse(graph: Graph, target: Target = ANY_DEVICE) -> Fusion:
-    """Walks the graph; the kernels stand in the result's `all_homes`, and all outputs are stored."""
+    """Walks the graph, for a device; the kernels stand in the result's `all_homes`, and all outputs are stored."""
     fusion = Fusion(graph, target)
     for node in graph.nodes:
         fusion.visit(node)

@@ -19,7 +19,8 @@ class Home:
     """The kernel that nodes are computed in.
 
     `members` gives the coordinates, in the domain's variables, at which each node is computed; `heavy` are its
-    reductions or its contraction; `results` are the members that others read from memory.
+    reductions or its contraction; `results` are the members that others read from memory; `again` are members of other
+    kernels that it computes for itself rather than reading them.
     """
 
     kind: Kind
@@ -29,6 +30,7 @@ class Home:
     members: dict[Node, Coordinates] = field(default_factory=dict)
     heavy: set[Node] = field(default_factory=set)
     results: dict[Node, None] = field(default_factory=dict)
+    again: set[Node] = field(default_factory=set)
     legal: set[tuple[Node, Coordinates]] = field(default_factory=set)
     arrays: set[Node] = field(default_factory=set)  # read from memory, roughly
     cost: int = 0

@@ -16,6 +16,7 @@ from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.reads import READS
 from lavax.passes.reports.table import bytes_text, lines_text
 from lavax.passes.schedule import in_order
+from lavax.passes.target import ANY_DEVICE, Target
 
 _UNKNOWN = "it is read at other places than those where the kernel computes it"
 
@@ -92,9 +93,12 @@ def _is_computed(node: Node) -> bool:
     return OPERATIONS[node.op].family == "elementwise" or node.op not in READS
 
 
-def fusion_report(graph: Graph) -> FusionReport:
-    """How a prepared graph is fused, and why. Bodies of branches and loops are graphs of their own, and left out."""
-    cut = _Cut(graph)
+def fusion_report(graph: Graph, target: Target = ANY_DEVICE) -> FusionReport:
+    """How a prepared graph is fused for a device, and why.
+
+    Bodies of branches and loops are graphs of their own, and left out.
+    """
+    cut = _Cut(graph, target)
     kernels = tuple(cut.kernel(piece) for piece in cut.names)
     return FusionReport(kernels, value_names(graph), frozenset(graph.outputs), cut.fusion.storing)
 
@@ -102,8 +106,8 @@ def fusion_report(graph: Graph) -> FusionReport:
 class _Cut:
     """A graph in pieces, and which piece computes and reads what of it."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.fusion = fuse(graph)
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.fusion = fuse(graph, target)
         groups, _ = in_order(extract(self.fusion, graph.outputs))
         self.names = {piece: f"k{number}" for number, group in enumerate(groups) for piece in group}
         self.homes = {result: home for home in self.fusion.all_homes for result in home.results}

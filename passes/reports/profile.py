@@ -48,27 +48,36 @@ class KernelTime:
 class Profile:
     """A run of a program, its kernels one after another.
 
-    `kernels` has the times by name; `copy_gigabytes_per_second` is what a plain copy of a large buffer read and wrote
-    in the same run: the limit of kernels that mostly move data. Of a loop one turn was timed, of a branch all ways.
+    `kernels` has the times by name. Two limits were measured with them: `copy_gigabytes_per_second`, what a plain copy
+    of a large array read and wrote, and `arithmetic_gigaflops`, float32 multiplications and additions on registers, in
+    10⁹ a second. Of a loop one turn was timed, of a branch all ways.
     """
 
     device: str
     kernels: Mapping[str, KernelTime]
     dispatches: tuple[TimedDispatch, ...]
     copy_gigabytes_per_second: float
+    arithmetic_gigaflops: float
 
     @property
     def seconds(self) -> float:
         """Of all kernels, each as often as it runs in a call."""
         return sum(kernel.total_seconds for kernel in self.kernels.values())
 
+    def of_limit(self, cost: KernelCost | Cost, seconds: float) -> float:
+        """The least time that so many bytes and operations can take, the longer of the two, over the time taken."""
+        moving = (cost.bytes_read + cost.bytes_written) / self.copy_gigabytes_per_second
+        least = max(moving, cost.operations / self.arithmetic_gigaflops) * 1e-9
+        return least / seconds if seconds else 0.0
+
     def __str__(self) -> str:
-        head = ("kernel", "kind", "times", "time", "share", "GB/s", "of a copy", "GFLOP/s", "source lines")
+        head = ("kernel", "kind", "times", "time", "share", "GB/s", "GFLOP/s", "of the limit", "source lines")
         rows = [self._row(kernel) for kernel in sorted(self.kernels.values(), key=lambda kernel: -kernel.total_seconds)]
         cost = Cost({name: kernel.cost for name, kernel in self.kernels.items()})
         moved = _rate(cost.bytes_read + cost.bytes_written, self.seconds)
-        rates = (rate_text(moved), self._of_copy(moved), rate_text(_rate(cost.operations, self.seconds)))
-        total = ("all", "", "", seconds_text(self.seconds), "100 %" if rows else "", *rates, "")
+        rates = (rate_text(moved), rate_text(_rate(cost.operations, self.seconds)))
+        limit = self._of_limit_text(cost, self.seconds)
+        total = ("all", "", "", seconds_text(self.seconds), "100 %" if rows else "", *rates, limit, "")
         return f"{self.device}\n{table(head, [*rows, total])}"
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:
@@ -88,13 +97,14 @@ class Profile:
             seconds_text(kernel.total_seconds),
             f"{100 * share:.1f} %",
             rate_text(kernel.gigabytes_per_second),
-            self._of_copy(kernel.gigabytes_per_second),
             rate_text(kernel.gigaflops),
+            self._of_limit_text(kernel.cost, kernel.seconds),
             lines_text(kernel.cost.locations),
         )
 
-    def _of_copy(self, rate: float) -> str:
-        return f"{100 * rate / self.copy_gigabytes_per_second:.0f} %" if rate else ""
+    def _of_limit_text(self, cost: KernelCost | Cost, seconds: float) -> str:
+        part = self.of_limit(cost, seconds)
+        return f"{100 * part:.0f} %" if part else ""
 
     def _events(self) -> Iterator[dict[str, Any]]:
         yield {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": self.device}}
@@ -112,19 +122,25 @@ class Profile:
                 "args": {
                     "GB/s": kernel.gigabytes_per_second,
                     "GFLOP/s": kernel.gigaflops,
+                    "of the limit": self.of_limit(kernel.cost, kernel.seconds),
                     "times": times_text(kernel.cost.times, kernel.cost.is_least),
                     "source lines": list(kernel.cost.locations),
                 },
             }
 
 
-def profile_of(device: str, cost: Cost, dispatches: Sequence[TimedDispatch], copy_rate: float) -> Profile:
-    """The profile of a run; dispatches of one name are one kernel's. `copy_rate` is in bytes a second."""
+def profile_of(
+    device: str, cost: Cost, dispatches: Sequence[TimedDispatch], copy_rate: float, arithmetic_rate: float
+) -> Profile:
+    """The profile of a run; dispatches of one name are one kernel's.
+
+    The rates, the device's limits, are in bytes and in floating-point operations a second.
+    """
     seconds: dict[str, float] = {}
     for dispatch in dispatches:
         seconds[dispatch.name] = seconds.get(dispatch.name, 0.0) + dispatch.seconds
     kernels = {name: KernelTime(cost.kernels[name], time) for name, time in seconds.items()}
-    return Profile(device, kernels, tuple(dispatches), copy_rate / 1e9)
+    return Profile(device, kernels, tuple(dispatches), copy_rate / 1e9, arithmetic_rate / 1e9)
 
 
 def _rate(amount: int, seconds: float) -> float:

@@ -9,7 +9,9 @@ from lavax.backends.vulkan.emit.contract_schedule import (
     BroadcastTile,
     CooperativeTile,
     RegisterTile,
+    Schedule,
     SharedTile,
+    candidates,
     choose_schedule,
 )
 from lavax.backends.vulkan.emit.contract_shared import emit_shared
@@ -21,21 +23,13 @@ from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
 
 
-def _selects(kernel: Kernel, dot: Node) -> bool:
-    """Whether what is computed from the contraction's result selects among values, as a gradient of relu does."""
-    after = {dot}
-    for node in kernel.graph.nodes:
-        if not after.isdisjoint(node.operands):
-            after.add(node)
-    return any(node.op == "where" for node in after)
-
-
-def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a contraction with its prologue and epilogue."""
-    dot = next(node for node in kernel.graph.nodes if node.op == "dot")
-    epilogue = sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)
+def emit_contract(
+    kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Schedule | None = None
+) -> Launch:
+    """The shader of a contraction with its prologue and epilogue, by that schedule or the one that suits its sizes."""
+    dot = _dot_of(kernel)
     contraction = Contraction(kernel, dot, lifted)
-    schedule = choose_schedule(dot, profile, epilogue, _selects(kernel, dot))
+    schedule = schedule or choose_schedule(dot, profile, *_epilogue_of(kernel, dot))
     if isinstance(schedule, CooperativeTile):
         return emit_cooperative(contraction, schedule)
     if isinstance(schedule, SharedTile):
@@ -45,3 +39,24 @@ def emit_contract(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
     if isinstance(schedule, BroadcastTile):
         return emit_broadcast(contraction, schedule)
     return emit_subgroup(contraction, schedule)
+
+
+def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
+    """The schedules worth a try for a contraction, first the one that is chosen without trying."""
+    dot = _dot_of(kernel)
+    return candidates(dot, profile, *_epilogue_of(kernel, dot))
+
+
+def _dot_of(kernel: Kernel) -> Node:
+    return next(node for node in kernel.graph.nodes if node.op == "dot")
+
+
+def _epilogue_of(kernel: Kernel, dot: Node) -> tuple[int, bool]:
+    """How many nodes are computed for each element of the result, and whether what is computed from it selects among
+    values, as a gradient of relu does."""
+    after = {dot}
+    for node in kernel.graph.nodes:
+        if not after.isdisjoint(node.operands):
+            after.add(node)
+    count = sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)
+    return count, any(node.op == "where" for node in after)

@@ -233,6 +233,17 @@ SHARED_TILES = (
     SharedTile(64, 64, 16, 8, 4, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
 )
+# Not chosen by sizes, but worth a try where candidates are timed.
+OTHER_TILES = (
+    SharedTile(128, 128, 16, 8, 8, 2),
+    SharedTile(128, 128, 8, 8, 8, 2),
+    SharedTile(128, 256, 16, 8, 16, 1),
+    SharedTile(64, 128, 16, 8, 8, 2),
+    SharedTile(256, 128, 8, 16, 8, 2),
+    SharedTile(64, 64, 16, 4, 4, 2),
+    SharedTile(64, 64, 16, 8, 8, 2),
+    SharedTile(64, 64, 16, 8, 8, 2, interleaved=True),
+)
 # Rows, columns, depth, subgroups down and across, buffers.
 COOPERATIVE_TILES = (
     (128, 128, 64, 2, 4, 1),
@@ -278,6 +289,46 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, select
 def _suits(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
     """Whether tiles of a few invocations are enough of them."""
     return tile.invocations(sizes) >= profile.busy_invocations
+
+
+def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0, selects: bool = False) -> list[Schedule]:
+    """The schedules worth a try, first the one that is chosen without trying."""
+    sizes = sizes_of(dot)
+    found: list[Schedule] = [choose_schedule(dot, profile, epilogue, selects)]
+    if _is_along_sums(dot, sizes, profile):
+        extents = ((rows, columns) for rows in (1, 2, 4, 8) for columns in (1, 2, 4, 8))
+        found += [
+            SubgroupTile(rows, columns, profile.subgroup_size)
+            for rows, columns in extents
+            if rows <= sizes.m and columns <= sizes.n and rows * columns <= _MOST_SHARED_SUMS
+        ]
+    elif _cooperative_tiles(dot, sizes, profile, epilogue):
+        matrices = (cooperative_tile(tile, dot.attrs["precision"], profile) for tile in COOPERATIVE_TILES)
+        found += [tile for tile in matrices if tile.divides() and fits(tile, profile)]
+    elif _shared_tiles(dot, sizes, profile, epilogue):
+        tiles = (*SHARED_TILES, *NARROW_TILES, SELECTING_TILE, *OTHER_TILES)
+        fitting = [tile for tile in tiles if fits(tile, profile)]
+        found += [
+            tile
+            for tile in fitting
+            if 2 * tile.use(sizes) >= _LEAST_USE
+            and tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE
+        ]
+    else:
+        on_cpu = _tiles_for_cpu(dot, sizes, profile, epilogue) if profile.kind == "cpu" else []
+        own = on_cpu or _short_register_tiles(sizes, profile, epilogue)
+        found += [tile for tile in own if tile.invocations(sizes) >= profile.subgroup_size]
+    return list(dict.fromkeys(found))
+
+
+def parts_candidates(dot: Node, profile: DeviceProfile) -> list[int]:
+    """Numbers of parts of the sum that are worth a try, first the one that is chosen without trying."""
+    chosen, sizes = choose_parts(dot, profile), sizes_of(dot)
+    if profile.kind == "cpu" or _is_along_sums(dot, sizes, profile):
+        return [chosen]
+    others = (1, chosen // 4, chosen // 2, 2 * chosen, 4 * chosen)
+    possible = [parts for parts in others if parts == 1 or (parts > 1 and sizes.k // parts >= _SHORT_PART)]
+    return list(dict.fromkeys([chosen, *possible]))
 
 
 def choose_parts(dot: Node, profile: DeviceProfile) -> int:
@@ -414,6 +465,13 @@ def _short_register_tiles(sizes: Sizes, profile: DeviceProfile, epilogue: int) -
 
 def _tile_for_cpu(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile | BroadcastTile:
     """The tile that takes least time for a step of the sum."""
+    tiles = _tiles_for_cpu(dot, sizes, profile, epilogue)
+    return min(tiles, key=lambda tile: _step(tile, sizes, profile.subgroup_size))
+
+
+def _tiles_for_cpu(
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
+) -> list[RegisterTile | BroadcastTile]:
     lanes = profile.subgroup_size
     tiles: list[RegisterTile | BroadcastTile] = [
         tile
@@ -422,7 +480,7 @@ def _tile_for_cpu(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     ]
     if lanes < _LEAST_LANES or not profile.subgroup_shuffle or dot.dtype.bits > 32:
         tiles = []
-    return min([*tiles, *_short_register_tiles(sizes, profile, epilogue)], key=lambda tile: _step(tile, sizes, lanes))
+    return [*tiles, *_short_register_tiles(sizes, profile, epilogue)]
 
 
 def _step(tile: RegisterTile | BroadcastTile, sizes: Sizes, lanes: int) -> float:

@@ -86,6 +86,17 @@ def open_invocations(body: Body, count: int, local: int, name: str, subgroup: in
     body.scopes[0].variables |= {name}
 
 
+def open_strips(body: Body, count: int, local: int, strips: int) -> list[str]:
+    """Gives every invocation so many numbers, each a workgroup further on; workgroups divide the count."""
+    names = [f"i{strip}" for strip in range(strips)]
+    body.line(f"int i0 = int({WORKGROUP} * {local * strips}u + gl_LocalInvocationID.x);")
+    body.line(f"if (i0 >= {count}) return;")
+    for strip, name in enumerate(names[1:], 1):
+        body.line(f"int {name} = i0 + {strip * local};")
+    body.scopes[0].variables |= set(names)
+    return names
+
+
 def at_row(row: Index, kernel: Kernel) -> dict[str, Index]:
     """The outer variables' values in the row of that number."""
     return _values(kernel.domain.outer_variables, unflatten(row, kernel.domain.outer))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from lavax.backends.vulkan.emit.blocked_map import emit_blocked_map, suits_blocks
-from lavax.backends.vulkan.emit.body import LANE, Body, is_multiple
+from lavax.backends.vulkan.emit.body import LANE, Body, Value, is_multiple
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import (
     WORKGROUP,
@@ -22,6 +22,7 @@ from lavax.backends.vulkan.emit.launch import (
     local_invocations,
     open_body,
     open_invocations,
+    open_strips,
     placed,
 )
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
@@ -33,18 +34,54 @@ from lavax.ir.graph import Node, graph_of, make_node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+# Elements, or vectors of them, of one invocation that are worth a try, and the statements that come of them at most.
+_STRIPS, _MOST_STATEMENTS = (2, 4), 384
 
 # Vectors of an invocation on a CPU driver, and how many invocations there should be left.
 _TURNS, _BUSY = (16, 8, 4, 2), 1024
 
 
-def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """Vectors of four where the number of elements allows it.
+@dataclass(frozen=True)
+class MapSchedule:
+    """How a map is done.
+
+    `turned`: through squares or blocks, if it reads along another axis than it writes. Else an invocation has `strips`
+    elements, or vectors of them, each a workgroup further on: more loads are under way at once.
+    """
+
+    turned: bool = True
+    strips: int = 1
+
+
+def map_candidates(kernel: Kernel, profile: DeviceProfile) -> list[MapSchedule]:
+    """The schedules worth a try, first the one that is chosen without trying."""
+    turned = _emit_transposition(kernel, profile, lifted=False) is not None
+    straight = [MapSchedule(False, strips) for strips in (1, *_STRIPS) if _may_have_strips(kernel, profile, strips)]
+    return [MapSchedule(), *straight] if turned else straight
+
+
+def _may_have_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> bool:
+    """Whether workgroups of a GPU with so many strips divide the elements, and the map is short enough for them."""
+    divides = kernel.domain.rows // _width(kernel) % (strips * local_invocations(profile)) == 0
+    short = strips * len(kernel.graph.nodes) <= _MOST_STATEMENTS
+    return strips == 1 or (profile.kind == "gpu" and divides and short)
+
+
+def _width(kernel: Kernel) -> int:
+    return VECTOR if kernel.domain.rows % VECTOR == 0 else 1
+
+
+def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: MapSchedule = MapSchedule()) -> Launch:
+    """Vectors of four where the number of elements allows it; turned where that is possible and asked for.
 
     A shader for every shape works in vectors only where each read is one vector too: how four elements are read one
     by one depends on the shape.
     """
-    transposed = _emit_transposition(kernel, profile, lifted)
+    if schedule.strips > 1:
+        return _emit_strips(kernel, profile, schedule.strips)
+    transposed = _emit_transposition(kernel, profile, lifted) if schedule.turned else None
     if transposed is not None:
         return transposed
     count = kernel.domain.rows
@@ -88,6 +125,23 @@ def _vectors(body: Body, vectors: int, local: int, turns: int) -> Iterator[None]
     with body.block(f"for (int turn = 0; turn < {bound}; ++turn)", frozenset(("i",))):
         body.line(f"int i = (group * {turns} + turn) * {local} + int(gl_LocalInvocationID.x);")
         yield
+
+
+def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
+    """The shader of a map with several elements an invocation, all loads of which come before its stores."""
+    local, width = local_invocations(profile), _width(kernel)
+    count = kernel.domain.rows // width
+    body, outputs = open_body(kernel, lifted=False)
+    results: list[tuple[Node, Coordinates, Value]] = []
+    for name in open_strips(body, count, local, strips):
+        element = variable(name, count)
+        values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
+        places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
+        results += [(output, at, body.value(output, at)) for output, at in places.items()]
+    for output, at, result in results:
+        body.store(output, at, result, outputs[output])
+    text = ShaderText(body.scopes[0].lines, (local, 1))
+    return Launch(Shader(assemble(text)), (), grid(count // (local * strips)))
 
 
 def _emit_transposition(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch | None:

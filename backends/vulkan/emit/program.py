@@ -26,21 +26,31 @@ from lavax.passes.kernels.commands import Guard, Guarded
 from lavax.passes.kernels.kernel import Kernel, Step, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 
-_EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
+# What writes a kernel; given a schedule besides, by that one.
+_EMITTERS: dict[str, Callable[..., Launch]] = {
     "map": emit_map,
     "row": emit_row,
     "contract": emit_contract,
     "routine": emit_routine,
 }
+# For a kernel one of its `candidates.schedules_of`, or None for the one that suits its sizes.
+Choice = Callable[[Kernel], Hashable | None]
 _COUNTS_BYTES = 12  # three numbers of workgroups
 
 
-def emit_program(program: KernelProgram, profile: DeviceProfile, lifted: bool = False) -> Plan:
+def by_sizes(kernel: Kernel) -> None:
+    """The choice of every kernel's schedule by rules, from its sizes."""
+    return
+
+
+def emit_program(
+    program: KernelProgram, profile: DeviceProfile, lifted: bool = False, choice: Choice = by_sizes
+) -> Plan:
     """The plan of a program for a device of this profile.
 
     With `lifted`, sizes are push constants, so that programs that differ in sizes only share their shaders.
     """
-    return _Emission(program, profile, lifted).plan()
+    return _Emission(program, profile, lifted, choice).plan()
 
 
 @dataclass(frozen=True)
@@ -55,8 +65,8 @@ class _Place:
 class _Emission:
     """The state of making one plan."""
 
-    def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool) -> None:
-        self.program, self.profile, self.lifted = program, profile, lifted
+    def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool, choice: Choice) -> None:
+        self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._launches: dict[Hashable, Launch] = {}
         self.arguments = [node.name for node in program.graph.inputs]
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
@@ -145,8 +155,9 @@ class _Emission:
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
+            schedule = self.choice(kernel)
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-            launch = self._launch(kernel)
+            launch = self._launch(kernel, schedule)
             counters = [slot for place in places for slot in place.counters]
             slots = (*(place.slot for place in places), *counters)
             barrier = step.barrier and number == 0
@@ -180,12 +191,13 @@ class _Emission:
         self.constants[rest] = np.array(numbers[REST_WORD:], np.uint32).tobytes()
         return slots[:REST_WORD], (*numbers[len(slots) : REST_WORD], self.slots[rest])
 
-    def _launch(self, kernel: Kernel) -> Launch:
+    def _launch(self, kernel: Kernel, schedule: Hashable | None) -> Launch:
         """The kernel's launch; equal kernels, such as those of a network's layers, are written once."""
         key = kernel_key(kernel)
         found = None if key is None else self._launches.get(key)
         if found is None:
-            found = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted)
+            chosen = () if schedule is None else (schedule,)
+            found = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted, *chosen)
             if key is not None:
                 self._launches[key] = found
         return found

@@ -21,9 +21,10 @@ from lavax.backends.vulkan.emit.launch import (
     grid,
     open_body,
     open_invocations,
+    open_strips,
 )
 from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats
-from lavax.backends.vulkan.emit.row_schedule import choose_schedule, element_index, phases_of, row_index
+from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule, element_index, phases_of, row_index
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.emit.team import Team
 from lavax.backends.vulkan.plan import Shader
@@ -41,9 +42,8 @@ _INFINITY = "uintBitsToFloat(0x7f800000u)"
 class RowEmitter:
     """The state of writing one row kernel."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
-        self.kernel = kernel
-        self.schedule = choose_schedule(kernel, profile, lifted)
+    def __init__(self, kernel: Kernel, schedule: Schedule, lifted: bool) -> None:
+        self.kernel, self.schedule = kernel, schedule
         self.body, self.outputs = open_body(kernel, lifted)
         self.team = Team(self.body, self.schedule)
         self.phases = phases_of(kernel)
@@ -68,7 +68,7 @@ class RowEmitter:
         """Finds out which rows an invocation works on, and which member of its team it is."""
         schedule, body = self.schedule, self.body
         if schedule.strips > 1:
-            return self._open_strips(rows)
+            return open_strips(body, rows, schedule.local, schedule.strips)
         if schedule.interleaved:
             self._open_interleaved(rows)
         else:
@@ -80,17 +80,6 @@ class RowEmitter:
         if schedule.shared:
             body.scopes[0].variables |= {"row"}
         return ["row" if schedule.shared else "i"]
-
-    def _open_strips(self, rows: int) -> list[str]:
-        """A workgroup's rows are neighbours, and those of an invocation a workgroup apart; workgroups divide them."""
-        schedule, body = self.schedule, self.body
-        body.line(f"int i0 = int({WORKGROUP} * {schedule.local * schedule.strips}u + gl_LocalInvocationID.x);")
-        body.line(f"if (i0 >= {rows}) return;")
-        names = [f"i{strip}" for strip in range(schedule.strips)]
-        for strip, name in enumerate(names[1:], 1):
-            body.line(f"int {name} = i0 + {strip * schedule.local};")
-        body.scopes[0].variables |= set(names)
-        return names
 
     def _open_interleaved(self, rows: int) -> None:
         """All invocations go on to the end, since all of a workgroup must reach its barriers."""
@@ -267,6 +256,6 @@ def _sum(text: str, number: int) -> str:
     return f"{text} + {number}"
 
 
-def emit_row(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a row kernel."""
-    return RowEmitter(kernel, profile, lifted).emit()
+def emit_row(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Schedule | None = None) -> Launch:
+    """The shader of a row kernel, by that schedule or the one that suits its sizes."""
+    return RowEmitter(kernel, schedule or choose_schedule(kernel, profile, lifted), lifted).emit()

@@ -11,6 +11,7 @@ GPU's teams are as large as it takes to keep a row's elements in registers, so t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.body import LANE
@@ -101,6 +102,52 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
         turns, loop = _turns(kernel, length // width, 0 if lifted else _SHORT_ROW)
         return Schedule(1, 1, width, local_invocations(profile), turns=turns, loop=loop)
     return _side_by_side(kernel, profile, width, lifted)
+
+
+def candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
+    """The schedules worth a try, first the one that is chosen without trying.
+
+    Those of a CPU driver differ in what is written out, and in strips; those of a GPU in the size of teams too.
+    """
+    chosen = choose_schedule(kernel, profile, lifted=False)
+    if profile.kind == "cpu" or not profile.subgroup_shuffle:
+        looped = _subgroup_or_single(kernel, profile, *_unit_strides(kernel))
+        ways = [*_ways_to_walk(kernel, looped), _in_strips(kernel, looped)]
+    else:
+        ways = [way for team in _other_teams(chosen, kernel, profile) for way in _ways_to_walk(kernel, team)]
+    return list(dict.fromkeys([chosen, *ways]))
+
+
+def _other_teams(chosen: Schedule, kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
+    """The schedule with smaller and larger teams, and for interleaved ones with more and fewer of them side by side."""
+    if not chosen.shared:
+        return [chosen]
+    most = min(_MOST_GROUP, profile.max_workgroup_invocations)
+    teams = [chosen.team // 4, chosen.team // 2, chosen.team, 2 * chosen.team, 4 * chosen.team]
+    teams = [team for team in teams if 1 < team <= chosen.steps(kernel.domain.length)]
+    if chosen.interleaved:
+        room = profile.shared_memory_bytes // (chosen.row_width * max(_bytes_of_partial_results(kernel), 1))
+        sizes = [(team, chosen.local) for team in teams if chosen.local % team == 0]
+        sizes += [(chosen.team, local) for local in (chosen.local // 2, 2 * chosen.local) if local >= chosen.team]
+        return [
+            replace(chosen, team=team, local=local)
+            for team, local in sizes
+            if profile.subgroup_size <= local <= min(most, room)
+        ]
+    subgroup = profile.subgroup_size
+    most = min(most, subgroup**2)
+    found = [replace(chosen, team=team, local=max(team, min(_GROUP, most))) for team in teams if team <= most]
+    return [replace(way, local=way.team) if way.team > subgroup else way for way in found]
+
+
+def _ways_to_walk(kernel: Kernel, schedule: Schedule) -> list[Schedule]:
+    """Whole rows written out, where they are short enough, and loops with one or several elements a turn."""
+    turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
+    kept = turns * max(schedule.row_width, schedule.element_width) * _arrays_kept(kernel)
+    short = kept <= 2 * _MOST_KEPT and _may_write_out(kernel, turns)
+    ways = [replace(schedule, turns=turns, loop=False)] if short else []
+    unrolled = [several for several in (1, _UNROLLED) if several <= turns and _may_write_out(kernel, several)]
+    return [*ways, *(replace(schedule, turns=several, loop=True) for several in unrolled)]
 
 
 def phases_of(kernel: Kernel) -> dict[Node, int]:
@@ -210,24 +257,27 @@ def _bytes_of_partial_results(kernel: Kernel) -> int:
 
 def _arrays_kept(kernel: Kernel) -> int:
     """How many arrays have elements of their own for each row and each element of it."""
-    full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel))
+    full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel).values())
     return max(sum(full), 1)
 
 
 def _unit_strides(kernel: Kernel) -> tuple[int, int]:
-    """How many reads go to neighbours from element to element of a row, and from row to row."""
-    positions = [index for found in _accesses(kernel) for index in found]
-    return sum(grows_by_one(index, "k") for index in positions), sum(
-        grows_by_one(index, "row") for index in positions
-    )
+    """How many elements are read as neighbours from element to element of a row, and how many from row to row.
+
+    Each of an array's elements counts once a place at which it is read: numbers that all rows share are few.
+    """
+    most = kernel.domain.rows * kernel.domain.length
+    reads = [(min(node.type.size, most), index) for node, found in _accesses(kernel).items() for index in found]
+    along_row, along_rows = (sum(n for n, index in reads if grows_by_one(index, name)) for name in ("k", "row"))
+    return along_row, along_rows
 
 
-def _accesses(kernel: Kernel) -> list[set[Index]]:
+def _accesses(kernel: Kernel) -> Mapping[Node, set[Index]]:
     """For each array, the positions read at element `k` of row `row`."""
     element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
     values = at_row(row, kernel) | at_element(element, kernel)
     roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
-    return list(accesses(kernel, roots).values())
+    return accesses(kernel, roots)
 
 
 def row_index(schedule: Schedule, rows: int, name: str) -> Index:

@@ -13,10 +13,12 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax import config
+from lavax import config, nn
 from lavax.backends.vulkan.device import get_device
 from lavax.backends.vulkan.instance import choose_device
+from lavax.backends.vulkan.limits import copy_plan
 from lavax.backends.vulkan.memory import rounded_size
+from lavax.backends.vulkan.program import Program
 from lavax.errors import ShapeError
 
 draw = np.random.default_rng(0)
@@ -46,6 +48,28 @@ def update(state: Any, gradients: Any) -> Any:
     return [s - 0.1 * g for s, g in zip(state, gradients, strict=True)]
 
 
+def step(weights: Any, velocity: Any, x: Any, y: Any) -> Any:
+    def loss(weights: Any) -> Any:
+        return lnp.mean((lnp.tanh(x @ weights[0]) @ weights[1] - y) ** 2)
+
+    value, gradients = lx.value_and_grad(loss)(weights)
+    velocity = [0.9 * v + g for v, g in zip(velocity, gradients, strict=True)]
+    return value, [w - 0.1 * v for w, v in zip(weights, velocity, strict=True)], velocity
+
+
+def either(chosen: Any, x: Any) -> Any:
+    return lx.cond(chosen, lambda x: lnp.tanh(x @ x.T) @ x, lambda x: x - lnp.mean(x), x)
+
+
+def attended(q: Any, k: Any, v: Any) -> Any:
+    return lnp.sum(nn.dot_product_attention(q, k, v, is_causal=True) ** 2)
+
+
+def carried(x: Any, w: Any) -> Any:
+    return lx.fori_loop(0, 5, lambda _, x: lnp.tanh(x @ w), x)
+
+
+WEIGHTS = [normal(30, 50), normal(50, 20)]
 CAPTURED = lx.device_put(normal(100, 7))
 CAPTURED_BYTES = 4 * 100 * 7
 PARAMETERS = [normal(33 + number, 5) for number in range(6)]
@@ -58,6 +82,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[int, ...]]]
     "scan": (lambda x: lx.scan(lambda c, r: (c + r, c * r), x[0], x), (normal(50, 30),), ()),
     "loop": (halved_until_small, (normal(500),), ()),
     "random": (lambda k: lx.random.normal(k, (100,)), (lx.random.key(3),), ()),
+    "a donating step": (step, (WEIGHTS, WEIGHTS, normal(40, 30), normal(40, 20)), (0, 1)),
+    "a branch": (either, (np.array(True), normal(60, 30)), ()),
+    "attention": (lx.grad(attended), tuple(normal(2, 70, 2, 16) for _ in range(3)), (0,)),
+    "a sort": (lambda x: (lnp.sort(x), lnp.argsort(x)), (normal(3, 5000),), ()),
+    "a scatter in place": (lambda x, i: x.at[i].add(1.0), (normal(400, 9), np.arange(30)), (0,)),
+    "a loop of products": (carried, (normal(64, 32), normal(32, 32)), ()),
 }
 
 
@@ -69,6 +99,7 @@ def test_the_peak_is_what_is_allocated(name: str) -> None:
     inputs = lx.tree.map(lambda leaf: lx.device_put(np.array(leaf)), arguments)
     results = compiled(*inputs)
     assert in_use() - before == compiled.memory().peak
+    assert (compiled.memory().donated > 0) == bool(donated)
     assert results is not None  # kept until here
 
 
@@ -107,10 +138,14 @@ def test_a_profile_times_every_kernel() -> None:
         assert kernel.gigaflops == pytest.approx(kernel.cost.operations / kernel.seconds / 1e9)
         moved = kernel.cost.bytes_read + kernel.cost.bytes_written
         assert kernel.gigabytes_per_second == pytest.approx(moved / kernel.seconds / 1e9)
+        by_bytes = kernel.gigabytes_per_second / profile.copy_gigabytes_per_second
+        by_operations = kernel.gigaflops / profile.arithmetic_gigaflops
+        assert profile.of_limit(kernel.cost, kernel.seconds) == pytest.approx(max(by_bytes, by_operations))
     assert profile.seconds == pytest.approx(sum(kernel.seconds for kernel in profile.kernels.values()))
     assert 0.1 < profile.copy_gigabytes_per_second < 100_000
+    assert 0.1 < profile.arithmetic_gigaflops < 1_000_000
     text = str(profile)
-    assert lx.default_device().name in text and "GB/s" in text and "GFLOP/s" in text
+    assert lx.default_device().name in text and all(f" {head} " in text for head in ("GB/s", "GFLOP/s", "of the limit"))
     assert all(name in text for name in cost.kernels) and "test_reports.py:" in text
 
 
@@ -154,9 +189,21 @@ def test_the_trace_holds_every_dispatch(tmp_path: Path) -> None:
     for bar, later in pairwise(bars):
         assert bar["dur"] > 0 and bar["ts"] + bar["dur"] <= later["ts"] + 1e-6
     assert all(line.rpartition(":")[0] == __file__ for bar in bars for line in bar["args"]["source lines"])
+    assert all(bar["args"]["of the limit"] > 0 and bar["args"]["GFLOP/s"] > 0 for bar in bars)
+    names = {event["name"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert names == {"process_name": profile.device, "thread_name": "kernels"}
 
 
 def test_the_default_device_is_the_one_in_use() -> None:
     device = lx.default_device()
     assert device in lx.devices()
     assert device.name == choose_device(config.device_selector()).name
+
+
+@pytest.mark.parametrize("vectors", [1, 4])
+def test_the_copy_that_is_a_limit_copies_everything(vectors: int) -> None:
+    device = get_device()
+    content = draw.integers(0, 256, 1 << 16).astype(np.uint8)
+    program = Program(device, copy_plan(device.profile, content.nbytes, vectors))
+    (copied,) = program(device.transfer.upload(content))
+    np.testing.assert_array_equal(device.transfer.download(copied, content.nbytes), content)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
 
+import lavax as lx
+import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule
 from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import Graph, interpret, parse
@@ -17,7 +20,7 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 from lavax.passes.simplify import simplify
-from tests.backends.vulkan.emission import PROFILES, dispatch_of, main_of
+from tests.backends.vulkan.emission import PROFILES, dispatch_of, main_of, plan_of
 from tests.backends.vulkan.execution import run, run_as_gpu
 from tests.random_graphs import random_graph
 
@@ -109,6 +112,24 @@ def test_how_rows_are_shared_on_a_gpu() -> None:
     assert several.interleaved and several.team < columns.team, "partial results of all reductions fit shared memory"
 
 
+def test_numbers_that_all_rows_share_do_not_choose_their_schedule() -> None:
+    """Sums of columns of what is made of two numbers a row: the whole array decides, and neighbours are columns."""
+    kernel = _kernel(parse(dedent("""
+        graph (x: f32[4096,2048], mean: f32[4096], scale: f32[4096]) {
+          %0 = broadcast(mean) axes=[0] : f32[4096,2048]
+          %1 = subtract(x, %0) : f32[4096,2048]
+          %2 = broadcast(scale) axes=[0] : f32[4096,2048]
+          %3 = multiply(%1, %2) : f32[4096,2048]
+          %4 = reshape(%3) : f32[8,512,2048]
+          %5 = sum(%4) axes=[1] : f32[8,2048]
+          return %5
+        }
+    """)))
+    on_gpu = choose_schedule(kernel, GENERIC_GPU, lifted=False)
+    assert on_gpu.interleaved and on_gpu.row_width == 4
+    assert choose_schedule(kernel, CPU_DRIVER, lifted=False).row_width == 4
+
+
 def test_how_rows_are_shared_on_a_cpu_driver() -> None:
     assert not _schedule(64, 256, 1, CPU_DRIVER).loop, "short rows are kept for the next phase"
     assert _schedule(64, 4096, 1, CPU_DRIVER).loop
@@ -128,6 +149,45 @@ def test_sums_are_as_good_as_pairwise_ones(rows: int, length: int) -> None:
         pairwise = np.abs(np.ascontiguousarray(np.moveaxis(x, axis, -1)).sum(-1) - exact).max()
         rounding = FLOAT * np.abs(exact).max()
         assert np.abs(got - exact).max() <= 2 * max(pairwise, rounding)
+
+
+def test_what_a_gpu_computes_again_is_what_others_store() -> None:
+    """Layer norm's gradient by all of its operands: sums of columns of what another kernel has row by row."""
+
+    def loss(x: Any, scale: Any, shift: Any, weights: Any) -> Any:
+        centred = x - lnp.mean(x, axis=1, keepdims=True)
+        normal = centred / lnp.sqrt(lnp.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+        return lnp.sum(weights * (normal * scale + shift))
+
+    arrays = [RANDOM.standard_normal(shape, np.float32) for shape in ((60, 130), (130,), (130,), (60, 130))]
+    graph = lx.compile(lx.grad(loss, argnums=(0, 1, 2))).lower(*arrays).optimized
+    by_name = dict(zip(("x", "scale", "shift", "weights"), arrays, strict=True))
+    given = [by_name[node.name] for node in graph.inputs]
+    for got, want in zip(run_as_gpu(graph, given), interpret(graph, *given), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=64 * FLOAT * np.abs(want).max())
+
+
+# Sums of several workgroups a row, of columns that are split among several, and of everything.
+SPLIT_SUMS = {"rows": ((3, 100_001), 1), "columns": ((20_000, 36), 0), "all": ((900, 1001), None)}
+
+
+@pytest.mark.parametrize("name", SPLIT_SUMS)
+@pytest.mark.parametrize("kind", PROFILES)
+def test_sums_of_several_workgroups_are_the_same_bits_on_every_run(name: str, kind: str) -> None:
+    shape, axis = SPLIT_SUMS[name]
+    axes, kept = ([0, 1], ()) if axis is None else ([axis], (shape[1 - axis],))
+    size = ",".join(map(str, shape))
+    text = f"graph (x: f32[{size}]) {{\n  %0 = sum(x) axes={axes} : f32[{','.join(map(str, kept))}]\n  return %0\n}}"
+    graph = parse(text.replace("[0, 1]", "[0,1]"))
+    dispatches = plan_of(graph, PROFILES[kind]).dispatches
+    assert len(dispatches) > 1 and dispatches[0].groups[0] > max(len(kept), 1) // 4
+    assert not any("atomic" in dispatch.shader.source for dispatch in dispatches)
+    x = (RANDOM.standard_normal(shape) * np.exp(RANDOM.standard_normal(shape) * 3)).astype(np.float32)
+    computed = {"cpu": run, "gpu": run_as_gpu}[kind]
+    first, *others = (computed(graph, [x])[0] for _ in range(4))
+    for other in others:
+        np.testing.assert_array_equal(other.view(np.uint32), first.view(np.uint32))
+    np.testing.assert_allclose(first, x.sum(axis, dtype=np.float64), atol=64 * FLOAT * np.abs(x).sum(axis).max())
 
 
 def test_random_graphs() -> None:

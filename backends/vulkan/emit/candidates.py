@@ -1,0 +1,25 @@
+"""Which schedules of a kernel are worth a try: what tuning chooses from.
+
+A schedule is any hashable value that the kernel's emitter takes, and that `repr` tells from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from lavax.backends.vulkan.emit.contract import contract_candidates
+from lavax.backends.vulkan.emit.map import map_candidates
+from lavax.backends.vulkan.emit.row_schedule import candidates as row_candidates
+from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel
+
+_CANDIDATES: dict[str, Callable[[Kernel, DeviceProfile], Sequence[Hashable]]] = {
+    "contract": contract_candidates,
+    "map": map_candidates,
+    "row": row_candidates,
+}
+
+
+def schedules_of(kernel: Kernel, profile: DeviceProfile) -> Sequence[Hashable]:
+    """A kernel's schedules on a device of this profile, first the one that is chosen by rules; () where it has none."""
+    return _CANDIDATES[kernel.kind](kernel, profile) if kernel.kind in _CANDIDATES else ()

@@ -1,0 +1,106 @@
+"""Whether values of a row kernel that a reduction over other elements needs are better computed again than stored.
+
+Layer norm's gradient by its scale is a case: it adds up, over rows, what the kernel of the other gradients has at hand
+row by row. To store that takes a write and a read of a whole array; to compute it again a read of what it is made of,
+less what is read there anyway, and a few numbers a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lavax.ir.graph import INPUT, Graph, Node, users_of
+from lavax.ir.operation import OPERATIONS
+from lavax.passes.fuse.costs import cost_of
+from lavax.passes.fuse.home import Home
+
+# Nodes that are computed again for one reduction.
+_MOST_NODES = 12
+
+
+@dataclass(frozen=True)
+class Again:
+    """Members of a kernel that another one computes again, and the arrays that it reads for them."""
+
+    nodes: frozenset[Node]
+    arrays: frozenset[Node]
+
+
+class Siblings:
+    """Which arrays are reduced over which axes, as they are or moved, anywhere in a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._users = users_of(graph.nodes)
+
+    def reduced_alike(self, array: Node, reduction: Node) -> bool:
+        """Whether another reduction over the same axes of the same shape reads the array too, and nothing else."""
+        moved = [array, *(user for user in self._users.get(array, ()) if OPERATIONS[user.op].family == "movement")]
+        others = (user for node in moved for user in self._users.get(node, ()))
+        return any(_is_alike(other, reduction) for other in others if other is not reduction)
+
+
+def _is_alike(node: Node, reduction: Node) -> bool:
+    if OPERATIONS[node.op].family != "reduction" or node.attrs.get("axes") != reduction.attrs.get("axes"):
+        return False
+    return node.operands[0].shape == reduction.operands[0].shape
+
+
+def again_instead(
+    reduction: Node,
+    bases: Sequence[Node],
+    homes: dict[Node, Home],
+    siblings: Siblings,
+    is_returned: Callable[[Node], bool],
+    operations_a_byte: float,
+) -> Again | None:
+    """What a reduction in another kernel computes again of the members `bases` of one, where that moves so many bytes
+    less than storing them that its operations, so many a byte, are worth it; else None."""
+    owners = {homes[base] for base in bases}
+    home = owners.pop() if bases and operations_a_byte else None
+    if home is None or owners or home.kind != "row":
+        return None
+    values = [base for base in bases if not _is_row_level(base, home)]
+    if not values or any(is_returned(value) or value in home.results for value in values):
+        return None
+    found = _cone(reduction.operands[0], home, homes)
+    if found is None:
+        return None
+    stored = 2 * sum(value.type.nbytes for value in values)
+    read = sum(_bytes_for(array, home, homes, reduction, siblings) for array in found.arrays)
+    operations = sum(node.type.size * cost_of(node) for node in found.nodes)
+    return found if read < stored and operations <= (stored - read) * operations_a_byte else None
+
+
+def _cone(operand: Node, home: Home, homes: dict[Node, Home]) -> Again | None:
+    """What it takes to compute the operand from memory: members with whole rows, and arrays."""
+    nodes: set[Node] = set()
+    arrays: set[Node] = set()
+    seen: set[Node] = set()
+    stack = [operand]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        owner = homes.get(node)
+        if node.op == INPUT or (owner is not None and (owner is not home or _is_row_level(node, home))):
+            arrays.add(node)
+            continue
+        if node in home.heavy or len(nodes) > _MOST_NODES:
+            return None
+        if owner is home:
+            nodes.add(node)
+        stack.extend(node.operands)
+    return Again(frozenset(nodes), frozenset(arrays))
+
+
+def _bytes_for(array: Node, home: Home, homes: dict[Node, Home], reduction: Node, siblings: Siblings) -> int:
+    """Bytes moved to have an array read: none where a sibling in the same kernel reads it, twice if written for it."""
+    if homes.get(array) is home:
+        return array.type.nbytes * (1 if array in home.results else 2)
+    return 0 if siblings.reduced_alike(array, reduction) else array.type.nbytes
+
+
+def _is_row_level(node: Node, home: Home) -> bool:
+    return all(index.variables.isdisjoint(home.reduced_names) for index in home.members[node])
