@@ -189,7 +189,7 @@ _POSITIVE, _NEGATIVE = (0.0, np.inf), (-np.inf, -1e-30)
 def _gamma_quotient(name: str, most: Interval, within: Interval) -> Function:
     """Of two arguments; the sign of a zero does not count."""
     ours, exact = getattr(special, name), getattr(reference, name)
-    return Function(f"special.{name}, x ≥ 0", ours, exact, (most, most), size=_smallest, within=within)
+    return Function(f"special.{name}, x ≥ 0 (b)", ours, exact, (most, most), size=_smallest, within=within)
 
 
 ARITHMETIC = (
@@ -296,7 +296,7 @@ SPECIAL = (
     _gamma_quotient("beta", (0.0, 20.0), (1e-30, 1e5)),
     _gamma_quotient("comb", (0.0, 40.0), (0.0, 1e6)),
     _gamma_quotient("poch", (0.0, 20.0), (1e-30, 1e6)),
-    Function("special.rel_entr", special.rel_entr, reference.rel_entr, ((0, 3), (0, 3)), size=_smallest),
+    Function("special.rel_entr (b)", special.rel_entr, reference.rel_entr, ((0, 3), (0, 3)), size=_smallest),
     Function("special.i0", special.i0, _infinite(reference.i0, sign=False), ((-92, 92),)),
     _scipy("i0e", -20, 20),
     Function("special.i1", special.i1, _infinite(reference.i1, sign=True), ((-92, 92),)),

@@ -1,6 +1,7 @@
 """Device features: what lavax needs, what it switches on where it exists, and the profile read from a device."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lavax.backends.vulkan.api import ffi, lib, structure, text, version, vk
@@ -15,7 +16,8 @@ REQUIRED = {
     ),
 }
 
-# Switched on where the device has them: the profile's name of the feature, and where it is found.
+# Switched on where the device has them: the profile's name of the feature, and where it is found, with all members that
+# go together. Barriers of plain shaders have the device's scope, which the memory model has as a feature of its own.
 OPTIONAL = {
     "float64": ("VkPhysicalDeviceFeatures2", "shaderFloat64"),
     "int16": ("VkPhysicalDeviceFeatures2", "shaderInt16"),
@@ -23,7 +25,7 @@ OPTIONAL = {
     "float16": ("VkPhysicalDeviceVulkan12Features", "shaderFloat16"),
     "int8": ("VkPhysicalDeviceVulkan12Features", "shaderInt8"),
     "storage_8bit": ("VkPhysicalDeviceVulkan12Features", "storageBuffer8BitAccess"),
-    "memory_model": ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel"),
+    "memory_model": ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel", "vulkanMemoryModelDeviceScope"),
 }
 
 # The chain in which features are asked for and switched on.
@@ -49,7 +51,9 @@ def enabled(physical: Any) -> Any:
     """The chain of structures to create a device with: all required features, and the optional ones it has."""
     available, chain = _available(physical), _chain()
     wanted = [(kind, name) for kind, names in REQUIRED.items() for name in names]
-    wanted += [place for place in OPTIONAL.values() if getattr(_members(available[place[0]]), place[1])]
+    wanted += [
+        (kind, member) for kind, *members in OPTIONAL.values() if _has(available[kind], members) for member in members
+    ]
     for kind, name in wanted:
         setattr(_members(chain[kind]), name, 1)
     return chain["VkPhysicalDeviceFeatures2"]
@@ -82,8 +86,12 @@ def read_profile(physical: Any) -> DeviceProfile:
         preserves_special_doubles=bool(version_12.shaderSignedZeroInfNanPreserveFloat64),
         preserves_denormals=_preserves_denormals(version_12),
         matrices=(),
-        **{name: bool(getattr(_members(available[kind]), member)) for name, (kind, member) in OPTIONAL.items()},
+        **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
     )
+
+
+def _has(features: Any, members: Iterable[str]) -> bool:
+    return all(getattr(_members(features), member) for member in members)
 
 
 def _preserves_denormals(properties: Any) -> bool:
