@@ -121,7 +121,7 @@ def test_gradients_are_slopes(order: int, random: Random) -> None:
     check_slopes(random, 8, order)
 
 
-@examples(12)
+@examples(8)
 @given(DRAWS)
 def test_four_ways_agree(random: Random) -> None:
     check_program(random, steps=30)
