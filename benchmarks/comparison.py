@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.figure import median
 from benchmarks.peers import Peer, Run
+from benchmarks.processors import quiet_clock
 from benchmarks.workloads import Workload
 from benchmarks.workloads.library import UnsupportedError
 
@@ -38,8 +39,8 @@ class Limits:
 class Measurement:
     """Seconds a call of one workload in one library: by itself and waited for, and of several in a row.
 
-    `processors` are the seconds that all processors together spent in this process, a call of those in a row: where
-    the device is a processor, the measure that other work on the machine changes least.
+    `processors` are the seconds that all processors together spent in this process, a call of those in a row, without
+    threads that never rest: where the device is a processor, the measure that other work on the machine changes least.
     """
 
     workload: Workload
@@ -118,6 +119,7 @@ def _time_in_turn(runs: dict[str, Run], measured: dict[str, Measurement], second
     A library that has had its seconds is left out of the rounds that are still to come.
     """
     shuffle = random.Random(0).shuffle
+    processor_seconds = quiet_clock()
     rows = {name: _row_length(run) for name, run in runs.items()}
     spent = dict.fromkeys(runs, 0.0)
     for number in range(MOST_ROUNDS):
@@ -125,11 +127,11 @@ def _time_in_turn(runs: dict[str, Run], measured: dict[str, Measurement], second
         shuffle(order)
         for name in order:
             alone = _timed(runs[name], 1)
-            before = time.process_time()
+            before = processor_seconds()
             several = _timed(runs[name], rows[name])
             measured[name].waited.append(alone)
             measured[name].in_row.append(several / rows[name])
-            measured[name].processors.append((time.process_time() - before) / rows[name])
+            measured[name].processors.append((processor_seconds() - before) / rows[name])
             spent[name] += alone + several
 
 
