@@ -20,16 +20,16 @@ import numpy as np
 import lavax as lx
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_schedule import (
+from lavax.backends.vulkan.emit.contract_tiles import (
     BROADCAST_TILES,
     COOPERATIVE_TILES,
     NARROW_TILES,
     OTHER_TILES,
     REGISTER_TILES,
     SHARED_TILES,
-    BroadcastTile,
     Schedule,
     SubgroupTile,
+    broadcast_tile,
     cooperative_tile,
     fits,
 )
@@ -107,7 +107,7 @@ def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Sched
                 yield from ((tile, parts) for parts in PARTS if parts == 1 or product.k // parts >= 4 * tile.depth)
         return
     if profile.kind == "cpu":
-        yield from ((BroadcastTile(*tile, profile.subgroup_size), 1) for tile in BROADCAST_TILES)
+        yield from ((broadcast_tile(tile, profile.subgroup_size), 1) for tile in BROADCAST_TILES)
     own = [tile for tile in REGISTER_TILES if tile.rows <= product.m and tile.columns <= product.n]
     yield from ((tile, parts) for tile in own for parts in PARTS if few or parts == 1)
     if few and "b" in product.transposed:

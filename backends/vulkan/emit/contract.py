@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
 from lavax.backends.vulkan.emit.contract_cooperative import emit_cooperative
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
-from lavax.backends.vulkan.emit.contract_schedule import (
+from lavax.backends.vulkan.emit.contract_schedule import candidates, choose_schedule
+from lavax.backends.vulkan.emit.contract_shared import emit_shared
+from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
+from lavax.backends.vulkan.emit.contract_tiles import (
     BroadcastTile,
     CooperativeTile,
     RegisterTile,
     Schedule,
     SharedTile,
-    candidates,
-    choose_schedule,
+    SubgroupTile,
 )
-from lavax.backends.vulkan.emit.contract_shared import emit_shared
-from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contraction import Contraction
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
+
+# How each form of tile is written.
+_EMITTERS: dict[type[Schedule], Callable[[Contraction, Any], Launch]] = {
+    RegisterTile: emit_registers,
+    BroadcastTile: emit_broadcast,
+    SharedTile: emit_shared,
+    CooperativeTile: emit_cooperative,
+    SubgroupTile: emit_subgroup,
+}
 
 
 def emit_contract(
@@ -28,17 +40,9 @@ def emit_contract(
 ) -> Launch:
     """The shader of a contraction with its prologue and epilogue, by that schedule or the one that suits its sizes."""
     dot = _dot_of(kernel)
-    contraction = Contraction(kernel, dot, lifted)
+    contraction = Contraction(kernel, dot, profile, lifted)
     schedule = schedule or choose_schedule(dot, profile, *_epilogue_of(kernel, dot))
-    if isinstance(schedule, CooperativeTile):
-        return emit_cooperative(contraction, schedule)
-    if isinstance(schedule, SharedTile):
-        return emit_shared(contraction, schedule)
-    if isinstance(schedule, RegisterTile):
-        return emit_registers(contraction, schedule, profile)
-    if isinstance(schedule, BroadcastTile):
-        return emit_broadcast(contraction, schedule)
-    return emit_subgroup(contraction, schedule)
+    return _EMITTERS[type(schedule)](contraction, schedule)
 
 
 def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:

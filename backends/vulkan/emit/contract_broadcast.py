@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import LANE, Value, widened
-from lavax.backends.vulkan.emit.contract_schedule import BroadcastTile
+from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile
 from lavax.backends.vulkan.emit.contraction import Contraction, both
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
-from lavax.backends.vulkan.emit.launch import WORKGROUP, Launch, grid
+from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.passes.contractions import neighbours_of
@@ -49,19 +49,10 @@ class BroadcastTileEmitter:
         self.kind = type_name(self.dtype, VECTOR)
         self.steps = VECTOR if contraction.sizes.k % VECTOR == 0 else 1
         self.along_sum = [neighbours_of(contraction.dot, side).summed for side in range(2)]
-        self.count = tile.tiles(contraction.sizes)
-        self.groups = grid(self.count)
         self.member = variable("member", tile.lanes)
-        self._open()
-        self.rows, self.columns = contraction.spans(variable("t", self.count), tile.rows, tile.columns)
-
-    def _open(self) -> None:
-        body = self.body
-        body.line(f"int t = int{WORKGROUP};")
-        if self.groups[0] * self.groups[1] > self.count:
-            body.line(f"if (t >= {body.parameters.integer(self.count)}) return;")
-        body.line("int member = int(gl_LocalInvocationID.x);")
-        body.scopes[0].variables |= {"t", "member"}
+        self.rows, self.columns = contraction.open_tile(tile)
+        self.body.line("int member = int(gl_LocalInvocationID.x);")
+        self.body.scopes[0].variables |= {"member"}
 
     def emit(self) -> Launch:
         self._declare_sums()
@@ -69,7 +60,7 @@ class BroadcastTileEmitter:
         self._write_tile()
         text = ShaderText(self.body.scopes[0].lines, (self.tile.lanes, 1), subgroup=True)
         shader = Shader(assemble(text), subgroup_size=self.tile.lanes)
-        return Launch(shader, tuple(self.body.parameters.words), self.groups)
+        return Launch(shader, tuple(self.body.parameters.words), self.contraction.groups(self.tile))
 
     def _column(self, vector: int) -> Index:
         """Where in the tile a vector of the lane's columns begins: lanes are neighbours."""

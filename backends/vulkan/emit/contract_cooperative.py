@@ -12,14 +12,13 @@ over invocations is the device's secret, and what is computed from the result ne
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.body import Value, is_multiple, lane_step, quotient_exact, widened
-from lavax.backends.vulkan.emit.contract_schedule import EIGHT, CooperativeTile
-from lavax.backends.vulkan.emit.contraction import Contraction, Span, both
+from lavax.backends.vulkan.emit.contract_tiles import EIGHT, CooperativeTile
+from lavax.backends.vulkan.emit.contraction import Contraction, Span, Vector, both
 from lavax.backends.vulkan.emit.expressions import VECTOR
-from lavax.backends.vulkan.emit.launch import Launch, grid
+from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble, reference
 from lavax.backends.vulkan.plan import Shader
 from lavax.ir.graph import INPUT, Node
@@ -44,14 +43,6 @@ _STAGED = "staged"
 _MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
 
 
-@dataclass(frozen=True)
-class Vector:
-    """Eight elements of an operand that one invocation stages: where they begin along the free axis and the sum."""
-
-    free: Index
-    summed: Index
-
-
 class CooperativeEmitter:
     """The state of writing one contraction by cooperative matrices."""
 
@@ -59,7 +50,6 @@ class CooperativeEmitter:
         self.contraction, self.tile, self.body = contraction, tile, contraction.body
         self.dtype = DTYPES[contraction.dot.attrs["precision"]]
         sizes = contraction.sizes
-        self.count = tile.tiles(sizes)
         self.parts = -(-sizes.k // tile.depth)
         self.along_sum = [neighbours_of(contraction.dot, side).summed for side in range(2)]
         self.thread, self.member = variable("i", tile.threads), variable("member", tile.lanes)
@@ -68,23 +58,20 @@ class CooperativeEmitter:
 
     def emit(self) -> Launch:
         body, tile = self.body, self.tile
-        body.line("int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
-        groups = grid(self.count)
-        if groups[0] * groups[1] > self.count:
-            body.line(f"if (t >= {body.parameters.integer(self.count)}) return;")
+        self.spans = self.contraction.open_tile(tile, EIGHT)
         body.line("int i = int(gl_LocalInvocationID.x);")
         body.line("int member = int(gl_SubgroupInvocationID);")
         body.line(f"int across = int(gl_SubgroupID) % {tile.subgroups_across};")
         body.line(f"int down = int(gl_SubgroupID) / {tile.subgroups_across};")
-        body.scopes[0].variables |= {"t", "i", "member", "across", "down"}
-        self.spans = self.contraction.spans(variable("t", self.count), tile.rows, tile.columns, EIGHT)
+        body.scopes[0].variables |= {"i", "member", "across", "down"}
         self._declare_sums()
         self._sum_loop()
         self._write_tile()
         declarations = [f"shared uvec4 {_STAGED}[{max(sum(map(self._staged_vectors, range(2))), self._passing())}];"]
         pragma = BRAIN_FLOATS if self.dtype.name == "bf16" else ""
         text = ShaderText(body.scopes[0].lines, (tile.threads, 1), declarations, pragma=pragma)
-        return Launch(Shader(assemble(text), subgroup_size=tile.lanes), tuple(body.parameters.words), groups)
+        shader = Shader(assemble(text), subgroup_size=tile.lanes)
+        return Launch(shader, tuple(body.parameters.words), self.contraction.groups(tile))
 
     # -- shared memory ------------------------------------------------------------------------------------------------
 

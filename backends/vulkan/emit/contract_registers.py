@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.body import LANE, Value, widened
-from lavax.backends.vulkan.emit.contract_schedule import RegisterTile
+from lavax.backends.vulkan.emit.contract_tiles import RegisterTile
 from lavax.backends.vulkan.emit.contraction import Contraction, both
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_invocations
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
-from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, add, constant, linear, variable
 
 
 class RegisterTileEmitter:
     """The state of writing one contraction by register tiles."""
 
-    def __init__(self, contraction: Contraction, tile: RegisterTile, profile: DeviceProfile) -> None:
+    def __init__(self, contraction: Contraction, tile: RegisterTile) -> None:
         self.contraction, self.tile = contraction, tile
         self.width = VECTOR if tile.columns % VECTOR == 0 else 1
-        self.local = local_invocations(profile)
+        self.local = local_invocations(contraction.profile)
         self.count = tile.invocations(contraction.sizes)
         open_invocations(contraction.body, self.count, self.local, "i")
         self.rows, self.columns = contraction.spans(variable("i", self.count), tile.rows, tile.columns)
@@ -73,6 +72,6 @@ class RegisterTileEmitter:
         self.contraction.write(self.rows.at(row), self.columns.at(column, self.width), value, guards)
 
 
-def emit_registers(contraction: Contraction, tile: RegisterTile, profile: DeviceProfile) -> Launch:
+def emit_registers(contraction: Contraction, tile: RegisterTile) -> Launch:
     """The shader of a contraction by register tiles."""
-    return RegisterTileEmitter(contraction, tile, profile).emit()
+    return RegisterTileEmitter(contraction, tile).emit()

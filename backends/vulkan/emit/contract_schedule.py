@@ -1,25 +1,32 @@
-"""How the work of a contraction is shared out, and which way suits which sizes.
-
-*Register tile*: each invocation by itself computes a tile of the result. *Broadcast tile*: the lanes of a subgroup have
-one side by side, and hand each other what all of them need; for CPU drivers. *Shared tile*: a workgroup computes one,
-and holds what it reads in shared memory; for GPUs. *Cooperative tile*: the same with subgroups that multiply matrices,
-for products whose operands are rounded to what the device has matrices of. *Subgroup tile*: the lanes of a subgroup
-share the sums of a small tile, where elements along the sum are neighbours and there are few rows or columns.
-"""
+"""Which tile suits the sizes of a contraction, and into how many parts its sum is split."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Union
 
+from lavax.backends.vulkan.emit.contract_tiles import (
+    BROADCAST_TILES,
+    COOPERATIVE_TILES,
+    NARROW_TILES,
+    OTHER_TILES,
+    REGISTER_TILES,
+    SELECTING_TILE,
+    SHARED_TILES,
+    BroadcastTile,
+    CooperativeTile,
+    RegisterTile,
+    Schedule,
+    SharedTile,
+    SubgroupTile,
+    broadcast_tile,
+    cooperative_tile,
+    fits,
+)
 from lavax.backends.vulkan.emit.expressions import VECTOR
-from lavax.backends.vulkan.profile import DeviceProfile, MatrixShape
+from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
 
-# Elements of 16 bits in a vector of 128.
-EIGHT = 8
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long.
 _MOST_EPILOGUE = 768
 # Up to so many rows or columns a product is one with a few vectors: reading the matrix is what takes time.
@@ -36,221 +43,6 @@ _SHARED_FROM, _LEAST_USE, _NARROW = 16, 0.6, 32
 # CPU drivers: how many multiplications of vectors, a component for each lane, take as long as one load by one lane; of
 # how many lanes a subgroup has at least that shares its loads; how many processors there are taken to be.
 _PRODUCTS_A_LOAD, _LEAST_LANES, _PROCESSORS = 10, 4, 4
-# The loads of a vector of four: two of 64 bits.
-_LOADS = 2
-
-
-@dataclass(frozen=True)
-class RegisterTile:
-    """Rows and columns of the result that one invocation computes; columns are a multiple of 4, or N < 4."""
-
-    rows: int
-    columns: int
-
-    def invocations(self, sizes: Sizes) -> int:
-        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
-
-    @property
-    def loads(self) -> float:
-        """Of an invocation, for a step of the sum, where vectors are loaded."""
-        return _LOADS * (self.rows + self.columns) / VECTOR
-
-    @property
-    def products(self) -> int:
-        """Of an invocation, for a step of the sum."""
-        return self.rows * self.columns
-
-
-@dataclass(frozen=True)
-class SharedTile:
-    """Rows and columns of the result that a workgroup computes, and how much of the sum it stages at a time.
-
-    Of these `register_rows` × `register_columns` are one invocation's. With two buffers the next part is staged
-    while one is worked on, with one barrier a part and not two. All these numbers are multiples of 4. With
-    `interleaved` pairs of neighbouring invocations stand below each other, and read the same columns together.
-    """
-
-    rows: int
-    columns: int
-    depth: int
-    register_rows: int
-    register_columns: int
-    buffers: int = 2
-    interleaved: bool = False
-
-    @property
-    def threads_down(self) -> int:
-        return self.rows // self.register_rows
-
-    @property
-    def threads_across(self) -> int:
-        return self.columns // self.register_columns
-
-    @property
-    def threads(self) -> int:
-        return self.threads_down * self.threads_across
-
-    @property
-    def shared_bytes(self) -> int:
-        """Of 32-bit elements, at most: what is transposed on the way is padded by a vector."""
-        return 4 * self.buffers * self.depth * (self.rows + self.columns + 2 * VECTOR)
-
-    def tiles(self, sizes: Sizes) -> int:
-        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
-
-    def invocations(self, sizes: Sizes) -> int:
-        return self.tiles(sizes) * self.threads
-
-    def use(self, sizes: Sizes) -> float:
-        """How much of what the tiles compute is part of the result."""
-        return sizes.b * sizes.m * sizes.n / (self.tiles(sizes) * self.rows * self.columns)
-
-
-@dataclass(frozen=True)
-class SubgroupTile:
-    """Rows and columns of the result whose sums the lanes of one subgroup share."""
-
-    rows: int
-    columns: int
-    lanes: int
-
-    def invocations(self, sizes: Sizes) -> int:
-        return self.lanes * sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
-
-
-@dataclass(frozen=True)
-class CooperativeTile:
-    """Rows and columns of the result that a workgroup computes with matrices, and the depth that it stages at a time.
-
-    Its subgroups stand in a grid, and each has a part of the tile in matrices of `shape`, to which `lanes` belong.
-    Rows, columns and depth are multiples of 8, and of the shape's.
-    """
-
-    rows: int
-    columns: int
-    depth: int
-    subgroups_down: int
-    subgroups_across: int
-    buffers: int
-    shape: MatrixShape
-    lanes: int
-
-    @property
-    def subgroups(self) -> int:
-        return self.subgroups_down * self.subgroups_across
-
-    @property
-    def threads(self) -> int:
-        return self.subgroups * self.lanes
-
-    @property
-    def subgroup_rows(self) -> int:
-        return self.rows // self.subgroups_down
-
-    @property
-    def subgroup_columns(self) -> int:
-        return self.columns // self.subgroups_across
-
-    @property
-    def matrices_down(self) -> int:
-        return self.subgroup_rows // self.shape.m
-
-    @property
-    def matrices_across(self) -> int:
-        return self.subgroup_columns // self.shape.n
-
-    @property
-    def shared_bytes(self) -> int:
-        """At most: of staged parts, every line longer by a vector, or of a row of matrices of each subgroup."""
-        extents = (self.rows, self.columns)
-        staged = sum(extent * self.depth + EIGHT * max(extent, self.depth) for extent in extents)
-        passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
-        return max(2 * self.buffers * staged, passing)
-
-    def divides(self) -> bool:
-        """Whether its subgroups have whole matrices."""
-        shape = self.shape
-        whole = self.subgroup_rows % shape.m == 0 and self.subgroup_columns % shape.n == 0
-        return whole and self.depth % shape.k == 0 and self.matrices_down > 0 and self.matrices_across > 0
-
-    def tiles(self, sizes: Sizes) -> int:
-        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
-
-    def invocations(self, sizes: Sizes) -> int:
-        return self.tiles(sizes) * self.threads
-
-    def use(self, sizes: Sizes) -> float:
-        """How much of what the tiles compute is part of the result."""
-        return sizes.b * sizes.m * sizes.n / (self.tiles(sizes) * self.rows * self.columns)
-
-
-@dataclass(frozen=True)
-class BroadcastTile:
-    """Rows of the result, and vectors of four columns a lane, that the lanes of one subgroup compute side by side.
-
-    Rows and lanes are powers of two.
-    """
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def columns(self) -> int:
-        return VECTOR * self.vectors * self.lanes
-
-    def tiles(self, sizes: Sizes) -> int:
-        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
-
-    def invocations(self, sizes: Sizes) -> int:
-        return self.lanes * self.tiles(sizes)
-
-    @property
-    def loads(self) -> float:
-        """Of a lane, for a step of the sum, where vectors are loaded."""
-        return _LOADS * (max(self.rows / self.lanes, 1) / VECTOR + self.vectors)
-
-    @property
-    def products(self) -> int:
-        """Of a lane, for a step of the sum."""
-        return self.rows * VECTOR * self.vectors
-
-
-Schedule = Union[  # noqa: UP007  # isinstance takes it too
-    RegisterTile, SharedTile, SubgroupTile, BroadcastTile, CooperativeTile
-]
-
-# From the one that reads least to the one that leaves most invocations.
-_TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
-REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
-# Rows and vectors a lane. A driver takes a quarter of a second to compile 32 × 1, half a second 32 × 2, and three times
-# as long what is twice as large.
-BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
-SHARED_TILES = (
-    SharedTile(128, 128, 16, 8, 8, 1),
-    SharedTile(128, 64, 16, 8, 8),
-    SharedTile(64, 128, 16, 8, 8, interleaved=True),
-    SharedTile(64, 64, 16, 8, 4, interleaved=True),
-    SharedTile(32, 32, 16, 4, 4),
-)
-# Not chosen by sizes, but worth a try where candidates are timed.
-OTHER_TILES = (
-    SharedTile(128, 128, 16, 8, 8, 2),
-    SharedTile(128, 128, 8, 8, 8, 2),
-    SharedTile(128, 256, 16, 8, 16, 1),
-    SharedTile(64, 128, 16, 8, 8, 2),
-    SharedTile(256, 128, 8, 16, 8, 2),
-    SharedTile(64, 64, 16, 4, 4, 2),
-    SharedTile(64, 64, 16, 8, 8, 2),
-    SharedTile(64, 64, 16, 8, 8, 2, interleaved=True),
-)
-# Rows, columns, depth, subgroups down and across, buffers.
-COOPERATIVE_TILES = (
-    (128, 128, 64, 2, 4, 1),
-    (128, 128, 32, 2, 2, 1),
-    (64, 64, 64, 2, 2, 1),
-    (32, 32, 32, 2, 2, 1),
-)
 # How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
 # many threads there are to wait for it, makes the difference.
 _RATES = {(128, 128): 1.0, (128, 64): 0.9, (64, 128): 0.92, (64, 64): 0.85, (32, 32): 0.5}
@@ -261,11 +53,6 @@ _MATRIX_RATES = {(128, 128): 4.9, (64, 64): 2.3, (32, 32): 1.3}
 _BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
 # Into how many parts a sum may go.
 _PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# In place of the largest tile where what follows selects among values: a driver was seen to make the loop of that tile
-# a quarter slower then, and not that of this one (docs/rejected.md). A processor has to have two of them.
-SELECTING_TILE = SharedTile(128, 128, 16, 8, 16, 1)
-# Where there are few rows or few columns.
-NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 
 
 def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, selects: bool = False) -> Schedule:
@@ -398,19 +185,6 @@ def _workgroup_tiles(
     return _cooperative_tiles(dot, sizes, profile, epilogue) or _shared_tiles(dot, sizes, profile, epilogue)
 
 
-def cooperative_tile(
-    tile: tuple[int, int, int, int, int, int], dtype: str, profile: DeviceProfile
-) -> CooperativeTile:
-    """A tile of COOPERATIVE_TILES' form with the device's matrices of the dtype."""
-    shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
-    return CooperativeTile(*tile, shape, profile.subgroup_size)
-
-
-def fits(tile: SharedTile | CooperativeTile, profile: DeviceProfile) -> bool:
-    """Whether the device can run workgroups of the tile."""
-    return tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations
-
-
 def _cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[CooperativeTile]:
     """Those that the device and the contraction allow for, largest first."""
     dtype = dot.attrs["precision"]
@@ -475,7 +249,7 @@ def _tiles_for_cpu(
     lanes = profile.subgroup_size
     tiles: list[RegisterTile | BroadcastTile] = [
         tile
-        for tile in (BroadcastTile(rows, vectors, lanes) for rows, vectors in BROADCAST_TILES)
+        for tile in (broadcast_tile(tile, lanes) for tile in BROADCAST_TILES)
         if tile.rows <= 2 * sizes.m and tile.columns <= 2 * sizes.n
     ]
     if lanes < _LEAST_LANES or not profile.subgroup_shuffle or dot.dtype.bits > 32:

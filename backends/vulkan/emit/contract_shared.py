@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import Value, widened
-from lavax.backends.vulkan.emit.contract_schedule import SharedTile
-from lavax.backends.vulkan.emit.contraction import Contraction, Span, both
+from lavax.backends.vulkan.emit.contract_tiles import SharedTile
+from lavax.backends.vulkan.emit.contraction import Contraction, Span, Vector, both
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
-from lavax.backends.vulkan.emit.launch import Launch, grid
+from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.passes.contractions import neighbours_of
@@ -30,14 +29,6 @@ _NAMES = ("shared_a", "shared_b")
 _BLOCK_ACROSS, _BLOCK_DOWN = 8, 4
 
 
-@dataclass(frozen=True)
-class Vector:
-    """Four elements of an operand that one invocation stages: where they begin along the free axis and the sum."""
-
-    free: Index
-    summed: Index
-
-
 class SharedTileEmitter:
     """The state of writing one contraction by shared tiles."""
 
@@ -45,7 +36,6 @@ class SharedTileEmitter:
         self.contraction, self.tile, self.body = contraction, tile, contraction.body
         self.kind = type_name(contraction.dot.dtype, VECTOR)
         sizes = contraction.sizes
-        self.count = tile.tiles(sizes)
         self.parts = -(-sizes.k // tile.depth)
         self.transposed = [neighbours_of(contraction.dot, side).summed for side in range(2)]
         self.thread = variable("i", tile.threads)
@@ -53,19 +43,15 @@ class SharedTileEmitter:
 
     def emit(self) -> Launch:
         body, tile = self.body, self.tile
-        body.line("int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
-        groups = grid(self.count)
-        if groups[0] * groups[1] > self.count:
-            body.line(f"if (t >= {body.parameters.integer(self.count)}) return;")
+        self.spans = self.contraction.open_tile(tile)
         body.line("int i = int(gl_LocalInvocationID.x);")
-        body.scopes[0].variables |= {"t", "i"}
-        self.spans = self.contraction.spans(variable("t", self.count), tile.rows, tile.columns)
+        body.scopes[0].variables |= {"i"}
         self._place_invocation()
         self._declare_sums()
         self._sum_loop()
         self._write_tile()
         text = ShaderText(body.scopes[0].lines, (tile.threads, 1), self._declarations())
-        return Launch(Shader(assemble(text)), tuple(body.parameters.words), groups)
+        return Launch(Shader(assemble(text)), tuple(body.parameters.words), self.contraction.groups(tile))
 
     def _place_invocation(self) -> None:
         """Which rows and columns of the tile are this invocation's, in vectors."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.body import LANE, Value, widened
-from lavax.backends.vulkan.emit.contract_schedule import SubgroupTile
+from lavax.backends.vulkan.emit.contract_tiles import SubgroupTile
 from lavax.backends.vulkan.emit.contraction import Contraction, Span, both
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, type_name
-from lavax.backends.vulkan.emit.launch import Launch, grid
+from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.passes.kernels.index import Index, constant, linear, variable
@@ -15,12 +15,8 @@ from lavax.passes.kernels.index import Index, constant, linear, variable
 def emit_subgroup(contraction: Contraction, tile: SubgroupTile) -> Launch:
     """The shader of a contraction by subgroup tiles; every lane ends with all sums, and the first one writes them."""
     body = contraction.body
-    count = tile.invocations(contraction.sizes) // tile.lanes
-    body.line("int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
-    body.line(f"if (t >= {body.parameters.integer(count)}) return;")
+    rows, columns = contraction.open_tile(tile)
     body.line("int lane_of_sum = int(gl_LocalInvocationID.x);")
-    body.scopes[0].variables |= {"t"}
-    rows, columns = contraction.spans(variable("t", count), tile.rows, tile.columns)
     _add_up(contraction, tile, rows, columns)
     _share(contraction, tile)
     with body.block("if (lane_of_sum == 0)"):
@@ -30,7 +26,7 @@ def emit_subgroup(contraction: Contraction, tile: SubgroupTile) -> Launch:
             contraction.write(rows.at(m), columns.at(n), Value(f"s{row}_{column}", 1), guards)
     text = ShaderText(body.scopes[0].lines, (tile.lanes, 1), subgroup=True)
     shader = Shader(assemble(text), subgroup_size=tile.lanes)
-    return Launch(shader, tuple(body.parameters.words), grid(count))
+    return Launch(shader, tuple(body.parameters.words), contraction.groups(tile))
 
 
 def _elements(tile: SubgroupTile) -> list[tuple[int, int]]:

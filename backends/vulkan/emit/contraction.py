@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import LANE, Body, Value
+from lavax.backends.vulkan.emit.contract_tiles import Tile
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
-from lavax.backends.vulkan.emit.launch import open_body
+from lavax.backends.vulkan.emit.launch import WORKGROUP, grid, open_body
+from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.contractions import operand_at, sizes_of
 from lavax.passes.kernels.index import (
@@ -90,14 +92,36 @@ def _vectors_within(place: Index, extent: int, width: int) -> Index:
     return linear([(clamp(quotient(place, width), 0, extent // width - 1), width)])
 
 
+@dataclass(frozen=True)
+class Vector:
+    """Neighbouring elements of an operand that one invocation stages: where they begin along the free axis and the
+    sum."""
+
+    free: Index
+    summed: Index
+
+
 class Contraction:
     """The state of writing one contract kernel. `batch` is set once the tiles are numbered."""
 
-    def __init__(self, kernel: Kernel, dot: Node, lifted: bool) -> None:
-        self.kernel, self.dot = kernel, dot
+    def __init__(self, kernel: Kernel, dot: Node, profile: DeviceProfile, lifted: bool) -> None:
+        self.kernel, self.dot, self.profile = kernel, dot, profile
         self.sizes = sizes_of(dot)
         self.body, self.outputs = open_body(kernel, lifted)
         self.batch: Coordinates = ()
+
+    def open_tile(self, tile: Tile, unit: int = VECTOR) -> tuple[Span, Span]:
+        """Gives every workgroup of `groups` a tile, whose number is `t`, and ends those beyond the last one."""
+        count, (across, down, _) = tile.tiles(self.sizes), self.groups(tile)
+        self.body.line(f"int t = int{WORKGROUP};")
+        if across * down > count:
+            self.body.line(f"if (t >= {self.body.parameters.integer(count)}) return;")
+        self.body.scopes[0].variables |= {"t"}
+        return self.spans(variable("t", count), tile.rows, tile.columns, unit)
+
+    def groups(self, tile: Tile) -> tuple[int, int, int]:
+        """A grid with a workgroup for each tile."""
+        return grid(tile.tiles(self.sizes))
 
     def spans(self, tile: Index, rows: int, columns: int, unit: int = VECTOR) -> tuple[Span, Span]:
         """The tile of that number, of all the tiles of this size: its rows and its columns."""

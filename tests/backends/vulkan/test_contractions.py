@@ -14,17 +14,16 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_schedule import (
+from lavax.backends.vulkan.emit.contract_schedule import choose_parts, choose_schedule
+from lavax.backends.vulkan.emit.contract_tiles import (
     NARROW_TILES,
     SELECTING_TILE,
     SHARED_TILES,
-    BroadcastTile,
     RegisterTile,
     Schedule,
     SharedTile,
     SubgroupTile,
-    choose_parts,
-    choose_schedule,
+    broadcast_tile,
 )
 from lavax.backends.vulkan.profile import GENERIC_GPU
 from lavax.ir import interpret
@@ -92,7 +91,7 @@ def test_tiles_of_invocations_and_subgroups(tile: Schedule, transposed: str, mon
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_broadcast_tiles(rows: int, vectors: int, transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer rows than lanes and more; sizes that are no multiples of four, or of the tile, or smaller than it."""
-    tile = BroadcastTile(rows, vectors, backend().profile.subgroup_size)
+    tile = broadcast_tile((rows, vectors), backend().profile.subgroup_size)
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
     for m, k, n in [(20, 36, 44), (9, 33, 70), (33, 8, 64)]:
         assert_right(lambda a, b: product(a, b, transposed), *operands(m, k, n, transposed), kind="cpu")
@@ -100,7 +99,7 @@ def test_broadcast_tiles(rows: int, vectors: int, transposed: str, monkeypatch: 
 
 @pytest.mark.parametrize("function", [lnp.float16, lnp.bfloat16, lnp.int32], ids=lambda dtype: dtype.name)
 def test_broadcast_tiles_of_other_types(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    tile = BroadcastTile(8, 1, backend().profile.subgroup_size)
+    tile = broadcast_tile((8, 1), backend().profile.subgroup_size)
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
     arrays = operands(3 * 20, 12, 37, "")
     assert_right(lambda a, b: a.astype(function).reshape(3, 20, 12) @ b.astype(function), *arrays, kind="cpu")

@@ -16,11 +16,11 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan import shader_compiler
 from lavax.backends.vulkan.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_schedule import (
+from lavax.backends.vulkan.emit.contract_schedule import choose_schedule
+from lavax.backends.vulkan.emit.contract_tiles import (
     COOPERATIVE_TILES,
     CooperativeTile,
     SharedTile,
-    choose_schedule,
     cooperative_tile,
     fits,
 )
