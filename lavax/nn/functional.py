@@ -8,7 +8,8 @@ from lavax.ir.types import TensorType, float32
 from lavax.numpy.application import apply, as_floating
 from lavax.numpy.axes import Axis, normal_axis, rising_axes
 from lavax.numpy.broadcasting import broadcast_arrays, spread_back
-from lavax.numpy.comparison import isfinite, less_equal, where
+from lavax.numpy.comparison import isfinite, less_equal
+from lavax.numpy.comparison import where as choice
 from lavax.numpy.creation import iota
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import add, divide, exp, log, multiply, subtract, tanh
@@ -16,7 +17,7 @@ from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.exponential import logaddexp
 from lavax.numpy.manipulation import reshaped
 from lavax.numpy.operands import ArrayLike, as_value, cast
-from lavax.numpy.reductions import fold
+from lavax.numpy.reductions import among, fold
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
@@ -26,7 +27,7 @@ __all__ = ["log_softmax", "logsumexp", "one_hot", "relu", "sigmoid", "softmax", 
 def relu(x: ArrayLike) -> Value:
     """max(x, 0), elementwise, in the dtype of `x`; its derivative at 0 is 0."""
     value = as_value(x)
-    return where(less_equal(value, 0), 0, value)
+    return choice(less_equal(value, 0), 0, value)
 
 
 def sigmoid(x: ArrayLike) -> Value:
@@ -44,8 +45,18 @@ def _peak(value: Value, axes: tuple[int, ...]) -> Value:
     return bind("stop_gradient", fold("max", value, axes, keepdims=False))
 
 
-def softmax(x: ArrayLike, axis: Axis = -1) -> Value:
-    """exp(x) over its sum along `axis` (None: all axes): positive, of sum 1. NaN where all of a row is -inf."""
+def _chosen(name: str, x: ArrayLike, where: ArrayLike | None) -> Value:
+    """`x` as floats, -inf where `where` is false."""
+    return among(name, as_floating(x), where, -math.inf)
+
+
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Value:
+    """exp(x) over its sum along `axis` (None: all axes): positive, of sum 1. NaN where all of a row is -inf.
+
+    Of the elements where `where`, which broadcasts to `x`, is true; 0 for the others.
+    """
+    if where is not None:
+        return choice(where, softmax(_chosen("softmax", x, where), axis), 0.0)
     value = as_floating(x)
     axes = rising_axes("softmax", axis, value.type)
     if not value.size:
@@ -54,8 +65,10 @@ def softmax(x: ArrayLike, axis: Axis = -1) -> Value:
     return divide(grown, spread_back(fold("sum", grown, axes, keepdims=False), axes, value.shape))
 
 
-def log_softmax(x: ArrayLike, axis: Axis = -1) -> Value:
-    """The logarithm of `softmax(x, axis)`, exact for small probabilities too."""
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Value:
+    """The logarithm of `softmax(x, axis, where)`, exact for small probabilities too: -inf where `where` is false."""
+    if where is not None:
+        return choice(where, log_softmax(_chosen("log_softmax", x, where), axis), -math.inf)
     value = as_floating(x)
     axes = rising_axes("log_softmax", axis, value.type)
     if not value.size:
@@ -65,12 +78,19 @@ def log_softmax(x: ArrayLike, axis: Axis = -1) -> Value:
     return subtract(shifted, spread_back(total, axes, value.shape))
 
 
-def logsumexp(x: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False) -> Value:
+def logsumexp(
+    x: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Value:
     """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
-    The result is -inf where all elements are -inf or there are none.
+    Of the elements where `where`, which broadcasts to `x`, is true. The result is -inf where all elements are -inf or
+    there are none.
     """
-    value, factor = as_floating(x), None if b is None else as_floating(b)
+    value, factor = _chosen("logsumexp", x, where), None if b is None else as_floating(b)
     if factor is not None:
         value, factor = broadcast_arrays(value, factor)
     axes = rising_axes("logsumexp", axis, value.type)
@@ -79,7 +99,7 @@ def logsumexp(x: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
     if math.prod(value.shape[d] for d in axes) == 0:
         return constant(-math.inf, value.type.with_shape(kept if keepdims else folded))
     peak = _peak(value, axes)
-    peak = where(isfinite(peak), peak, 0.0)
+    peak = choice(isfinite(peak), peak, 0.0)
     grown = exp(subtract(value, spread_back(peak, axes, value.shape)))
     if factor is not None:
         grown = multiply(grown, factor)

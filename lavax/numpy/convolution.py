@@ -28,14 +28,14 @@ def _lines(name: str, a: ArrayLike, v: ArrayLike) -> list[Value]:
     return values
 
 
-def _sliding(long: Value, short: Value) -> Value:
+def _sliding(long: Value, short: Value, precision: str | None) -> Value:
     """All sums of products of `short`, from its end, with a window of `long` that may stick out at its ends."""
     count, width = long.size, short.size
     padded = pad(long, width - 1)
     length = count + width - 1
     kind = TensorType((length, width), int32)
     windows = take(padded, add(iota(kind, 0), iota(kind, 1)))
-    return matmul(windows, flip(short))
+    return matmul(windows, flip(short), precision)
 
 
 def _trimmed(full: Value, count: int, width: int, mode: Mode) -> Value:
@@ -50,18 +50,19 @@ def _trimmed(full: Value, count: int, width: int, mode: Mode) -> Value:
     return cut(full, 0, start, start + length)
 
 
-def convolve(a: ArrayLike, v: ArrayLike, mode: Mode = "full") -> Value:
+def convolve(a: ArrayLike, v: ArrayLike, mode: Mode = "full", *, precision: str | None = None) -> Value:
     """The convolution of two one-axis arrays: wherever they overlap ("full"), of the longer one's length ("same"), or
-    where they overlap wholly ("valid")."""
+    where they overlap wholly ("valid"). `precision` is as in `matmul`."""
     first, second = _lines("convolve", a, v)
     if second.size > first.size:
         first, second = second, first
-    return _trimmed(_sliding(first, second), first.size, second.size, mode)
+    return _trimmed(_sliding(first, second, precision), first.size, second.size, mode)
 
 
-def correlate(a: ArrayLike, v: ArrayLike, mode: Mode = "valid") -> Value:
-    """The correlation of two one-axis arrays: `convolve` of `a` with `v` reversed; modes are those of `convolve`."""
+def correlate(a: ArrayLike, v: ArrayLike, mode: Mode = "valid", *, precision: str | None = None) -> Value:
+    """The correlation of two one-axis arrays: `convolve` of `a` with `v` reversed; modes are those of `convolve`, and
+    `precision` is as in `matmul`."""
     first, second = _lines("correlate", a, v)
     if second.size > first.size:
-        return flip(_trimmed(_sliding(second, flip(first)), second.size, first.size, mode))
-    return _trimmed(_sliding(first, flip(second)), first.size, second.size, mode)
+        return flip(_trimmed(_sliding(second, flip(first), precision), second.size, first.size, mode))
+    return _trimmed(_sliding(first, flip(second), precision), first.size, second.size, mode)

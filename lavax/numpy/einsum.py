@@ -44,18 +44,20 @@ class _Term:
         return dict(zip(self.labels, self.value.shape, strict=True))
 
 
-def einsum(subscripts: str, *operands: ArrayLike, optimize: Optimize = True) -> Value:
+def einsum(
+    subscripts: str, *operands: ArrayLike, optimize: Optimize = True, precision: str | None = None
+) -> Value:
     """The sum of products that `subscripts` describes: `"ij,jk->ik"` is the matrix product.
 
     Labels are letters. One that is not in the result is summed over; one twice in a term takes the diagonal; `...`
     stands for further axes, which broadcast. Without `->` the result has, in alphabetical order, the labels that
     stand once. Several operands are combined two at a time, the cheapest pair first; with `optimize` False from left
-    to right, or as a path of `einsum_path` says.
+    to right, or as a path of `einsum_path` says. `precision` is as in `matmul`.
     Raises ShapeError where the labels do not fit the operands, ValueError for a path that does not.
     """
     terms, output, of_truth = _terms(subscripts, operands)
     path = _chosen_path(subscripts, terms, output, optimize)
-    result = _contract_all(terms, output, path)
+    result = _contract_all(terms, output, path, precision)
     return as_truth(result) if of_truth else result
 
 
@@ -155,14 +157,14 @@ def _diagonal(term: _Term, label: Label) -> _Term:
     return _Term(found, (label, *(other for other in term.labels if other != label)))
 
 
-def _contract_all(terms: list[_Term], output: Labels, path: Sequence[Pair]) -> Value:
+def _contract_all(terms: list[_Term], output: Labels, path: Sequence[Pair], precision: str | None) -> Value:
     """Combines the terms two at a time until one is left, with the axes of the result."""
     for first, second in path:
         others = [term for place, term in enumerate(terms) if place not in (first, second)]
         wanted = set(output).union(*(term.labels for term in others))
         left = _summed(terms[first], wanted.union(terms[second].labels))
         right = _summed(terms[second], wanted.union(terms[first].labels))
-        terms = [*others, _combined(left, right, wanted, output)]
+        terms = [*others, _combined(left, right, wanted, output, precision)]
     last = _summed(terms[0], set(output))
     return transposed(last.value, [last.labels.index(label) for label in output])
 
@@ -216,7 +218,7 @@ def _summed(term: _Term, wanted: set[Label]) -> _Term:
     return _Term(fold("sum", term.value, axes, keepdims=False), tuple(x for x in term.labels if x in wanted))
 
 
-def _combined(left: _Term, right: _Term, wanted: set[Label], output: Labels) -> _Term:
+def _combined(left: _Term, right: _Term, wanted: set[Label], output: Labels, precision: str | None) -> _Term:
     """The product of two terms, summed over the labels that they share and nobody else wants."""
     shared = [label for label in left.labels if label in right.labels]
     contract = [label for label in shared if label not in wanted]
@@ -225,7 +227,7 @@ def _combined(left: _Term, right: _Term, wanted: set[Label], output: Labels) -> 
     batch = sorted((label for label in shared if label in wanted), key=_order_in(output))
     if _result_labels(left, right, batch, contract) != output == _result_labels(right, left, batch, contract):
         left, right = right, left
-    value = contracted(left.value, right.value, _axes(left, right, contract), _axes(left, right, batch))
+    value = contracted(left.value, right.value, _axes(left, right, contract), _axes(left, right, batch), precision)
     return _Term(value, _result_labels(left, right, batch, contract))
 
 

@@ -12,15 +12,13 @@ from lavax.numpy.comparison import greater_equal, less, logical_or, where
 from lavax.numpy.elementwise import add, clip, multiply
 from lavax.numpy.errors import dtype_error, index_error, shape_error
 from lavax.numpy.joining import rows
-from lavax.numpy.manipulation import as_shape
+from lavax.numpy.manipulation import Order, as_shape
 from lavax.numpy.operands import ArrayLike, as_value, cast, holds_values
 from lavax.numpy.reductions import any as any_of
 from lavax.numpy.rounding import floor_divide, remainder
 from lavax.tracer.value import Value
 
 __all__ = ["ravel_multi_index", "unravel_index"]
-
-Order = Literal["C", "F"]
 
 
 def _strides(name: str, shape: tuple[int, ...], order: Order) -> list[int]:

@@ -11,6 +11,7 @@ import numpy as np
 from lavax.ir.types import TensorType, int32
 from lavax.numpy.axes import Axis, normal_axis
 from lavax.numpy.broadcasting import common_dtype
+from lavax.numpy.creation import astype
 from lavax.numpy.errors import shape_error
 from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, atleast_3d, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, join_along_new_axis
@@ -33,6 +34,15 @@ def _parts(name: str, arrays: Arrays) -> Sequence[ArrayLike]:
     return parts
 
 
+def _converted(parts: Sequence[ArrayLike], dtype: Any) -> Sequence[ArrayLike]:
+    return parts if dtype is None else [astype(part, dtype) for part in parts]
+
+
+def _common(name: str, arrays: Arrays, dtype: Any) -> list[Value]:
+    """The arrays in the dtype, or in the one they have in common."""
+    return common_dtype(_converted(_parts(name, arrays), dtype))
+
+
 def rows(value: Value) -> list[Value]:
     """The entries of `value` along its first axis."""
     if not value.ndim:
@@ -49,34 +59,36 @@ def cut(value: Value, axis: int, start: int, limit: int, step: int = 1) -> Value
     return bind("slice", value, start=tuple(starts), limit=tuple(limits), stride=tuple(steps))
 
 
-def concatenate(arrays: Arrays, axis: int | None = 0) -> Value:
-    """`arrays` one after the other along an axis they have, in their common dtype; None: flattened first.
+def concatenate(arrays: Arrays, axis: int | None = 0, dtype: Any = None) -> Value:
+    """`arrays` one after the other along an axis they have (None: flattened first), in `dtype` or their common one.
 
     Raises ShapeError where they differ in another axis.
     """
-    values = common_dtype(_parts("concatenate", arrays))
+    values = _common("concatenate", arrays, dtype)
     if axis is None:
         values, axis = [ravel(value) for value in values], 0
     along = normal_axis("concatenate", axis, values[0].type)
     return values[0] if len(values) == 1 else bind("concatenate", *values, axis=along)
 
 
-def stack(arrays: Arrays, axis: int = 0) -> Value:
-    """`arrays` of one shape side by side along a new axis, in their common dtype."""
-    parts = _parts("stack", arrays)
+def stack(arrays: Arrays, axis: int = 0, *, dtype: Any = None) -> Value:
+    """`arrays` of one shape side by side along a new axis, in `dtype` or their common one."""
+    parts = _converted(_parts("stack", arrays), dtype)
     first = as_value(parts[0]).type
     return join_along_new_axis("stack", parts, normal_axis("stack", axis, first, first.rank + 1))
 
 
-def hstack(arrays: Arrays) -> Value:
-    """`arrays` side by side: along axis 1, or along axis 0 if they have just one axis."""
+def hstack(arrays: Arrays, dtype: Any = None) -> Value:
+    """`arrays` side by side, in `dtype` or their common one: along axis 1, or along axis 0 if they have just one
+    axis."""
     values = [atleast_1d(array) for array in _parts("hstack", arrays)]
-    return concatenate(values, 0 if values[0].ndim == 1 else 1)
+    return concatenate(values, 0 if values[0].ndim == 1 else 1, dtype)
 
 
-def vstack(arrays: Arrays) -> Value:
-    """`arrays` on top of each other: along axis 0, where an array of one axis is a row."""
-    return concatenate([atleast_2d(array) for array in _parts("vstack", arrays)], 0)
+def vstack(arrays: Arrays, dtype: Any = None) -> Value:
+    """`arrays` on top of each other: along axis 0, where an array of one axis is a row; in `dtype` or their common
+    one."""
+    return concatenate([atleast_2d(array) for array in _parts("vstack", arrays)], 0, dtype)
 
 
 def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
@@ -217,9 +229,9 @@ def column_stack(arrays: Arrays) -> Value:
     return concatenate([value if value.ndim > 1 else reshaped(value, (value.size, 1)) for value in values], 1)
 
 
-def dstack(arrays: Arrays) -> Value:
-    """`arrays` side by side along a third axis."""
-    return concatenate([atleast_3d(array) for array in _parts("dstack", arrays)], 2)
+def dstack(arrays: Arrays, dtype: Any = None) -> Value:
+    """`arrays` side by side along a third axis, in `dtype` or their common one."""
+    return concatenate([atleast_3d(array) for array in _parts("dstack", arrays)], 2, dtype)
 
 
 def _split_along(name: str, axis: int, x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:

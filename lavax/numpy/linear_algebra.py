@@ -147,20 +147,20 @@ def dot(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
     return contracted(left, right, ((left.ndim - 1,), (inner,)), precision=precision)
 
 
-def inner(x: ArrayLike, y: ArrayLike) -> Value:
-    """The sum of products over the last axis of both; a product with scalars."""
+def inner(x: ArrayLike, y: ArrayLike, *, precision: str | None = None) -> Value:
+    """The sum of products over the last axis of both; a product with scalars. `precision` is as in `matmul`."""
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         return multiply(x, y)
     _require_inner("inner", left, right, -1, -1)
-    return contracted(left, right, ((left.ndim - 1,), (right.ndim - 1,)))
+    return contracted(left, right, ((left.ndim - 1,), (right.ndim - 1,)), precision=precision)
 
 
-def vdot(x: ArrayLike, y: ArrayLike) -> Value:
-    """The sum of products of all elements, in row-major order."""
+def vdot(x: ArrayLike, y: ArrayLike, *, precision: str | None = None) -> Value:
+    """The sum of products of all elements, in row-major order. `precision` is as in `matmul`."""
     left, right = (ravel(value) for value in common_dtype([x, y]))
     _require_inner("vdot", left, right, 0, 0)
-    return contracted(left, right, ((0,), (0,)))
+    return contracted(left, right, ((0,), (0,)), precision=precision)
 
 
 def outer(x: ArrayLike, y: ArrayLike) -> Value:
@@ -169,10 +169,17 @@ def outer(x: ArrayLike, y: ArrayLike) -> Value:
     return multiply(reshaped(left, (left.size, 1)), right)
 
 
-def tensordot(x: ArrayLike, y: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Value:
+def tensordot(
+    x: ArrayLike,
+    y: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    *,
+    precision: str | None = None,
+) -> Value:
     """The sum of products over `axes`: the last n of `x` and the first n of `y`, or a pair (of `x`, of `y`).
 
-    The result has the other axes of `x`, then those of `y`. Raises ShapeError where extents differ.
+    The result has the other axes of `x`, then those of `y`. `precision` is as in `matmul`.
+    Raises ShapeError where extents differ.
     """
     left, right = common_dtype([x, y])
     of_left, of_right = _tensordot_axes(left, right, axes)
@@ -180,7 +187,7 @@ def tensordot(x: ArrayLike, y: ArrayLike, axes: int | Sequence[int] | Sequence[S
         raise _product_error("tensordot", left, right, f"axes name {len(of_left)} and {len(of_right)} axes")
     for first, second in zip(of_left, of_right, strict=True):
         _require_inner("tensordot", left, right, first, second)
-    return contracted(left, right, (of_left, of_right))
+    return contracted(left, right, (of_left, of_right), precision=precision)
 
 
 def _tensordot_axes(

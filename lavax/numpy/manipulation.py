@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
 
 from lavax.ir.types import TensorType
 from lavax.numpy.axes import Axis, normal_axes, normal_axis
@@ -19,6 +20,8 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
+# Which index changes fastest from element to element: the last one or the first.
+Order: TypeAlias = Literal["C", "F"]
 
 
 def as_shape(shape: int | Iterable[int]) -> Shape:
@@ -54,21 +57,44 @@ def _filled_in(shape: Shape, type: TensorType) -> Shape:
     return shape
 
 
-def reshape(x: ArrayLike, shape: int | Sequence[int], *, copy: bool | None = None) -> Value:
-    """`x` in another shape of as many elements, in row-major order; one extent may be -1: what is left.
+def _require_order(name: str, order: str) -> None:
+    if order not in ("C", "F"):
+        raise ValueError(f"{name}: order is 'C' (the last index changes fastest) or 'F' (the first), got {order!r}")
+
+
+def reshape(
+    x: ArrayLike, shape: int | Sequence[int], order: Order = "C", *, copy: bool | None = None
+) -> Value:
+    """`x` in another shape of as many elements; one extent may be -1: what is left.
+
+    `order` says how elements are counted in both shapes: "C" with the last index changing fastest, "F" with the first.
 
     With `copy` True the result has memory of its own; else it may share that of `x`, to which nothing can be written.
-    Raises ShapeError where the numbers of elements differ.
+    Raises ShapeError where the numbers of elements differ, ValueError for another order.
     """
+    _require_order("reshape", order)
     value = as_value(x)
-    result = reshaped(value, _filled_in(as_shape(shape), value.type))
+    extents = _filled_in(as_shape(shape), value.type)
+    if order == "C":
+        result = reshaped(value, extents)
+    else:
+        result = _reversed(reshaped(_reversed(value), extents[::-1]))
     return copied("reshape", x, result, True) if copy else result
 
 
-def ravel(x: ArrayLike) -> Value:
-    """`x` as one axis, in row-major order."""
+def _reversed(value: Value) -> Value:
+    """`value` with its axes in the opposite order."""
+    return transposed(value, range(value.ndim)[::-1])
+
+
+def ravel(x: ArrayLike, order: Order = "C") -> Value:
+    """`x` as one axis: with the last index changing fastest ("C"), or with the first ("F").
+
+    Raises ValueError for another order.
+    """
+    _require_order("ravel", order)
     value = as_value(x)
-    return reshaped(value, (value.size,))
+    return reshaped(value if order == "C" else _reversed(value), (value.size,))
 
 
 def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Value:

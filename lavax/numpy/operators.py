@@ -9,6 +9,7 @@ import numpy as np
 from lavax.numpy import bitwise, comparison, creation, elementwise, exponential, manipulation, reductions, rounding
 from lavax.numpy.indexing import index
 from lavax.numpy.linear_algebra import dot, matmul
+from lavax.numpy.manipulation import Order
 from lavax.numpy.operands import ArrayLike
 from lavax.tracer.value import Value
 
@@ -61,9 +62,9 @@ def _reflected(function: _Binary) -> Callable[[Value, Any], Any]:
     return method
 
 
-def _reshape(self: Value, *shape: Any) -> Value:
+def _reshape(self: Value, *shape: Any, order: Order = "C") -> Value:
     """As lavax.numpy.reshape; the extents may be given one by one."""
-    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
+    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
 
 def _transpose(self: Value, *axes: Any) -> Value:

@@ -57,10 +57,10 @@ def cross(
     return moveaxis(result, -1, normal_axis("cross", axisc, result.type))
 
 
-def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1) -> Value:
+def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, precision: str | None = None) -> Value:
     """The sum over `axis`, counted from the end, of the products of elements; the other axes broadcast.
 
-    Raises ShapeError where the extents along `axis` differ.
+    `precision` is as in `matmul`. Raises ShapeError where the extents along `axis` differ.
     """
     left, right = common_dtype([x, y])
     if axis >= 0:
@@ -70,7 +70,7 @@ def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1) -> Value:
         raise shape_error(f"vecdot: {left.type} and {right.type} differ along axis {axis}")
     shape = broadcast_shapes(rows.shape[:-1], columns.shape[:-1])
     row = reshaped(rows, (*rows.shape[:-1], 1, rows.shape[-1]))
-    return reshaped(matmul(row, reshaped(columns, (*columns.shape, 1))), shape)
+    return reshaped(matmul(row, reshaped(columns, (*columns.shape, 1)), precision), shape)
 
 
 def matvec(x: ArrayLike, y: ArrayLike, /) -> Value:

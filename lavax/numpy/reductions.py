@@ -41,7 +41,7 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
     return cast(result, held)
 
 
-def _among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
+def among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
     """`value` with `instead` where `where` is false. Raises ShapeError where that does not broadcast to it."""
     if where is None:
         return value
@@ -69,7 +69,7 @@ def sum(
     None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values. Of the elements where
     `where` is true, and of `initial`.
     """
-    total = _accumulate("sum", _among("sum", as_value(x), where, 0), axis, dtype, keepdims)
+    total = _accumulate("sum", among("sum", as_value(x), where, 0), axis, dtype, keepdims)
     return total if initial is None else cast(add(total, initial), total.type.dtype)
 
 
@@ -86,7 +86,7 @@ def prod(
 
     Of the elements where `where` is true, and of `initial`.
     """
-    product = _accumulate("prod", _among("prod", as_value(x), where, 1), axis, dtype, keepdims)
+    product = _accumulate("prod", among("prod", as_value(x), where, 1), axis, dtype, keepdims)
     return product if initial is None else cast(multiply(product, initial), product.type.dtype)
 
 
@@ -106,7 +106,7 @@ def _extremum(
         kept = _kept(value.shape, axes)
         shape = kept if keepdims else tuple(extent for d, extent in enumerate(kept) if d not in axes)
         return spread(least, shape)
-    found = fold(op, _among(op, value, where, least), axes, keepdims)
+    found = fold(op, among(op, value, where, least), axes, keepdims)
     return (maximum if op == "max" else minimum)(found, least)
 
 
@@ -149,7 +149,7 @@ def _truth_over(
 ) -> Value:
     given = as_value(x)
     axes = rising_axes(name, axis, given.type)
-    value = _among(name, as_truth(given), where, of_nothing)
+    value = among(name, as_truth(given), where, of_nothing)
     if _count(value, axes) == 0:
         kept = _kept(value.shape, axes)
         shape = kept if keepdims else tuple(extent for d, extent in enumerate(kept) if d not in axes)
@@ -196,7 +196,7 @@ def _number(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | N
 
 def _mean(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | None) -> Value:
     """The mean, with the axes kept."""
-    total = fold("sum", _among(name, value, where, 0.0), axes, keepdims=True)
+    total = fold("sum", among(name, value, where, 0.0), axes, keepdims=True)
     return divide(total, _number(name, value, axes, where))
 
 
@@ -241,7 +241,7 @@ def var(
         divisor = _count(value, axes) - less_by
         total = fold("sum", multiply(centred, centred), axes, keepdims)
         return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
-    centred = _among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
+    centred = among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
     count = maximum(subtract(_number("var", value, axes, where), less_by), 0.0)
     total = fold("sum", multiply(centred, centred), axes, keepdims=True)
     return cast(_without(divide(total, count), axes, keepdims), held)

@@ -214,6 +214,10 @@ VALUES: dict[str, Callable[[], Any]] = {
     "astype": lambda: lnp.astype(X, "int32", device="some"),
     "from_dlpack": lambda: lnp.from_dlpack(X, device="some"),
     "to_device": lambda: lnp.asarray(X).to_device("some"),
+    "take": lambda: lnp.take(X, 0, mode="some"),  # type: ignore[arg-type]
+    "take_along_axis": lambda: lnp.take_along_axis(X, [[0]], 0, mode="some"),  # type: ignore[arg-type]
+    "reshape": lambda: lnp.reshape(X, -1, "some"),  # type: ignore[arg-type]
+    "ravel": lambda: lnp.ravel(X, "some"),  # type: ignore[arg-type]
     "get": lambda: lnp.asarray(X).at[0].get(mode="some"),  # type: ignore[arg-type]
     "set": lambda: lnp.asarray(X).at[0].set(1, mode="some"),  # type: ignore[arg-type]
 }

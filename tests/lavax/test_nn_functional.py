@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.errors import DtypeError, ShapeError
@@ -50,6 +51,25 @@ def test_softmax(name: str, dtype: np.dtype) -> None:
             continue
         for axis in [None, *range(-len(shape), len(shape)), *([(0, -1)] if len(shape) > 1 else [])]:
             check(lambda x: getattr(nn, name)(x, axis), single(lambda x: getattr(special, name)(x, axis)), x)  # noqa: B023
+
+
+def test_softmax_of_chosen_elements() -> None:
+    x = sample((3, 4), np.dtype(F32), -5, 5)
+    mask = np.array([[True, False, True, True], [False] * 4, [True] * 4])
+    minus = np.where(mask, x, -np.inf)
+    with np.errstate(invalid="ignore"):
+        shares, logarithms = special.softmax(minus, -1), special.log_softmax(minus, -1)
+    cases: list[tuple[Callable[..., Any], np.ndarray]] = [
+        (lambda x, mask: nn.softmax(x, where=mask), np.where(mask, shares, 0)),
+        (lambda x, mask: nn.log_softmax(x, where=mask), np.where(mask, logarithms, -np.inf)),
+        (lambda x, mask: nn.logsumexp(x, -1, where=mask), special.logsumexp(minus, -1)),
+    ]
+    for ours, expected in cases:
+        check(ours, lambda x, mask: expected.astype(F32), x, mask)  # noqa: B023
+    for function in (nn.softmax, nn.log_softmax):
+        slope = lx.grad(lambda x: lnp.sum(lnp.where(mask, function(x, where=mask), 0) * x))(x)  # noqa: B023
+        assert np.isfinite(np.asarray(slope)).all()
+        assert not np.asarray(slope)[1].any()
 
 
 def test_softmax_of_large_numbers() -> None:

@@ -160,6 +160,23 @@ def test_take_along_axis(dtype: np.dtype) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("dtype", "filling"), [("f4", np.nan), ("i4", -(2**31)), ("u4", 2**32 - 1), ("?", True)], ids=str
+)
+@pytest.mark.parametrize("computed", [False, True])
+def test_positions_outside_are_filled_where_that_is_asked_for(dtype: str, filling: Any, computed: bool) -> None:
+    x = np.array([1, 0, 1], dtype)
+    places = np.array([0, -3, -4, 2, 3, 100], np.int32)
+    given = lnp.asarray(places) if computed else places
+    expected = np.array([1, 1, filling, 1, filling, filling], dtype)
+    for found in (lnp.take(x, given, mode="fill"), lnp.take_along_axis(x, given, 0, mode="fill")):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+    expected[[2, 4, 5]] = 0
+    np.testing.assert_array_equal(np.asarray(lnp.take(x, given, mode="fill", fill_value=0)), expected)
+    held = np.asarray(lnp.take_along_axis(x, given, 0, mode="clip"))
+    np.testing.assert_array_equal(held, x[np.clip(places, -3, 2)])
+
+
 def test_take_along_axis_of_shapes_that_do_not_fit() -> None:
     with pytest.raises(ShapeError, match=r"take_along_axis: i32\[2,1\] .* axis 1 of f32\[3,4\]"):
         lnp.take_along_axis(sample((3, 4)), lnp.zeros((2, 1), I32), 1)

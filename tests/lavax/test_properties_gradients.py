@@ -34,22 +34,23 @@ DIFFERENTIABLE = (
     "dsplit", "dstack", "ediff1d", "einsum", "exp", "exp2", "expand_dims", "expm1", "fabs", "fill_diagonal", "flip",
     "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "full of rows",
     "geomspace", "gradient", "heaviside", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "inner",
-    "insert at computed positions", "interp", "kron", "ldexp", "linspace", "log", "log10", "log1p", "log2",
-    "logaddexp", "logaddexp2", "logspace", "matmul", "matrix_transpose", "matvec", "max", "max where, from", "maximum",
-    "mean", "mean where", "median", "meshgrid", "min", "min where, from", "minimum", "modf", "moveaxis", "multiply",
-    "nan_to_num", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
-    "nanquantile", "nanstd", "nansum", "nanvar", "negative", "outer", "pad", "partition", "percentile", "piecewise",
-    "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "power",
-    "prod", "prod where, from", "ptp", "put", "put_along_axis", "quantile", "r_[arrays]", "radians", "ravel", "real",
-    "reciprocal", "remainder", "repeat", "reshape", "resize", "roll", "rollaxis", "rot90", "round", "rsqrt", "select",
-    "sign", "sin", "sinc", "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std where",
-    "subtract", "sum", "sum where, from", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
-    "top_k", "trace", "transpose", "trapezoid", "tril", "triu", "unstack", "unwrap", "vander", "var", "var where",
-    "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where", "x.at[positions].add", "x.at[positions].get",
-    "x.at[slices]", "x[positions]", "x[slices]",
+    "insert at computed positions", "interp", "kron", "ldexp", "linspace", "log", "log10", "log1p", "log2", "logaddexp",
+    "logaddexp2", "logspace", "matmul", "matrix_transpose", "matvec", "max", "max where, from", "maximum", "mean",
+    "mean where", "median", "meshgrid", "min", "min where, from", "minimum", "modf", "moveaxis", "multiply",
+    "nan_to_num", "nancumprod", "nancumsum", "nanmax", "nanmax where, from", "nanmean", "nanmean where", "nanmedian",
+    "nanmin", "nanmin where, from", "nanpercentile", "nanprod", "nanprod where, from", "nanquantile", "nanstd",
+    "nanstd where", "nansum", "nansum where, from", "nanvar", "nanvar where", "negative", "outer", "pad", "partition",
+    "percentile", "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul",
+    "polysub", "polyval", "power", "prod", "prod where, from", "ptp", "put", "put_along_axis", "quantile", "r_[arrays]",
+    "radians", "ravel", "real", "reciprocal", "remainder", "repeat", "reshape", "resize", "roll", "rollaxis", "rot90",
+    "round", "rsqrt", "select", "sign", "sin", "sinc", "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack",
+    "std", "std where", "subtract", "sum", "sum where, from", "swapaxes", "take", "take outside", "take_along_axis",
+    "tan", "tanh", "tensordot", "tile", "top_k", "trace", "transpose", "trapezoid", "tril", "triu", "unstack", "unwrap",
+    "vander", "var", "var where", "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where",
+    "x.at[positions].add", "x.at[positions].get", "x.at[slices]", "x[positions]", "x[slices]",
 )  # fmt: skip
 # Functions with a slope of no bound where the numbers are all the same.
-NEEDS_SPREAD = ("std", "std where", "nanstd")
+NEEDS_SPREAD = ("std", "std where", "nanstd", "nanstd where")
 # Functions that leave NaN out, whose slope there is 0.
 PASS_OVER_NAN = tuple(name for name in DIFFERENTIABLE if name.startswith("nan"))
 # How far the differences reach. Below it the error is of the second order, h² times a third derivative.

@@ -152,6 +152,10 @@ def shapes(low: int = 0, high: int = 5, smallest: int = 0) -> st.SearchStrategy[
     return st.one_of(flat, deep)
 
 
+# What is drawn among the numbers for functions that leave it out.
+NAN = (np.nan,)
+
+
 def numbers(
     draw: Draw,
     shape: Sequence[int],

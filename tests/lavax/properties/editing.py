@@ -15,6 +15,7 @@ from tests.lavax.properties.cases import (
     F32,
     I32,
     INTEGERS,
+    NAN,
     NUMBERS,
     Arguments,
     Case,
@@ -29,7 +30,6 @@ from tests.lavax.properties.cases import (
 from tests.lavax.properties.creation import offsets, options
 
 U8 = np.dtype("uint8")
-NAN = (math.nan,)
 SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 1e-42, 1e30)
 small = st.integers(0, 4)
 

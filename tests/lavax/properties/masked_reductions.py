@@ -1,16 +1,16 @@
 """Reductions of the elements that a mask chooses, and from an initial value on."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.lavax.properties.cases import BOOL, NUMBERS, Arguments, Case, Draw, axes_of, numbers, shapes
+from tests.lavax.properties.cases import BOOL, NAN, NUMBERS, Arguments, Case, Draw, axes_of, numbers, shapes
 
 
 @st.composite
-def masked(draw: Draw, initial: bool = False, spread: bool = False) -> Arguments:
+def masked(draw: Draw, initial: bool = False, spread: bool = False, special: Sequence[float] = ()) -> Arguments:
     """An array, and a mask that broadcasts to it."""
     shape = draw(shapes(0, 4))
     kept = shape[draw(st.integers(0, len(shape))) :]
@@ -21,7 +21,7 @@ def masked(draw: Draw, initial: bool = False, spread: bool = False) -> Arguments
     if spread:
         options["ddof"] = draw(st.integers(0, 1))
     dtypes = NUMBERS[:2] if initial else NUMBERS
-    return Arguments((numbers(draw, shape, dtypes), mask), options)
+    return Arguments((numbers(draw, shape, dtypes, special=special), mask), options)
 
 
 def _masked(name: str) -> Callable[[Any], Callable[..., Any]]:
@@ -32,4 +32,10 @@ CASES: dict[str, Case] = {
     **{f"{name} where": Case(masked(), _masked(name)) for name in ("mean", "any", "all")},
     **{f"{name} where": Case(masked(spread=True), _masked(name)) for name in ("var", "std")},
     **{f"{name} where, from": Case(masked(initial=True), _masked(name)) for name in ("sum", "prod", "max", "min")},
+    "nanmean where": Case(masked(special=NAN), _masked("nanmean")),
+    **{f"{name} where": Case(masked(spread=True, special=NAN), _masked(name)) for name in ("nanvar", "nanstd")},
+    **{
+        f"{name} where, from": Case(masked(initial=True, special=NAN), _masked(name))
+        for name in ("nansum", "nanprod", "nanmax", "nanmin")
+    },
 }

@@ -12,6 +12,7 @@ from tests.lavax.properties.cases import (
     DTYPES,
     F32,
     I32,
+    NAN,
     NUMBERS,
     Arguments,
     Case,
@@ -24,7 +25,6 @@ from tests.lavax.properties.cases import (
     shapes,
 )
 
-NAN = (np.nan,)
 TIES = (np.nan, 0.0, 1.0)
 falling = st.booleans()
 
@@ -71,12 +71,14 @@ def searched(draw: Draw, name: str, values: tuple[Any, ...]) -> Arguments:
 
 
 @st.composite
-def positions_in(draw: Draw, low: int = 1) -> Arguments:
+def positions_in(draw: Draw, low: int = 1, outside: bool = False) -> Arguments:
     shape = draw(shapes(low, 4, 1))
     axis = axis_of(draw, len(shape), none=True)
     extent = int(np.prod(shape)) if axis is None else shape[axis]
-    places = numbers(draw, draw(shapes(0, 2)), (I32,), -extent, extent - 1)
-    return Arguments((numbers(draw, shape), places), {"axis": axis})
+    mode = draw(st.sampled_from(["clip", "wrap"])) if outside else None
+    beyond = 2 * extent if outside else 0
+    places = numbers(draw, draw(shapes(0, 2)), (I32,), -extent - beyond, extent - 1 + beyond)
+    return Arguments((numbers(draw, shape), places), {"axis": axis, **({"mode": mode} if mode else {})})
 
 
 @st.composite
@@ -245,6 +247,7 @@ CASES: dict[str, Case] = {
     "searchsorted": named("searchsorted", searched("side", ("left", "right"))),
     "digitize": Case(searched("right", (False, True)), lambda n: lambda bins, x, right: n.digitize(x, bins, right)),
     "take": named("take", positions_in()),
+    "take outside": named("take", positions_in(outside=True)),
     "take_along_axis": named("take_along_axis", positions_along()),
     "put_along_axis": named("put_along_axis", positions_along(put=True), _put),
     "compress": named("compress", masked(), eager=True),

@@ -11,6 +11,7 @@ from tests.lavax.properties.cases import (
     DTYPES,
     F32,
     I32,
+    NAN,
     NUMBERS,
     Arguments,
     Case,
@@ -24,7 +25,6 @@ from tests.lavax.properties.cases import (
     shapes,
 )
 
-NAN = (np.nan,)
 SMALL = (-1.0, 1.0)
 
 

@@ -38,7 +38,13 @@ def reshaping(draw: Draw) -> Arguments:
         options += [(-1, shape[0]) if shape else (1, -1)]
     else:
         options = [(size,), tuple(reversed(shape)), (0, 7)]
-    return Arguments((numbers(draw, shape),), {"shape": draw(st.sampled_from(options))})
+    chosen = {"shape": draw(st.sampled_from(options)), "order": draw(st.sampled_from("CF"))}
+    return Arguments((numbers(draw, shape),), chosen)
+
+
+@st.composite
+def flattening(draw: Draw) -> Arguments:
+    return Arguments((numbers(draw, draw(shapes())),), {"order": draw(st.sampled_from("CF"))})
 
 
 @st.composite
@@ -240,7 +246,7 @@ def _repeat(namespace: Any) -> Callable[..., Any]:
 
 CASES: dict[str, Case] = {
     "reshape": named("reshape", reshaping()),
-    "ravel": named("ravel", one()),
+    "ravel": named("ravel", flattening()),
     "transpose": named("transpose", permuted()),
     "matrix_transpose": named("matrix_transpose", one(low=2)),
     "swapaxes": Case(two_axes("axis1", "axis2"), lambda n: lambda x, axis1, axis2: n.swapaxes(x, axis1, axis2)),
