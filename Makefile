@@ -9,6 +9,8 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 EXAMPLES := newton neural_ode per_example_gradients hessian_spectrum maml
 ROOMS := tracer ir passes backends shaders_glsl
+# One process a core: drivers compile shaders on one core at a time.
+IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 
 .PHONY: demo examples test test-long bench accuracy lint clean
 
@@ -19,14 +21,16 @@ demo: .venv/package.stamp
 examples: .venv/package.stamp
 	@for name in $(EXAMPLES); do echo "== $$name"; $(PYTHON) examples/$$name.py; done
 
-# The Khronos validation layer reports every wrong use of Vulkan as a failed test; a few run without it, as users do.
-# One process a core: drivers compile shaders on one core at a time, and that is most of the work.
+# The Khronos validation layer reports every wrong use of Vulkan as a failed test. With GALLIVM_PERF=nopt Mesa's CPU
+# drivers leave out LLVM's optimisations, and compile a shader in half the time, which is most of what the tests take.
+# Some run without both, as users do: also those of single functions, where an optimiser might lose a NaN or a sign.
 test: .venv/package.stamp lint
-	@$(PYTHON) -m pytest tests/test_readme.py tests/examples tests/backends/vulkan/test_program.py
-	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+	@$(PYTHON) -m pytest $(IN_PARALLEL) tests/test_readme.py tests/examples tests/shaders_glsl \
+		tests/backends/vulkan/test_program.py tests/lavax/test_numpy_special_values.py
+	@LAVAX_VALIDATE=1 GALLIVM_PERF=nopt $(PYTHON) -m pytest $(IN_PARALLEL)
 
 test-long: .venv/package.stamp
-	@$(PYTHON) -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal -m long
+	@$(PYTHON) -m pytest $(IN_PARALLEL) -m long
 
 bench: .venv/package.stamp
 	@$(PYTHON) -m benchmarks

@@ -117,8 +117,8 @@ def _named(shape: Shape) -> str:
     return f"{name}/{shape.depth},{shape.share},{shape.chunk}"
 
 
-def compiled(case: Case, backend: VulkanBackend) -> dict[tuple[str, str], Any]:
-    """Programs by kernel and shape; all of their pipelines are made at once."""
+def compiled(case: Case, backend: VulkanBackend) -> tuple[dict[tuple[str, str], Any], Any]:
+    """Programs by kernel and shape, and all of their pipelines, made at once, which are to be kept as long."""
     lowered: dict[tuple[str, str], Any] = {}
     for kernel, ops in KERNELS.items():
         graph = case.graph(ops)
@@ -132,8 +132,7 @@ def compiled(case: Case, backend: VulkanBackend) -> dict[tuple[str, str], Any]:
         with _storing(stored, backend):
             lowered["all", name] = backend.lower(_whole(case))
     shaders = [dispatch.shader for one in lowered.values() for dispatch in one.plan.dispatches]
-    backend.device.pipelines.get(shaders)
-    return lowered
+    return lowered, backend.device.pipelines.get(shaders)
 
 
 def _whole(case: Case) -> Graph:
@@ -204,11 +203,12 @@ def main(backend: VulkanBackend) -> None:
         peer = peer_seconds(case)
         if peer is not None:
             print(f"{text} PyTorch: {peer[0] * 1e3:.3f} forward, {peer[1] * 1e3:.3f} with gradients")
-        programs, buffers = compiled(case, backend), operands(case, backend)
+        (programs, pipelines), buffers = compiled(case, backend), operands(case, backend)
         for kernel in (*KERNELS, "all"):
             found = [(seconds(program, buffers), name) for (of, name), program in programs.items() if of == kernel]
             row = ", ".join(f"{name} {1e3 * taken:.3f}" for taken, name in sorted(found))
             print(f"{text} {kernel}: {row}", flush=True)
+        del pipelines
 
 
 if __name__ == "__main__":

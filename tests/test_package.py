@@ -16,7 +16,7 @@ from lavax.backends.vulkan.shader_compiler import compile_glsl
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("lavax", "tracer", "passes", "backends", "ir", "shaders_glsl")
 PROGRAMS = ("benchmarks", "examples")
-LEAVES = ("lavax.config", "lavax.counters", "lavax.errors")
+LEAVES = ("lavax.config", "lavax.counters", "lavax.errors", "lavax.recent")
 SHADERS = sorted(path for path in (ROOT / "shaders_glsl").rglob("*") if path.suffix in (".glsl", ".comp"))
 
 # What each part of lavax may import besides itself and the leaves. The front door, which is the folder

@@ -12,6 +12,7 @@ from lavax import config
 from lavax.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.passes.reports import Cost, Memory, Profile
+from lavax.recent import Recent
 
 Buffer: TypeAlias = Any  # memory on the device, filled or about to be: an object of the backend's own class
 
@@ -57,12 +58,17 @@ class Backend(Protocol):
     def default_device(self) -> Any: ...
 
 
+# How many programs are kept for functions that run outside `compile`, which are traced at every call. Compiled
+# functions keep their own. A program may hold much memory of the device, and megabytes of the driver's.
+RECENT_PROGRAMS = 256
+
+
 @dataclass(eq=False)
 class Runtime:
     """A backend and everything that was compiled for it."""
 
     backend: Backend
-    programs: dict[Hashable, Program] = field(default_factory=dict)
+    programs: Recent[Program] = field(default_factory=lambda: Recent(RECENT_PROGRAMS))
     operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.eager
     scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # Python scalars met by eager operations
     refuses_nans: bool = field(default_factory=config.debug_nans)  # asked once: eager operations are short

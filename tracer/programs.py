@@ -24,10 +24,14 @@ def remember(cache: dict[_Key, Any], key: _Key, entry: _Kept) -> _Kept:
 def program_for(
     graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
 ) -> Program:
-    """The compiled program of a graph; compiled at most once. With `tune` by schedules that were timed."""
+    """The compiled program of a graph; the same one as long as it is kept, or among the last that were asked for.
+
+    With `tune` it is compiled by schedules that were timed.
+    """
     home = runtime()
     key = (structural_key(graph), donated, eager, tune)
     found = home.programs.get(key)
     if found is None:
-        found = remember(home.programs, key, home.backend.lower(graph, donated, eager, tune).compile())
+        found = home.backend.lower(graph, donated, eager, tune).compile()
+        home.programs.enter(key, found)
     return found

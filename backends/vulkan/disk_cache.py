@@ -20,7 +20,10 @@ ENTRIES_BETWEEN_TRIMS = 64
 
 
 class DiskCache:
-    """Entries under `folder`; when they exceed `limit_bytes` the oldest are dropped."""
+    """Entries under `folder`; when they exceed `limit_bytes` the oldest are dropped.
+
+    One object a folder is meant to serve a process: it counts what it stores, and only now and then looks at all files.
+    """
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         self.folder = folder
@@ -48,7 +51,7 @@ class DiskCache:
                 file.write(_header(payload) + payload)
             os.replace(temporary, self._path(key))
         except OSError:
-            _remove(Path(temporary))
+            _remove(temporary)
             return
         if self._stored % ENTRIES_BETWEEN_TRIMS == 0:
             with contextlib.suppress(OSError):
@@ -73,7 +76,7 @@ class DiskCache:
 
 @dataclass(frozen=True)
 class _Entry:
-    path: Path
+    path: str
     nbytes: int
     modified: float
 
@@ -81,10 +84,11 @@ class _Entry:
 def _entries(folder: Path) -> list[_Entry]:
     """The files of the folder; those that another process removes meanwhile are left out."""
     entries = []
-    for path in folder.iterdir():
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            entries.append(_Entry(path, status.st_size, status.st_mtime))
+    with os.scandir(folder) as files:
+        for file in files:
+            with contextlib.suppress(OSError):
+                status = file.stat()
+                entries.append(_Entry(file.path, status.st_size, status.st_mtime))
     return entries
 
 
@@ -92,6 +96,6 @@ def _header(payload: bytes) -> bytes:
     return MARK + hashlib.sha256(payload).digest()
 
 
-def _remove(path: Path) -> None:
+def _remove(path: str) -> None:
     with contextlib.suppress(OSError):
-        path.unlink()
+        os.unlink(path)

@@ -1,8 +1,9 @@
-"""Compute pipelines of a device: made in parallel, kept by shader, and the driver's own cache kept on disk."""
+"""Compute pipelines of a device: made in parallel, shared by shader, and the driver's own cache kept on disk."""
 from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,17 +13,33 @@ from lavax.backends.vulkan.api import check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.shader_compiler import compile_glsl
+from lavax.recent import Recent
 
 PUSH_CONSTANT_BYTES = 128
 CACHE_LIMIT_BYTES = 256 << 20
 
+# How many pipelines are kept that no program uses any more. Drivers hold up to a megabyte for each.
+RECENT = 256
+
+
+class Pipeline:
+    """One compute pipeline, destroyed when it is dropped: whoever records it keeps it until the device is done."""
+
+    def __init__(self, device: Any, handle: Any) -> None:
+        self.handle = handle
+        self.destroy = weakref.finalize(self, lib.vkDestroyPipeline, device, handle, ffi.NULL)
+        self.destroy.atexit = False
+
 
 class Pipelines:
-    """The pipelines of one device. They share `layout`: push constants, and nothing else. Safe in several threads."""
+    """The pipelines of one device. They share `layout`: push constants, and nothing else. Safe in several threads.
+
+    A shader's pipeline is the same one for as long as programs use it, or it is one of the last that were asked for.
+    """
 
     def __init__(self, physical: Any, device: Any) -> None:
         self._device = device
-        self._made: dict[Shader, Any] = {}
+        self.made: Recent[Pipeline] = Recent(RECENT)
         self._lock = threading.Lock()
         self._disk = DiskCache(config.cache_folder() / "pipelines", CACHE_LIMIT_BYTES)
         self._key = identity_of(physical)
@@ -35,19 +52,22 @@ class Pipelines:
         self._cache = created(lib.vkCreatePipelineCache, device, info, "VkPipelineCache")
         self.layout = self._create_layout()
 
-    def get(self, shaders: Iterable[Shader]) -> dict[Shader, Any]:
+    def get(self, shaders: Iterable[Shader]) -> dict[Shader, Pipeline]:
         """The pipelines of all `shaders`; those not made yet are compiled and made now, in several threads."""
-        wanted = list(dict.fromkeys(shaders))
+        wanted = dict.fromkeys(shaders)
         with self._lock:
-            lacking = [shader for shader in wanted if shader not in self._made]
+            found = {shader: kept for shader in wanted if (kept := self.made.get(shader)) is not None}
+            lacking = [shader for shader in wanted if shader not in found]
             if len(lacking) > 1:
                 with ThreadPoolExecutor(min(len(lacking), os.cpu_count() or 1)) as threads:
                     made = list(threads.map(self._create, lacking))
             else:
                 made = [self._create(shader) for shader in lacking]
-            self._made.update(zip(lacking, made, strict=True))
+            for shader, pipeline in zip(lacking, made, strict=True):
+                self.made.enter(shader, pipeline)
+                found[shader] = pipeline
             counters.count("pipelines", len(lacking))
-            return {shader: self._made[shader] for shader in wanted}
+            return found
 
     def save(self) -> None:
         """Writes the driver's cache to disk if it has grown."""
@@ -63,8 +83,8 @@ class Pipelines:
 
     def close(self) -> None:
         """Destroys everything; the device must be done with it."""
-        for pipeline in self._made.values():
-            lib.vkDestroyPipeline(self._device, pipeline, ffi.NULL)
+        for pipeline in self.made.values():
+            pipeline.destroy()
         lib.vkDestroyPipelineLayout(self._device, self.layout, ffi.NULL)
         lib.vkDestroyPipelineCache(self._device, self._cache, ffi.NULL)
 
@@ -75,7 +95,7 @@ class Pipelines:
         info = structure("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=constants)
         return created(lib.vkCreatePipelineLayout, self._device, info, "VkPipelineLayout")
 
-    def _create(self, shader: Shader) -> Any:
+    def _create(self, shader: Shader) -> Pipeline:
         spirv = compile_glsl(shader.source)
         words = ffi.new("uint32_t[]", len(spirv) // 4)
         ffi.memmove(words, spirv, len(spirv))
@@ -87,7 +107,7 @@ class Pipelines:
         result = lib.vkCreateComputePipelines(self._device, self._cache, 1, info, ffi.NULL, pipeline)
         lib.vkDestroyShaderModule(self._device, module, ffi.NULL)
         check(result, "Creating a compute pipeline")
-        return pipeline[0]
+        return Pipeline(self._device, pipeline[0])
 
 
 def _stage(module: Any, shader: Shader) -> Any:

@@ -7,10 +7,11 @@ may be in flight.
 
 from __future__ import annotations
 
+import functools
 import operator
 import struct
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ from lavax.backends.vulkan.commands import (
 )
 from lavax.backends.vulkan.device import Device
 from lavax.backends.vulkan.memory import Buffer
-from lavax.backends.vulkan.plan import MAX_WORDS, Dispatch, Plan
+from lavax.backends.vulkan.pipelines import Pipeline
+from lavax.backends.vulkan.plan import MAX_WORDS, Dispatch, Plan, Shader
 from lavax.backends.vulkan.queue import Submission
 from lavax.backends.vulkan.sequence import Part, Run, has_loop, in_order, parts_of, run_parts, runs_of, segments_of
 from lavax.passes.reports import TimedDispatch
@@ -42,7 +44,7 @@ TABLE_ALIGNMENT = 256
 class Step:
     """A dispatch with its pipeline, and the words that follow the table's address in its push constants."""
 
-    pipeline: Any
+    pipeline: Pipeline
     words: bytes
     groups: tuple[int, int, int]
     barrier: bool
@@ -67,8 +69,9 @@ class Recording:
 class Resources:
     """What a program owns on the device; given back when the program is dropped and its last call is done."""
 
-    def __init__(self, device: Device, plan: Plan) -> None:
+    def __init__(self, device: Device, plan: Plan, pipelines: Iterable[Pipeline]) -> None:
         self.device = device
+        self.pipelines = tuple(pipelines)
         self.pool = CommandPool(device.handle, device.queue.family)
         self.constants = [
             device.transfer.upload(np.frombuffer(content, np.uint8)) if content else None for content in plan.constants
@@ -88,11 +91,16 @@ class Resources:
         return [*filter(None, self.constants), self.arena, self.flags, self.tables]
 
     def retire(self) -> None:
-        """Gives the buffers back, which later work may reuse at once, and the command buffers when they are done."""
+        """Gives the buffers back, which later work may reuse at once; when all is done, the rest."""
         number = max((recording.number for recording in self.recordings), default=0)
         for buffer in self.buffers():
             buffer.last_use = max(buffer.last_use, number)
-        self.device.retire(number, self.pool.close)
+        self.device.retire(number, functools.partial(_destroy, self.pool, self.pipelines))
+
+
+def _destroy(pool: CommandPool, pipelines: tuple[Pipeline, ...]) -> None:
+    """Gives back command buffers that are done, and lets go of their pipelines, which are not needed before that."""
+    pool.close()
 
 
 class Program:
@@ -104,8 +112,8 @@ class Program:
         self.plan = plan
         self.segments = segments_of(plan.commands)
         active = [dispatch.shader for dispatch in plan.dispatches if 0 not in dispatch.groups]
-        device.pipelines.get(active)  # all at once: they are made in parallel
-        self._steps = {run: make_steps(device, plan, run.dispatches) for run in runs_of(self.segments)}
+        pipelines = device.pipelines.get(active)  # all at once: they are made in parallel
+        self._steps = {run: make_steps(device, plan, run.dispatches, pipelines) for run in runs_of(self.segments)}
         self.steps = [step for steps in self._steps.values() for step in steps]
         self._queue = device.queue
         self._transfer = device.transfer
@@ -114,7 +122,7 @@ class Program:
         self._donors = [(k, result.donor) for k, result in enumerate(plan.results) if result.donor is not None]
         self._argument_bytes = list(plan.arguments)
         self._addresses = struct.Struct(f"={len(plan.arguments) + len(plan.results)}Q")
-        self._resources = Resources(device, plan)
+        self._resources = Resources(device, plan, pipelines.values())
         self.recordings = self._resources.recordings
         self.recordings.extend(self._record(index) for index in range(RING))
         self._turn = 0
@@ -232,12 +240,13 @@ class Program:
         return f"The program takes buffers of ({wanted}) bytes, and got ({given})."
 
 
-def make_steps(device: Device, plan: Plan, dispatches: Sequence[Dispatch]) -> list[Step]:
+def make_steps(
+    device: Device, plan: Plan, dispatches: Sequence[Dispatch], pipelines: Mapping[Shader, Pipeline]
+) -> list[Step]:
     """Dispatches with their pipelines; those with nothing to do are left out, their barriers kept."""
     active = [dispatch for dispatch in dispatches if 0 not in dispatch.groups]
     for dispatch in active:
         _check_limits(device, dispatch)
-    pipelines = device.pipelines.get(dispatch.shader for dispatch in active)
     first_constant = len(plan.arguments) + len(plan.results)
     steps = []
     barrier = False
@@ -253,7 +262,7 @@ def make_steps(device: Device, plan: Plan, dispatches: Sequence[Dispatch]) -> li
 
 def record_step(recorder: Recorder, device: Device, step: Step, table: int) -> None:
     """Records a step's pipeline and push constants, with the table at the device address `table`."""
-    recorder.bind(step.pipeline)
+    recorder.bind(step.pipeline.handle)
     recorder.push(device.pipelines.layout, table.to_bytes(ADDRESS_BYTES, "little") + step.words)
 
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lavax import config, counters
@@ -40,13 +40,15 @@ NO_DISASSEMBLER = (
 
 @dataclass(frozen=True)
 class _Compiler:
-    """A way to compile: `identity` names program and version, `compile` raises GlslangError."""
+    """A way to compile, which `identity` tells from others: program and version. `compile` raises GlslangError."""
 
     identity: str
-    compile: Callable[[str], bytes]
+    compile: Callable[[str], bytes] = field(compare=False)
 
 
-_memory: dict[tuple[str, str], bytes] = {}
+# How many compiled shaders are kept in memory. Programs do not need theirs any more.
+REMEMBERED = 1024
+
 _counting = threading.Lock()
 
 
@@ -56,13 +58,7 @@ def compile_glsl(source: str) -> bytes:
     Safe in several threads at once. Raises ShaderCompilerError when no compiler is installed, or with the
     failing lines of the source when the compiler refuses it.
     """
-    compiler = _compiler()
-    key = (compiler.identity, source)
-    spirv = _memory.get(key)
-    if spirv is None:
-        spirv = _from_disk_or_compiled(compiler, source)
-        _memory[key] = spirv
-    return spirv
+    return _from_disk_or_compiled(_compiler(), source)
 
 
 def accepts_extension(name: str) -> bool:
@@ -71,7 +67,7 @@ def accepts_extension(name: str) -> bool:
         compiler = _compiler()
     except ShaderCompilerError:
         return False
-    cache = DiskCache(config.cache_folder() / "compiler", CACHE_LIMIT_BYTES)
+    cache = _disk_cache(config.cache_folder() / "compiler")
     key = f"{compiler.identity}\n{name}"
     known = cache.load(key)
     if known is None:
@@ -98,8 +94,14 @@ def disassemble(spirv: bytes) -> str:
     raise ShaderCompilerError(NO_DISASSEMBLER.format(programs=", ".join(DISASSEMBLERS)))
 
 
+@functools.cache
+def _disk_cache(folder: Path) -> DiskCache:
+    return DiskCache(folder, CACHE_LIMIT_BYTES)
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
 def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
-    cache = DiskCache(config.cache_folder() / "spirv", CACHE_LIMIT_BYTES)
+    cache = _disk_cache(config.cache_folder() / "spirv")
     key = f"{compiler.identity}\n{source}"
     spirv = cache.load(key)
     if spirv is not None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
 from lavax.backends.vulkan.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.device import Device
 from lavax.backends.vulkan.memory import Buffer
-from lavax.backends.vulkan.plan import Plan
+from lavax.backends.vulkan.pipelines import Pipeline
+from lavax.backends.vulkan.plan import Plan, Shader
 from lavax.backends.vulkan.profiling import table_of
 from lavax.backends.vulkan.program import Program, record_step
 from lavax.backends.vulkan.timing import TimedWork, rounds, timed_work
@@ -34,9 +35,9 @@ def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -
     pairs = zip(plans[0].arguments, dtypes, strict=True)
     arguments = [_filled(device, nbytes, dtype) for nbytes, dtype in pairs]
     results = [device.arrays.allocate(result.nbytes) for result in plans[0].results]
-    with suppress(LavaxError):  # all at once, since they are made in parallel; what fails is found out below
-        device.pipelines.get(dispatch.shader for plan in plans for dispatch in plan.dispatches)
+    pipelines = _made_at_once(device, plans)
     programs = {number: program for number, plan in enumerate(plans) if (program := _program(device, plan)) is not None}
+    del pipelines  # the programs keep theirs
     tables = {number: table_of(program, [*arguments, *results]) for number, program in programs.items()}
     first = {number: _first_seconds(device, program, tables[number]) for number, program in programs.items()}
     fastest = min(first.values(), default=math.inf)
@@ -68,6 +69,14 @@ def _filled(device: Device, nbytes: int, dtype: DType) -> Buffer:
     numbers = random.standard_normal(_RANDOM) if dtype.is_float else random.integers(0, highest, _RANDOM, endpoint=True)
     block = dtype.to_storage(numbers.astype(dtype.numpy))
     return device.transfer.upload(np.resize(block, -(-nbytes // block.itemsize)))
+
+
+def _made_at_once(device: Device, plans: Sequence[Plan]) -> Mapping[Shader, Pipeline]:
+    """All pipelines, since they are made in parallel; none where one fails, which its program then finds out."""
+    try:
+        return device.pipelines.get(dispatch.shader for plan in plans for dispatch in plan.dispatches)
+    except LavaxError:
+        return {}
 
 
 def _program(device: Device, plan: Plan) -> Program | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import DtypeError, StaticArgumentError
+from lavax.tracer.backend import runtime
 from tests.numpy_backend import NumpyBackend
 
 Counted = Callable[[str], int]
@@ -131,6 +133,30 @@ def test_closures_are_inputs_that_the_program_keeps(backend: NumpyBackend, count
     assert f(np.ones(3)).tolist() == [0, 2, 4]
     assert backend.uploads == uploads + 1
     assert len(backend.compiled[-1].inputs) == 2
+
+
+def test_programs_are_dropped_with_the_functions_that_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = runtime().programs
+    monkeypatch.setattr(programs, "limit", 1)
+    first, second = (lx.compile(lambda x: lnp.sin(x) * 2) for _ in range(2))
+    other = lx.compile(lambda x: x + 1)
+    for f in (first, second, other):
+        f(np.ones(3))
+    assert len(programs.values()) == 2, "equal functions share a program"
+    del first
+    gc.collect()
+    assert len(programs.values()) == 2
+    del second
+    gc.collect()
+    (left,) = programs.values()
+    other(np.ones(3))
+    assert programs.values() == [left]
+
+
+def test_functions_outside_compile_find_their_program_again(backend: NumpyBackend) -> None:
+    for _ in range(3):
+        lx.grad(lambda x: lnp.sin(x).sum())(np.ones(3))
+    assert len(backend.compiled) == 1
 
 
 def test_inside_a_trace_it_is_inlined(counted: Counted, backend: NumpyBackend) -> None:

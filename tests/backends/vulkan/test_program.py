@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -220,6 +221,33 @@ def test_pipelines_are_shared_by_equal_shaders(device: Device) -> None:
     after = counters.snapshot()
     assert after["pipelines"] == before["pipelines"]
     assert after["recordings"] == before["recordings"] + 1
+
+
+def test_a_pipeline_lives_as_long_as_the_programs_that_use_it(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device.pipelines.made, "limit", 0)
+    step = dispatch(f"{SLOW}// of its own", (0, 1), COUNT, words=(1000,))
+    plan = Plan((BYTES,), (Result(BYTES, None),), (), (), 0, (step,))
+    first, second = Program(device, plan), Program(device, plan)
+    pipeline = weakref.ref(first.steps[0].pipeline)
+    assert pipeline() is second.steps[0].pipeline
+    second(up(device))[0].wait()
+    del first
+    gc.collect()
+    device.destroy_retired()
+    assert pipeline() is not None
+    (result,) = second(up(device))
+    del second
+    gc.collect()
+    with monkeypatch.context() as unfinished:
+        unfinished.setattr(device.queue, "reached", lambda number: False)
+        device.destroy_retired()
+    assert pipeline() is not None
+    result.wait()
+    device.destroy_retired()
+    assert pipeline() is None
+    np.testing.assert_array_equal(down(device, Program(device, plan)(up(device))[0]), 2.0)
 
 
 def test_arguments_that_do_not_fit_are_refused(device: Device) -> None:

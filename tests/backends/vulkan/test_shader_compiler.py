@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lavax import counters
-from lavax.backends.vulkan import glslang, shader_compiler
+from lavax.backends.vulkan import disk_cache, glslang, shader_compiler
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
 from lavax.errors import ShaderCompilerError
 from tests.backends.vulkan.shaders import ADD_ONE, HEADER
@@ -28,7 +28,7 @@ void main() {
 @pytest.fixture(autouse=True)
 def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("LAVAX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(shader_compiler, "_memory", {})
+    shader_compiler._from_disk_or_compiled.cache_clear()
     yield
 
 
@@ -81,9 +81,19 @@ def test_a_shader_is_compiled_once_even_across_processes(compiler: str, monkeypa
     spirv = compile_glsl(ADD_ONE)
     assert compiles() == before + 1
     assert compile_glsl(ADD_ONE) == spirv
-    monkeypatch.setattr(shader_compiler, "_memory", {})
+    shader_compiler._from_disk_or_compiled.cache_clear()
     assert compile_glsl(ADD_ONE) == spirv
     assert compiles() == before + 1
+
+
+def test_compiling_looks_at_the_whole_folder_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a shader takes to compile must not grow with the number of those on disk."""
+    looked: list[Path] = []
+    entries = disk_cache._entries
+    monkeypatch.setattr(disk_cache, "_entries", lambda folder: looked.append(folder) or entries(folder))
+    for number in range(4):
+        compile_glsl(f"{ADD_ONE}// {number}")
+    assert len(looked) == 1
 
 
 def test_disassembly_in_process_and_by_program_agree(monkeypatch: pytest.MonkeyPatch) -> None:

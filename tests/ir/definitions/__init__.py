@@ -1,0 +1,84 @@
+"""Every operation defined once more, element by element in plain Python, for the tests of the interpreter."""
+from __future__ import annotations
+
+import math
+
+from tests.ir.definitions.attention import ATTENTION
+from tests.ir.definitions.contraction import conv, dot, shear, unshear
+from tests.ir.definitions.definition import Definition
+from tests.ir.definitions.elementwise import (
+    ELEMENTWISE,
+    bitcast,
+    cast,
+    elementwise,
+    greatest,
+    least,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+    threefry,
+)
+from tests.ir.definitions.indexing import fold_runs, gather, join_runs, scatter
+from tests.ir.definitions.movement import broadcast, concatenate, flip, pad, reshape, slice_, transpose
+from tests.ir.definitions.reductions import FOLDS, folded, position
+from tests.ir.definitions.routines import (
+    count_digits,
+    cumulative,
+    log_of_sum,
+    merge_runs,
+    move_by_digit,
+    search_sorted,
+    sort,
+    sort_order,
+    sort_runs,
+    unsort,
+)
+
+DEFINITIONS: dict[str, Definition] = {
+    **{op: elementwise(function) for op, function in ELEMENTWISE.items()},
+    "cast": cast,
+    "shift_left": shift_left,
+    "shift_right_logical": shift_right_logical,
+    "shift_right_arithmetic": shift_right_arithmetic,
+    "bitcast": bitcast,
+    "population_count": lambda arrays, attrs, type, place: (int(arrays[0][place]) % 2**type.dtype.bits).bit_count(),
+    "threefry": threefry,
+    "sum": folded(lambda *x: sum(x)),
+    "prod": folded(lambda *x: math.prod(x)),
+    "max": folded(greatest),
+    "min": folded(least),
+    "argmax": position(lambda a, b: a > b),
+    "argmin": position(lambda a, b: a < b),
+    "reshape": reshape,
+    "transpose": transpose,
+    "broadcast": broadcast,
+    "slice": slice_,
+    "pad": pad,
+    "concatenate": concatenate,
+    "flip": flip,
+    "gather": gather,
+    "scatter_set": scatter(lambda held, update: update),
+    **{f"scatter_{join}": scatter(function) for join, function in FOLDS.items()},
+    "cumulative_sum": cumulative(FOLDS["add"]),
+    "cumulative_prod": cumulative(FOLDS["multiply"]),
+    "cumulative_max": cumulative(FOLDS["maximum"]),
+    "cumulative_min": cumulative(FOLDS["minimum"]),
+    "cumulative_logsumexp": cumulative(log_of_sum),
+    "sort": sort,
+    "sort_order": sort_order,
+    "sort_runs": sort_runs,
+    "unsort": unsort,
+    "merge_runs": merge_runs,
+    "search_sorted": search_sorted,
+    "count_digits": count_digits,
+    "move_by_digit": move_by_digit,
+    "fold_runs": fold_runs,
+    "join_runs": join_runs,
+    "dot": dot,
+    "conv": conv,
+    "shear": shear,
+    "unshear": unshear,
+    **ATTENTION,
+    "constant": lambda arrays, attrs, type, place: attrs["value"],
+    "iota": lambda arrays, attrs, type, place: place[attrs["axis"]],
+}

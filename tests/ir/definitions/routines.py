@@ -1,0 +1,88 @@
+"""Cumulative operations, sorting and searching."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from lavax.ir import TensorType
+from tests.ir.definitions.definition import Definition, Place
+
+
+def cumulative(join: Callable[[Any, Any], Any]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        axis = attrs["axis"]
+        row = [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in range(place[axis] + 1)]
+        return reduce(join, row)
+
+    return element
+
+
+def log_of_sum(x: float, y: float) -> float:
+    if x == y:
+        return x + math.log(2)
+    return max(x, y) + math.log1p(math.exp(-abs(x - y))) if x == x and y == y else math.nan
+
+
+def rank_key(value: Any) -> tuple[bool, Any]:
+    """NaN is behind all numbers."""
+    return (True, 0) if value != value else (False, value)
+
+
+def order_of(row: Sequence[Any], among: Sequence[int]) -> list[int]:
+    return sorted(among, key=lambda k: rank_key(row[k]))
+
+
+def sort_order(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    axis = attrs["axis"]
+    row = [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in range(type.shape[axis])]
+    return order_of(row, range(len(row)))[place[axis]]
+
+
+def sort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    axis = attrs["axis"]
+    return arrays[0][(*place[:axis], sort_order(arrays, attrs, type, place), *place[axis + 1 :])].item()
+
+
+def unsort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    axis = attrs["axis"]
+    line = [(*place[:axis], k, *place[axis + 1 :]) for k in range(type.shape[axis])]
+    (source,) = (at for at in line if arrays[1][at] == place[axis])
+    return arrays[0][source].item()
+
+
+def sort_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    row, run = arrays[0][place[:-1]].tolist(), attrs["run"]
+    start = place[-1] // run * run
+    return order_of(row, range(start, min(start + run, len(row))))[place[-1] - start]
+
+
+def merge_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    row, order, pair = arrays[0][place[:-1]].tolist(), arrays[1][place[:-1]].tolist(), 2 * attrs["run"]
+    start = place[-1] // pair * pair
+    return order_of(row, order[start : start + pair])[place[-1] - start]
+
+
+def search_sorted(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    row, wanted = arrays[0][place[:-1]].tolist(), rank_key(arrays[1][place].item())
+    return sum(rank_key(x) < wanted or (attrs["right"] and rank_key(x) == wanted) for x in row)
+
+
+def digit_of(value: np.ndarray, attrs: Mapping[str, Any]) -> int:
+    return int(value) // 2 ** attrs["shift"] % 2 ** attrs["bits"]
+
+
+def count_digits(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    *row, digit, tile = place
+    start = tile * attrs["tile"]
+    values = arrays[0][tuple(row)][start : start + attrs["tile"]]
+    return sum(digit_of(value, attrs) == digit for value in values)
+
+
+def move_by_digit(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The starts of the cases are those that put the whole row in order."""
+    *row, rank = place
+    return sorted(arrays[0][tuple(row)].tolist(), key=lambda value: digit_of(value, attrs))[rank]

@@ -1,0 +1,129 @@
+"""Cumulative operations, sorting and searching, with the steps that sorting is made of."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+
+from lavax.ir import TensorType
+from lavax.ir.graph import make_node
+from lavax.ir.ops.cumulative import CUMULATIVE
+from tests.operation_cases.case import (
+    ANYWHERE,
+    AWAY_FROM_ZERO,
+    SAMPLED_DTYPES,
+    Case,
+    Shape,
+    case_of,
+    evaluated,
+    generator,
+    input_like,
+    sample,
+    special_values,
+)
+
+
+def _lines() -> Iterator[tuple[Shape, int]]:
+    yield from (((1,), 0), ((3,), 0), ((41,), 0), ((3, 17), 0), ((3, 17), 1))
+    yield from (((2, 3, 64), 2), ((0,), 0), ((2, 1, 3), 1))
+
+
+def _cumulative(op: str) -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        if dtype.kind not in CUMULATIVE[op][0]:
+            continue
+        for shape, axis in _lines():
+            random = generator(f"{op}{dtype}{shape}{axis}")
+            domain = AWAY_FROM_ZERO if op == "cumulative_prod" else ANYWHERE
+            values = sample(random, TensorType(shape, dtype), domain)
+            if op == "cumulative_prod" and dtype.is_float:
+                values = np.sign(values) * (1 + np.abs(values) / 100)
+            yield case_of(op, f"{TensorType(shape, dtype)}-{axis}", [values], dict(axis=axis))
+        yield case_of(op, f"special-{dtype}", [special_values(dtype)], dict(axis=0), special=True)
+
+
+def _sorting(op: str) -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        for shape, axis in _lines():
+            values = sample(generator(f"{op}{dtype}{shape}{axis}"), TensorType(shape, dtype))
+            label, special = f"{TensorType(shape, dtype)}-{axis}", op == "sort_order"
+            yield case_of(op, label, [values], dict(axis=axis), special=special)
+        special = np.concatenate([special_values(dtype)] * 7)
+        yield case_of(op, f"special-{dtype}", [special], dict(axis=0), special=True)
+
+
+def _unsort() -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        for shape, axis in _lines():
+            random = generator(f"unsort{dtype}{shape}{axis}")
+            order = np.argsort(random.random(shape), axis=axis).astype(np.int32)
+            arrays = [sample(random, TensorType(shape, dtype)), order]
+            yield case_of("unsort", f"{TensorType(shape, dtype)}-{axis}", arrays, dict(axis=axis))
+
+
+def _sort_runs() -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        for shape, run in (((1, 5), 5), ((3, 41), 8), ((2, 64), 16), ((2, 1), 4), ((0, 3), 2), ((2, 2, 17), 4)):
+            values = sample(generator(f"sort_runs{dtype}{shape}{run}"), TensorType(shape, dtype))
+            yield case_of("sort_runs", f"{TensorType(shape, dtype)}-{run}", [values], dict(run=run))
+
+
+def _merge_runs() -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        for shape, run in (((3, 41), 32), ((2, 90), 32), ((2, 3), 32), ((2, 1), 32), ((0, 3), 32), ((2, 2, 65), 32)):
+            keys = sample(generator(f"merge_runs{dtype}{shape}{run}"), TensorType(shape, dtype))
+            order = evaluated(make_node("sort_runs", [input_like("x", keys)], dict(run=run)), keys)
+            yield case_of("merge_runs", f"{TensorType(shape, dtype)}-{run}", [keys, order], dict(run=run))
+
+
+_DIGITS = (((7,), 0, 4, 16), ((2, 70), 3, 6, 32), ((3, 41), 24, 8, 16), ((2, 1), 8, 8, 16), ((0, 5), 0, 4, 16))
+
+
+def _digits(op: str) -> Iterator[tuple[str, np.ndarray, Mapping[str, int]]]:
+    for shape, shift, bits, tile in _DIGITS:
+        values = generator(f"{op}{shape}").integers(0, 2**64, shape, dtype=np.uint64)
+        yield f"{list(shape)}-{bits}-u64", values, dict(shift=shift + 32, bits=bits, tile=tile)
+        yield f"{list(shape)}-{bits}", values.astype(np.uint32), dict(shift=shift, bits=bits, tile=tile)
+
+
+def _count_digits() -> Iterator[Case]:
+    for label, values, attrs in _digits("count_digits"):
+        yield case_of("count_digits", label, [values], attrs)
+
+
+def _move_by_digit() -> Iterator[Case]:
+    for label, values, attrs in _digits("move_by_digit"):
+        counts = evaluated(make_node("count_digits", [input_like("x", values)], attrs), values)
+        flat = counts.reshape(*counts.shape[:-2], -1 if counts.size else 0)
+        starts = (np.cumsum(flat, axis=-1) - flat).reshape(counts.shape).astype(np.int32)
+        yield case_of("move_by_digit", label, [values, starts], attrs)
+
+
+
+
+
+
+def _search_sorted() -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        for batch, length, count in (((), 5, 3), ((), 41, 64), ((3,), 17, 4), ((2, 3), 1, 5), ((), 0, 3), ((2,), 3, 0)):
+            random = generator(f"search_sorted{dtype}{batch}{length}{count}")
+            rows = np.sort(sample(random, TensorType((*batch, length), dtype)), axis=-1)
+            values = sample(random, TensorType((*batch, count), dtype))
+            for right in (False, True):
+                label = f"{TensorType(rows.shape, dtype)}-{count}-{right}"
+                yield case_of("search_sorted", label, [rows, values], dict(right=right))
+        special = np.sort(special_values(dtype))
+        yield case_of("search_sorted", f"special-{dtype}", [special, special], dict(right=False), special=True)
+
+
+MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
+    **{op: partial(_cumulative, op) for op in CUMULATIVE},
+    **{op: partial(_sorting, op) for op in ("sort", "sort_order")},
+    "sort_runs": _sort_runs,
+    "unsort": _unsort,
+    "merge_runs": _merge_runs,
+    "search_sorted": _search_sorted,
+    "count_digits": _count_digits,
+    "move_by_digit": _move_by_digit,
+}

@@ -1,0 +1,64 @@
+"""Updates in order of their places, joined run by run: what scatters are made of."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from lavax.ir import TensorType
+from lavax.ir.graph import make_node
+from lavax.ir.ops.indexing import JOINS
+from tests.operation_cases.case import SAMPLED_DTYPES, Case, Shape, case_of, evaluated, generator, input_like, sample
+
+
+def _runs(op: str) -> Iterator[Case]:
+    """Updates of `count` places that rise, the last of them outside the array."""
+    for dtype in SAMPLED_DTYPES:
+        for join in (*JOINS, "set"):
+            if dtype.kind == "bool" and join in ("add", "multiply"):
+                continue
+            for shape, axes, count, chunk in _RUNS:
+                random = generator(f"{op}{dtype}{join}{shape}{axes}{count}")
+                window = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+                extent = prod(shape[axis] for axis in axes)
+                updates = sample(random, TensorType((count, *window), dtype))
+                order = random.permutation(count).astype(np.int32)
+                places = np.sort(random.integers(0, extent + 1, count)).astype(np.int32)
+                runs, attrs = [updates, order, places], dict(join=join, chunk=chunk)
+                label = f"{TensorType(shape, dtype)}-{count}-{chunk}-{join}"
+                if op == "fold_runs":
+                    yield case_of(op, label, runs, attrs)
+                    continue
+                levels = _levels(runs, join, chunk)
+                array = sample(random, TensorType(shape, dtype))
+                yield case_of(op, label, [array, *runs, *levels], attrs | dict(axes=axes))
+
+
+# Shape of the array, axes of the places, number of updates, of those in a chunk.
+_RUNS: tuple[tuple[Shape, tuple[int, ...], int, int], ...] = (
+    ((5,), (0,), 17, 64),
+    ((3, 4), (0,), 7, 64),
+    ((2, 4, 2), (1,), 70, 64),
+    ((2, 2, 3), (1, 2), 130, 8),
+)
+
+
+def _levels(runs: Sequence[np.ndarray], join: str, chunk: int) -> list[np.ndarray]:
+    """Runs folded by chunks, chunks of those, and so on."""
+    levels: list[np.ndarray] = []
+    updates, order, places = runs
+    while len(places) > chunk:
+        nodes = [input_like(f"x{n}", array) for n, array in enumerate((updates, order, places))]
+        node = make_node("fold_runs", nodes, dict(join=join, chunk=chunk))
+        levels.append(evaluated(node, updates, order, places).astype(updates.dtype))
+        updates, places = levels[-1], places[::chunk]
+        order = np.arange(len(places), dtype=np.int32)
+    return levels
+
+
+MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
+    "fold_runs": partial(_runs, "fold_runs"),
+    "join_runs": partial(_runs, "join_runs"),
+}
