@@ -104,7 +104,9 @@ def test_how_rows_are_shared_on_a_gpu() -> None:
     assert whole.local == whole.team > GENERIC_GPU.subgroup_size
     part = _schedule(1 << 18, 256, 1)
     assert part.team <= GENERIC_GPU.subgroup_size < part.local and not part.loop
-    assert _schedule(512, 1 << 15, 1).loop, "too long for registers"
+    longest = _schedule(512, 1 << 15, 1)
+    assert (longest.team * longest.turns * longest.element_width, longest.loop) == (1 << 15, False), "read once, still"
+    assert _schedule(512, 40_000, 1).loop, "too long for registers"
     columns = _schedule_of_sums(16384, 4096, GENERIC_GPU)
     assert columns.interleaved and columns.row_width == 4
     assert columns.team * (4096 // 4) >= 1 << 17, "a device is busy with few columns"
