@@ -24,6 +24,8 @@ from lavax.passes.kernels.reads import Coordinates
 # Subgroups a workgroup; every tile is a multiple of their lanes.
 _SUBGROUPS = 8
 _WIDEST_SUBGROUP = 64
+# Values of a tile that a lane keeps in registers.
+_MOST_HELD = 16
 
 
 class _Tiles:
@@ -110,6 +112,7 @@ class _Shared:
         self.local = _SUBGROUPS * self.lanes
         self.routine = open_routine(kernel, profile, lifted, self.local)
         self.tiles, self.body = _Tiles(self.routine), self.routine.body
+        self.turns = self.tiles.tile // self.local
         tile_bytes = self.tiles.tile * self.tiles.values.dtype.storage.itemsize
         counter_bytes = 4 * (_SUBGROUPS + 1) * self.tiles.digits
         self.in_order = profile.subgroup_shuffle and tile_bytes + counter_bytes <= profile.shared_memory_bytes
@@ -143,9 +146,11 @@ class _Shared:
         body.line(f"end = min(first + size / {_SUBGROUPS}, end);")
         body.line(f"for (int c = thread; c < {counters}; c += {self.local}) counters[c] = 0u;")
         body.line("barrier();")
-        with tiles.along("first + lane", str(self.lanes)):
-            tiles.value("k")
-            body.line("atomicAdd(counters[own + int(digit)], 1u);")
+        if self.turns <= _MOST_HELD:
+            self._hold()
+        with self._pieces():
+            self._value_of_turn()
+            body.line("if (inside) atomicAdd(counters[own + int(digit)], 1u);")
         body.line("barrier();")
         if self.in_order:
             shared.append(f"shared uint starts[{tiles.digits}];")
@@ -160,11 +165,34 @@ class _Shared:
                 body.line("counters[c] = next;")
                 body.line("next += number;")
         body.line("barrier();")
-        with body.block(f"for (int start = first; start < end; start += {self.lanes})"):
+        with self._pieces():
             self._move_neighbours(body, tiles)
         if self.in_order:
             self._write_tile()
         return self._close(shared)
+
+    def _pieces(self) -> AbstractContextManager[None]:
+        """A loop over what a lane has of its subgroup's piece: written out where it is held in registers."""
+        if self.turns <= _MOST_HELD:
+            return self.body.block(f"[[unroll]] for (int turn = 0; turn < {self.turns}; ++turn)")
+        return self.body.block(f"for (int turn = 0; first + turn * {self.lanes} < end; ++turn)")
+
+    def _read(self) -> str:
+        self.routine.position("at", f"min(first + turn * {self.lanes} + lane, end - 1)", self.tiles.length)
+        return self.routine.read(self.tiles.values, (*self.tiles.row, variable("at", self.tiles.length)))
+
+    def _hold(self) -> None:
+        """All loads come before the first use of one, so that they are under way together."""
+        self.body.line(f"{type_name(self.tiles.values.dtype, 1)} held[{self.turns}];")
+        with self._pieces():
+            self.body.line(f"held[turn] = {self._read()};")
+
+    def _value_of_turn(self) -> str:
+        """The lane's value of this turn, its `digit`, and whether it is one."""
+        self.body.line(f"bool inside = first + turn * {self.lanes} + lane < end;")
+        value = "held[turn]" if self.turns <= _MOST_HELD else self._read()
+        self.tiles.write_digit(value)
+        return value
 
     def _find_starts(self, counters: int) -> None:
         """Where the values of each digit begin in the tile: the first subgroup's lanes add up neighbouring digits."""
@@ -201,9 +229,7 @@ class _Shared:
 
     def _move_neighbours(self, body: Body, tiles: _Tiles) -> None:
         """One value a lane: its equals in lanes before it tell how far behind the next free place it goes."""
-        self.routine.position("at", "min(start + lane, end - 1)", tiles.length)
-        body.line("bool inside = start + lane < end;")
-        value = tiles.value("at")
+        value = self._value_of_turn()
         body.line("uvec4 equals = subgroupBallot(inside);")
         with body.block(f"for (int b = 0; b < {tiles.bits}; ++b)"):
             body.line("bool one = (digit >> b & 1u) != 0u;")

@@ -37,6 +37,8 @@ _LINE, _LEAST_ELEMENTS = 128, 8
 # subgroup, which has no barriers; of each array in larger teams; of all arrays together; and of all in the largest
 # teams, whose members have the fewest registers, where rows would be read again otherwise.
 _KEPT_ALONE, _KEPT, _MOST_KEPT, _KEPT_BY_LARGEST = 32, 16, 64, 32
+# A row that is gone over so often is read again from a cache as fast as members of the largest teams keep it.
+_FEW_WALKS = 2
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -211,7 +213,7 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     by_largest = max(_KEPT_BY_LARGEST // _arrays_kept(kernel) // width, 1)
     if subgroup * kept < steps <= subgroup * alone:
         kept = alone
-    elif most * kept < steps <= most * by_largest and _walks(kernel) > 1:
+    elif most * kept < steps <= most * by_largest and _walks(kernel) > _FEW_WALKS:
         kept = by_largest
     team = 1
     while team < most and (team * kept < steps or (team < steps and rows * team < _BUSY)):
