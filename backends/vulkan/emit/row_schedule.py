@@ -34,11 +34,11 @@ _MOST_GROUP = 1024
 # Interleaved teams: bytes that neighbours read together, and how many elements a member should at least have.
 _LINE, _LEAST_ELEMENTS = 128, 8
 # Values of a row that an invocation keeps in registers: of each array where that makes its team no larger than a
-# subgroup, which has no barriers; of each array in larger teams; of all arrays together; and of all in the largest
-# teams, whose members have the fewest registers, where rows would be read again otherwise.
-_KEPT_ALONE, _KEPT, _MOST_KEPT, _KEPT_BY_LARGEST = 32, 16, 64, 32
-# A row that is gone over so often is read again from a cache as fast as members of the largest teams keep it.
-_FEW_WALKS = 2
+# subgroup, which has no barriers; of each array in larger teams; and of all arrays together.
+_KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
+# Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
+# Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
+_LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -165,12 +165,6 @@ def phases_of(kernel: Kernel) -> dict[Node, int]:
     return phases
 
 
-def _walks(kernel: Kernel) -> int:
-    """How often a row is gone over."""
-    whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
-    return max(phases_of(kernel).values(), default=0) + whole_rows
-
-
 def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, along_rows: int) -> Schedule:
     """A subgroup a row where that reads neighbours and rows are long enough to share."""
     rows, length = kernel.domain.rows, kernel.domain.length
@@ -199,9 +193,11 @@ def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule | None:
     """The schedule without loops, where rows are short, gone over more than once, and many elements in all."""
     turns = -(-schedule.steps(kernel.domain.length) // schedule.team)
     kept = turns * max(schedule.row_width, schedule.element_width)
+    whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
+    walks = max(phases_of(kernel).values(), default=0) + whole_rows
     short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
     many = kernel.domain.rows * kernel.domain.length >= _WORTH_WRITING_OUT
-    return replace(schedule, turns=turns, loop=False) if _walks(kernel) > 1 and short and many else None
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and short and many else None
 
 
 def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:
@@ -210,12 +206,11 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     # Subgroups of a workgroup exchange by one shuffle more, so there are no more of them than lanes.
     most = min(_MOST_GROUP, profile.max_workgroup_invocations, subgroup**2)
     alone, kept = (max(min(n, _MOST_KEPT // _arrays_kept(kernel)) // width, 1) for n in (_KEPT_ALONE, _KEPT))
-    by_largest = max(_KEPT_BY_LARGEST // _arrays_kept(kernel) // width, 1)
+    team = 1
     if subgroup * kept < steps <= subgroup * alone:
         kept = alone
-    elif most * kept < steps <= most * by_largest and _walks(kernel) > _FEW_WALKS:
-        kept = by_largest
-    team = 1
+    elif steps > _LONG_ROWS[0][0] * kept:
+        team, kept = _team_of_long_row(kernel, width, most) or (1, kept)
     while team < most and (team * kept < steps or (team < steps and rows * team < _BUSY)):
         team *= 2
     if lifted:
@@ -223,6 +218,20 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     turns, loop = _turns(kernel, -(-steps // team), 0 if lifted else kept)
     local = team if team > subgroup else min(_GROUP, most)
     return Schedule(team, 1, width, local, subgroup, turns=turns, loop=loop)
+
+
+def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] | None:
+    """The team that a row is kept by, and how many vectors a member has of each array, if the row is not too long.
+
+    What is only read is as fast in loops: the next rows are read meanwhile.
+    """
+    if all(kernel.is_row_level(output) for output in kernel.graph.outputs):
+        return None
+    for team, each, together in _LONG_ROWS:
+        kept = min(each, together // _arrays_kept(kernel)) // width
+        if team <= most and kernel.domain.length // width <= team * kept:
+            return team, kept
+    return None
 
 
 def _interleaved(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Schedule:
