@@ -30,14 +30,15 @@ float lx_exp_polynomial(float r) {
 }
 
 //! function lx_exp_scaled needs lx_scale, lx_exp_polynomial
-// 2^k e^x for small k; overflow and underflow happen only where the result's own do. NaN in, anything out.
+// 2^k e^x for small k; overflow and underflow happen only where the result's own do. NaN in, anything out. To add
+// 1.5 2^23 rounds to a whole number, which stands in the lowest bits of the sum: GPUs round and convert slowly.
 float lx_exp_scaled(float x, int k) {
-    precise float y = mix(x, 130.0, x > 130.0);
-    y = mix(y, -110.0, y < -110.0);
-    precise float n = roundEven(y * 1.442695);
+    float y = clamp(x, -110.0, 130.0);
+    precise float shifted = y * 1.442695 + 12582912.0;
+    precise float n = shifted - 12582912.0;
     precise float r = (y - n * 0.69314575) - n * 1.4286068e-06;
     precise float p = 1.0 + lx_exp_polynomial(r);
-    return lx_scale(p, int(n) + k);
+    return lx_scale(p, floatBitsToInt(shifted) - 0x4b400000 + k);
 }
 
 //! function lx_exp needs lx_exp_scaled
@@ -48,8 +49,7 @@ float lx_exp(float x) {
 }
 
 //! function lx_exp_nonpositive needs lx_exp_polynomial
-// e^x for x <= 1; 0 where it is below e^-87, which no sum with 1 in it notices. NaN in, NaN out. To add 1.5 2^23
-// rounds to a whole number, which stands in the lowest bits of the sum.
+// e^x for x <= 1; 0 where it is below e^-87, which no sum with 1 in it notices. NaN in, NaN out.
 float lx_exp_nonpositive(float x) {
     precise float shifted = x * 1.442695 + 12582912.0;
     precise float n = shifted - 12582912.0;

@@ -1,7 +1,7 @@
 """Rewriting of a graph to a smaller one that computes the same."""
 from lavax.ir.graph import Graph
 from lavax.passes.inline import inline_calls
-from lavax.passes.simplify.recognise import recognise_attention
+from lavax.passes.simplify.recognise import recognise_attention, stop_cancelling_extrema
 from lavax.passes.simplify.rewriting import Rules, rewrite
 from lavax.passes.simplify.rules import MERGING, RULES, RULES_WITHOUT_GRADIENTS
 
@@ -10,12 +10,12 @@ __all__ = ["MERGING", "RULES", "remove_stop_gradient", "simplify"]
 
 def simplify(graph: Graph) -> Graph:
     """Folds constants, applies the algebraic identities, composes movements, merges equal nodes, drops dead ones,
-    and finds attention.
+    and finds attention. Of extrema that cancel it says that they have no gradient (`stop_gradient`).
 
     The inputs and the number, order and types of the outputs stay. `simplify(simplify(graph))` prints as
     `simplify(graph)` does. Takes time linear in the number of nodes.
     """
-    return _simplified(graph, RULES)
+    return stop_cancelling_extrema(_simplified(graph, RULES))
 
 
 def remove_stop_gradient(graph: Graph) -> Graph:

@@ -1,7 +1,8 @@
 """The two kernels of a pass of radix sort: how many values of each tile have each digit, and the values moved by it.
 
 Two schedules: *serial*, an invocation a tile, which has counters of its own; and *shared*, a workgroup a tile, whose
-subgroups each take a piece and number equal digits among their lanes by ballots.
+subgroups each take a piece and number equal digits among their lanes by ballots. Where a tile finds room in shared
+memory it is put in order there first: neighbours then write neighbours, as far as equal digits go.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from contextlib import AbstractContextManager
 from math import prod
 
 from lavax.backends.vulkan.emit.body import Body
+from lavax.backends.vulkan.emit.expressions import type_name
 from lavax.backends.vulkan.emit.launch import Launch, grid
 from lavax.backends.vulkan.emit.routine import Routine, open_routine
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
@@ -22,6 +24,8 @@ from lavax.passes.kernels.reads import Coordinates
 # Subgroups a workgroup; every tile is a multiple of their lanes.
 _SUBGROUPS = 8
 _WIDEST_SUBGROUP = 64
+# Values of a tile that a lane keeps in registers.
+_MOST_HELD = 16
 
 
 class _Tiles:
@@ -47,8 +51,11 @@ class _Tiles:
     def value(self, at: str) -> str:
         """The value at a place of the row; also its `digit`."""
         text = self.routine.read(self.values, (*self.row, variable(at, self.length)))
-        self.body.line(f"uint digit = uint({text} >> {self.shift}u) & {self.digits - 1}u;")
+        self.write_digit(text)
         return text
+
+    def write_digit(self, value: str) -> None:
+        self.body.line(f"uint digit = uint({value} >> {self.shift}u) & {self.digits - 1}u;")
 
     def along(self, start: str, step: str) -> AbstractContextManager[None]:
         return self.body.block(f"for (int k = {start}; k < end; k += {step})", frozenset(("k",)))
@@ -105,6 +112,10 @@ class _Shared:
         self.local = _SUBGROUPS * self.lanes
         self.routine = open_routine(kernel, profile, lifted, self.local)
         self.tiles, self.body = _Tiles(self.routine), self.routine.body
+        self.turns = self.tiles.tile // self.local
+        tile_bytes = self.tiles.tile * self.tiles.values.dtype.storage.itemsize
+        counter_bytes = 4 * (_SUBGROUPS + 1) * self.tiles.digits
+        self.in_order = profile.subgroup_shuffle and tile_bytes + counter_bytes <= profile.shared_memory_bytes
         self.routine.open(self.tiles.count * self.local)
         self.routine.position("part", f"i / {self.local}", self.tiles.count)
         self.body.line(f"int thread = i % {self.local};")
@@ -121,37 +132,104 @@ class _Shared:
         body.line("barrier();")
         with tiles.every_digit("thread", str(self.local)):
             tiles.write_count()
-        return self._close(tiles.digits)
+        return self._close([f"shared uint counters[{tiles.digits}];"])
 
     def move(self) -> Launch:
+        """Of each subgroup's piece and digit: how many values there are, then where the next one goes."""
         body, tiles = self.body, self.tiles
         counters = _SUBGROUPS * tiles.digits
+        shared = [f"shared uint counters[{counters}];"]
         body.line("int lane = int(gl_SubgroupInvocationID);")
         body.line(f"int own = int(gl_SubgroupID) * {tiles.digits};")
+        body.line("int count = end - first;")
         body.line(f"first += int(gl_SubgroupID) * (size / {_SUBGROUPS});")
         body.line(f"end = min(first + size / {_SUBGROUPS}, end);")
         body.line(f"for (int c = thread; c < {counters}; c += {self.local}) counters[c] = 0u;")
         body.line("barrier();")
-        with tiles.along("first + lane", str(self.lanes)):
-            tiles.value("k")
-            body.line("atomicAdd(counters[own + int(digit)], 1u);")
+        if self.turns <= _MOST_HELD:
+            self._hold()
+        with self._pieces():
+            self._value_of_turn()
+            body.line("if (inside) atomicAdd(counters[own + int(digit)], 1u);")
         body.line("barrier();")
+        if self.in_order:
+            shared.append(f"shared uint starts[{tiles.digits}];")
+            shared.append(f"shared {type_name(tiles.values.dtype, 1)} moved[{tiles.tile}];")
+            self._find_starts(counters)
         with tiles.every_digit("thread", str(self.local)):
-            body.line(f"uint next = {tiles.start()};")
+            body.line(f"uint next = {'starts[d]' if self.in_order else tiles.start()};")
+            if self.in_order:  # from now on what is added to a place in the tile
+                body.line(f"starts[d] = {tiles.start()} - next;")
             with body.block(f"for (int c = d; c < {counters}; c += {tiles.digits})"):
                 body.line("uint number = counters[c];")
                 body.line("counters[c] = next;")
                 body.line("next += number;")
         body.line("barrier();")
-        with body.block(f"for (int start = first; start < end; start += {self.lanes})"):
+        with self._pieces():
             self._move_neighbours(body, tiles)
-        return self._close(counters)
+        if self.in_order:
+            self._write_tile()
+        return self._close(shared)
+
+    def _pieces(self) -> AbstractContextManager[None]:
+        """A loop over what a lane has of its subgroup's piece: written out where it is held in registers."""
+        if self.turns <= _MOST_HELD:
+            return self.body.block(f"[[unroll]] for (int turn = 0; turn < {self.turns}; ++turn)")
+        return self.body.block(f"for (int turn = 0; first + turn * {self.lanes} < end; ++turn)")
+
+    def _read(self) -> str:
+        self.routine.position("at", f"min(first + turn * {self.lanes} + lane, end - 1)", self.tiles.length)
+        return self.routine.read(self.tiles.values, (*self.tiles.row, variable("at", self.tiles.length)))
+
+    def _hold(self) -> None:
+        """All loads come before the first use of one, so that they are under way together."""
+        self.body.line(f"{type_name(self.tiles.values.dtype, 1)} held[{self.turns}];")
+        with self._pieces():
+            self.body.line(f"held[turn] = {self._read()};")
+
+    def _value_of_turn(self) -> str:
+        """The lane's value of this turn, its `digit`, and whether it is one."""
+        self.body.line(f"bool inside = first + turn * {self.lanes} + lane < end;")
+        value = "held[turn]" if self.turns <= _MOST_HELD else self._read()
+        self.tiles.write_digit(value)
+        return value
+
+    def _find_starts(self, counters: int) -> None:
+        """Where the values of each digit begin in the tile: the first subgroup's lanes add up neighbouring digits."""
+        body, digits = self.body, self.tiles.digits
+        with self.tiles.every_digit("thread", str(self.local)):
+            body.line("uint number = 0u;")
+            body.line(f"for (int c = d; c < {counters}; c += {digits}) number += counters[c];")
+            body.line("starts[d] = number;")
+        body.line("barrier();")
+        with body.block("if (gl_SubgroupID == 0u)"):
+            share = -(-digits // self.lanes)
+            body.line(f"int low = min(lane * {share}, {digits}), high = min(low + {share}, {digits});")
+            body.line("uint own_sum = 0u;")
+            body.line("for (int d = low; d < high; ++d) own_sum += starts[d];")
+            body.line("uint next = own_sum;")
+            with body.block(f"for (int distance = 1; distance < {self.lanes}; distance *= 2)"):
+                body.line("uint earlier = subgroupShuffle(next, uint(max(lane - distance, 0)));")
+                body.line("next += lane >= distance ? earlier : 0u;")
+            body.line("next -= own_sum;")
+            with body.block("for (int d = low; d < high; ++d)"):
+                body.line("uint number = starts[d];")
+                body.line("starts[d] = next;")
+                body.line("next += number;")
+        body.line("barrier();")
+
+    def _write_tile(self) -> None:
+        """The tile in its order: neighbouring invocations have neighbouring values, and so, mostly, places."""
+        body = self.body
+        body.line("barrier();")
+        with body.block(f"for (int k = thread; k < count; k += {self.local})"):
+            body.line(f"{type_name(self.tiles.values.dtype, 1)} value = moved[k];")
+            self.tiles.write_digit("value")
+            body.line(f"{self.routine.element('row + int(starts[digit] + uint(k))')} = value;")
 
     def _move_neighbours(self, body: Body, tiles: _Tiles) -> None:
         """One value a lane: its equals in lanes before it tell how far behind the next free place it goes."""
-        self.routine.position("at", "min(start + lane, end - 1)", tiles.length)
-        body.line("bool inside = start + lane < end;")
-        value = tiles.value("at")
+        value = self._value_of_turn()
         body.line("uvec4 equals = subgroupBallot(inside);")
         with body.block(f"for (int b = 0; b < {tiles.bits}; ++b)"):
             body.line("bool one = (digit >> b & 1u) != 0u;")
@@ -160,8 +238,9 @@ class _Shared:
         body.line("uint rank = subgroupBallotExclusiveBitCount(equals);")
         body.line("uint next = counters[own + int(digit)];")
         self._meet()
+        place = "moved[next + rank]" if self.in_order else self.routine.element("row + int(next + rank)")
         with body.block("if (inside)"):
-            body.line(f"{self.routine.element('row + int(next + rank)')} = {value};")
+            body.line(f"{place} = {value};")
             body.line("if (rank == 0u) counters[own + int(digit)] = next + subgroupBallotBitCount(equals);")
         self._meet()
 
@@ -170,8 +249,8 @@ class _Shared:
         self.body.line("subgroupMemoryBarrierShared();")
         self.body.line("subgroupBarrier();")
 
-    def _close(self, counters: int) -> Launch:
-        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), [f"shared uint counters[{counters}];"])
+    def _close(self, shared: list[str]) -> Launch:
+        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), shared, subgroup=self.in_order)
         shader = Shader(assemble(text), subgroup_size=self.lanes)
         return Launch(shader, tuple(self.body.parameters.words), grid(self.tiles.count))
 

@@ -27,7 +27,8 @@ from lavax.backends.vulkan.emit.launch import (
 )
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.emit.tiled_map import LEAST_EXTENT, emit_tiled_map, suits_squares
-from lavax.backends.vulkan.emit.transposition import find_transposition
+from lavax.backends.vulkan.emit.tiled_vectors import emit_tiled_vectors, suits_vectors
+from lavax.backends.vulkan.emit.transposition import Transposition, find_transposition
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node, graph_of, make_node
@@ -47,19 +48,25 @@ _TURNS, _BUSY = (16, 8, 4, 2), 1024
 class MapSchedule:
     """How a map is done.
 
-    `turned`: through squares or blocks, if it reads along another axis than it writes. Else an invocation has `strips`
-    elements, or vectors of them, each a workgroup further on: more loads are under way at once.
+    `turned`: through squares or blocks, if it reads along another axis than it writes; `vectors`: through squares of
+    vectors where they come so. Else an invocation has `strips` elements, or vectors of them, each a workgroup further
+    on: more loads are under way at once.
     """
 
     turned: bool = True
+    vectors: bool = True
     strips: int = 1
 
 
 def map_candidates(kernel: Kernel, profile: DeviceProfile) -> list[MapSchedule]:
     """The schedules worth a try, first the one that is chosen without trying."""
-    turned = _emit_transposition(kernel, profile, lifted=False) is not None
-    straight = [MapSchedule(False, strips) for strips in (1, *_STRIPS) if _may_have_strips(kernel, profile, strips)]
-    return [MapSchedule(), *straight] if turned else straight
+    strips = [strips for strips in (1, *_STRIPS) if _may_have_strips(kernel, profile, strips)]
+    straight = [MapSchedule(turned=False, strips=several) for several in strips]
+    if _emit_transposition(kernel, profile, lifted=False) is None:
+        return straight
+    squares = _squares(kernel)
+    both = squares is not None and suits_vectors(squares, profile) and suits_squares(kernel)
+    return [MapSchedule(), *([MapSchedule(vectors=False)] if both else []), *straight]
 
 
 def _may_have_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> bool:
@@ -81,7 +88,7 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Map
     """
     if schedule.strips > 1:
         return _emit_strips(kernel, profile, schedule.strips)
-    transposed = _emit_transposition(kernel, profile, lifted) if schedule.turned else None
+    transposed = _emit_transposition(kernel, profile, lifted, schedule.vectors) if schedule.turned else None
     if transposed is not None:
         return transposed
     count = kernel.domain.rows
@@ -144,15 +151,24 @@ def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
     return Launch(Shader(assemble(text)), (), grid(count // (local * strips)))
 
 
-def _emit_transposition(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch | None:
+def _emit_transposition(
+    kernel: Kernel, profile: DeviceProfile, lifted: bool, vectors: bool = True
+) -> Launch | None:
     """The shader of a map that reads along another axis than it writes, if it is one and not too small or long."""
     if profile.kind == "gpu":
-        transposition = find_transposition(kernel, LEAST_EXTENT) if suits_squares(kernel) else None
-        return emit_tiled_map(transposition, lifted) if transposition else None
+        squares = _squares(kernel)
+        if squares is not None and vectors and not lifted and suits_vectors(squares, profile):
+            return emit_tiled_vectors(squares)
+        return emit_tiled_map(squares, lifted) if squares is not None and suits_squares(kernel) else None
     transposition = find_transposition(kernel, VECTOR)
     if transposition is None or not suits_blocks(transposition):
         return None
     return emit_blocked_map(transposition, profile, lifted)
+
+
+def _squares(kernel: Kernel) -> Transposition | None:
+    """How a map goes through squares on a GPU, if it reads along another axis than it writes."""
+    return find_transposition(kernel, LEAST_EXTENT)
 
 
 def emit_copy(kernel: Kernel, source: Node, profile: DeviceProfile, lifted: bool) -> Launch:

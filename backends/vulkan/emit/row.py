@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from lavax.backends.vulkan.emit.body import Value, widened
+from lavax.backends.vulkan.emit.early_reads import early_reads, waits_for_none
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, literal, type_name
 from lavax.backends.vulkan.emit.launch import (
     WORKGROUP,
@@ -33,6 +34,7 @@ from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import operand_coordinates
 from lavax.passes.kernels.index import Index, variable
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
 
 # From this many additions one after the other on, what rounding loses is kept and added in the end.
 _LONG_CHAIN = 64
@@ -54,8 +56,11 @@ class RowEmitter:
         rows = self.kernel.domain.rows // schedule.row_width
         names = self._open(rows)
         self.rows = [at_row(row_index(schedule, self.kernel.domain.rows, name), self.kernel) for name in names]
+        early = early_reads(self.kernel) if schedule.team > schedule.subgroup and not schedule.interleaved else []
+        self._read([read for read in early if waits_for_none(read)])
         for phase in range(max(self.phases.values(), default=0)):
             self._reduce([node for node, of in self.phases.items() if of == phase + 1])
+            self._read(early)
         self._write_rows()
         self._write_row_values()
         lines = body.scopes[0].lines
@@ -88,6 +93,12 @@ class RowEmitter:
         self.body.line(f"int row = min(team, {bound} - 1);")
         self.body.line(f"int lane_of_row = int(gl_LocalInvocationID.x / {teams}u);")
         self.own = f"team < {bound}"
+
+    def _read(self, instances: list[tuple[Node, Coordinates]]) -> None:
+        for row in self.rows:
+            with self.body.at(row):
+                for node, at in instances:
+                    self.body.value(node, at)
 
     # -- walks over the row -------------------------------------------------------------------------------------------
 

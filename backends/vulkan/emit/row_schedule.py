@@ -36,6 +36,9 @@ _LINE, _LEAST_ELEMENTS = 128, 8
 # Values of a row that an invocation keeps in registers: of each array where that makes its team no larger than a
 # subgroup, which has no barriers; of each array in larger teams; and of all arrays together.
 _KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
+# Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
+# Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
+_LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -203,9 +206,11 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     # Subgroups of a workgroup exchange by one shuffle more, so there are no more of them than lanes.
     most = min(_MOST_GROUP, profile.max_workgroup_invocations, subgroup**2)
     alone, kept = (max(min(n, _MOST_KEPT // _arrays_kept(kernel)) // width, 1) for n in (_KEPT_ALONE, _KEPT))
+    team = 1
     if subgroup * kept < steps <= subgroup * alone:
         kept = alone
-    team = 1
+    elif steps > _LONG_ROWS[0][0] * kept:
+        team, kept = _team_of_long_row(kernel, width, most) or (1, kept)
     while team < most and (team * kept < steps or (team < steps and rows * team < _BUSY)):
         team *= 2
     if lifted:
@@ -213,6 +218,20 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     turns, loop = _turns(kernel, -(-steps // team), 0 if lifted else kept)
     local = team if team > subgroup else min(_GROUP, most)
     return Schedule(team, 1, width, local, subgroup, turns=turns, loop=loop)
+
+
+def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] | None:
+    """The team that a row is kept by, and how many vectors a member has of each array, if the row is not too long.
+
+    What is only read is as fast in loops: the next rows are read meanwhile.
+    """
+    if all(kernel.is_row_level(output) for output in kernel.graph.outputs):
+        return None
+    for team, each, together in _LONG_ROWS:
+        kept = min(each, together // _arrays_kept(kernel)) // width
+        if team <= most and kernel.domain.length // width <= team * kept:
+            return team, kept
+    return None
 
 
 def _interleaved(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Schedule:

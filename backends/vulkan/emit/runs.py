@@ -9,31 +9,53 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from lavax.backends.vulkan.emit.expressions import literal, type_name
+from lavax.backends.vulkan.emit.body import LANE, Value, widened
+from lavax.backends.vulkan.emit.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.map import emit_copy
 from lavax.backends.vulkan.emit.routine import Routine, open_routine
 from lavax.backends.vulkan.emit.scatter import JOINS
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import Index, flatten, unflatten, variable
+from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
 # In how many neighbouring updates one invocation looks for beginnings of runs, by kind of device: lanes of a CPU
 # driver's subgroup wait for each other, and where runs are long most of them would have none. Divides every chunk.
 _SHARES = {"cpu": 64, "gpu": 1}
+# Updates of a run that one invocation has under way at once.
+_TOGETHER = 4
+
+
+def _width(kernel: Kernel, profile: DeviceProfile, lifted: bool, extents: tuple[int, ...]) -> int:
+    """How many neighbours an invocation has, `extents` being those of what runs are joined element by element for.
+
+    A GPU spends most of its time on looking for the beginnings of runs, so that there should be few that do.
+    """
+    dtype = kernel.graph.outputs[0].dtype
+    words = dtype.storage.itemsize == 4 and dtype.kind != "bool"
+    wide = profile.kind == "gpu" and not lifted and words and bool(extents) and extents[-1] % VECTOR == 0
+    return VECTOR if wide else 1
+
+
+def _open_elements(routine: Routine, shape: tuple[int, ...], width: int) -> Coordinates:
+    """One invocation an element of `shape`, or four of its last axis; its coordinates."""
+    if width == 1:
+        return routine.open_elements(shape)
+    *at, last = routine.open_elements((*shape[:-1], shape[-1] // width))
+    return (*at, linear([(last, width), (LANE, 1)]))
 
 
 class _Runs:
-    """Updates[n,w…] in the order of their places, in a shader that goes along them."""
+    """Updates[n,w…] in the order of their places, in a shader that goes along them, `width` neighbours at once."""
 
-    def __init__(self, routine: Routine, operands: tuple[Node, ...]) -> None:
-        self.routine, self.body = routine, routine.body
+    def __init__(self, routine: Routine, operands: tuple[Node, ...], width: int) -> None:
+        self.routine, self.body, self.width = routine, routine.body, width
         self.updates, self.order, self.places = operands
         self.count = self.updates.shape[0]
         self.join = JOINS[routine.node.attrs["join"]]
-        self.kind = type_name(routine.node.dtype, 1)
+        self.kind = type_name(routine.node.dtype, width)
         routine.integer("count", self.count)
         routine.integer("chunk", routine.node.attrs["chunk"])
 
@@ -43,7 +65,15 @@ class _Runs:
 
     def update(self, at: str, window: Coordinates) -> str:
         number = self.routine.read(self.order, (variable(at, self.count),))
-        return self.routine.read(self.updates, (self.routine.position(f"number_{at}", number, self.count), *window))
+        return self.read(self.updates, (self.routine.position(f"number_{at}", number, self.count), *window))
+
+    def read(self, operand: Node, at: Coordinates) -> str:
+        """An element at coordinates in which the window's are, or its neighbours."""
+        return widened(self.body.value(operand, at), self.width, operand.dtype)
+
+    def store(self, at: Coordinates) -> None:
+        node = self.routine.node
+        self.body.store(node, at, Value("total", self.width), self.routine.target)
 
     def joined(self, update: str) -> str:
         return f"total = {self.join('total', update, self.routine.node.dtype)};"
@@ -52,32 +82,37 @@ class _Runs:
 def emit_fold_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of fold_runs: one invocation an element of the result."""
     routine = open_routine(kernel, profile, lifted)
-    chunk, *window = routine.open_elements(routine.node.shape)
-    runs, body = _Runs(routine, routine.operands), routine.body
+    shape = routine.node.shape
+    width = _width(kernel, profile, lifted, shape[1:])
+    chunk, *window = _open_elements(routine, shape, width)
+    runs, body = _Runs(routine, routine.operands, width), routine.body
     routine.position("first", f"{body.index(chunk)} * chunk", runs.count)
     body.line(f"int place = {runs.place('first')};")
     body.line(f"{runs.kind} total = {runs.update('first', tuple(window))};")
     with body.block("for (int k = first + 1; k < min(first + chunk, count); ++k)", frozenset(("k",))):
         body.line(f"if ({runs.place('k')} != place) break;")
         body.line(runs.joined(runs.update("k", tuple(window))))
-    body.line(body.stored(routine.node.dtype, routine.target, "i", "total"))
-    return routine.close(routine.node.type.size)
+    runs.store((chunk, *window))
+    return routine.close(routine.node.type.size // width)
 
 
 class _Joining:
     """The kernel of join_runs while it is being written."""
 
-    def __init__(self, routine: Routine, share: int) -> None:
-        self.routine, self.body, self.share = routine, routine.body, share
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
+        self.routine = routine = open_routine(kernel, profile, lifted)
+        self.body = routine.body
+        self.share = share = min(_SHARES[profile.kind], routine.node.attrs["chunk"])
         self.array, *runs = routine.operands
         axes = routine.node.attrs["axes"]
         self.before, self.after = self.array.shape[: axes[0]], self.array.shape[axes[-1] + 1 :]
         self.extents = tuple(self.array.shape[axis] for axis in axes)
         self.length = prod(self.extents)
         self.shares = (-(-runs[0].shape[0] // share), *self.before, *self.after)
-        part, *window = routine.open_elements(self.shares)
+        self.width = _width(kernel, profile, lifted, self.after)
+        part, *window = _open_elements(routine, self.shares, self.width)
         self.window: Coordinates = tuple(window)
-        self.runs = _Runs(routine, (runs[0], runs[1], runs[2]))
+        self.runs = _Runs(routine, (runs[0], runs[1], runs[2]), self.width)
         self.levels = runs[3:]
         routine.integer("places", self.length)
         body = self.body
@@ -85,11 +120,44 @@ class _Joining:
         body.line(f"int stop = min(first + {share}, count), end = min((first / chunk + 1) * chunk, count);")
 
     def emit(self) -> Launch:
+        self.routine.position("before", "max(first - 1, 0)", self.runs.count)
+        if self.share == 1:
+            self._join_one_run()
+        else:
+            self._join_runs()
+        return self.routine.close(prod(self.shares) // self.width)
+
+    def _join_one_run(self) -> None:
+        """Finds the run's end first: its updates can then be under way several at a time."""
+        body, runs = self.body, self.runs
+        body.scopes[0].variables |= {"first"}
+        body.line(f"int place = {runs.place('first')};")
+        body.line(f"if (place >= places || (first > 0 && {runs.place('before')} == place)) return;")
+        body.line("int last = first, next = first;")
+        with body.block("for (int k = first + 1; k < end; ++k)", frozenset(("k",))):
+            body.line(f"if ({runs.place('k')} != place) break;")
+            body.line("last = k;")
+        held = self.routine.position("held", "place", self.length)
+        body.line(f"{runs.kind} total = {runs.read(self.array, self._at(held))};")
+        for step, name in ((_TOGETHER, "part"), (1, "one")):
+            with body.block(f"for (; next + {step - 1} <= last; next += {step})"):
+                self._join_updates([f"{name}{number}" for number in range(step)])
+        self._join_levels()
+        self._store()
+
+    def _join_updates(self, names: list[str]) -> None:
+        """Neighbouring updates from `next` on: all loads, then what is joined in order."""
+        for number, name in enumerate(names):
+            self.routine.position(name, f"next + {number}", self.runs.count)
+        for update in [self.runs.update(name, self.window) for name in names]:
+            self.body.line(self.runs.joined(update))
+
+    def _join_runs(self) -> None:
         """`place` is that of the run being joined, -1 where there is none."""
         body, runs = self.body, self.runs
-        self.routine.position("before", "max(first - 1, 0)", runs.count)
         body.line(f"int place = -1, last = first == 0 ? -1 : {runs.place('before')};")
-        body.line(f"{runs.kind} total = {literal(0, self.array.dtype)};")
+        zero = widened(Value(literal(0, self.array.dtype), 1), self.width, self.array.dtype)
+        body.line(f"{runs.kind} total = {zero};")
         with body.block("for (int k = first; k < end && (k < stop || place >= 0); ++k)", frozenset(("k",))):
             body.line(f"int found = {runs.place('k')};")
             with body.block("if (found != last)"):
@@ -97,24 +165,20 @@ class _Joining:
                     self._store()
                 body.line("place = k < stop && found < places ? found : -1;")
                 held = self.routine.position("held", "max(place, 0)", self.length)
-                body.line(f"total = {self.routine.read(self.array, self._at(held))};")
+                body.line(f"total = {runs.read(self.array, self._at(held))};")
             body.line(runs.joined(runs.update("k", self.window)))
             body.line("last = found;")
         with body.block("if (place >= 0)"):
             self._join_levels()
             self._store()
-        return self.routine.close(prod(self.shares))
 
     def _at(self, place: Index) -> Coordinates:
         """Where in the array a place's own element is."""
         split = len(self.before)
         return (*self.window[:split], *unflatten(place, self.extents), *self.window[split:])
 
-    def _target(self) -> str:
-        return self.body.index(flatten(self._at(variable("place", self.length)), self.array.shape))
-
     def _store(self) -> None:
-        self.body.line(self.body.stored(self.array.dtype, self.routine.target, self._target(), "total"))
+        self.runs.store(self._at(variable("place", self.length)))
 
     def _join_levels(self) -> None:
         """What the run has behind its first chunk: up to the next chunk of folded chunks, then up to that of those."""
@@ -131,7 +195,7 @@ class _Joining:
                 body.line(f"goes_on = {self.routine.read(runs.places, (start,))} == place;")
                 with body.block("if (goes_on)"):
                     at = self.routine.position(f"chunk{number}", "c", level.shape[0])
-                    body.line(runs.joined(self.routine.read(level, (at, *self.window))))
+                    body.line(runs.joined(runs.read(level, (at, *self.window))))
             if not is_last:
                 body.line(f"goes_on = goes_on && c < {count};")
                 body.line("c /= chunk;")
@@ -141,6 +205,5 @@ class _Joining:
 def emit_join_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shaders of join_runs: a copy of the array, in which the runs are then joined to their places."""
     array = kernel.graph.outputs[0].operands[0]
-    share = min(_SHARES[profile.kind], kernel.graph.outputs[0].attrs["chunk"])
-    joining = _Joining(open_routine(kernel, profile, lifted), share)
+    joining = _Joining(kernel, profile, lifted)
     return replace(joining.emit(), before=emit_copy(kernel, array, profile, lifted))

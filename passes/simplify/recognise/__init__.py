@@ -1,4 +1,5 @@
-"""Finding, in graphs of plain operations, what there is one operation for."""
+"""Finding, in graphs of plain operations, what there is one operation for, and what derivatives need not go through."""
 from lavax.passes.simplify.recognise.attention import recognise_attention
+from lavax.passes.simplify.recognise.cancelling_extrema import stop_cancelling_extrema
 
-__all__ = ["recognise_attention"]
+__all__ = ["recognise_attention", "stop_cancelling_extrema"]

@@ -177,10 +177,10 @@ def test_scatter(op: str, shape: Any, axes: Any, count: Any, way: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["add", "maximum", "set"])
-@pytest.mark.parametrize("count", [300, 3000, 40_000])
-def test_scatter_with_the_schedules_of_gpus(op: str, count: int) -> None:
-    array = RANDOM.integers(-3, 4, (60_000, 2)).astype(np.int32)
-    updates = RANDOM.integers(-3, 4, (count, 2)).astype(np.int32)
+@pytest.mark.parametrize(("count", "width"), [(300, 8), (3000, 2), (40_000, 4)])
+def test_scatter_with_the_schedules_of_gpus(op: str, count: int, width: int) -> None:
+    array = RANDOM.integers(-3, 4, (60_000, width)).astype(np.int32)
+    updates = RANDOM.integers(-3, 4, (count, width)).astype(np.int32)
     index = np.where(RANDOM.random(count) < 0.5, 7, RANDOM.integers(-2, 60_002, count)).astype(np.int32)
     program = scattered(op, array, updates, [index], (0,))
     (found,) = run(program, [array, updates, index], device=as_gpu())

@@ -104,12 +104,33 @@ def test_how_rows_are_shared_on_a_gpu() -> None:
     assert whole.local == whole.team > GENERIC_GPU.subgroup_size
     part = _schedule(1 << 18, 256, 1)
     assert part.team <= GENERIC_GPU.subgroup_size < part.local and not part.loop
-    assert _schedule(512, 1 << 15, 1).loop, "too long for registers"
+    for length, team in ((1 << 14, 512), (20480, 512), (1 << 15, 1024)):
+        long = _schedule(512, length, 1)
+        assert (long.team * long.turns * long.element_width, long.loop) == (length, False), "read once, still"
+        assert long.team == team, "two teams a processor where there are registers for them"
+    assert _schedule(512, 40_000, 1).loop, "too long for registers"
     columns = _schedule_of_sums(16384, 4096, GENERIC_GPU)
     assert columns.interleaved and columns.row_width == 4
     assert columns.team * (4096 // 4) >= 1 << 17, "a device is busy with few columns"
     several = _schedule(16384, 4096, 0)
     assert several.interleaved and several.team < columns.team, "partial results of all reductions fit shared memory"
+
+
+def test_a_workgroup_reads_what_a_row_has_once_before_it_waits() -> None:
+    """A label comes first, the score it names after the first walk, and what an argmax names when that is there."""
+
+    def function(x: Any, labels: Any) -> Any:
+        greatest = lnp.take_along_axis(x, lnp.argmax(x, axis=-1)[:, None], axis=-1)
+        named = lnp.take_along_axis(x, labels[:, None], axis=-1)
+        return x * named + greatest, lnp.sum(x * x, axis=-1) + labels
+
+    x, labels = np.round(RANDOM.standard_normal((6, 1000)) * 4).astype(np.float32), np.arange(6, dtype=np.int32) * 199
+    graph = lx.compile(function).lower(x, labels).optimized
+    for got, want in zip(run_as_gpu(graph, [x, labels]), interpret(graph, x, labels), strict=True):
+        np.testing.assert_array_equal(got, want)
+    source = dispatch_of(graph, GENERIC_GPU).shader.source
+    label, vector, score, stored = map(source.index, ("I32(p0).", "F32x4(p1).", " F32(p1).", "F32x4(p2)."))
+    assert label < vector < source.index("barrier();") < score < stored
 
 
 def test_numbers_that_all_rows_share_do_not_choose_their_schedule() -> None:

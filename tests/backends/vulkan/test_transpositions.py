@@ -21,6 +21,7 @@ from tests.backends.vulkan.execution import run, run_as_gpu
 RANDOM = np.random.default_rng(0)
 RUNS = {"as it is": run, "as a GPU": run_as_gpu}
 SHAPES = [(4, 4), (4, 12), (16, 16), (32, 64), (33, 65), (100, 17), (31, 129), (36, 100)]
+SHAPES += [(64, 128), (68, 132)]  # squares of vectors, on a GPU
 
 
 def _kernel(graph: Graph) -> Kernel:
@@ -89,6 +90,28 @@ def test_which_maps_are_transposes(axes: tuple[int, ...], found: tuple[int, int,
     transposition = find_transposition(_kernel(_moved(axes, "i32")), 16)
     described = transposition and (transposition.written, transposition.read, len(transposition.staged))
     assert described == found
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32", "i64", "bool"])
+@pytest.mark.parametrize("axes", [(0, 2, 1), (2, 0, 1)], ids=str)
+@pytest.mark.parametrize("start", [0, 2, 4])
+def test_planes_in_squares_of_vectors_and_what_is_no_vector(axes: tuple[int, ...], dtype: str, start: int) -> None:
+    """Parts of rows that begin at a multiple of four elements are aligned; others, and other widths, are not."""
+    shape = tuple((2, 68, 96)[axis] for axis in axes)
+    text = ",".join(map(str, shape))
+    graph = parse(dedent(f"""
+        graph (x: {dtype}[2,68,104]) {{
+          %0 = slice(x) start=[0,0,{start}] limit=[2,68,{start + 96}] stride=[1,1,1] : {dtype}[2,68,96]
+          %1 = transpose(%0) axes=[{",".join(map(str, axes))}] : {dtype}[{text}]
+          return %1
+        }}
+    """))
+    (array,) = graph.inputs
+    x = array.dtype.rounded(RANDOM.integers(0, 2 if dtype == "bool" else 99, (2, 68, 104)))
+    (got,), (want,) = run_as_gpu(graph, [x]), interpret(graph, x)
+    np.testing.assert_array_equal(got, want)
+    vectors = start % 4 == 0 and dtype in ("f32", "i32")
+    assert ("vec4 square0" in dispatch_of(graph, GENERIC_GPU).shader.source) == vectors
 
 
 def test_squares_on_gpus_and_blocks_on_cpu_drivers() -> None:
