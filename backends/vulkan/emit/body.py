@@ -95,7 +95,7 @@ class Body:
         self.scopes.append(Scope(variables))
         yield
         inner = self.scopes.pop()
-        self.scopes[-1].lines += [f"{head} {{", *(f"    {line}" for line in inner.lines), "}"]
+        self.scopes[-1].lines += [f"{head} {{".lstrip(), *(f"    {line}" for line in inner.lines), "}"]
 
     def _scope_for(self, variables: frozenset[str]) -> Scope:
         """The outermost block in which the loop variables are known."""

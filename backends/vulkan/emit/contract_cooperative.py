@@ -1,6 +1,6 @@
 """Contractions by cooperative matrices: a workgroup stages what its tile needs, its subgroups multiply matrices of it.
 
-The sum goes in parts of `depth`, and loads of later parts stand before the products of one. In shared memory
+The sum goes in parts of `depth`, and loads of the next part stand before the products of one. In shared memory
 an operand lies as it does in memory, in vectors of eight elements of 16 bits: lines of rows or columns along the sum,
 or lines of the sum along rows or columns. How a matrix is loaded from there does the transposing. A line is longer by
 one vector than it need be, so that neighbouring lines lie in other banks.
@@ -42,6 +42,10 @@ _STAGED = "staged"
 # Reads of these are at other places in memory, and nothing else.
 _MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
 
+# Bits of a sector of memory, and of a line along the sum that is fetched ahead at a time; how many workgroups share
+# them.
+_SECTOR_BITS, _FETCHED_BITS, _SHARING = 256, 4096, 8
+
 
 class CooperativeEmitter:
     """The state of writing one contraction by cooperative matrices."""
@@ -67,7 +71,7 @@ class CooperativeEmitter:
         self._declare_sums()
         self._sum_loop()
         self._write_tile()
-        declarations = [f"shared uvec4 {_STAGED}[{max(sum(map(self._staged_vectors, range(2))), self._passing())}];"]
+        declarations = [f"shared uvec4 {_STAGED}[{max(sum(map(self._part, range(2))), self._passing())}];"]
         pragma = BRAIN_FLOATS if self.dtype.name == "bf16" else ""
         text = ShaderText(body.scopes[0].lines, (tile.threads, 1), declarations, pragma=pragma)
         shader = Shader(assemble(text), subgroup_size=tile.lanes)
@@ -90,14 +94,9 @@ class CooperativeEmitter:
         """Vectors of a staged part."""
         return self._stride(side) * (self._extent(side) if self.along_sum[side] else self.tile.depth)
 
-    def _staged_vectors(self, side: int) -> int:
-        return self.tile.buffers * self._part(side)
-
-    def _begin(self, buffer: str, side: int) -> str:
-        """Where an operand's buffer of that number begins."""
-        first = self._staged_vectors(0) if side else 0
-        second = f"{buffer} * {self._part(side)}" if buffer != "0" else ""
-        return " + ".join(filter(None, (str(first) if first else "", second))) or "0"
+    def _begin(self, side: int) -> int:
+        """Where an operand's part begins."""
+        return self._part(0) if side else 0
 
     def _passing_line(self) -> int:
         """Vectors from row to row of the results that a subgroup passes through shared memory."""
@@ -124,61 +123,127 @@ class CooperativeEmitter:
             self.body.line(f"{kind} {names};")
 
     def _sum_loop(self) -> None:
-        if self.tile.buffers == 2:
-            self._sum_in_two_buffers()
-        else:
-            self._sum_in_one_buffer()
-
-    def _sum_in_one_buffer(self) -> None:
-        """One turn more than there are parts: each loads a part, works on the one before, and stages what it loaded."""
+        """Every turn loads a part, multiplies the one before, and stages what it loaded."""
         body = self.body
-        with body.block(self._turns(1), frozenset(("turn", "k"))):
-            body.line(f"int k = min(turn, {body.parameters.integer(self.parts - 1)});")
-            vectors = [self._vectors(side) for side in range(2)]
-            loaded = [[self._load(side, vector) for vector in vectors[side]] for side in range(2)]
-            with body.block("if (turn > 0)"):
-                self._multiply("0")
+        self._open_fetches()
+        with body.block("", frozenset(("k",))):
+            body.line("int k = 0;")
+            self._stage_parts(*self._load_parts())
+        body.line("barrier();")
+        with body.block(f"for (int k = 1; k < {body.parameters.integer(self.parts)}; ++k)", frozenset(("k",))):
+            self._fetch_ahead()
+            vectors, loaded = self._load_parts()
+            self._multiply()
             body.line("barrier();")
-            for side in range(2):
-                texts = [self._within_part(side, *pair) for pair in zip(vectors[side], loaded[side], strict=True)]
-                self._stage(side, vectors[side], texts, "0")
+            self._stage_parts(vectors, loaded)
             body.line("barrier();")
+        self._multiply()
+        self._close_fetches()
+        body.line("barrier();")
 
-    def _sum_in_two_buffers(self) -> None:
-        """Two turns more: each stages what the turn before loaded, loads a part, and works on what was staged before.
-
-        What is loaded is used in another turn: a compiler that moves loads to where they are used would wait for them.
-        """
-        body = self.body
+    def _load_parts(self) -> tuple[list[list[Vector]], list[list[str | None]]]:
+        """What this invocation stages of both operands, and the names it has where nothing is computed."""
         vectors = [self._vectors(side) for side in range(2)]
-        kept = [[f"kept{side}_{number}" for number in range(len(vectors[side]))] for side in range(2)]
-        for names in kept:
-            body.line(f"uvec4 {', '.join(f'{name} = uvec4(0)' for name in names)};")
-        with body.block(self._turns(2), frozenset(("turn", "k"))):
-            body.line(f"int k = min(turn, {body.parameters.integer(self.parts - 1)});")
-            with body.block("if (turn > 0)"):
-                for side in range(2):
-                    self._stage(side, vectors[side], kept[side], "(turn + 1 & 1)")
-            for side in range(2):
-                for name, vector in zip(kept[side], vectors[side], strict=True):
-                    body.line(f"{name} = {self._within_part(side, vector, self._load(side, vector))};")
-            with body.block("if (turn > 1)"):
-                self._multiply("(turn & 1)")
-            body.line("barrier();")
+        return vectors, [[self._load(side, vector) for vector in vectors[side]] for side in range(2)]
 
-    def _turns(self, more: int) -> str:
-        """The head of the loop over the parts, and so many turns more."""
-        return f"for (int turn = 0; turn < {self.body.parameters.integer(self.parts + more)}; ++turn)"
+    def _stage_parts(self, vectors: list[list[Vector]], loaded: list[list[str | None]]) -> None:
+        for side in range(2):
+            pairs = zip(vectors[side], loaded[side], strict=True)
+            self._stage(side, vectors[side], [self._within_part(side, *pair) for pair in pairs])
+
+    # -- what later parts need ----------------------------------------------------------------------------------------
+
+    def _open_fetches(self) -> None:
+        """Names for words that are loaded only to have their sectors near when a later part is loaded."""
+        bits = [self._stored_bits(side) for side in range(2)]
+        self.fetch = _FETCHED_BITS // max(bits)
+        self.groups = self.contraction.sizes.k // self.fetch
+        self.ahead = Span(self.contraction.sizes.k, self.fetch, variable("ahead", max(self.groups, 1)), EIGHT)
+        self.fetched = [
+            (f"near{side}_{number}", side, sector)
+            for side in range(2)
+            if self._is_fetched(side, self._sectors(side, _SECTOR_BITS // bits[side]))
+            for number, sector in enumerate(self._sectors(side, _SECTOR_BITS // bits[side]))
+        ]
+        if self.fetched:
+            self.body.line(f"uint {', '.join(f'{name} = 0' for name in ('near', *self._near))};")
+
+    @property
+    def _near(self) -> list[str]:
+        return [name for name, _, _ in self.fetched]
+
+    def _fetch_ahead(self) -> None:
+        """Once for several parts: a word of every sector of those behind them.
+
+        Workgroups at work at the same time walk along the sum together, so without this all of them wait for memory at
+        every part. Here each waits, a long time later, for its share of what its row or column of tiles reads.
+        """
+        if not self.fetched:
+            return
+        body, parts = self.body, self.fetch // self.tile.depth
+        with body.block(f"if (k % {parts} == 1)", frozenset(("ahead",))):
+            body.line(f"int ahead = min(k / {parts} + 1, {body.parameters.integer(self.groups - 1)});")
+            for name, side, sector in self.fetched:
+                found = self._word(side, sector)
+                assert found is not None
+                node, word = found
+                body.line(f"near ^= {name};")
+                body.line(f"{name} = {reference('u32')}({body.addresses[node]}).data[{body.index(word)}];")
+
+    def _close_fetches(self) -> None:
+        """A use of what was fetched, or compilers leave it out. No array lies at address 0."""
+        if self.fetched:
+            nowhere = f"{next(iter(self.contraction.outputs.values()))} == 0ul"
+            self.body.line(f"if ({nowhere}) {_STAGED}[0].x = {' ^ '.join(('near', *self._near))};")
+
+    def _stored_bits(self, side: int) -> int:
+        """Of an element of the array that an operand is read from."""
+        start = Vector(constant(0), constant(0))
+        node, _ = self._source(side, self._place(side, start, 0, self.summed))
+        return node.dtype.bits if node.op == INPUT else self.dtype.bits
+
+    def _is_fetched(self, side: int, sectors: list[Vector]) -> bool:
+        """Whether the operand's neighbours are neighbours in memory, and there are workgroups to share them."""
+        other = self.spans[1 - side]
+        several = self.groups > 1 and self.fetch > self.tile.depth and other.extent >= _SHARING * other.size
+        return several and all(self._word(side, sector) is not None for sector in sectors)
+
+    def _sectors(self, side: int, size: int) -> list[Vector]:
+        """Where this invocation's sectors begin: every eighth line is its workgroup's, and others have the rest."""
+        extent, other = self._extent(side), self.spans[1 - side]
+        line = (self.fetch if self.along_sum[side] else extent) // size
+        count = extent * self.fetch // size // _SHARING
+        vectors = []
+        for start in range(0, count, self.tile.threads):
+            number = remainder(add(self.thread, start), count)
+            along = linear([(remainder(number, line), size)])
+            across = linear([(quotient(number, line), _SHARING), (remainder(other.number, _SHARING), 1)])
+            vectors.append(Vector(across, along) if self.along_sum[side] else Vector(along, across))
+        return vectors
+
+    def _word(self, side: int, sector: Vector) -> tuple[Node, Index] | None:
+        """The array that an operand's sector lies in, and its first 32-bit word there."""
+        node, at = self._source(side, self._place(side, sector, 0, self.ahead))
+        if node.op != INPUT or node in self.body.unaligned or node.dtype.bits not in (16, 32):
+            return None
+        first = self.body.real(flatten(at, node.shape))
+        base, elements = substitute(first, {"lane": constant(0)}), 32 // node.dtype.bits
+        if lane_step(first) != 1 or not is_multiple(base, elements):
+            return None
+        return node, quotient_exact(base, elements)
+
+    # -- staging ------------------------------------------------------------------------------------------------------
 
     def _vectors(self, side: int) -> list[Vector]:
         """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
 
         Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
+        Of short lines, neighbours take some that lie in other banks.
         """
         count, line, vectors = self._count(side), self._line(side), []
         for start in range(0, count, self.tile.threads):
             number = remainder(add(self.thread, start), count)
-            along, across = linear([(remainder(number, line), EIGHT)]), quotient(number, line)
+            along, across = linear([(remainder(number, line), EIGHT)]), _spread(quotient(number, line), line)
             vectors.append(Vector(across, along) if self.along_sum[side] else Vector(along, across))
         return vectors
 
@@ -186,9 +251,9 @@ class CooperativeEmitter:
         """How many vectors the workgroup stages of an operand at a time."""
         return self._extent(side) * self.tile.depth // EIGHT
 
-    def _place(self, side: int, vector: Vector, half: int) -> tuple[Index, Index]:
+    def _place(self, side: int, vector: Vector, half: int, summed: Span) -> tuple[Index, Index]:
         """The elements of half a vector along the free axis and the sum; the lanes are in one of them."""
-        spans = self.spans[side], self.summed
+        spans = self.spans[side], summed
         offsets = vector.free, vector.summed
         along = int(self.along_sum[side])
         places = [span.at(offset) for span, offset in zip(spans, offsets, strict=True)]
@@ -203,12 +268,12 @@ class CooperativeEmitter:
             text = f"{reference('u32', 'x4')}({self.body.addresses[node]}).data[{self.body.index(base)}]"
             return self.body.declare(self.body.scopes[-1], "uvec4", text)
         for half in range(2):
-            self.contraction.load(side, *self._place(side, vector, half))
+            self.contraction.load(side, *self._place(side, vector, half, self.summed))
         return None
 
     def _position(self, side: int, vector: Vector) -> tuple[Node, Index] | None:
         """The array that holds the eight elements side by side as they are staged, and where, in vectors."""
-        found = [self._source(side, self._place(side, vector, half)) for half in range(2)]
+        found = [self._source(side, self._place(side, vector, half, self.summed)) for half in range(2)]
         (node, _), (other, _) = found
         body = self.body
         stored = node is other and node.op == INPUT and node.dtype == self.dtype
@@ -231,13 +296,13 @@ class CooperativeEmitter:
             ((node, at),) = READS[node.op](node, at)
         return node, at
 
-    def _stage(self, side: int, vectors: list[Vector], texts: list[str], buffer: str) -> None:
+    def _stage(self, side: int, vectors: list[Vector], texts: list[str]) -> None:
         body, few = self.body, self._count(side) < self.tile.threads
         with body.block(f"if (i < {self._count(side)})") if few else nullcontext():
             for vector, text in zip(vectors, texts, strict=True):
                 line, along = (vector.free, vector.summed) if self.along_sum[side] else (vector.summed, vector.free)
                 at = body.index(linear([(line, self._stride(side)), (quotient(along, EIGHT), 1)]))
-                body.line(f"{_STAGED}[{self._begin(buffer, side)} + {at}] = {text};")
+                body.line(f"{_STAGED}[{self._begin(side)} + {at}] = {text};")
 
     def _within_part(self, side: int, vector: Vector, loaded: str | None) -> str:
         """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
@@ -258,7 +323,7 @@ class CooperativeEmitter:
     def _words(self, side: int, vector: Vector, half: int, conditions: list[str]) -> str:
         """Half a vector, made of numbers."""
         body, name = self.body, self.dtype.name
-        node, at = self._source(side, self._place(side, vector, half))
+        node, at = self._source(side, self._place(side, vector, half, self.summed))
         value = widened(body.value(node, at), VECTOR, node.dtype)
         if len(conditions) == EIGHT:
             own = ", ".join(conditions[VECTOR * half : VECTOR * half + VECTOR])
@@ -266,8 +331,8 @@ class CooperativeEmitter:
         bits = body.declare(body.scopes[-1], "uvec4", f"lx_{name}_to_bits({value})")
         return f"{bits}.xz | {bits}.yw << 16"
 
-    def _multiply(self, buffer: str) -> None:
-        """Adds the products of the parts in that buffer to the sums."""
+    def _multiply(self) -> None:
+        """Adds the products of the staged parts to the sums."""
         tile, body = self.tile, self.body
         extents = tile.shape.m, tile.shape.n
         layouts = [("Column", "Row")[self.along_sum[0]], ("Row", "Column")[self.along_sum[1]]]
@@ -276,7 +341,7 @@ class CooperativeEmitter:
         for side, (name, own) in enumerate(zip(starts, (self.down, self.across), strict=True)):
             size = extents[side] * counts[side]
             first = linear([(own, size * self._stride(side) if self.along_sum[side] else size // EIGHT)])
-            body.line(f"int {name} = {self._begin(buffer, side)} + {body.index(first)};")
+            body.line(f"int {name} = {self._begin(side)} + {body.index(first)};")
         with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth // tile.shape.k}; ++step)"):
             for side, use in enumerate("AB"):
                 stride = self._stride(side)
@@ -323,6 +388,20 @@ class CooperativeEmitter:
                 guards = both(rows.guards(body, m), columns.guards(body, n, VECTOR))
                 self.contraction.write(rows.at(m), columns.at(n, VECTOR), Value(value, VECTOR), guards)
             body.line("barrier();")
+
+
+def _spread(number: Index, line: int) -> Index:
+    """The line of shared memory that has this number in the order of staging.
+
+    Eight invocations write to all banks at a time. Lines of fewer vectors are one vector apart in banks, so that of
+    every eight lines those that they write at a time are as many apart as a line has vectors.
+    """
+    together = EIGHT // line
+    if together <= 1:
+        return number
+    within = remainder(number, EIGHT)
+    apart = [(quotient(within, together), 1), (remainder(within, together), line)]
+    return linear([(quotient(number, EIGHT), EIGHT), *apart])
 
 
 def emit_cooperative(contraction: Contraction, tile: CooperativeTile) -> Launch:

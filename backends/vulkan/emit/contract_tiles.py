@@ -119,7 +119,6 @@ class CooperativeTile(Tile):
     depth: int
     subgroups_down: int
     subgroups_across: int
-    buffers: int
     shape: MatrixShape
     lanes: int
 
@@ -153,7 +152,7 @@ class CooperativeTile(Tile):
         extents = (self.rows, self.columns)
         staged = sum(extent * self.depth + EIGHT * max(extent, self.depth) for extent in extents)
         passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
-        return max(2 * self.buffers * staged, passing)
+        return max(2 * staged, passing)
 
     def divides(self) -> bool:
         """Whether its subgroups have whole matrices."""
@@ -219,13 +218,8 @@ OTHER_TILES = (
     SharedTile(64, 64, 16, 8, 8, 2),
     SharedTile(64, 64, 16, 8, 8, 2, interleaved=True),
 )
-# Rows, columns, depth, subgroups down and across, buffers.
-COOPERATIVE_TILES = (
-    (128, 128, 64, 2, 4, 1),
-    (128, 128, 32, 2, 2, 1),
-    (64, 64, 64, 2, 2, 1),
-    (32, 32, 32, 2, 2, 1),
-)
+# Rows, columns, depth, subgroups down and across.
+COOPERATIVE_TILES = ((128, 128, 32, 2, 2), (64, 64, 64, 2, 2), (32, 32, 32, 2, 2))
 # In place of the largest tile where what follows selects among values: a driver was seen to make the loop of that tile
 # a quarter slower then, and not that of this one (docs/rejected.md). A processor has to have two of them.
 SELECTING_TILE = SharedTile(128, 128, 16, 8, 16, 1)
@@ -240,7 +234,7 @@ def broadcast_tile(tile: tuple[int, int], lanes: int) -> BroadcastTile:
 
 
 def cooperative_tile(
-    tile: tuple[int, int, int, int, int, int], dtype: str, profile: DeviceProfile
+    tile: tuple[int, int, int, int, int], dtype: str, profile: DeviceProfile
 ) -> CooperativeTile:
     """A tile of COOPERATIVE_TILES' form with the device's matrices of the dtype."""
     shape = next(shape for shape in profile.matrices if shape.dtype == dtype)

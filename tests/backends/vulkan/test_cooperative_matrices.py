@@ -16,6 +16,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan import shader_compiler
 from lavax.backends.vulkan.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.emit import contract
+from lavax.backends.vulkan.emit.contract_cooperative import _spread
 from lavax.backends.vulkan.emit.contract_schedule import choose_schedule
 from lavax.backends.vulkan.emit.contract_tiles import (
     COOPERATIVE_TILES,
@@ -27,6 +28,7 @@ from lavax.backends.vulkan.emit.contract_tiles import (
 from lavax.backends.vulkan.profile import GENERIC_GPU, DeviceProfile, MatrixShape
 from lavax.ir import parse
 from lavax.ir.types import DTYPES
+from lavax.passes.kernels.index import constant, substitute, variable
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emission import dispatch_of, main_of
 from tests.backends.vulkan.execution import assert_agrees, backend, backend_with
@@ -34,7 +36,7 @@ from tests.backends.vulkan.execution import assert_agrees, backend, backend_with
 RANDOM = np.random.default_rng(0)
 MATRICES = (MatrixShape("bf16", 16, 16, 16), MatrixShape("f16", 16, 16, 16))
 WITH_MATRICES = replace(GENERIC_GPU, matrices=MATRICES, float16=True, storage_16bit=True, memory_model=True)
-SMALL = CooperativeTile(32, 16, 16, 2, 1, 1, MatrixShape("bf16", 16, 16, 16), 32)
+SMALL = CooperativeTile(32, 16, 16, 2, 1, MatrixShape("bf16", 16, 16, 16), 32)
 PRODUCT = """
 graph (x: bf16[64,32], w: bf16[32,16]) {
   %0 = dot(x, w) contract=[1]x[0] : bf16[64,16]
@@ -67,42 +69,67 @@ def test_operands_in_memory_are_staged_as_they_lie() -> None:
             int across = int(gl_SubgroupID) % 1;
             int down = int(gl_SubgroupID) / 1;
             coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> s0_0 = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
-            int v1 = int(uint(i) % uint(2));
-            int v2 = int(uint(i) / uint(2));
-            int v4 = int(uint(i) % uint(32));
-            int v8 = int(uint(v4) % uint(2));
-            int v9 = int(uint(v4) / uint(2));
-            for (int turn = 0; turn < 3; ++turn) {
-                int k = min(turn, 1);
-                uvec4 v3 = U32x4(p0).data[(v1 + v2 * 4 + k * 2 + t * 128)];
-                uvec4 v5 = U32x4(p1).data[(v4 + k * 32)];
-                if (turn > 0) {
-                    int v6 = 0 + (down * 48);
-                    int v7 = 96 + 0;
-                    [[unroll]] for (int step = 0; step < 1; ++step) {
-                        coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a0;
-                        coopMatLoad(a0, staged, v6 + step * 2 + 0, 3, gl_CooperativeMatrixLayoutRowMajor);
-                        coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> b0;
-                        coopMatLoad(b0, staged, v7 + step * 48 + 0, 3, gl_CooperativeMatrixLayoutRowMajor);
-                        s0_0 = coopMatMulAdd(a0, b0, s0_0);
-                    }
+            int v1 = int(uint(i) / uint(2));
+            int v2 = int(uint(v1) % uint(8));
+            int v3 = int(uint(v2) % uint(4));
+            int v4 = int(uint(v2) / uint(4));
+            int v5 = int(uint(i) % uint(2));
+            int v6 = int(uint(i) / uint(16));
+            int v8 = int(uint(i) % uint(32));
+            int v9 = int(uint(v8) / uint(2));
+            int v10 = int(uint(v9) % uint(8));
+            int v11 = int(uint(v10) % uint(4));
+            int v12 = int(uint(v10) / uint(4));
+            int v13 = int(uint(v8) % uint(2));
+            int v14 = int(uint(v8) / uint(16));
+            {
+                int k = 0;
+                uvec4 v7 = U32x4(p0).data[(v3 * 8 + v4 * 4 + v5 + v6 * 32 + k * 2 + t * 128)];
+                uvec4 v15 = U32x4(p1).data[(v11 * 4 + v12 * 2 + v13 + v14 * 16 + k * 32)];
+                staged[0 + (v3 * 6 + v4 * 3 + v5 + v6 * 24)] = v7;
+                if (i < 32) {
+                    staged[96 + (v11 * 6 + v12 * 3 + v13 + v14 * 24)] = v15;
+                }
+            }
+            barrier();
+            for (int k = 1; k < 2; ++k) {
+                uvec4 v16 = U32x4(p0).data[(v3 * 8 + v4 * 4 + v5 + v6 * 32 + k * 2 + t * 128)];
+                uvec4 v17 = U32x4(p1).data[(v11 * 4 + v12 * 2 + v13 + v14 * 16 + k * 32)];
+                int v18 = 0 + (down * 48);
+                int v19 = 96 + 0;
+                [[unroll]] for (int step = 0; step < 1; ++step) {
+                    coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a0;
+                    coopMatLoad(a0, staged, v18 + step * 2 + 0, 3, gl_CooperativeMatrixLayoutRowMajor);
+                    coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> b0;
+                    coopMatLoad(b0, staged, v19 + step * 48 + 0, 3, gl_CooperativeMatrixLayoutRowMajor);
+                    s0_0 = coopMatMulAdd(a0, b0, s0_0);
                 }
                 barrier();
-                staged[0 + (v1 + v2 * 3)] = v3;
+                staged[0 + (v3 * 6 + v4 * 3 + v5 + v6 * 24)] = v16;
                 if (i < 32) {
-                    staged[96 + (v8 + v9 * 3)] = v5;
+                    staged[96 + (v11 * 6 + v12 * 3 + v13 + v14 * 24)] = v17;
                 }
                 barrier();
             }
-            int v10 = int(gl_SubgroupID) * 80;
-            coopMatStore(s0_0, staged, v10 + 0, 5, gl_CooperativeMatrixLayoutRowMajor);
+            int v20 = 0 + (down * 48);
+            int v21 = 96 + 0;
+            [[unroll]] for (int step = 0; step < 1; ++step) {
+                coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a0;
+                coopMatLoad(a0, staged, v20 + step * 2 + 0, 3, gl_CooperativeMatrixLayoutRowMajor);
+                coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> b0;
+                coopMatLoad(b0, staged, v21 + step * 48 + 0, 3, gl_CooperativeMatrixLayoutRowMajor);
+                s0_0 = coopMatMulAdd(a0, b0, s0_0);
+            }
             barrier();
-            int v11 = int(uint(member) % uint(4));
-            int v12 = int(uint(member) / uint(4));
+            int v22 = int(gl_SubgroupID) * 80;
+            coopMatStore(s0_0, staged, v22 + 0, 5, gl_CooperativeMatrixLayoutRowMajor);
+            barrier();
+            int v23 = int(uint(member) % uint(4));
+            int v24 = int(uint(member) / uint(4));
             for (int part = 0; part < 2; ++part) {
-                vec4 v13 = uintBitsToFloat(staged[v10 + (v11 + v12 * 5 + part * 40)]);
-                vec4 v14 = lx_round_to_bf16(v13);
-                U16x4(p2).data[(down * 64 + member + part * 32 + t * 128)] = u16vec4(lx_bf16_to_bits(v14));
+                vec4 v25 = uintBitsToFloat(staged[v22 + (v23 + v24 * 5 + part * 40)]);
+                vec4 v26 = lx_round_to_bf16(v25);
+                U16x4(p2).data[(down * 64 + member + part * 32 + t * 128)] = u16vec4(lx_bf16_to_bits(v26));
             }
             barrier();
         }
@@ -122,22 +149,60 @@ def test_float32_operands_are_rounded_as_they_are_staged() -> None:
         SMALL,
     )
     for line in (
-        "vec4 v4 = F32x4(p0).data[(v1 * 2 + v2 * 6 + v3 * 2)];",
-        "coopMatLoad(b0, staged, v12 + step * 2 + 0, 3, gl_CooperativeMatrixLayoutColumnMajor);",
-        "uvec4 v13 = lx_bf16_to_bits(v4);",
-        "(v1 * 8 + v3 * 8) >= (k * 16) ? uvec4(v13.xz | v13.yw << 16, v14.xz | v14.yw << 16) : uvec4(0);",
-        "F32x4(p2).data[(down * 64 + member + part * 32)] = v20;",
+        "vec4 v24 = F32x4(p0).data[(v3 * 12 + v4 * 6 + v5 * 2 + v6 * 48 + v23 * 2)];",
+        "coopMatLoad(b0, staged, v29 + step * 2 + 0, 3, gl_CooperativeMatrixLayoutColumnMajor);",
+        "uvec4 v30 = lx_bf16_to_bits(v24);",
+        "(v5 * 8 + v23 * 8) >= (k * 16) ? uvec4(v30.xz | v30.yw << 16, v31.xz | v31.yw << 16) : uvec4(0);",
+        "F32x4(p2).data[(down * 64 + member + part * 32)] = v39;",
     ):
         assert line in text, line
     assert "lx_round_to_bf16" not in text  # rounded once
 
 
-def test_two_buffers_stage_what_the_turn_before_loaded() -> None:
-    text = main_of_tile(PRODUCT, replace(SMALL, buffers=2))
-    marks = ("= kept0_0;", "kept0_0 = v", "coopMatMulAdd", "barrier();")
-    places = [text.index(mark, text.index("int turn")) for mark in marks]
-    assert places == sorted(places)
-    assert text[places[0] : places[-1]].count("barrier") == 0
+def test_a_part_is_loaded_before_the_products_of_the_one_before_and_staged_behind_them() -> None:
+    text = main_of_tile(PRODUCT, SMALL)
+    marks = ("U32x4(p1)", "coopMatMulAdd", "barrier();", "staged[0 + ", "barrier();")
+    place = text.index("for (int k")
+    for mark in marks:
+        place = text.index(mark, place + 1)
+
+
+def product(m: int, k: int, n: int) -> str:
+    return f"""
+    graph (x: bf16[{m},{k}], w: bf16[{k},{n}]) {{
+      %0 = dot(x, w) contract=[1]x[0] : bf16[{m},{n}]
+      return %0
+    }}
+    """
+
+
+def test_what_later_parts_need_is_fetched_ahead_where_workgroups_share_it() -> None:
+    tile = CooperativeTile(128, 128, 32, 2, 2, MATRICES[0], 32)
+    text = main_of_tile(product(1024, 1024, 2048), tile)
+    for line in (
+        "uint near = 0, near0_0 = 0, near0_1 = 0, near1_0 = 0, near1_1 = 0;",
+        "if (k % 8 == 1) {",
+        "int ahead = min(k / 8 + 1, 3);",
+        "if (p2 == 0ul) staged[0].x = near ^ near0_0 ^ near0_1 ^ near1_0 ^ near1_1;",
+    ):
+        assert line in text, line
+    wide = main_of_tile(product(1024, 1024, 2048).replace("bf16", "f32").replace("] :", '] precision="bf16" :'), tile)
+    assert "if (k % 4 == 1) {" in wide and "near1_1" in wide  # half as many elements in as many bytes
+    assert "near0_0" not in main_of_tile(product(1024, 1024, 512), tile)  # of four workgroups each has a quarter
+    assert "near" not in main_of_tile(product(1024, 256, 2048), tile)  # nothing is later
+    assert "near" not in main_of_tile(product(1024, 1021, 2045), tile)  # neighbours may lie in two words
+
+
+@pytest.mark.parametrize("line", [2, 4, 8, 16])
+def test_eight_neighbours_stage_to_all_banks(line: int) -> None:
+    """Vectors of 128 bits: eight banks of four words. Lines are longer by one vector than what they hold."""
+    lines = [
+        substitute(_spread(variable("number", 32), line), {"number": constant(number)}).constant for number in range(32)
+    ]
+    assert sorted(lines) == list(range(32))
+    places = [lines[vector // line] * (line + 1) + vector % line for vector in range(32 * line)]
+    for start in range(0, len(places), 8):
+        assert len({place % 8 for place in places[start : start + 8]}) == 8
 
 
 def test_a_shader_says_that_its_floats_are_bfloat16() -> None:
@@ -263,8 +328,8 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
         assert_agrees(graph, (x, w), device=backend_with(kind=kind), ulps=1)
 
 
-@pytest.mark.parametrize("parts", [(32, 32, 16, 2, 2, 1), (32, 32, 16, 2, 2, 2), (64, 32, 16, 4, 1, 2)])
-def test_tiles_of_matrices_are_right(parts: tuple[int, int, int, int, int, int]) -> None:
+@pytest.mark.parametrize("parts", [(32, 32, 16, 2, 2), (64, 32, 32, 4, 1), (32, 64, 64, 1, 2)])
+def test_tiles_of_matrices_are_right(parts: tuple[int, int, int, int, int]) -> None:
     """Where the device and the shader compiler have matrices."""
     profile = backend().profile
     if not profile.matrices:
