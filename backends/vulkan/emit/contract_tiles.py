@@ -93,8 +93,8 @@ class SharedTile(Tile):
 
     @property
     def shared_bytes(self) -> int:
-        """Of 32-bit elements, at most: what is transposed on the way is padded by a vector."""
-        return 4 * self.buffers * self.depth * (self.rows + self.columns + 2 * VECTOR)
+        """Of 32-bit elements, at most: of what is transposed on the way, four steps are two vectors apart."""
+        return 4 * self.buffers * self.depth * (self.rows + self.columns + VECTOR)
 
 
 @dataclass(frozen=True)
