@@ -41,26 +41,20 @@ def emit_contract(
     """The shader of a contraction with its prologue and epilogue, by that schedule or the one that suits its sizes."""
     dot = _dot_of(kernel)
     contraction = Contraction(kernel, dot, profile, lifted)
-    schedule = schedule or choose_schedule(dot, profile, *_epilogue_of(kernel, dot))
+    schedule = schedule or choose_schedule(dot, profile, _epilogue_of(kernel))
     return _EMITTERS[type(schedule)](contraction, schedule)
 
 
 def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
     """The schedules worth a try for a contraction, first the one that is chosen without trying."""
     dot = _dot_of(kernel)
-    return candidates(dot, profile, *_epilogue_of(kernel, dot))
+    return candidates(dot, profile, _epilogue_of(kernel))
 
 
 def _dot_of(kernel: Kernel) -> Node:
     return next(node for node in kernel.graph.nodes if node.op == "dot")
 
 
-def _epilogue_of(kernel: Kernel, dot: Node) -> tuple[int, bool]:
-    """How many nodes are computed for each element of the result, and whether what is computed from it selects among
-    values, as a gradient of relu does."""
-    after = {dot}
-    for node in kernel.graph.nodes:
-        if not after.isdisjoint(node.operands):
-            after.add(node)
-    count = sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)
-    return count, any(node.op == "where" for node in after)
+def _epilogue_of(kernel: Kernel) -> int:
+    """How many nodes are computed around the contraction."""
+    return sum(node.op not in ("dot", "constant") for node in kernel.graph.nodes)

@@ -10,7 +10,6 @@ from lavax.backends.vulkan.emit.contract_tiles import (
     NARROW_TILES,
     OTHER_TILES,
     REGISTER_TILES,
-    SELECTING_TILE,
     SHARED_TILES,
     BroadcastTile,
     CooperativeTile,
@@ -27,8 +26,9 @@ from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
 
-# The epilogue is written out for every element of a tile, and drivers compile slowly what is long.
-_MOST_EPILOGUE = 768
+# The epilogue is written out for every element of a tile, and drivers compile slowly what is long; those of GPUs, whose
+# tiles are shared, less so.
+_MOST_EPILOGUE, _MOST_SHARED_EPILOGUE = 768, 1536
 # Up to so many rows or columns a product is one with a few vectors: reading the matrix is what takes time.
 _FEW = 8
 # How many sums the lanes of a subgroup share at once.
@@ -45,19 +45,19 @@ _SHARED_FROM, _LEAST_USE, _NARROW = 16, 0.6, 32
 _PRODUCTS_A_LOAD, _LEAST_LANES, _PROCESSORS = 10, 4, 4
 # How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
 # many threads there are to wait for it, makes the difference.
-_RATES = {(128, 128): 1.0, (128, 64): 0.9, (64, 128): 0.92, (64, 64): 0.85, (32, 32): 0.5}
+_RATES = {(128, 256): 1.0, (128, 128): 0.93, (64, 128): 0.94, (64, 64): 0.85, (32, 32): 0.5}
 # The same of cooperative tiles, 1 being strict float32.
 _MATRIX_RATES = {(128, 128): 4.9, (64, 64): 2.3, (32, 32): 1.3}
-# So many invocations keep one processor of a device busy. While a partial result is written and read again, twice over,
+# So many invocations keep one processor of a device busy, and with how few of them its speed falls: a half of them have
+# four fifths of it. While a partial result is written and read again, twice over,
 # and while a second kernel begins, a device could do so many products.
-_BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
+_BUSY_PROCESSOR, _IDLE_EXPONENT, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 0.3, 90, 1 << 27
 # Into how many parts a sum may go.
 _PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, selects: bool = False) -> Schedule:
-    """The schedule of a contraction; `epilogue` is what is computed for each element of the result, in nodes, which
-    may be to select among values (`selects`)."""
+def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Schedule:
+    """The schedule of a contraction; `epilogue` is what is computed for each element of the result, in nodes."""
     sizes = sizes_of(dot)
     if _is_along_sums(dot, sizes, profile):
         return _subgroup_tile(sizes, profile)
@@ -69,19 +69,13 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, select
     if tiles[0] in NARROW_TILES:
         busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
         return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
-    best = min(tiles, key=lambda tile: _cost(tile, sizes, 1, profile))
-    return SELECTING_TILE if selects and best == SHARED_TILES[0] and _suits(SELECTING_TILE, sizes, profile) else best
+    return min(tiles, key=lambda tile: _cost(tile, sizes, 1, profile))
 
 
-def _suits(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
-    """Whether tiles of a few invocations are enough of them."""
-    return tile.invocations(sizes) >= profile.busy_invocations
-
-
-def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0, selects: bool = False) -> list[Schedule]:
+def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> list[Schedule]:
     """The schedules worth a try, first the one that is chosen without trying."""
     sizes = sizes_of(dot)
-    found: list[Schedule] = [choose_schedule(dot, profile, epilogue, selects)]
+    found: list[Schedule] = [choose_schedule(dot, profile, epilogue)]
     if _is_along_sums(dot, sizes, profile):
         extents = ((rows, columns) for rows in (1, 2, 4, 8) for columns in (1, 2, 4, 8))
         found += [
@@ -93,13 +87,13 @@ def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0, selects: bo
         matrices = (cooperative_tile(tile, dot.attrs["precision"], profile) for tile in COOPERATIVE_TILES)
         found += [tile for tile in matrices if tile.divides() and fits(tile, profile)]
     elif _shared_tiles(dot, sizes, profile, epilogue):
-        tiles = (*SHARED_TILES, *NARROW_TILES, SELECTING_TILE, *OTHER_TILES)
+        tiles = (*SHARED_TILES, *NARROW_TILES, *OTHER_TILES)
         fitting = [tile for tile in tiles if fits(tile, profile)]
         found += [
             tile
             for tile in fitting
             if 2 * tile.use(sizes) >= _LEAST_USE
-            and tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE
+            and tile.register_rows * tile.register_columns * epilogue <= _MOST_SHARED_EPILOGUE
         ]
     else:
         on_cpu = _tiles_for_cpu(dot, sizes, profile, epilogue) if profile.kind == "cpu" else []
@@ -144,12 +138,13 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
 def _cost(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
     """What a contraction takes with that tile and its sum in so many parts, in products that the device could do.
 
-    It takes as long as the processor with most tiles; one with few invocations is not busy.
+    It takes as long as the processor with most tiles; one with few invocations waits for some of its loads.
     """
     processors = profile.busy_invocations // _BUSY_PROCESSOR
-    most = max(-(-tile.tiles(sizes) * parts // processors), _BUSY_PROCESSOR / tile.threads)
+    most = -(-tile.tiles(sizes) * parts // processors)
+    busy = min(most * tile.threads / _BUSY_PROCESSOR, 1) ** _IDLE_EXPONENT
     rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
-    products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / rate
+    products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / (rate * busy)
     return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
 
 
@@ -213,7 +208,7 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     suited = [
         tile
         for tile in fitting
-        if tile.register_rows * tile.register_columns * epilogue <= _MOST_EPILOGUE and tile.use(sizes) >= _LEAST_USE
+        if tile.register_rows * tile.register_columns * epilogue <= _MOST_SHARED_EPILOGUE and tile.use(sizes) >= _LEAST_USE
     ]
     return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
 

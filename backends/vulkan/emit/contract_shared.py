@@ -7,6 +7,10 @@ of the next ones into registers. In shared memory both operands lie along their 
 
 An operand that lies along the sum in memory is transposed on the way, one component a store. An invocation's rows and
 columns are vectors of four apart by the width of the workgroup, so that its neighbours read and write neighbours.
+
+Products are written element by element, along a row to its end and back along the next one: each has a factor in common
+with the one before. Processors that read few registers a cycle have that factor at hand then, where a driver keeps the
+order (docs/benchmarks.md says what it is worth).
 """
 
 from __future__ import annotations
@@ -27,6 +31,9 @@ from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, 
 _NAMES = ("shared_a", "shared_b")
 # Neighbouring invocations, 8 across and 4 down: what these read of shared memory is 32 + 16 different numbers.
 _BLOCK_ACROSS, _BLOCK_DOWN = 8, 4
+# Vectors left free behind four steps of what is transposed: the stores of 8 rows and 4 vectors along the sum, which
+# neighbouring invocations make at once, then go to 32 different banks.
+_APART = 2
 
 
 class SharedTileEmitter:
@@ -34,7 +41,7 @@ class SharedTileEmitter:
 
     def __init__(self, contraction: Contraction, tile: SharedTile) -> None:
         self.contraction, self.tile, self.body = contraction, tile, contraction.body
-        self.kind = type_name(contraction.dot.dtype, VECTOR)
+        self.scalar, self.kind = (type_name(contraction.dot.dtype, width) for width in (1, VECTOR))
         sizes = contraction.sizes
         self.parts = -(-sizes.k // tile.depth)
         self.transposed = [neighbours_of(contraction.dot, side).summed for side in range(2)]
@@ -75,23 +82,27 @@ class SharedTileEmitter:
         return self.tile.columns if side else self.tile.rows
 
     def _stride(self, side: int) -> int:
-        """Vectors from step to step of the sum; one more where stores go across, which then share fewer banks."""
-        return self._extent(side) // VECTOR + self.transposed[side]
+        """Vectors from step to step of the sum."""
+        return self._extent(side) // VECTOR
+
+    def _part(self, side: int) -> int:
+        """Vectors of a staged part."""
+        return self.tile.depth * self._stride(side) + self.transposed[side] * _APART * (self.tile.depth // VECTOR)
 
     def _declarations(self) -> list[str]:
-        sizes = (self.tile.buffers * self.tile.depth * self._stride(side) for side in range(2))
+        sizes = (self.tile.buffers * self._part(side) for side in range(2))
         return [f"shared {self.kind} {name}[{size}];" for name, size in zip(_NAMES, sizes, strict=True)]
 
     def _buffer(self, turn: str, side: int) -> str:
         """Where the part of that turn begins."""
-        return f"({turn} & 1) * {self.tile.depth * self._stride(side)} + " if self.tile.buffers == 2 else ""
+        return f"({turn} & 1) * {self._part(side)} + " if self.tile.buffers == 2 else ""
 
     # -- the sum ------------------------------------------------------------------------------------------------------
 
     def _declare_sums(self) -> None:
         for row in range(self.tile.register_rows):
-            names = ", ".join(f"s{row}_{vector} = {self.kind}(0)" for vector in self._vectors())
-            self.body.line(f"{self.kind} {names};")
+            names = ", ".join(f"s{row}_{column} = {self.scalar}(0)" for column in range(self.tile.register_columns))
+            self.body.line(f"{self.scalar} {names};")
 
     def _vectors(self) -> range:
         return range(self.tile.register_columns // VECTOR)
@@ -156,7 +167,8 @@ class SharedTileEmitter:
         four = value if value.isidentifier() else body.declare(body.scopes[-1], self.kind, value)
         row, component = quotient(vector.free, VECTOR), body.index(remainder(vector.free, VECTOR))
         for step, lane in enumerate(COMPONENTS):
-            at = body.index(linear([(add(vector.summed, step), stride), (row, 1)]))
+            fours = quotient(vector.summed, VECTOR)
+            at = body.index(linear([(add(vector.summed, step), stride), (fours, _APART), (row, 1)]))
             body.line(f"{name}[{start}{at}][{component}] = {four}.{lane};")
 
     def _within_part(self, side: int, vector: Vector) -> str:
@@ -180,12 +192,14 @@ class SharedTileEmitter:
         with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth}; ++step)"):
             for side, count, apart in ((0, groups, tile.threads_down), (1, self._vectors(), tile.threads_across)):
                 for number in count:
-                    at = f"{starts[side]} + step * {self._stride(side)} + {number * apart}"
+                    steps = f"step * {self._stride(side)}" + f" + step / {VECTOR} * {_APART}" * self.transposed[side]
+                    at = f"{starts[side]} + {steps} + {number * apart}"
                     body.line(f"{self.kind} {'ab'[side]}{number} = {_NAMES[side]}[{at}];")
             for row in range(tile.register_rows):
-                factor = f"a{row // VECTOR}.{COMPONENTS[row % VECTOR]}"
-                for vector in self._vectors():
-                    body.line(f"s{row}_{vector} += {factor} * b{vector};")
+                columns = range(tile.register_columns)
+                for column in reversed(columns) if row % 2 else columns:
+                    factors = f"{_component('a', row)} * {_component('b', column)}"
+                    body.line(f"s{row}_{column} += {factors};")
 
     # -- the result ---------------------------------------------------------------------------------------------------
 
@@ -195,7 +209,12 @@ class SharedTileEmitter:
             for vector in self._vectors():
                 m = linear([(self.down, VECTOR)], group * self.tile.threads_down * VECTOR)
                 n = linear([(self.across, VECTOR)], vector * self.tile.threads_across * VECTOR)
-                write(m, n, [f"s{VECTOR * group + row}_{vector}" for row in range(VECTOR)])
+                write(m, n, [self._vector(VECTOR * group + row, vector) for row in range(VECTOR)])
+
+    def _vector(self, row: int, vector: int) -> str:
+        """Four neighbouring sums of a row."""
+        sums = ", ".join(f"s{row}_{VECTOR * vector + component}" for component in range(VECTOR))
+        return self.body.declare(self.body.scopes[-1], self.kind, f"{self.kind}({sums})")
 
     def _write_along_columns(self, m: Index, n: Index, sums: Sequence[str]) -> None:
         """Four rows of four neighbouring columns, a row at a time."""
@@ -212,6 +231,11 @@ class SharedTileEmitter:
             value = f"{self.kind}({', '.join(f'{name}.{component}' for name in sums)})"
             name = self.body.declare(self.body.scopes[-1], self.kind, value)
             self.contraction.write(rows.at(m, VECTOR), columns.at(add(n, column)), Value(name, VECTOR), guards)
+
+
+def _component(name: str, number: int) -> str:
+    """A row's or a column's factor, of the vectors that are read at a step."""
+    return f"{name}{number // VECTOR}.{COMPONENTS[number % VECTOR]}"
 
 
 def emit_shared(contraction: Contraction, tile: SharedTile) -> Launch:

@@ -93,8 +93,8 @@ class SharedTile(Tile):
 
     @property
     def shared_bytes(self) -> int:
-        """Of 32-bit elements, at most: what is transposed on the way is padded by a vector."""
-        return 4 * self.buffers * self.depth * (self.rows + self.columns + 2 * VECTOR)
+        """Of 32-bit elements, at most: of what is transposed on the way, four steps are two vectors apart."""
+        return 4 * self.buffers * self.depth * (self.rows + self.columns + VECTOR)
 
 
 @dataclass(frozen=True)
@@ -200,29 +200,29 @@ REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
 # Rows and vectors a lane. A driver takes a quarter of a second to compile 32 × 1, half a second 32 × 2, and three times
 # as long what is twice as large.
 BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
+# With 8 × 16 an invocation reads six vectors of shared memory for 128 products, with 8 × 8 four for 64: what shared
+# memory gives in a cycle is then all used up.
 SHARED_TILES = (
+    SharedTile(128, 256, 16, 8, 16, 1),
     SharedTile(128, 128, 16, 8, 8, 1),
-    SharedTile(128, 64, 16, 8, 8),
-    SharedTile(64, 128, 16, 8, 8, interleaved=True),
-    SharedTile(64, 64, 16, 8, 4, interleaved=True),
+    SharedTile(64, 128, 16, 8, 8, 1, interleaved=True),
+    SharedTile(64, 64, 16, 8, 4, 1, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
 )
 # Not chosen by sizes, but worth a try where candidates are timed.
 OTHER_TILES = (
     SharedTile(128, 128, 16, 8, 8, 2),
     SharedTile(128, 128, 8, 8, 8, 2),
-    SharedTile(128, 256, 16, 8, 16, 1),
-    SharedTile(64, 128, 16, 8, 8, 2),
-    SharedTile(256, 128, 8, 16, 8, 2),
-    SharedTile(64, 64, 16, 4, 4, 2),
-    SharedTile(64, 64, 16, 8, 8, 2),
-    SharedTile(64, 64, 16, 8, 8, 2, interleaved=True),
+    SharedTile(256, 128, 16, 8, 16, 1),
+    SharedTile(128, 128, 16, 8, 16, 1),
+    SharedTile(128, 64, 16, 8, 8, 1),
+    SharedTile(128, 64, 16, 8, 4, 1),
+    SharedTile(64, 128, 16, 8, 8, 1),
+    SharedTile(64, 64, 16, 8, 8, 1),
+    SharedTile(64, 64, 16, 8, 4, 2, interleaved=True),
 )
 # Rows, columns, depth, subgroups down and across.
 COOPERATIVE_TILES = ((128, 128, 32, 2, 2), (64, 64, 64, 2, 2), (32, 32, 32, 2, 2))
-# In place of the largest tile where what follows selects among values: a driver was seen to make the loop of that tile
-# a quarter slower then, and not that of this one (docs/rejected.md). A processor has to have two of them.
-SELECTING_TILE = SharedTile(128, 128, 16, 8, 16, 1)
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 

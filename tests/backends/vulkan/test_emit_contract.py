@@ -197,10 +197,10 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             uint64_t p3 = table.address[words[3]];
             int t = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
             int i = int(gl_LocalInvocationID.x);
-            vec4 s0_0 = vec4(0);
-            vec4 s1_0 = vec4(0);
-            vec4 s2_0 = vec4(0);
-            vec4 s3_0 = vec4(0);
+            float s0_0 = float(0), s0_1 = float(0), s0_2 = float(0), s0_3 = float(0);
+            float s1_0 = float(0), s1_1 = float(0), s1_2 = float(0), s1_3 = float(0);
+            float s2_0 = float(0), s2_1 = float(0), s2_2 = float(0), s2_3 = float(0);
+            float s3_0 = float(0), s3_1 = float(0), s3_2 = float(0), s3_3 = float(0);
             int v1 = int(uint(i) % uint(4));
             int v2 = int(uint(i) / uint(4));
             int v10 = int(uint(i) % uint(32));
@@ -217,36 +217,52 @@ SHADERS: dict[str, tuple[str, str, str]] = {
                 vec4 v6 = F32x4(p1).data[(i + k * 256 + 128)];
                 vec4 v7 = F32x4(p1).data[(i + k * 256 + 192)];
                 if (turn > 0) {
-                    int v8 = ((turn - 1) & 1) * 80 + v11;
+                    int v8 = ((turn - 1) & 1) * 72 + v11;
                     int v9 = ((turn - 1) & 1) * 256 + (v12 + v13 * 8);
                     [[unroll]] for (int step = 0; step < 16; ++step) {
-                        vec4 a0 = shared_a[v8 + step * 5 + 0];
+                        vec4 a0 = shared_a[v8 + step * 4 + step / 4 * 2 + 0];
                         vec4 b0 = shared_b[v9 + step * 16 + 0];
-                        s0_0 += a0.x * b0;
-                        s1_0 += a0.y * b0;
-                        s2_0 += a0.z * b0;
-                        s3_0 += a0.w * b0;
+                        s0_0 += a0.x * b0.x;
+                        s0_1 += a0.x * b0.y;
+                        s0_2 += a0.x * b0.z;
+                        s0_3 += a0.x * b0.w;
+                        s1_3 += a0.y * b0.w;
+                        s1_2 += a0.y * b0.z;
+                        s1_1 += a0.y * b0.y;
+                        s1_0 += a0.y * b0.x;
+                        s2_0 += a0.z * b0.x;
+                        s2_1 += a0.z * b0.y;
+                        s2_2 += a0.z * b0.z;
+                        s2_3 += a0.z * b0.w;
+                        s3_3 += a0.w * b0.w;
+                        s3_2 += a0.w * b0.z;
+                        s3_1 += a0.w * b0.y;
+                        s3_0 += a0.w * b0.x;
                     }
                 }
-                shared_a[(turn & 1) * 80 + (v1 * 20 + v15)][v14] = v3.x;
-                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 5)][v14] = v3.y;
-                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 10)][v14] = v3.z;
-                shared_a[(turn & 1) * 80 + (v1 * 20 + v15 + 15)][v14] = v3.w;
+                shared_a[(turn & 1) * 72 + (v1 * 18 + v15)][v14] = v3.x;
+                shared_a[(turn & 1) * 72 + (v1 * 18 + v15 + 4)][v14] = v3.y;
+                shared_a[(turn & 1) * 72 + (v1 * 18 + v15 + 8)][v14] = v3.z;
+                shared_a[(turn & 1) * 72 + (v1 * 18 + v15 + 12)][v14] = v3.w;
                 shared_b[(turn & 1) * 256 + i] = v4;
                 shared_b[(turn & 1) * 256 + (i + 64)] = v5;
                 shared_b[(turn & 1) * 256 + (i + 128)] = v6;
                 shared_b[(turn & 1) * 256 + (i + 192)] = v7;
                 barrier();
             }
-            vec4 v16 = F32x4(p2).data[(v12 + v13 * 8)];
-            vec4 v17 = (s0_0 + v16);
-            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8)] = v17;
-            vec4 v18 = (s1_0 + v16);
-            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 16)] = v18;
-            vec4 v19 = (s2_0 + v16);
-            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 32)] = v19;
-            vec4 v20 = (s3_0 + v16);
-            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 48)] = v20;
+            vec4 v16 = vec4(s0_0, s0_1, s0_2, s0_3);
+            vec4 v17 = vec4(s1_0, s1_1, s1_2, s1_3);
+            vec4 v18 = vec4(s2_0, s2_1, s2_2, s2_3);
+            vec4 v19 = vec4(s3_0, s3_1, s3_2, s3_3);
+            vec4 v20 = F32x4(p2).data[(v12 + v13 * 8)];
+            vec4 v21 = (v16 + v20);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8)] = v21;
+            vec4 v22 = (v17 + v20);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 16)] = v22;
+            vec4 v23 = (v18 + v20);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 32)] = v23;
+            vec4 v24 = (v19 + v20);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 48)] = v24;
         }
         """,
     ),
