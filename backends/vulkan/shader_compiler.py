@@ -71,7 +71,7 @@ def accepts_extension(name: str) -> bool:
         compiler = _compiler()
     except ShaderCompilerError:
         return False
-    cache = DiskCache(config.cache_folder() / "compiler", CACHE_LIMIT_BYTES)
+    cache = _disk_cache(config.cache_folder() / "compiler")
     key = f"{compiler.identity}\n{name}"
     known = cache.load(key)
     if known is None:
@@ -98,8 +98,14 @@ def disassemble(spirv: bytes) -> str:
     raise ShaderCompilerError(NO_DISASSEMBLER.format(programs=", ".join(DISASSEMBLERS)))
 
 
+@functools.cache
+def _disk_cache(folder: Path) -> DiskCache:
+    """The cache in a folder: one, which counts what it stores, so that it looks at the whole folder now and then."""
+    return DiskCache(folder, CACHE_LIMIT_BYTES)
+
+
 def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
-    cache = DiskCache(config.cache_folder() / "spirv", CACHE_LIMIT_BYTES)
+    cache = _disk_cache(config.cache_folder() / "spirv")
     key = f"{compiler.identity}\n{source}"
     spirv = cache.load(key)
     if spirv is not None:

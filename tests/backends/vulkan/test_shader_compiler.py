@@ -10,6 +10,7 @@ import pytest
 
 from lavax import counters
 from lavax.backends.vulkan import glslang, shader_compiler
+from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
 from lavax.errors import ShaderCompilerError
 from tests.backends.vulkan.shaders import ADD_ONE, HEADER
@@ -84,6 +85,14 @@ def test_a_shader_is_compiled_once_even_across_processes(compiler: str, monkeypa
     monkeypatch.setattr(shader_compiler, "_memory", {})
     assert compile_glsl(ADD_ONE) == spirv
     assert compiles() == before + 1
+
+
+def test_the_cache_folder_is_looked_through_once_for_many_shaders(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    monkeypatch.setattr(DiskCache, "_trim", lambda cache: looked.append(cache.folder))
+    for number in range(3):
+        compile_glsl(f"{ADD_ONE}// {number}\n")
+    assert len(looked) == 1
 
 
 def test_disassembly_in_process_and_by_program_agree(monkeypatch: pytest.MonkeyPatch) -> None:
