@@ -126,7 +126,9 @@ class BroadcastTileEmitter:
         body, tile = self.body, self.tile
         count = min(tile.rows, self.contraction.sizes.m)
         row = variable("row", count)
-        with body.block(f"for (int row = 0; row < {body.parameters.integer(count)}; ++row)", frozenset(("row",))):
+        # Drivers unroll the loop if they know its end, to code that takes up to three times as long to compile.
+        end = body.parameters.unknown(count)
+        with body.block(f"for (int row = 0; row < {end}; ++row)", frozenset(("row",))):
             for vector in range(tile.vectors):
                 self._write(row, self._column(vector), self._chosen(vector))
 

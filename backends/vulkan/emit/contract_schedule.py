@@ -43,6 +43,11 @@ _SHARED_FROM, _LEAST_USE, _NARROW = 16, 0.6, 32
 # CPU drivers: how many multiplications of vectors, a component for each lane, take as long as one load by one lane; of
 # how many lanes a subgroup has at least that shares its loads; how many processors there are taken to be.
 _PRODUCTS_A_LOAD, _LEAST_LANES, _PROCESSORS = 10, 4, 4
+# So many such multiplications take as long as the driver takes to compile what belongs to a sum of four columns, of so
+# many sums at least; register tiles write out what becomes of each. So many calls are taken to share that time: more,
+# and small products run a little faster; fewer, and their first call does (docs/rejected.md).
+_COMPILED_PRODUCTS: dict[type[RegisterTile | BroadcastTile], int] = {BroadcastTile: 9_000_000, RegisterTile: 20_000_000}
+_LEAST_SUMS, _CALLS = 8, 20_000
 # How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
 # many threads there are to wait for it, makes the difference.
 _RATES = {(128, 256): 1.0, (128, 128): 0.93, (64, 128): 0.94, (64, 64): 0.85, (32, 32): 0.5}
@@ -208,7 +213,8 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     suited = [
         tile
         for tile in fitting
-        if tile.register_rows * tile.register_columns * epilogue <= _MOST_SHARED_EPILOGUE and tile.use(sizes) >= _LEAST_USE
+        if tile.use(sizes) >= _LEAST_USE
+        and tile.register_rows * tile.register_columns * epilogue <= _MOST_SHARED_EPILOGUE
     ]
     return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
 
@@ -233,9 +239,12 @@ def _short_register_tiles(sizes: Sizes, profile: DeviceProfile, epilogue: int) -
 
 
 def _tile_for_cpu(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile | BroadcastTile:
-    """The tile that takes least time for a step of the sum."""
-    tiles = _tiles_for_cpu(dot, sizes, profile, epilogue)
-    return min(tiles, key=lambda tile: _step(tile, sizes, profile.subgroup_size))
+    """The tile that takes least time, with a small part of what compiling it takes."""
+
+    def cost(tile: RegisterTile | BroadcastTile) -> float:
+        return sizes.k * _step(tile, sizes, profile.subgroup_size) + _compiling(tile) / _CALLS
+
+    return min(_tiles_for_cpu(dot, sizes, profile, epilogue), key=cost)
 
 
 def _tiles_for_cpu(
@@ -245,7 +254,7 @@ def _tiles_for_cpu(
     tiles: list[RegisterTile | BroadcastTile] = [
         tile
         for tile in (broadcast_tile(tile, lanes) for tile in BROADCAST_TILES)
-        if tile.rows <= 2 * sizes.m and tile.columns <= 2 * sizes.n
+        if tile.rows <= 2 * sizes.m and tile.columns <= 4 * sizes.n
     ]
     if lanes < _LEAST_LANES or not profile.subgroup_shuffle or dot.dtype.bits > 32:
         tiles = []
@@ -259,3 +268,8 @@ def _step(tile: RegisterTile | BroadcastTile, sizes: Sizes, lanes: int) -> float
     """
     subgroups = -(-tile.invocations(sizes) // lanes)
     return max(subgroups / _PROCESSORS, 1) * (tile.loads * lanes * _PRODUCTS_A_LOAD + tile.products)
+
+
+def _compiling(tile: RegisterTile | BroadcastTile) -> float:
+    """How long a CPU driver compiles a tile, in multiplications of vectors: the longer, the more sums it has."""
+    return _COMPILED_PRODUCTS[type(tile)] * max(tile.products / VECTOR, _LEAST_SUMS)

@@ -93,7 +93,7 @@ def test_broadcast_tiles(rows: int, vectors: int, transposed: str, monkeypatch: 
     """Fewer rows than lanes and more; sizes that are no multiples of four, or of the tile, or smaller than it."""
     tile = broadcast_tile((rows, vectors), backend().profile.subgroup_size)
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
-    for m, k, n in [(20, 36, 44), (9, 33, 70), (33, 8, 64)]:
+    for m, k, n in [(20, 36, 44), (9, 33, 70), (33, 8, 64), (20, 5, 10)]:
         assert_right(lambda a, b: product(a, b, transposed), *operands(m, k, n, transposed), kind="cpu")
 
 
