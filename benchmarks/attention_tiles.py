@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -18,26 +18,12 @@ import numpy as np
 
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import attention as emitter
-from lavax.backends.vulkan.emit.attention_shape import SHAPES, Shape, fitted
-from lavax.backends.vulkan.emit.expressions import VECTOR
+from lavax.backends.vulkan.emit.attention_shape import Shape, fitting_shapes
 from lavax.ir import Graph, Node, TensorType, float32
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
 
 CASES = ("4x16x1024x64", "2x16x2048x64:c", "2x16x2048x128", "1x8x512x256:c", "1x16x1000x80")
-# Tiles that are not in the table, for comparison.
-OTHER_SHAPES = (
-    Shape(16, 8, 8, 2, depth=16, share=16, chunk=16),
-    Shape(16, 8, 4, 2, depth=16, share=16, chunk=16),
-    Shape(32, 8, 4, 2, depth=16, share=16, chunk=16),
-    Shape(16, 16, 8, 1, depth=16, share=16, chunk=16),
-    Shape(16, 16, 8, 1, depth=8, share=16, chunk=16),
-    Shape(16, 16, 8, 1, depth=32, share=32, chunk=32),
-    Shape(8, 16, 8, 1, depth=16, share=16, chunk=16),
-    Shape(16, 16, 4, 2, depth=16, share=16, chunk=16),
-    Shape(16, 16, 8, 2, depth=16, share=16, chunk=16),
-    Shape(32, 16, 4, 2, depth=16, share=16, chunk=16),
-)
 # What one kernel computes.
 KERNELS = {
     "forward": ("attention", "attention_logsumexp"),
@@ -102,14 +88,9 @@ def _storing(stored: tuple[bool, int], backend: VulkanBackend) -> Any:
     return patch.dict(backend.__dict__, target=target)
 
 
-def candidates(graph: Graph, backend: VulkanBackend) -> Iterator[Shape]:
+def candidates(graph: Graph, backend: VulkanBackend) -> list[Shape]:
     """Shapes that fit the kernel that computes the graph's outputs."""
-    stages = emitter.stages_of({node.op: node for node in graph.outputs})
-    head = stages[0].of_columns.shape[-1]
-    known = (*(shape for shapes in SHAPES.values() for shape in shapes), *OTHER_SHAPES)
-    suited = (shape for shape in known if head // 8 <= VECTOR * shape.across <= head)
-    found = (fitted(shape, backend.profile, stages) for shape in suited)
-    yield from dict.fromkeys(shape for shape in found if shape is not None)
+    return fitting_shapes(backend.profile, emitter.stages_of({node.op: node for node in graph.outputs}))
 
 
 def _named(shape: Shape) -> str:

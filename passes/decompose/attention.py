@@ -55,8 +55,10 @@ def _columns(node: Node) -> int:
 
 
 def _turns_of_block(node: Node) -> int:
-    """At most: in each block, two products and what is added to two results."""
-    return 1 + 2 * sum(length // 4 if length % 4 == 0 else length for length in _heads(node))
+    """At most: in each block, two products along the heads, and two results to which columns are added by fours, or
+    that are gone over vector by vector."""
+    steps = [length // 4 if length % 4 == 0 else length for length in _heads(node)]
+    return 1 + sum(count + max(count, BLOCK_OF_COLUMNS // 4) for count in steps)
 
 
 def _turns(node: Node) -> int:

@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 
+from lavax.backends.vulkan.emit.attention_broadcast import BroadcastShape, BroadcastTiles, broadcast_shapes
 from lavax.backends.vulkan.emit.attention_invocation import InvocationTiles
-from lavax.backends.vulkan.emit.attention_shape import choose_shape
+from lavax.backends.vulkan.emit.attention_shape import Shape, choose_shape, fitting_shapes
 from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Stage, Tiles
 from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, literal, own_function
@@ -35,6 +36,8 @@ _LEAST = literal(-3.4028234663852886e38, float32)
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
 _MINUS_INFINITY = "uintBitsToFloat(0xff800000u)"
 _NAN = "uintBitsToFloat(0x7fc00000u)"
+# How a kernel's work is shared out.
+Schedule = Shape | BroadcastShape
 _EXP, _LOG = own_function("lx_exp_nonpositive", float32), own_function("lx_log", float32)
 
 
@@ -65,29 +68,39 @@ def _is_by_keys(nodes: Mapping[str, Node]) -> bool:
     return not nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
 
 
+def _problem_of(nodes: Mapping[str, Node]) -> Problem:
+    """The problem of the kernel that computes these nodes."""
+    node = next(iter(nodes.values()))
+    operands, by_keys = named_operands(node), _is_by_keys(nodes)
+    query, key = operands["query"], operands["key"]
+    rows, columns = (key, query) if by_keys else (query, key)
+    grows = node.attrs["fill"] == -inf and not by_keys and node.attrs["highest"] < key.shape[-2] - 1
+    return Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys, grows)
+
+
+def _outputs(kernel: Kernel) -> dict[str, Node]:
+    return {node.op: node for node in kernel.graph.outputs}
+
+
 class AttentionEmitter:
     """The state of writing one kernel of attention."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
-        self.nodes = {node.op: node for node in kernel.graph.outputs}
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Schedule | None) -> None:
+        self.nodes = _outputs(kernel)
         self.operands: dict[str, Node] = {}
         for node in kernel.graph.outputs:
             self.operands |= named_operands(node)
         self.attrs = kernel.graph.outputs[0].attrs
         self.hides = self.attrs["fill"] == -inf
-        query, key = self.operands["query"], self.operands["key"]
-        by_keys = _is_by_keys(self.nodes)
-        rows, columns = (key, query) if by_keys else (query, key)
-        grows = self.hides and not by_keys and self.attrs["highest"] < key.shape[-2] - 1
-        problem = Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys, grows)
         self.stages = stages_of(self.nodes)
-        self.tiles = self._tiles(kernel, profile, lifted, problem)
-
-    def _tiles(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> Tiles:
-        shape = None if profile.kind == "cpu" else choose_shape(profile, problem, self.stages)
-        if shape is None:
-            return InvocationTiles(kernel, profile, lifted, problem)
-        return WorkgroupTiles(kernel, profile, lifted, problem, self.stages, shape)
+        problem = _problem_of(self.nodes)
+        match schedule or _chosen(profile, problem, self.stages):
+            case Shape() as shape:
+                self.tiles: Tiles = WorkgroupTiles(kernel, profile, lifted, problem, self.stages, shape)
+            case BroadcastShape() as shape:
+                self.tiles = BroadcastTiles(kernel, profile, lifted, problem, shape)
+            case None:
+                self.tiles = InvocationTiles(kernel, profile, lifted, problem)
 
     def emit(self) -> Launch:
         if self.tiles.problem.by_keys:
@@ -150,6 +163,7 @@ class AttentionEmitter:
             self._take_in(rows)
             if result is not None:
                 tiles.accumulate(result, "s", self.operands["value"], scaled=True)
+        tiles.folded("+", [f"total{row}" for row in rows])
         empty = self.attrs["empty"]
         if result is not None:
             for row in rows:
@@ -163,7 +177,10 @@ class AttentionEmitter:
             tiles.store_statistic(statistic, list(found))
 
     def _take_in(self, rows: range) -> None:
-        """Makes weights of the rows' scores, relative to the new peak; `scale` is what the old ones shrink by."""
+        """Makes weights of the rows' scores, relative to the new peak; `scale` is what the old ones shrink by.
+
+        A total is of the invocation's own columns until the end.
+        """
         tiles = self.tiles
         vectors = {row: [f"s{row}_{group}" for group in range(tiles.groups)] for row in rows}
         for row in rows:
@@ -178,8 +195,6 @@ class AttentionEmitter:
                 tiles.line(f"{vector} = {_EXP}({vector} - peak{row});")
             tiles.line(f"vec4 sums{row} = {' + '.join(vectors[row])};")
             tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
-        tiles.folded("+", [f"sum{row}" for row in rows])
-        for row in rows:
             tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
 
     # -- derivatives --------------------------------------------------------------------------------------------------
@@ -250,6 +265,27 @@ def _folded(function: str, texts: Sequence[str]) -> str:
     return f"{function}({_folded(function, texts[:half])}, {_folded(function, texts[half:])})"
 
 
-def emit_attention(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+def _chosen(profile: DeviceProfile, problem: Problem, stages: Sequence[Stage]) -> Schedule | None:
+    """The schedule that suits the sizes; None: invocations work by themselves."""
+    if not profile.subgroup_shuffle:
+        return None
+    if profile.kind == "cpu":
+        return broadcast_shapes(profile, problem, stages)[0]
+    return choose_shape(profile, problem, stages)
+
+
+def attention_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
+    """The schedules worth a try, first the one that is chosen without trying."""
+    nodes = _outputs(kernel)
+    problem, stages = _problem_of(nodes), stages_of(nodes)
+    chosen = _chosen(profile, problem, stages)
+    if chosen is None:
+        return []
+    if profile.kind == "cpu":
+        return [*broadcast_shapes(profile, problem, stages)]
+    return list(dict.fromkeys((chosen, *fitting_shapes(profile, stages))))
+
+
+def emit_attention(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Schedule | None = None) -> Launch:
     """The shader of attention, or of some of its derivatives over the same rows."""
-    return AttentionEmitter(kernel, profile, lifted).emit()
+    return AttentionEmitter(kernel, profile, lifted, schedule).emit()

@@ -1,9 +1,7 @@
-"""Tiles of invocations, for CPU drivers: no shared memory, no barriers.
+"""Tiles of invocations, for devices whose lanes cannot exchange values: no shared memory, no barriers.
 
 An invocation has rows of its own. What it adds up stands in the result's memory, of which a few vectors at a time are
-in registers: so a head of any size takes the same code, and each load from memory serves a whole tile. The invocations
-of a subgroup go over the same columns; each loads a share of them and hands it to the others, which is much less than
-what loads by single lanes take on a CPU.
+in registers: so a head of any size takes the same code, and each load from memory serves a whole tile.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.attention import BLOCK_OF_COLUMNS
 from lavax.passes.kernels.index import (
-    ZERO,
     Index,
     add,
     clamp,
@@ -54,10 +51,8 @@ class InvocationTiles(Tiles):
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> None:
         body, self.outputs = open_body(kernel, lifted)
         self.local = local_invocations(profile)
-        self.shares = profile.kind == "cpu" and profile.subgroup_shuffle  # workgroups are subgroups then
         height = _height(problem, self.local)
         super().__init__(body, problem, height, BLOCK_OF_COLUMNS // VECTOR, BLOCK_OF_COLUMNS)
-        self._ends: dict[int, str] = {}
         together = height * self.local
         down = -(-problem.rows // together)
         self.count = problem.count * down
@@ -92,12 +87,11 @@ class InvocationTiles(Tiles):
             self.line(f"vec4 {part.of(name)} = vec4(0);")
         with self._along("d", of_rows.shape[-1]) as (along, width):
             left = [self.vector(of_rows, self.row(row), along, width) for row in range(self.height)]
-            own = self._of_own_columns(of_columns, along, width)
+            columns = self._of_columns(of_columns, along, width)
             for component in COMPONENTS[:width]:
                 dot = f".{component}" if width == VECTOR else ""
                 for group in range(self.groups):
-                    columns = range(VECTOR * group, VECTOR * (group + 1))
-                    four = ", ".join(self._of_column(own, column, dot) for column in columns)
+                    four = ", ".join(f"{column}{dot}" for column in columns[VECTOR * group : VECTOR * (group + 1)])
                     turned = self.body.declare(self.body.scopes[-1], "vec4", f"vec4({four})")
                     for row in range(self.height):
                         self.line(f"{name}{row}_{group} += {left[row]}{dot} * {turned};")
@@ -109,27 +103,19 @@ class InvocationTiles(Tiles):
             for row in range(self.height):
                 held = self.element(node, self.outputs[node], self.row(row), along)
                 sums.append(self.body.declare(self.body.scopes[-1], kind, f"{held} * scale{row}" if scaled else held))
-            own = self._of_own_columns(of_columns, along, width)
-            for column in range(self.width):
-                right = self.body.declare(self.body.scopes[-1], kind, self._of_column(own, column))
+            columns = self._of_columns(of_columns, along, width)
+            for number, column in enumerate(columns):
                 for row in range(self.height):
-                    weight = f"{name}{row}_{column // VECTOR}.{COMPONENTS[column % VECTOR]}"
-                    self.line(f"{sums[row]} += {weight} * {right};")
+                    weight = f"{name}{row}_{number // VECTOR}.{COMPONENTS[number % VECTOR]}"
+                    self.line(f"{sums[row]} += {weight} * {column};")
             for row in range(self.height):
                 self._store(node, add(self._first_row, row), along, sums[row])
 
-    def _of_own_columns(self, operand: Node, along: Index, width: int) -> list[str]:
-        """What the columns of a block have, of which each invocation loads every so many-th if it gets the others."""
-        member, step = (variable("member", self.local), self.local) if self.shares else (ZERO, 1)
-        starts = (linear([(self.block, self.width), (member, 1)], start) for start in range(0, self.width, step))
+    def _of_columns(self, operand: Node, along: Index, width: int) -> list[str]:
+        """What the columns of a block have."""
+        starts = (linear([(self.block, self.width)], start) for start in range(self.width))
         last = self.problem.columns - 1
         return [self.vector(operand, clamp(start, 0, last), along, width) for start in starts]
-
-    def _of_column(self, own: Sequence[str], column: int, component: str = "") -> str:
-        """What a column has, from the invocation that loaded it."""
-        if not self.shares:
-            return f"{own[column]}{component}"
-        return f"subgroupShuffle({own[column // self.local]}{component}, {column % self.local}u)"
 
     @contextmanager
     def _along(self, name: str, extent: int) -> Iterator[tuple[Index, int]]:
@@ -159,13 +145,6 @@ class InvocationTiles(Tiles):
         """A loop over the invocation's rows: drivers compile loads and stores slowly, so here are as few as can be."""
         return self.body.block(f"for (int r = 0; r < {self.unknown(self.height)}; ++r)", frozenset(("r",)))
 
-    def unknown(self, value: int) -> str:
-        """A loop's end that is no constant to the driver, which would unroll short loops to code of any length."""
-        if value not in self._ends:
-            self._ends[value] = self.body.name()
-            self.body.scopes[0].lines.append(f"int {self._ends[value]} = {self.body.parameters.unknown(value)};")
-        return self._ends[value]
-
     def _any_row(self) -> Index:
         return linear([(self._first_row, 1), (variable("r", self.height), 1)])
 
@@ -182,6 +161,5 @@ class InvocationTiles(Tiles):
             self.line(f"{f'if ({there}) ' if there else ''}{target} = {value};")
 
     def close(self) -> Launch:
-        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), subgroup=self.shares)
-        shader = Shader(assemble(text), subgroup_size=self.local if self.shares else None)
+        shader = Shader(assemble(ShaderText(self.body.scopes[0].lines, (self.local, 1))))
         return Launch(shader, tuple(self.body.parameters.words), grid(self.count))

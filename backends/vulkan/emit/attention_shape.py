@@ -119,6 +119,29 @@ SHAPES: Mapping[int, tuple[Shape, ...]] = {
     ),
 }
 
+# In no table: they are tried where shapes are chosen by measurement.
+_OTHER_SHAPES = (
+    Shape(16, 8, 8, 2, depth=16, share=16, chunk=16),
+    Shape(16, 8, 4, 2, depth=16, share=16, chunk=16),
+    Shape(32, 8, 4, 2, depth=16, share=16, chunk=16),
+    Shape(16, 16, 8, 1, depth=16, share=16, chunk=16),
+    Shape(16, 16, 8, 1, depth=8, share=16, chunk=16),
+    Shape(16, 16, 8, 1, depth=32, share=32, chunk=32),
+    Shape(8, 16, 8, 1, depth=16, share=16, chunk=16),
+    Shape(16, 16, 4, 2, depth=16, share=16, chunk=16),
+    Shape(16, 16, 8, 2, depth=16, share=16, chunk=16),
+    Shape(32, 16, 4, 2, depth=16, share=16, chunk=16),
+)
+
+
+def fitting_shapes(profile: DeviceProfile, stages: Sequence[Stage]) -> list[Shape]:
+    """Shapes that fit the device and whose lines suit the heads, in no order."""
+    head = max(stage.of_columns.shape[-1] for stage in stages)
+    known = (*(shape for shapes in SHAPES.values() for shape in shapes), *_OTHER_SHAPES)
+    suited = (shape for shape in known if head // 8 <= VECTOR * shape.across <= head)
+    found = (fitted(shape, profile, stages) for shape in suited)
+    return list(dict.fromkeys(shape for shape in found if shape is not None))
+
 
 def choose_shape(profile: DeviceProfile, problem: Problem, stages: Sequence[Stage]) -> Shape | None:
     """The largest of those that fit which keeps the device busy, or the smallest of those that come nearest.

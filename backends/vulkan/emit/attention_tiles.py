@@ -68,6 +68,7 @@ class Tiles(ABC):
         self.width = width  # columns of a block
         self.blocks_of_columns = -(-problem.columns // width)
         self.batch: Coordinates = ()
+        self._ends: dict[int, str] = {}
 
     # -- what a schedule says -----------------------------------------------------------------------------------------
 
@@ -125,6 +126,13 @@ class Tiles(ABC):
 
     def line(self, text: str) -> None:
         self.body.line(text)
+
+    def unknown(self, value: int) -> str:
+        """A loop's end that is no constant to the driver, which would unroll short loops to code of any length."""
+        if value not in self._ends:
+            self._ends[value] = self.body.name()
+            self.body.scopes[0].lines.append(f"int {self._ends[value]} = {self.body.parameters.unknown(value)};")
+        return self._ends[value]
 
     def parts(self) -> Iterator[Part]:
         """The vectors of a tile, row by row."""

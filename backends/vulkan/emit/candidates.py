@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from lavax.backends.vulkan.emit.contract import contract_candidates
 from lavax.backends.vulkan.emit.map import map_candidates
+from lavax.backends.vulkan.emit.routines import routine_candidates
 from lavax.backends.vulkan.emit.row_schedule import candidates as row_candidates
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
@@ -16,6 +17,7 @@ from lavax.passes.kernels.kernel import Kernel
 _CANDIDATES: dict[str, Callable[[Kernel, DeviceProfile], Sequence[Hashable]]] = {
     "contract": contract_candidates,
     "map": map_candidates,
+    "routine": routine_candidates,
     "row": row_candidates,
 }
 

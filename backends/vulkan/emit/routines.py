@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 
-from lavax.backends.vulkan.emit.attention import emit_attention
+from lavax.backends.vulkan.emit.attention import attention_candidates, emit_attention
 from lavax.backends.vulkan.emit.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.cumulative import FOLDS, emit_cumulative
 from lavax.backends.vulkan.emit.digits import emit_count_digits, emit_move_by_digit
@@ -26,7 +26,7 @@ from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.kernel import Kernel
 
-EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
+EMITTERS: dict[str, Callable[..., Launch]] = {
     **dict.fromkeys(FOLDS, emit_cumulative),
     **dict.fromkeys(SCATTERS, emit_scatter),
     **dict.fromkeys(ATTENTION, emit_attention),
@@ -49,6 +49,18 @@ EMITTERS: dict[str, Callable[[Kernel, DeviceProfile, bool], Launch]] = {
 }
 
 
-def emit_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+# Schedules of routines that have a choice, as in candidates.py.
+_CANDIDATES: dict[str, Callable[[Kernel, DeviceProfile], Sequence[Hashable]]] = dict.fromkeys(
+    ATTENTION, attention_candidates
+)
+
+
+def routine_candidates(kernel: Kernel, profile: DeviceProfile) -> Sequence[Hashable]:
+    """The schedules worth a try, first the one that is chosen without trying."""
+    op = kernel.graph.outputs[0].op
+    return _CANDIDATES[op](kernel, profile) if op in _CANDIDATES else ()
+
+
+def emit_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, *schedule: Hashable) -> Launch:
     """The shader of the kernel's one node, or of several that one emitter computes together."""
-    return EMITTERS[kernel.graph.outputs[0].op](kernel, profile, lifted)
+    return EMITTERS[kernel.graph.outputs[0].op](kernel, profile, lifted, *schedule)

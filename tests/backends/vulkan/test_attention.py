@@ -223,7 +223,7 @@ def test_results_are_the_same_on_every_run() -> None:
 def test_parts_of_what_takes_too_many_turns(name: str, gradient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prepared for a device that ends loops early, all operations have the values they had. Some parts see nothing."""
     graph, arrays = graph_of_case(name, gradient)
-    turns = {"head 8": 45, "head 64": 350, "head 256": 1300}[name]
+    turns = {"head 8": 105, "head 64": 350, "head 256": 1300}[name]
     monkeypatch.setattr(attention_parts, "MOST_TURNS", turns)
     prepared = prepare(graph)
     assert sum(node.op.startswith("attention") for node in prepared.nodes) >= (10 if gradient else 4)
@@ -232,7 +232,7 @@ def test_parts_of_what_takes_too_many_turns(name: str, gradient: bool, monkeypat
 
 
 def test_parts_of_a_row_that_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention_parts, "MOST_TURNS", 30)
+    monkeypatch.setattr(attention_parts, "MOST_TURNS", 114)
     mask = np.arange(80) < np.array([[0], [3], [70]])
     x = np.random.default_rng(2).normal(size=(80, 4))
     for empty in (False, True):

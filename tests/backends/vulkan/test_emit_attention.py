@@ -1,15 +1,21 @@
 """The text of kernels of attention for GPUs."""
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from textwrap import dedent
 
 import pytest
 
 from lavax.backends.vulkan.emit import attention as emitter
+from lavax.backends.vulkan.emit.attention_broadcast import broadcast_shapes
 from lavax.backends.vulkan.emit.attention_shape import Shape, choose_shape, fitted
-from lavax.backends.vulkan.emit.attention_tiles import Problem
-from lavax.backends.vulkan.profile import GENERIC_GPU
-from lavax.ir import parse
+from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage
+from lavax.backends.vulkan.emit.candidates import schedules_of
+from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.ir import TensorType, float32, parse
+from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.passes.schedule import schedule
 from tests.backends.vulkan.emission import dispatch_of, main_of
 
 PLAIN = "fill=-inf biased=false masked=false empty=false"
@@ -105,3 +111,38 @@ def test_lines_grow_with_heads_and_tiles_with_the_work() -> None:
     small, middle = _shape(1, 64, 64), large[64]
     assert small is not None and middle is not None and small.rows < middle.rows
     assert _shape(1, 64, 300) is None
+
+
+def test_lanes_of_a_cpu_driver_hand_each_other_what_all_need() -> None:
+    main = main_of(dispatch_of(CAUSAL, replace(CPU_DRIVER, subgroup_size=2, min_subgroup_size=2, max_subgroup_size=2)))
+    assert "subgroup" not in main[: main.index("for (int block")]
+    product = main[main.index("        for (int d = 0;") : main.index("        s0_0 = s0_0 * 0.5;")]
+    assert "s5_0 += " in product
+    assert main.count("F32x4") == 0, "vectors are read and written by pairs"
+
+
+def test_the_tallest_tiles_that_leave_enough_subgroups_come_first() -> None:
+    def rows(batch: int, rows: int, head: int) -> list[int]:
+        query = input_node("q", TensorType((batch, rows, head), float32))
+        shapes = broadcast_shapes(CPU_DRIVER, Problem((batch,), rows, 64, False), [Stage(query)])
+        return [shape.rows for shape in shapes]
+
+    assert rows(4, 512, 64) == [32, 16, 8]
+    assert rows(4, 512, 128) == [16, 32, 8]
+    assert rows(3, 40, 64) == [16, 32, 8]
+    assert rows(1, 20, 64) == [8, 32, 16]
+    assert rows(8, 3, 64) == [4]
+    assert rows(8, 1, 64) == [1]
+
+
+@pytest.mark.parametrize("head", [64, 80, 256])
+def test_tuning_tries_the_tiles_whose_lines_suit_the_heads(head: int) -> None:
+    query = input_node("q", TensorType((2, 512, head), float32))
+    attrs = dict(scale=1.0, fill=-inf, lowest=-511, highest=511, biased=False, masked=False, empty=False)
+    graph = graph_of((query,), (make_node("attention", (query, query, query), attrs),))
+    (step,) = schedule(graph).steps
+    stages = emitter.stages_of({node.op: node for node in step.kernel.graph.outputs})
+    shapes = schedules_of(step.kernel, GENERIC_GPU)
+    assert shapes[0] == choose_shape(GENERIC_GPU, Problem((2,), 512, 512, False), stages)
+    assert len(set(shapes)) == len(shapes) > 4
+    assert all(fitted(shape, GENERIC_GPU, stages) == shape for shape in shapes)
