@@ -197,7 +197,7 @@ class Tiles(ABC):
         position = flatten((*self.batch, row, *along), node.shape)
         base = substitute(position, {"lane": constant(0)})
         if "lane" not in position.variables:
-            return f"{reference('f32')}({address}).data[{self.body.index(base)}]"
+            return self.body.element(node.dtype, address, self.body.index(base))
         if is_multiple(base, VECTOR) and node not in self.body.unaligned:
             return f"{reference('f32', 'x4')}({address}).data[{self.body.index(quotient_exact(base, VECTOR))}]"
         return f"{reference('f32', 'x4u')}({address} + 4ul * uint64_t({self.body.index(base)})).data[0]"

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
-from lavax.backends.vulkan.emit.shader import Parameters, element_types, reference
+from lavax.backends.vulkan.emit.shader import WORD_BYTES, Parameters, element_types, reference
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DType, uint32
 from lavax.passes.kernels.index import (
@@ -332,20 +332,23 @@ class Body:
             if is_multiple(base, VECTOR) and node not in self.unaligned:
                 aligned = self.index(quotient_exact(base, VECTOR))
                 return self._as_read(self._four(node.dtype, address, aligned), VECTOR, node.dtype)
-            offset = f"{node.dtype.storage.itemsize}ul * uint64_t({self.index(base)})"
-            unaligned = f"{reference(kind, 'x4u')}({address} + {offset}).data[0]"
-            return self._as_read(unaligned, VECTOR, node.dtype)
+            return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
             parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
             return Value(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
-        loads = (f"{reference(kind)}({address}).data[{text}]" for text in self._components(position))
+        loads = (self.element(node.dtype, address, text) for text in self._components(position))
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
+
+    def element(self, dtype: DType, address: str, position: str) -> str:
+        """What memory holds at a position of an array; may be assigned to."""
+        own = f" + own({address})" if self.paired and dtype.storage.itemsize >= WORD_BYTES else ""
+        return f"{reference(dtype.name)}({address}).data[{position}{own}]"
 
     def loaded(self, dtype: DType, address: str, position: str) -> str:
         """The element at a position of an array in memory."""
         if dtype.bits not in self.packed:
-            return as_read(f"{reference(dtype.name)}({address}).data[{position}]", 1, dtype)
+            return as_read(self.element(dtype, address, position), 1, dtype)
         words = f"read_packed({_byte(dtype, address, position)}, {dtype.bits}u)"
         if dtype.is_float:
             return f"lx_{dtype.name}_from_bits({words})"
@@ -354,7 +357,7 @@ class Body:
     def stored(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes an element of an array in memory."""
         if dtype.bits not in self.packed:
-            return f"{reference(dtype.name)}({address}).data[{position}] = {as_stored(text, 1, dtype)};"
+            return f"{self.element(dtype, address, position)} = {as_stored(text, 1, dtype)};"
         words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
         return f"write_packed({_byte(dtype, address, position)}, {dtype.bits}u, {words});"
 
@@ -364,6 +367,13 @@ class Body:
             return f"{reference(dtype.name, 'x4')}({address}).data[{position}]"
         words = f"read_four({address}, {position})"
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
+
+    def _unaligned_four(self, dtype: DType, address: str, position: str) -> str:
+        """Four elements from any position on, as memory holds them."""
+        if not self._is_paired(dtype):
+            offset = f"{dtype.storage.itemsize}ul * uint64_t({position})"
+            return f"{reference(dtype.name, 'x4u')}({address} + {offset}).data[0]"
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}(read_unaligned_four({address}, {position}))"
 
     def _stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements."""

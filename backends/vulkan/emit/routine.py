@@ -8,7 +8,7 @@ from math import prod
 from lavax.backends.vulkan.emit.body import Body
 from lavax.backends.vulkan.emit.expressions import own_function
 from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body, open_invocations
-from lavax.backends.vulkan.emit.shader import ShaderText, assemble, reference
+from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -56,7 +56,7 @@ class Routine:
 
     def element(self, position: str) -> str:
         """The result's element at a row-major position, to be assigned to."""
-        return f"{reference(self.node.dtype.name)}({self.target}).data[{position}]"
+        return self.body.element(self.node.dtype, self.target, position)
 
     def close(self, invocations: int, subgroup: bool = False) -> Launch:
         text = ShaderText(self.body.scopes[0].lines, (self.local, 1), subgroup=subgroup)

@@ -57,7 +57,6 @@ _REFERENCES = {
     for prefix, (scalar, vector, width) in _ELEMENTS.items()
     for suffix, align in (("", width), ("x4", min(4 * width, 16)), ("x4u", width))
 }
-_REFERENCES["U64x2"] = ("u64vec2", 16)
 # The two floats of 16 bits are there as bits.
 _PREFIX = {name: name.upper() for name in DTYPES} | {"bool": "U32", "f16": "U16", "bf16": "U16"}
 _STORAGE_EXTENSIONS = {
@@ -77,15 +76,33 @@ void write_packed(uint64_t address, uint width, uint value) {
 # A shader is given slots and then sizes. The last push constant says in which slot the array lies that has those for
 # which there are no push constants, where there is one.
 REST_WORD = MAX_WORDS - 1
-# Four words as two of 64 bits: drivers that make a vector access one access a lane and component make half as many.
-_PAIRED = """uvec4 read_four(uint64_t address, int position) {
-    u64vec2 pairs = U64x2(address).data[position];
-    return uvec4(unpackUint2x32(pairs.x), unpackUint2x32(pairs.y));
-}
-void write_four(uint64_t address, int position, uvec4 words) {
-    U64x2(address).data[position] = u64vec2(packUint2x32(words.xy), packUint2x32(words.zw));
-}
+# Drivers for processors make an access of all lanes one access a lane. Where nothing else is made of the index, LLVM
+# computes each lane's address from the lane's index; else it computes 64-bit addresses of all lanes, and stores and
+# reads back all of them for each lane, which takes three times as long. So arrays have indices of their own, though
+# these are equal: bits are added that are 0 in every address, which the driver does not know.
+_OWN = """int own(uint64_t address) { return int(uint(address) & 3u); }
 """
+WORD_BYTES = 4  # of the smallest elements that `own` serves
+# Four words as two of 64 bits: such drivers make a vector access one access a component, and so half as many.
+_PAIRED = {
+    "read_four": """uvec4 read_four(uint64_t address, int position) {
+    int pair = 2 * position + own(address);
+    return uvec4(unpackUint2x32(U64(address).data[pair]), unpackUint2x32(U64(address).data[pair + 1]));
+}
+""",
+    "write_four": """void write_four(uint64_t address, int position, uvec4 words) {
+    int pair = 2 * position + own(address);
+    U64(address).data[pair] = packUint2x32(words.xy);
+    U64(address).data[pair + 1] = packUint2x32(words.zw);
+}
+""",
+    "read_unaligned_four": """uvec4 read_unaligned_four(uint64_t address, int position) {
+    int first = position + own(address);
+    U32 array = U32(address);
+    return uvec4(array.data[first], array.data[first + 1], array.data[first + 2], array.data[first + 3]);
+}
+""",
+}
 _CALL = re.compile(r"\b(lx_\w+)\(")
 _SIGNATURE = re.compile(r"^(float|double|int|uint|int64_t|uint64_t|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
 _WIDE = {scalar: vector for scalar, vector, _ in _ELEMENTS.values()} | {"bool": "bvec4"}
@@ -157,7 +174,9 @@ def assemble(text: ShaderText) -> str:
     extensions += _COOPERATIVE if "coopmat<" in body else ""
     parts = [_HEADER + "".join(storage) + extensions + text.pragma]
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
-    accesses = (_PACKED if "_packed(" in body else "") + (_PAIRED if "_four(" in body else "")
+    paired = "".join(text for name, text in _PAIRED.items() if f"{name}(" in body)
+    own = _OWN if "own(" in paired + body else ""
+    accesses = own + (_PACKED if "_packed(" in body else "") + paired
     parts.append(_ARGUMENTS + _references(accesses + body) + accesses)
     called = {name for name in _CALL.findall(body) if name in elementary_functions()}
     functions = function_source(called)
