@@ -47,7 +47,7 @@ _PRODUCTS_A_LOAD, _LEAST_LANES, _PROCESSORS = 10, 4, 4
 # many threads there are to wait for it, makes the difference.
 _RATES = {(128, 128): 1.0, (128, 64): 0.9, (64, 128): 0.92, (64, 64): 0.85, (32, 32): 0.5}
 # The same of cooperative tiles, 1 being strict float32.
-_MATRIX_RATES = {(128, 128): 4.9, (64, 64): 2.3, (32, 32): 1.3}
+_MATRIX_RATES = {(128, 128): 7.1, (64, 64): 3.9, (32, 32): 1.8}
 # So many invocations keep one processor of a device busy. While a partial result is written and read again, twice over,
 # and while a second kernel begins, a device could do so many products.
 _BUSY_PROCESSOR, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 90, 1 << 27
