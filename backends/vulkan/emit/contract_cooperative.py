@@ -42,9 +42,8 @@ _STAGED = "staged"
 # Reads of these are at other places in memory, and nothing else.
 _MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
 
-# Bits of a sector of memory, and of a line along the sum that is fetched ahead at a time; how many workgroups share
-# them.
-_SECTOR_BITS, _FETCHED_BITS, _SHARING = 256, 4096, 8
+# How much of the sum is fetched ahead at a time, a word of every sector of memory, and how many workgroups share that.
+_FETCHED, _SECTOR, _SHARING = 256, 16, 8
 
 
 class CooperativeEmitter:
@@ -59,6 +58,8 @@ class CooperativeEmitter:
         self.thread, self.member = variable("i", tile.threads), variable("member", tile.lanes)
         self.down, self.across = variable("down", tile.subgroups_down), variable("across", tile.subgroups_across)
         self.summed = Span(sizes.k, tile.depth, variable("k", self.parts), EIGHT)
+        self.groups = sizes.k // _FETCHED
+        self.ahead = Span(sizes.k, _FETCHED, variable("ahead", max(self.groups, 1)), EIGHT)
 
     def emit(self) -> Launch:
         body, tile = self.body, self.tile
@@ -155,15 +156,11 @@ class CooperativeEmitter:
 
     def _open_fetches(self) -> None:
         """Names for words that are loaded only to have their sectors near when a later part is loaded."""
-        bits = [self._stored_bits(side) for side in range(2)]
-        self.fetch = _FETCHED_BITS // max(bits)
-        self.groups = self.contraction.sizes.k // self.fetch
-        self.ahead = Span(self.contraction.sizes.k, self.fetch, variable("ahead", max(self.groups, 1)), EIGHT)
         self.fetched = [
             (f"near{side}_{number}", side, sector)
             for side in range(2)
-            if self._is_fetched(side, self._sectors(side, _SECTOR_BITS // bits[side]))
-            for number, sector in enumerate(self._sectors(side, _SECTOR_BITS // bits[side]))
+            if self._is_fetched(side)
+            for number, sector in enumerate(self._sectors(side))
         ]
         if self.fetched:
             self.body.line(f"uint {', '.join(f'{name} = 0' for name in ('near', *self._near))};")
@@ -178,17 +175,19 @@ class CooperativeEmitter:
         Workgroups at work at the same time walk along the sum together, so without this all of them wait for memory at
         every part. Here each waits, a long time later, for its share of what its row or column of tiles reads.
         """
+        body, parts = self.body, _FETCHED // self.tile.depth
         if not self.fetched:
             return
-        body, parts = self.body, self.fetch // self.tile.depth
+        last = body.parameters.integer(self.groups - 1)
         with body.block(f"if (k % {parts} == 1)", frozenset(("ahead",))):
-            body.line(f"int ahead = min(k / {parts} + 1, {body.parameters.integer(self.groups - 1)});")
+            body.line(f"int ahead = min(k / {parts} + 1, {last});")
             for name, side, sector in self.fetched:
-                found = self._word(side, sector)
+                found = self._position(side, sector, self.ahead)
                 assert found is not None
-                node, word = found
+                node, base = found
                 body.line(f"near ^= {name};")
-                body.line(f"{name} = {reference('u32')}({body.addresses[node]}).data[{body.index(word)}];")
+                at = body.index(linear([(base, VECTOR)]))
+                body.line(f"{name} = {reference('u32')}({body.addresses[node]}).data[{at}];")
 
     def _close_fetches(self) -> None:
         """A use of what was fetched, or compilers leave it out. No array lies at address 0."""
@@ -196,41 +195,24 @@ class CooperativeEmitter:
             nowhere = f"{next(iter(self.contraction.outputs.values()))} == 0ul"
             self.body.line(f"if ({nowhere}) {_STAGED}[0].x = {' ^ '.join(('near', *self._near))};")
 
-    def _stored_bits(self, side: int) -> int:
-        """Of an element of the array that an operand is read from."""
-        start = Vector(constant(0), constant(0))
-        node, _ = self._source(side, self._place(side, start, 0, self.summed))
-        return node.dtype.bits if node.op == INPUT else self.dtype.bits
-
-    def _is_fetched(self, side: int, sectors: list[Vector]) -> bool:
-        """Whether the operand's neighbours are neighbours in memory, and there are workgroups to share them."""
+    def _is_fetched(self, side: int) -> bool:
+        """Whether the operand lies in memory as it is staged, and there are workgroups to share what they fetch."""
         other = self.spans[1 - side]
-        several = self.groups > 1 and self.fetch > self.tile.depth and other.extent >= _SHARING * other.size
-        return several and all(self._word(side, sector) is not None for sector in sectors)
+        shared = other.extent >= _SHARING * other.size and self.groups > 1
+        return shared and all(self._position(side, vector, self.ahead) is not None for vector in self._sectors(side))
 
-    def _sectors(self, side: int, size: int) -> list[Vector]:
+    def _sectors(self, side: int) -> list[Vector]:
         """Where this invocation's sectors begin: every eighth line is its workgroup's, and others have the rest."""
         extent, other = self._extent(side), self.spans[1 - side]
-        line = (self.fetch if self.along_sum[side] else extent) // size
-        count = extent * self.fetch // size // _SHARING
+        line = (_FETCHED if self.along_sum[side] else extent) // _SECTOR
+        count = extent * _FETCHED // _SECTOR // _SHARING
         vectors = []
         for start in range(0, count, self.tile.threads):
             number = remainder(add(self.thread, start), count)
-            along = linear([(remainder(number, line), size)])
+            along = linear([(remainder(number, line), _SECTOR)])
             across = linear([(quotient(number, line), _SHARING), (remainder(other.number, _SHARING), 1)])
             vectors.append(Vector(across, along) if self.along_sum[side] else Vector(along, across))
         return vectors
-
-    def _word(self, side: int, sector: Vector) -> tuple[Node, Index] | None:
-        """The array that an operand's sector lies in, and its first 32-bit word there."""
-        node, at = self._source(side, self._place(side, sector, 0, self.ahead))
-        if node.op != INPUT or node in self.body.unaligned or node.dtype.bits not in (16, 32):
-            return None
-        first = self.body.real(flatten(at, node.shape))
-        base, elements = substitute(first, {"lane": constant(0)}), 32 // node.dtype.bits
-        if lane_step(first) != 1 or not is_multiple(base, elements):
-            return None
-        return node, quotient_exact(base, elements)
 
     # -- staging ------------------------------------------------------------------------------------------------------
 
@@ -262,7 +244,7 @@ class CooperativeEmitter:
 
     def _load(self, side: int, vector: Vector) -> str | None:
         """The name of the eight elements as they lie in memory; else None, and what they are made of is loaded."""
-        position = self._position(side, vector)
+        position = self._position(side, vector, self.summed)
         if position is not None:
             node, base = position
             text = f"{reference('u32', 'x4')}({self.body.addresses[node]}).data[{self.body.index(base)}]"
@@ -271,9 +253,9 @@ class CooperativeEmitter:
             self.contraction.load(side, *self._place(side, vector, half, self.summed))
         return None
 
-    def _position(self, side: int, vector: Vector) -> tuple[Node, Index] | None:
+    def _position(self, side: int, vector: Vector, summed: Span) -> tuple[Node, Index] | None:
         """The array that holds the eight elements side by side as they are staged, and where, in vectors."""
-        found = [self._source(side, self._place(side, vector, half, self.summed)) for half in range(2)]
+        found = [self._source(side, self._place(side, vector, half, summed)) for half in range(2)]
         (node, _), (other, _) = found
         body = self.body
         stored = node is other and node.op == INPUT and node.dtype == self.dtype

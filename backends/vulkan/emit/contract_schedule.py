@@ -52,7 +52,7 @@ _LEAST_SUMS, _CALLS = 8, 20_000
 # many threads there are to wait for it, makes the difference.
 _RATES = {(128, 256): 1.0, (128, 128): 0.93, (64, 128): 0.94, (64, 64): 0.85, (32, 32): 0.5}
 # The same of cooperative tiles, 1 being strict float32.
-_MATRIX_RATES = {(128, 128): 4.9, (64, 64): 2.3, (32, 32): 1.3}
+_MATRIX_RATES = {(128, 128): 7.1, (64, 64): 3.9, (32, 32): 1.8}
 # So many invocations keep one processor of a device busy, and with how few of them its speed falls: a half of them have
 # four fifths of it. While a partial result is written and read again, twice over,
 # and while a second kernel begins, a device could do so many products.
