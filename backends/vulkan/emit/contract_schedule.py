@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from lavax.backends.vulkan.emit.contract_tiles import (
@@ -142,7 +143,7 @@ def _cost(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile:
     """
     processors = profile.busy_invocations // _BUSY_PROCESSOR
     most = -(-tile.tiles(sizes) * parts // processors)
-    busy = min(most * tile.threads / _BUSY_PROCESSOR, 1) ** _IDLE_EXPONENT
+    busy = math.pow(min(most * tile.threads / _BUSY_PROCESSOR, 1), _IDLE_EXPONENT)
     rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
     products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / (rate * busy)
     return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
@@ -208,7 +209,8 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     suited = [
         tile
         for tile in fitting
-        if tile.register_rows * tile.register_columns * epilogue <= _MOST_SHARED_EPILOGUE and tile.use(sizes) >= _LEAST_USE
+        if tile.use(sizes) >= _LEAST_USE
+        and tile.register_rows * tile.register_columns * epilogue <= _MOST_SHARED_EPILOGUE
     ]
     return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
 
