@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from lavax.backends.vulkan.emit.contract_tiles import (
@@ -147,7 +148,7 @@ def _cost(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile:
     """
     processors = profile.busy_invocations // _BUSY_PROCESSOR
     most = -(-tile.tiles(sizes) * parts // processors)
-    busy = min(most * tile.threads / _BUSY_PROCESSOR, 1) ** _IDLE_EXPONENT
+    busy = math.pow(min(most * tile.threads / _BUSY_PROCESSOR, 1), _IDLE_EXPONENT)
     rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
     products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / (rate * busy)
     return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
