@@ -61,6 +61,7 @@ SHAPES: tuple[Shape, ...] = ((), (1,), (3,), (17,), (41,), (3, 17), (41, 1), (2,
 
 # Where the floats of an operand lie, by operation; two intervals are for values away from zero.
 _POSITIVE, _AWAY_FROM_ZERO, _ANYWHERE = ((0.2, 3.0),), ((-3.0, -0.4), (0.4, 3.0)), ((-3.0, 3.0),)
+_ORDERS = ((0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (5.0, 5.0))
 _DOMAINS: Mapping[str, Sequence[Any]] = {
     "log": [_POSITIVE],
     "sqrt": [_POSITIVE],
@@ -86,6 +87,18 @@ _DOMAINS: Mapping[str, Sequence[Any]] = {
     "digamma": [((0.3, 4.0), (-0.8, -0.3))],
     "bessel_i0e": [_AWAY_FROM_ZERO],
     "bessel_i1e": [_AWAY_FROM_ZERO],
+    "expi": [((-3.0, -0.4), (0.6, 3.0))],
+    "gammainc": [_POSITIVE, _POSITIVE],
+    "gammaincc": [_POSITIVE, _POSITIVE],
+    "beta": [_POSITIVE, _POSITIVE],
+    "boxcox": [_POSITIVE, _ANYWHERE],
+    "boxcox1p": [((-0.8, 3.0),), _ANYWHERE],
+    "factorial": [_POSITIVE],
+    "gamma": [((0.3, 4.0), (-0.8, -0.3))],
+    "poch": [_POSITIVE, _POSITIVE],
+    "expn": [_ORDERS, _POSITIVE],
+    "polygamma": [_ORDERS, _POSITIVE],
+    "zeta": [((1.2, 3.0),), _POSITIVE],
 }
 _SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-30, 1e30, float("inf"), float("-inf"), float("nan"))
 # bfloat16, which NumPy lacks, has tests of its own.
@@ -834,11 +847,12 @@ _UNARY = (
     "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
     "atanh", "logistic", "erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma",
     "bessel_i0", "bessel_i0e",
-    "bessel_i1", "bessel_i1e", "population_count", "not", "stop_gradient",
+    "bessel_i1", "bessel_i1e", "expi", "gamma", "factorial", "population_count", "not", "stop_gradient",
 )
 _BINARY = (
     "add", "subtract", "multiply", "divide", "remainder", "modulo", "power", "atan2", "maximum", "minimum", "and", "or",
-    "xor",
+    "xor", "gammainc", "gammaincc", "expn", "zeta", "polygamma", "beta", "poch",
+    "boxcox", "boxcox1p",
 )
 
 # Those that hold graphs, or mean nothing outside vmap, have tests of their own.
