@@ -11,6 +11,7 @@ vec2 lx_pair_add(vec2 a, vec2 b) { return a + b; }
 vec2 lx_pair_multiply(vec2 a, vec2 b) { return a * b; }
 vec2 lx_pair_divide(vec2 a, vec2 b) { return a / b; }
 vec2 lx_pair_log(vec2 x) { return log(x); }
+vec2 lx_pair_log_bend(vec2 m) { return m - log(1.0 + m); }
 vec2 lx_pair_exp(vec2 x, out int n) { n = 0; return exp(x); }
 vec2 lx_pair_expm1(vec2 x, out int n) { n = 0; return exp(x) - 1.0; }
 float lx_pair_value(vec2 a, int n) { return ldexp(a.x + a.y, n); }
@@ -127,23 +128,13 @@ vec2 lx_pair_erfcx(vec2 t) {
     return lx_pair_divide(total, lx_pair_add(t, vec2(0.5, 0.0)));
 }
 
-//! function lx_gamma_uniform needs lx_pair_sum, lx_pair_product, lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_pair_exp, lx_pair_erfcx
+//! function lx_gamma_uniform needs lx_pair_sum, lx_pair_product, lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_pair_exp, lx_pair_erfcx, lx_pair_log_bend
 // The smaller of both integrals for a >= 20 and |x - a| <= 0.3 a, as what is returned times 2^n: with m = (x - a) / a and
 // h^2 / 2 = m - log(1 + m) it is e^(-a h^2 / 2) (erfcx(|h| sqrt(a / 2)) / 2 +- S / sqrt(2 pi a)), S being the sum of
 // c_k(h) a^-k.
 vec2 lx_gamma_uniform(float a, float x, out int n) {
     vec2 ahead = lx_pair_sum(x, -a);
-    // With r = m / (2 + m), m - log(1 + m) = m r - 2 (r^3/3 + r^5/5 + ...).
-    vec2 m = lx_pair_divide(ahead, vec2(a, 0.0));
-    vec2 r = lx_pair_divide(m, lx_pair_add(vec2(2.0, 0.0), m));
-    vec2 z = lx_pair_multiply(r, r);
-    float q = fma(0.13333334, z.x, 0.15384616);
-    q = fma(q, z.x, 0.18181819);
-    q = fma(q, z.x, 0.22222222);
-    q = fma(q, z.x, 0.2857143);
-    vec2 series = lx_pair_add(vec2(0.4, -5.9604646e-09), vec2(q * z.x, 0.0));
-    series = lx_pair_add(vec2(0.6666667, -1.9868216e-08), lx_pair_multiply(series, z));
-    vec2 bend = lx_pair_multiply(r, lx_pair_add(m, -lx_pair_multiply(series, z)));
+    vec2 bend = lx_pair_log_bend(lx_pair_divide(ahead, vec2(a, 0.0)));
     vec2 exponent = lx_pair_multiply(vec2(a, 0.0), bend);
     exponent = mix(exponent, vec2(110.0, 0.0), bvec2(exponent.x > 110.0));
 

@@ -1,5 +1,5 @@
 #version 460
-// The gamma function, the beta function, Pochhammer's symbol and Box and Cox's power in float32, computed in pairs (pair_arithmetic.glsl), by
+// The gamma function, the beta function, Pochhammer's symbol, Box and Cox's power and a relative entropy in float32, computed in pairs (pair_arithmetic.glsl), by
 // Stirling's formula and the recurrence: DLMF (dlmf.nist.gov) 5.5.1, 5.5.3, 5.11.1 and 5.12.1.
 
 // Stand-ins for functions of other files, so that this one compiles on its own; a shader gets the real ones.
@@ -13,6 +13,7 @@ vec2 lx_pair_exp(vec2 x, out int n) { n = 0; return exp(x); }
 vec2 lx_pair_expm1(vec2 x, out int n) { n = 0; return exp(x) - 1.0; }
 float lx_pair_value(vec2 a, int n) { return ldexp(a.x + a.y, n); }
 float lx_stirling_rest(float a) { return a; }
+vec2 lx_pair_log_bend(vec2 m) { return m - log(1.0 + m); }
 float lx_divide(float x, float y) { return x / y; }
 
 //! function lx_pair_sin_half_turns needs lx_pair_sum, lx_pair_add, lx_pair_multiply
@@ -304,6 +305,37 @@ float lx_boxcox1p(float x, float power) {
     float result = lx_power_less_one(mix(vec2(mix(-1e30, 1e30, x > 0.0), 0.0), logarithm, bvec2(inside)), power);
     result = mix(result, x, x == 0.0 && power == power);
     return mix(result, uintBitsToFloat(0x7fc00000u), !(x >= -1.0));
+}
+
+//! function lx_kl_div needs lx_pair_sum, lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_pair_log, lx_pair_value, lx_pair_log_bend
+// x log(x / y) - x + y for x, y > 0: x (m - log(1 + m)) with m = (y - x) / x, or x (log(x) - log(y) - 1) + y.
+float lx_kl_div(float x, float y) {
+    float infinite = uintBitsToFloat(0x7f800000u);
+    bool usable = x > 0.0 && y > 0.0 && x < infinite && y < infinite;
+    float p = usable ? x : 1.0;
+    float q = usable ? y : 1.0;
+    vec2 found;
+    int n = 0;
+    if (p < 100.0 * q && q < 100.0 * p) {
+        // Brought nearer to 1 by a power of two where it is far from it.
+        float scale = mix(mix(1.0, 1.1529215e+18, p < 1e-20), 8.6736174e-19, p > 1e20);
+        n = mix(mix(0, -60, p < 1e-20), 60, p > 1e20);
+        p *= scale;
+        q *= scale;
+        found = lx_pair_multiply(vec2(p, 0.0), lx_pair_log_bend(lx_pair_divide(lx_pair_sum(q, -p), vec2(p, 0.0))));
+    } else {
+        vec2 logarithm = lx_pair_add(lx_pair_log(vec2(p, 0.0)), -lx_pair_log(vec2(q, 0.0)));
+        vec2 factor = lx_pair_add(logarithm, vec2(-1.0, 0.0));
+        // Large ones smaller by 2^8, since a product that overflows may not do so in the sum.
+        bool large = max(p, q) > 1e20;
+        n = mix(0, 8, large);
+        float scale = mix(1.0, 0.00390625, large);
+        found = lx_pair_add(lx_pair_multiply(vec2(scale * p, 0.0), factor), vec2(scale * q, 0.0));
+    }
+    float result = lx_pair_value(found, n);
+    float edge = mix(infinite, y, x == 0.0 && y >= 0.0);
+    bool undefined = x != x || y != y || x > 0.0 && y > 0.0;
+    return usable ? result : mix(edge, uintBitsToFloat(0x7fc00000u), undefined);
 }
 //! end
 

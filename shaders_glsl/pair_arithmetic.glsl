@@ -111,6 +111,24 @@ vec2 lx_pair_log1p(vec2 x) {
     return lx_pair_log(lx_pair_add(vec2(1.0, 0.0), x));
 }
 
+//! function lx_pair_log_bend needs lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_pair_log1p
+// m - log(1 + m) for m > -1, with its digits near 0 too: with r = m / (2 + m) it is m r - 2 (r^3/3 + r^5/5 + ...).
+vec2 lx_pair_log_bend(vec2 m) {
+    if (abs(m.x) >= 0.4)
+        return lx_pair_add(m, -lx_pair_log1p(m));
+    vec2 r = lx_pair_divide(m, lx_pair_add(vec2(2.0, 0.0), m));
+    vec2 z = lx_pair_multiply(r, r);
+    float q = fma(0.105263160, z.x, 0.11764706);
+    q = fma(q, z.x, 0.13333334);
+    q = fma(q, z.x, 0.15384616);
+    q = fma(q, z.x, 0.18181819);
+    q = fma(q, z.x, 0.22222222);
+    q = fma(q, z.x, 0.2857143);
+    vec2 series = lx_pair_add(vec2(0.4, -5.9604646e-09), vec2(q * z.x, 0.0));
+    series = lx_pair_add(vec2(0.6666667, -1.9868216e-08), lx_pair_multiply(series, z));
+    return lx_pair_multiply(r, lx_pair_add(m, -lx_pair_multiply(series, z)));
+}
+
 //! function lx_pair_exp_polynomial needs lx_pair_add, lx_pair_multiply
 // e^r - 1 for |r| <= 0.4, good to some 2^-31 of e^r, and near 0 of its own.
 vec2 lx_pair_exp_polynomial(vec2 r) {

@@ -95,6 +95,7 @@ _DOMAINS: Mapping[str, Sequence[Any]] = {
     "boxcox1p": [((-0.8, 3.0),), _ANYWHERE],
     "factorial": [_POSITIVE],
     "gamma": [((0.3, 4.0), (-0.8, -0.3))],
+    "kl_div": [_POSITIVE, _POSITIVE],
     "poch": [_POSITIVE, _POSITIVE],
     "expn": [_ORDERS, _POSITIVE],
     "polygamma": [_ORDERS, _POSITIVE],
@@ -852,7 +853,7 @@ _UNARY = (
 _BINARY = (
     "add", "subtract", "multiply", "divide", "remainder", "modulo", "power", "atan2", "maximum", "minimum", "and", "or",
     "xor", "gammainc", "gammaincc", "expn", "zeta", "polygamma", "beta", "poch",
-    "boxcox", "boxcox1p",
+    "boxcox", "boxcox1p", "kl_div",
 )
 
 # Those that hold graphs, or mean nothing outside vmap, have tests of their own.

@@ -68,6 +68,7 @@ NOT_DIFFERENTIABLE = frozenset(
         "iota",
         "jacobi",
         "join_runs",
+        "kl_div",
         "less",
         "less_equal",
         "merge_runs",

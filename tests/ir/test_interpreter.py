@@ -139,7 +139,7 @@ def least(*values: Any) -> Any:
 OF_SCIPY: dict[str, Callable[..., Any]] = {
     "factorial": lambda x: special.gamma(x + 1),
     **{name: getattr(special, name) for name in ("beta", "boxcox", "boxcox1p", "expi", "expn", "gamma", "gammainc")},
-    **{name: getattr(special, name) for name in ("gammaincc", "poch", "polygamma", "zeta")},
+    **{name: getattr(special, name) for name in ("gammaincc", "kl_div", "poch", "polygamma", "zeta")},
 }
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
     **OF_SCIPY,

@@ -252,7 +252,7 @@ _OWN_FUNCTIONS = (
     *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
     *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
     *("gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"),
-    *("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p"),
+    *("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"),
 )
 
 _IDENTITY: Expression = lambda call: call.arguments[0]  # noqa: E731
