@@ -74,7 +74,12 @@ def _is_pole(x: Doubles) -> Doubles:
 def beta(a: Doubles, b: Doubles) -> Doubles:
     a, b = on_grid(a), on_grid(b)
     pole = _is_pole(a) | _is_pole(b) | _is_pole(a + b)
-    of_zero = np.where((a == 0) | (b == 0), 1 / a + 1 / b, special.beta(a, b))
+    logarithm = special.gammaln(a) + special.gammaln(b) - special.gammaln(a + b)
+    sign = special.gammasgn(a) * special.gammasgn(b) * special.gammasgn(a + b)
+    small = np.maximum(np.abs(a), np.abs(b)) < 80
+    gammas = [special.gamma(np.where(small, number, 1.0)) for number in (a, b, a + b)]
+    found = np.where(small, gammas[0] * gammas[1] / gammas[2], sign * np.exp(logarithm))
+    of_zero = np.where((a == 0) | (b == 0), 1 / a + 1 / b, found)
     return np.where(pole, np.nan, np.where((a + b == 0) & (a != 0), 0.0, of_zero))
 
 

@@ -26,6 +26,7 @@ ELEMENTARY_FILES = (
     "double_power.glsl",
     "double_trigonometric.glsl",
     "elementary_bessel.glsl",
+    "elementary_beta.glsl",
     "elementary_comparison.glsl",
     "elementary_exponential.glsl",
     "elementary_gamma.glsl",

@@ -13,6 +13,7 @@ vec2 lx_pair_exp(vec2 x, out int n) { n = 0; return exp(x); }
 vec2 lx_pair_expm1(vec2 x, out int n) { n = 0; return exp(x) - 1.0; }
 float lx_pair_value(vec2 a, int n) { return ldexp(a.x + a.y, n); }
 float lx_stirling_rest(float a) { return a; }
+float lx_scale(float x, int n) { return ldexp(x, n); }
 vec2 lx_pair_log_bend(vec2 m) { return m - log(1.0 + m); }
 float lx_divide(float x, float y) { return x / y; }
 
@@ -36,15 +37,14 @@ vec2 lx_pair_sin_half_turns(vec2 x) {
     return mix(sine, -sine, bvec2(negative));
 }
 
-//! function lx_gamma_lift needs lx_pair_add, lx_pair_multiply
-// x (x + 1) ... (x + 8) for x < 20, which is then x + 9; else 1. A tiny x comes 2^60 times too large, as `shift` says.
+//! function lx_gamma_lift needs lx_scale, lx_pair_add, lx_pair_multiply
+// x (x + 1) ... (x + 8) for x < 20, which is then x + 9; else 1. A tiny x comes 2^shift times too large.
 vec2 lx_gamma_lift(inout vec2 x, out int shift) {
     shift = 0;
     if (x.x >= 20.0)
         return vec2(1.0, 0.0);
-    bool tiny = x.x < 1e-20;
-    shift = mix(0, 60, tiny);
-    vec2 product = x * mix(1.0, 1.1529215e+18, tiny);
+    shift = mix(0, 127 - int(floatBitsToUint(x.x) >> 23), x.x < 1e-10);
+    vec2 product = vec2(lx_scale(x.x, shift), lx_scale(x.y, shift));
     for (float k = 1.0; k < 8.5; k += 1.0)
         product = lx_pair_multiply(product, lx_pair_add(x, vec2(k, 0.0)));
     x = lx_pair_add(x, vec2(9.0, 0.0));
@@ -78,16 +78,18 @@ vec2 lx_gamma_parts(vec2 x, out vec2 exponent, out int shift) {
     return product;
 }
 
-//! function lx_gamma_step_parts needs lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_gamma_lift, lx_log_gamma_step
+//! function lx_gamma_step_parts needs lx_scale, lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_gamma_lift, lx_log_gamma_step
 // gamma(base + step) / gamma(base) = e^exponent 2^shift / what is returned, for base > 0 and step >= 0.
 vec2 lx_gamma_step_parts(vec2 base, vec2 step, out vec2 exponent, out int shift) {
     vec2 end = lx_pair_add(base, step);
     bool lifted = base.x < 20.0;
-    bool tiny = lifted && end.x < 1e-20;
+    int end_shift = mix(0, 127 - int(floatBitsToUint(end.x) >> 23), lifted && end.x < 1e-10);
     vec2 above = lx_gamma_lift(base, shift);
     exponent = lx_log_gamma_step(base, step);
-    shift = mix(0, 60, tiny) - shift;
-    vec2 below = mix(vec2(1.0, 0.0), end * mix(1.0, 1.1529215e+18, tiny), bvec2(lifted));
+    shift = end_shift - shift;
+    vec2 below = vec2(1.0, 0.0);
+    if (lifted)
+        below = vec2(lx_scale(end.x, end_shift), lx_scale(end.y, end_shift));
     for (float k = 1.0; k < mix(0.0, 8.5, lifted); k += 1.0)
         below = lx_pair_multiply(below, lx_pair_add(end, vec2(k, 0.0)));
     return lx_pair_divide(below, above);
@@ -212,7 +214,7 @@ float lx_beta(float a, float b) {
     return mix(result, uintBitsToFloat(0x7fc00000u), undefined || unordered);
 }
 
-//! function lx_poch needs lx_pair_sum, lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_pair_exp, lx_pair_value, lx_pair_sin_half_turns, lx_gamma_parts, lx_gamma_step_parts
+//! function lx_poch needs lx_scale, lx_pair_sum, lx_pair_add, lx_pair_multiply, lx_pair_divide, lx_pair_exp, lx_pair_value, lx_pair_sin_half_turns, lx_gamma_parts, lx_gamma_step_parts
 // gamma(z + m) / gamma(z), by reflection where z or z + m is negative; 1 for m = 0. NaN where one has a pole, but at zeros.
 float lx_poch(float z, float m) {
     float infinite = uintBitsToFloat(0x7f800000u);
@@ -254,7 +256,12 @@ float lx_poch(float z, float m) {
     }
     vec2 power = lx_pair_exp(mix(exponent, -exponent, bvec2(inverse)), n);
     n += mix(shift, -shift, inverse);
-    vec2 below = lx_pair_multiply(mix(to_sine, one, bvec2(poles)), mix(factor, one, bvec2(inverse)));
+    vec2 divisor = mix(to_sine, one, bvec2(poles));
+    uint bits = floatBitsToUint(abs(divisor.x));
+    int sine_shift = mix(0, 127 - int(bits >> 23), bits < 0x2e000000u);
+    n += sine_shift;
+    divisor = vec2(lx_scale(divisor.x, sine_shift), lx_scale(divisor.y, sine_shift));
+    vec2 below = lx_pair_multiply(divisor, mix(factor, one, bvec2(inverse)));
     vec2 above = lx_pair_multiply(lx_pair_multiply(power, from_sine), mix(one, factor, bvec2(inverse)));
     float result = lx_pair_value(lx_pair_divide(above, below), n);
     result = mix(result, 0.0, z == 0.0);

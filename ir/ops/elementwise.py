@@ -273,6 +273,7 @@ for _name, (_accepts, _function) in _BINARY.items():
 _IN_PAIRS = (
     (1, {**integral_functions.UNARY, **quotient_functions.UNARY}),
     (2, {**integral_functions.BINARY, **quotient_functions.BINARY}),
+    (3, integral_functions.TERNARY),
 )
 for _arity, _functions in _IN_PAIRS:
     for _name, _function in _functions.items():

@@ -176,7 +176,32 @@ def _polygamma(n: Array, x: Array) -> Array:
     return np.where(n == 0, digamma(x), np.where(np.floor(n) == n, found, np.nan))
 
 
-# Of one argument and of two.
+def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
+    """The continued fraction 8.17.22."""
+    tail = np.ones_like(x)
+    for m in range(600, 0, -1):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -((a + m) / (a + 2 * m)) * ((a + b + m) / (a + 2 * m + 1)) * x
+        tail = 1 + even / (1 + odd / tail)
+    return np.asarray(1 / (1 - (a + b) / (a + 1) * x / tail))
+
+
+def _betainc(a: Array, b: Array, x: Array) -> Array:
+    usable = (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & (x > 0) & (x < 1)
+    p, q, t = np.where(usable, a, 1.0), np.where(usable, b, 1.0), np.where(usable, x, 0.25)
+    swapped = t > (p + 1) / (p + q + 2)
+    inside = np.where(swapped, 1 - t, t)
+    first, second = np.where(swapped, q, p), np.where(swapped, p, q)
+    small, large = np.minimum(p, q), np.maximum(p, q)
+    vast = large > 1e12 * np.maximum(1.0, small**2)
+    step = np.where(vast, small * np.log(large), lgamma(p + q) - lgamma(large))
+    logarithm = p * np.log(t) + q * np.log1p(-t) + step - lgamma(small)
+    part = np.exp(logarithm) / first * _beta_fraction(first, second, inside)
+    edge = np.where((a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & ((x == 0) | (x == 1)), x, np.nan)
+    return np.where(usable, np.where(swapped, 1 - part, part), edge)
+
+
+# Of one argument, of two and of three.
 UNARY: dict[str, Function] = {"expi": _elementwise(_expi)}
 BINARY: dict[str, Function] = {
     "gammainc": _gamma_integral(upper=False),
@@ -185,3 +210,4 @@ BINARY: dict[str, Function] = {
     "zeta": _elementwise(_zeta),
     "polygamma": _elementwise(_polygamma),
 }
+TERNARY: dict[str, Function] = {"betainc": _elementwise(_betainc)}

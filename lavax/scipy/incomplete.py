@@ -294,7 +294,7 @@ def _beta_density(a: Value, b: Value, x: Value) -> Value:
 
 @custom_jvp
 def _betainc(a: Value, b: Value, x: Value) -> Value:
-    return _beta_integral(a, b, x)
+    return _beta_integral(a, b, x) if a.type.dtype == float64 else bind("betainc", a, b, x)
 
 
 _betainc.defjvps(

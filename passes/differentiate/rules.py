@@ -47,6 +47,7 @@ NOT_DIFFERENTIABLE = frozenset(
         "argmin",
         "axis_index",
         "beta",
+        "betainc",
         "bitcast",
         "boxcox",
         "boxcox1p",

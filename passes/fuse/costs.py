@@ -16,7 +16,7 @@ _COSTS = {
     **dict.fromkeys(("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"), _SPECIAL),
     **dict.fromkeys(("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"), _SPECIAL),
     **dict.fromkeys(("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"), _PAIRS),
-    **dict.fromkeys(("gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"), _LOOP),
+    **dict.fromkeys(("betainc", "gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"), _LOOP),
     "divide": 4,
     "remainder": 6,
     "modulo": 8,

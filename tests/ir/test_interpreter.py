@@ -138,6 +138,7 @@ def least(*values: Any) -> Any:
 # Their edges, which are not all SciPy's, are in tests/lavax/test_scipy_special_more.py.
 OF_SCIPY: dict[str, Callable[..., Any]] = {
     "factorial": lambda x: special.gamma(x + 1),
+    "betainc": special.betainc,
     **{name: getattr(special, name) for name in ("beta", "boxcox", "boxcox1p", "expi", "expn", "gamma", "gammainc")},
     **{name: getattr(special, name) for name in ("gammaincc", "kl_div", "poch", "polygamma", "zeta")},
 }

@@ -251,7 +251,7 @@ _OWN_FUNCTIONS = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
     *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
     *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
-    *("gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"),
+    *("betainc", "gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"),
     *("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"),
 )
 
