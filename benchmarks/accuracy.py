@@ -19,6 +19,7 @@ from scipy import special as reference
 
 import lavax as lx
 import lavax.numpy as lnp
+from benchmarks import special_references as exact_of
 from lavax.scipy import special
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -183,7 +184,34 @@ def _terms_of_betaln(x: Doubles, y: Doubles) -> Doubles:
     return np.fmax(1, np.where(small < 8, np.abs(reference.gammaln(small)) + rest, 0))
 
 
-_POSITIVE, _NEGATIVE = (0.0, np.inf), (-np.inf, -1e-30)
+_POSITIVE, _NEGATIVE, _FINITE = (0.0, np.inf), (-np.inf, -1e-30), (-1e30, 1e30)
+
+
+def _of_order(name: str, order: int, low: float, high: float, within: Interval = (-np.inf, np.inf)) -> Function:
+    """A function of a whole number and a float, for one of them."""
+    ours, theirs = getattr(special, name), getattr(reference, name)
+    exact = exact_of.of_order(theirs, order)
+    return Function(f"special.{name}, n = {order}", lambda x: ours(order, x), exact, ((low, high),), within=within)
+
+
+def _on_grid(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Of the arguments that `exact_of.on_grid` makes of all others."""
+
+    def moved(x: Any) -> Any:
+        number = lnp.nan_to_num(x, nan=1.0, posinf=1.0, neginf=1.0)
+        return lnp.clip(lnp.round(number * 1024) / 1024, -500, 500)
+
+    return lambda x, y: function(moved(x), moved(y))
+
+
+def _terms_of_multigammaln(x: Doubles) -> Doubles:
+    return np.sum([np.fmax(1, np.abs(reference.gammaln(x - k / 2))) for k in range(3)], axis=0)
+
+
+def _multigammaln(x: Doubles) -> Doubles:
+    """Of dimension 3; SciPy's takes numbers above 1 alone."""
+    value = 1.5 * np.log(np.pi) + np.sum([reference.gammaln(x - k / 2) for k in range(3)], axis=0)
+    return np.where(x > 1, value, np.nan)
 
 
 def _gamma_quotient(name: str, most: Interval, within: Interval) -> Function:
@@ -213,6 +241,14 @@ ARITHMETIC = (
     _numpy("round", bound=0.0),
     _numpy("trunc", bound=0.0),
     _numpy("sign", bound=0.0),
+    _numpy("abs", bound=0.0, theirs="absolute"),
+    _numpy("negative", bound=0.0),
+    _numpy_pair("copysign", bound=0.0),
+    _numpy_pair("maximum", bound=0.0),
+    _numpy_pair("minimum", bound=0.0),
+    _numpy_pair("float_power", 0, 40),
+    Function("heaviside", lnp.heaviside, np.heaviside, ((-1, 1), (-10, 10)), 0.0, size=_smallest),
+    Function("i0", lnp.i0, _infinite(reference.i0, sign=False), ((-92, 92),)),
     Function(
         "nextafter",
         lnp.nextafter,
@@ -292,10 +328,54 @@ SPECIAL = (
         size=_terms_of_betaln,
         within=(1e-3, 1e5),
     ),
-    Function("special.gamma, x ≥ 0", special.gamma, reference.gamma, ((0, 35),), within=_POSITIVE),
+    Function(
+        "special.loggamma", special.loggamma, lambda x: np.where(x < 0, np.nan, reference.gammaln(x)), ((0, 35),)
+    ),
+    Function(
+        "special.multigammaln, d = 3 (a)",
+        lambda x: special.multigammaln(x, 3),
+        _multigammaln,
+        ((1, 30),),
+        size=_terms_of_multigammaln,
+    ),
+    Function("special.gamma", special.gamma, reference.gamma, ((-36, 36),), size=_smallest),
+    Function("special.factorial", special.factorial, exact_of.factorial, ((0, 36),), size=_smallest),
+    *(_of_order("polygamma", order, 0, 20, _POSITIVE) for order in (1, 2, 30)),
+    Function("special.zeta", special.zeta, exact_of.zeta, ((1, 30), (0, 20)), size=_smallest, within=_POSITIVE),
     _gamma_quotient("beta", (0.0, 20.0), (1e-30, 1e5)),
     _gamma_quotient("comb", (0.0, 40.0), (0.0, 1e6)),
     _gamma_quotient("poch", (0.0, 20.0), (1e-30, 1e6)),
+    Function(
+        "special.beta, any signs (b)", _on_grid(special.beta), exact_of.beta, ((-10, 10), (-10, 10)), size=_smallest
+    ),
+    Function(
+        "special.poch, any signs (b)", _on_grid(special.poch), exact_of.poch, ((-10, 10), (-10, 10)), size=_smallest
+    ),
+    Function("special.gammainc", special.gammainc, exact_of.incomplete_gamma(upper=False), ((0, 60), (0, 90))),
+    Function("special.gammaincc", special.gammaincc, exact_of.incomplete_gamma(upper=True), ((0, 60), (0, 90))),
+    Function(
+        "special.betainc (b)",
+        special.betainc,
+        reference.betainc,
+        ((0, 40), (0, 40), (0, 1)),
+        size=_smallest,
+        within=(1e-4, 3e3),
+    ),
+    _scipy("exp1", 0, 90),
+    Function("special.expi", special.expi, exact_of.expi, ((-90, 95),)),
+    *(_of_order("expn", order, 0, 90) for order in (0, 2, 30)),
+    Function("special.boxcox", special.boxcox, exact_of.boxcox, ((0, 9), (-9, 9)), size=_smallest, within=_FINITE),
+    Function(
+        "special.boxcox1p", special.boxcox1p, exact_of.boxcox1p, ((-1, 9), (-9, 9)), size=_smallest, within=_FINITE
+    ),
+    Function(
+        "special.spence",
+        special.spence,
+        lambda z: np.where(z == np.inf, -np.inf, reference.spence(z)),
+        ((0, 9),),
+        size=_smallest,
+    ),
+    Function("special.kl_div", special.kl_div, exact_of.kl_div, ((0, 3), (0, 3)), size=_smallest),
     Function("special.rel_entr (b)", special.rel_entr, reference.rel_entr, ((0, 3), (0, 3)), size=_smallest),
     Function("special.i0", special.i0, _infinite(reference.i0, sign=False), ((-92, 92),)),
     _scipy("i0e", -20, 20),

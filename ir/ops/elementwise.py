@@ -8,8 +8,8 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.ops import special_functions
-from lavax.ir.types import TensorType, bool_, uint32
+from lavax.ir.ops import integral_functions, quotient_functions, special_functions
+from lavax.ir.types import TensorType, bool_, float64, uint32
 
 _FLOAT, _NUMBER, _INTEGRAL, _ANY = "float", "number", "integer or bool", "any"
 _WHOLE, _WORD = "integer", "unsigned"
@@ -42,6 +42,18 @@ def _rule(name: str, arity: int, accepts: str, to_bool: bool = False) -> TypeRul
         if operands[0].dtype.kind not in _KINDS[accepts]:
             raise DtypeError(f"{name} is not defined for {operands[0]} ({accepts} dtypes only)")
         return operands[0].with_dtype(bool_) if to_bool else operands[0]
+
+    return infer
+
+
+def _at_most_32_bits(rule: TypeRule, name: str) -> TypeRule:
+    """For functions that devices compute in pairs of float32."""
+
+    def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+        found = rule(operands, attrs, declared)
+        if found.dtype == float64:
+            raise DtypeError(f"{name} is not defined for f64: lavax.scipy.special composes it of other operations")
+        return found
 
     return infer
 
@@ -258,6 +270,15 @@ for _name, (_accepts, _function) in _UNARY.items():
     define(Operation(_name, "elementwise", _rule(_name, 1, _accepts), _evaluation(_function)))
 for _name, (_accepts, _function) in _BINARY.items():
     define(Operation(_name, "elementwise", _rule(_name, 2, _accepts), _evaluation(_function)))
+_IN_PAIRS = (
+    (1, {**integral_functions.UNARY, **quotient_functions.UNARY}),
+    (2, {**integral_functions.BINARY, **quotient_functions.BINARY}),
+    (3, integral_functions.TERNARY),
+)
+for _arity, _functions in _IN_PAIRS:
+    for _name, _function in _functions.items():
+        _type_rule = _at_most_32_bits(_rule(_name, _arity, _FLOAT), _name)
+        define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
 for _name, _function in COMPARISONS.items():
     define(Operation(_name, "elementwise", _rule(_name, 2, _ANY, to_bool=True), _evaluation(_function)))
 define(Operation("where", "elementwise", _infer_where, _evaluation(np.where)))

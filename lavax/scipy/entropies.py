@@ -3,12 +3,16 @@ from __future__ import annotations
 
 import math
 
+from lavax.ir.types import float64
 from lavax.numpy.application import together
 from lavax.numpy.comparison import equal, greater, greater_equal, isnan, less, logical_and, logical_or, where
-from lavax.numpy.elementwise import abs, divide, log, log1p, multiply, negative, subtract
+from lavax.numpy.creation import ones_like
+from lavax.numpy.elementwise import abs, add, divide, log, log1p, multiply, negative, subtract
 from lavax.numpy.operands import ArrayLike
 from lavax.scipy.stirling import log_less
-from lavax.tracer import with_weak
+from lavax.tracer import bind, with_weak
+from lavax.tracer.custom_rules import custom_jvp
+from lavax.tracer.jvp import jvp
 from lavax.tracer.value import Value
 
 __all__ = ["kl_div", "rel_entr"]
@@ -17,10 +21,8 @@ __all__ = ["kl_div", "rel_entr"]
 _LEAST = 2.0**-100
 
 
-def _relative_entropy(x: Value, y: Value) -> Value:
-    inside = logical_and(greater(x, 0), greater(y, 0))
-    p, q = where(inside, x, 1.0), where(inside, y, 1.0)
-    outside = where(logical_and(equal(x, 0), greater_equal(y, 0)), 0.0, math.inf)
+def _log_of_ratio(p: Value, q: Value) -> Value:
+    """log(p / q) of positive numbers."""
     # Near each other their difference is exact, and their ratio is not.
     near = less(abs(subtract(p, q)), multiply(q, 0.5))
     # Far from each other the ratio may be too small, or too large, for a float.
@@ -28,8 +30,14 @@ def _relative_entropy(x: Value, y: Value) -> Value:
     ratio = divide(where(near, q, p), q)
     fits = logical_and(greater(ratio, _LEAST), less(ratio, 1 / _LEAST))
     distant = where(fits, log(where(fits, ratio, 1.0)), apart)
-    logarithm = where(near, log1p(divide(subtract(where(near, p, q), q), q)), distant)
-    found = where(inside, multiply(p, logarithm), outside)
+    return where(near, log1p(divide(subtract(where(near, p, q), q), q)), distant)
+
+
+def _relative_entropy(x: Value, y: Value) -> Value:
+    inside = logical_and(greater(x, 0), greater(y, 0))
+    p, q = where(inside, x, 1.0), where(inside, y, 1.0)
+    outside = where(logical_and(equal(x, 0), greater_equal(y, 0)), 0.0, math.inf)
+    found = where(inside, multiply(p, _log_of_ratio(p, q)), outside)
     return where(logical_or(isnan(x), isnan(y)), math.nan, found)
 
 
@@ -42,10 +50,29 @@ def rel_entr(x: ArrayLike, y: ArrayLike) -> Value:
 def kl_div(x: ArrayLike, y: ArrayLike) -> Value:
     """x log(x / y) - x + y for positive `x` and `y`, elementwise; `y` for x = 0 and y >= 0, infinite for others."""
     (first, second), weak = together("kl_div", x, y, real=True)
+    return with_weak(_kl_div(first, second), weak)
+
+
+@custom_jvp
+def _kl_div(x: Value, y: Value) -> Value:
+    return _composed_kl_div(x, y) if x.type.dtype == float64 else bind("kl_div", x, y)
+
+
+_kl_div.defjvps(
+    lambda tangent, _, x, y: multiply(tangent, jvp(lambda p: _composed_kl_div(p, y), (x,), (ones_like(x),))[1]),
+    lambda tangent, _, x, y: multiply(tangent, jvp(lambda q: _composed_kl_div(x, q), (y,), (ones_like(y),))[1]),
+)
+
+
+def _composed_kl_div(first: Value, second: Value) -> Value:
     inside = logical_and(greater(first, 0), greater(second, 0))
     p, q = where(inside, first, 1.0), where(inside, second, 1.0)
-    # As x (r - 1 - log r) with r = y / x, which has its digits near 0 too.
-    found = negative(multiply(p, log_less(divide(q, p), divide(subtract(q, p), p))))
+    # As x (r - 1 - log r) with r = y / x, which has its digits near 0 too, where r is neither tiny nor vast.
+    fits = logical_and(less(p, multiply(q, 1e3)), less(q, multiply(p, 1e3)))
+    r, s = where(fits, p, 1.0), where(fits, q, 1.0)
+    near = negative(multiply(r, log_less(divide(s, r), divide(subtract(s, r), r))))
+    found = where(fits, near, add(multiply(p, subtract(_log_of_ratio(p, q), 1.0)), q))
+    found = where(equal(p, math.inf), math.nan, found)  # of terms that are infinite, with either sign
     is_zero = logical_and(equal(first, 0), greater_equal(second, 0))
     others = where(logical_or(isnan(first), isnan(second)), math.nan, where(is_zero, second, math.inf))
-    return with_weak(where(inside, found, others), weak)
+    return where(inside, found, others)

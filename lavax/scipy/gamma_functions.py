@@ -4,12 +4,15 @@ from __future__ import annotations
 import math
 import operator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from lavax.ir.types import float64
 from lavax.numpy.application import as_floating, together
 from lavax.numpy.comparison import equal, greater, greater_equal, less, logical_and, logical_or, where
+from lavax.numpy.creation import ones_like
 from lavax.numpy.elementwise import (
     abs,
     add,
@@ -31,6 +34,7 @@ from lavax.numpy.signs import signbit
 from lavax.scipy.gamma_quotients import gamma_of
 from lavax.tracer import bind, with_weak
 from lavax.tracer.custom_rules import custom_jvp
+from lavax.tracer.jvp import jvp
 from lavax.tracer.value import Value
 
 __all__ = [
@@ -51,6 +55,8 @@ def _is_whole(x: Value) -> Value:
 
 @custom_jvp
 def _gamma(x: Value) -> Value:
+    if x.type.dtype != float64:
+        return bind("gamma", x)
     size = abs(x)
     above = where(equal(size, 0), math.inf, gamma_of(where(equal(size, 0), 1.0, size)))
     # Reflected, with no rounding of the argument: gamma(x) gamma(-x) = -pi / (x sin(pi x)).
@@ -91,8 +97,24 @@ def factorial(n: ArrayLike, exact: bool = False) -> Value:
     if exact:
         raise ValueError("factorial: floats do not hold exact factorials: use math.factorial")
     value = as_floating(n)
-    negative_one = less(value, 0)
-    return with_weak(where(negative_one, 0.0, _gamma(add(where(negative_one, 0.0, value), 1.0))), value.weak)
+    return with_weak(_factorial(value), value.weak)
+
+
+@custom_jvp
+def _factorial(x: Value) -> Value:
+    if x.type.dtype != float64:
+        return bind("factorial", x)
+    negative_one = less(x, 0)
+    return where(negative_one, 0.0, _gamma(add(where(negative_one, 0.0, x), 1.0)))
+
+
+def _factorial_slope(tangent: Value, result: Value, x: Value) -> Value:
+    inside = greater_equal(x, 0)
+    slope = multiply(result, _digamma(add(where(inside, x, 0.0), 1.0)))
+    return multiply(tangent, where(inside, slope, 0.0))
+
+
+_factorial.defjvps(_factorial_slope)
 
 
 def multigammaln(a: ArrayLike, d: int) -> Value:
@@ -116,10 +138,30 @@ def multigammaln(a: ArrayLike, d: int) -> Value:
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Value:
     """Hurwitz's zeta function, the sum of (k + q)^-x over k from 0 on; of Riemann with q = 1.
 
-    Infinite at x = 1 and where `q` is 0 or a negative whole number; NaN for x < 1 and for other negative `q`. By Euler
-    and Maclaurin's formula after ten terms.
+    Infinite at x = 1 and where `q` is 0 or a negative whole number; NaN for x < 1 and for other negative `q`.
     """
     (exponent, start), weak = together("zeta", x, q, real=True)
+    return with_weak(_zeta(exponent, start), weak)
+
+
+@custom_jvp
+def _zeta(s: Value, q: Value) -> Value:
+    return _zeta_sum(s, q) if q.type.dtype == float64 else bind("zeta", s, q)
+
+
+def _zeta_by_exponent(tangent: Value, _: Value, s: Value, q: Value) -> Value:
+    """Above 1 alone: elsewhere the value is infinite or NaN."""
+    return multiply(tangent, jvp(lambda exponent: _zeta_sum(exponent, q), (s,), (ones_like(s),))[1])
+
+
+_zeta.defjvps(
+    _zeta_by_exponent,
+    lambda tangent, _, s, q: multiply(tangent, multiply(negative(s), _zeta(add(s, 1.0), q))),
+)
+
+
+def _zeta_sum(exponent: Value, start: Value) -> Value:
+    """By Euler and Maclaurin's formula after ten terms."""
     valid = logical_and(greater(exponent, 1), greater(start, 0))
     s, first = where(valid, exponent, 2.0), where(valid, start, 1.0)
     total = power(first, negative(s))
@@ -128,8 +170,7 @@ def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Value:
     total = add(total, _zeta_tail(s, add(first, float(_DIRECT))))
     pole = logical_or(equal(exponent, 1), logical_and(less(start, 0.5), _is_whole(start)))
     total = where(equal(start, math.inf), 0.0, total)
-    found = where(valid, total, where(logical_and(pole, greater_equal(exponent, 1)), math.inf, math.nan))
-    return with_weak(found, weak)
+    return where(valid, total, where(logical_and(pole, greater_equal(exponent, 1)), math.inf, math.nan))
 
 
 def _zeta_tail(s: Value, w: Value) -> Value:
@@ -159,34 +200,71 @@ def bernoulli(n: int) -> Value:
 
 
 def polygamma(n: ArrayLike, x: ArrayLike) -> Value:
-    """The `n`-th derivative of `digamma` at `x`, elementwise, for whole n >= 0: NaN below 0 unless n is 0.
+    """The `n`-th derivative of `digamma` at `x`, elementwise, for whole n >= 0; NaN below 0 unless n is 0.
 
     No gradient passes to `n`.
     """
     (order, value), weak = together("polygamma", n, x, real=True)
-    order = bind("stop_gradient", order)
+    return with_weak(_polygamma(bind("stop_gradient", order), value), weak)
+
+
+@custom_jvp
+def _polygamma(order: Value, value: Value) -> Value:
+    if value.type.dtype != float64:
+        return bind("polygamma", order, value)
     higher = greater(order, 0)
     s = add(where(higher, order, 1.0), 1.0)
     sign = where(equal(remainder(s, 2.0), 0), 1.0, -1.0)
     derivative = multiply(multiply(sign, _gamma(s)), zeta(s, where(higher, value, 1.0)))
     found = where(higher, derivative, _digamma(where(higher, 1.0, value)))
-    return with_weak(where(less(order, 0), math.nan, found), weak)
+    return where(logical_and(greater_equal(order, 0), _is_whole(order)), found, math.nan)
+
+
+_polygamma.defjvps(None, lambda tangent, _, n, x: multiply(tangent, _polygamma(add(n, 1.0), x)))
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Value:
     """(x^lmbda - 1) / lmbda, elementwise; log(x) for lmbda = 0."""
-    return _box_and_cox("boxcox", x, lmbda, log)
+    (value, exponent), weak = together("boxcox", x, lmbda, real=True)
+    return with_weak(_boxcox(value, exponent), weak)
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Value:
     """((1 + x)^lmbda - 1) / lmbda, elementwise; log(1 + x) for lmbda = 0."""
-    return _box_and_cox("boxcox1p", x, lmbda, log1p)
+    (value, exponent), weak = together("boxcox1p", x, lmbda, real=True)
+    return with_weak(_boxcox1p(value, exponent), weak)
 
 
-def _box_and_cox(name: str, x: ArrayLike, lmbda: ArrayLike, logarithm: Any) -> Value:
-    (value, exponent), weak = together(name, x, lmbda, real=True)
+@custom_jvp
+def _boxcox(x: Value, exponent: Value) -> Value:
+    return _power_less_one(log, x, exponent) if x.type.dtype == float64 else bind("boxcox", x, exponent)
+
+
+@custom_jvp
+def _boxcox1p(x: Value, exponent: Value) -> Value:
+    return _power_less_one(log1p, x, exponent) if x.type.dtype == float64 else bind("boxcox1p", x, exponent)
+
+
+def _by_the_exponent(logarithm: Any) -> Any:
+    def slope(tangent: Value, _: Value, x: Value, exponent: Value) -> Value:
+        function = partial(_power_less_one, logarithm, x)
+        return multiply(tangent, jvp(function, (exponent,), (ones_like(exponent),))[1])
+
+    return slope
+
+
+_boxcox.defjvps(
+    lambda tangent, _, x, exponent: multiply(tangent, power(x, subtract(exponent, 1.0))), _by_the_exponent(log)
+)
+_boxcox1p.defjvps(
+    lambda tangent, _, x, exponent: multiply(tangent, power(add(x, 1.0), subtract(exponent, 1.0))),
+    _by_the_exponent(log1p),
+)
+
+
+def _power_less_one(logarithm: Any, value: Value, exponent: Value) -> Value:
     grown = logarithm(value)
     # Where the product is tiny the quotient is the logarithm itself, to rounding.
     flat = less(abs(exponent), float(np.finfo(np.float32).tiny))
     safe = where(flat, 1.0, exponent)
-    return with_weak(where(flat, grown, divide(expm1(multiply(safe, grown)), safe)), weak)
+    return where(flat, grown, divide(expm1(multiply(safe, grown)), safe))

@@ -24,7 +24,7 @@ from lavax.numpy.rounding import round as nearest
 from lavax.scipy.double_length import Double, chosen, plus_float, sum_of
 from lavax.scipy.gamma_functions import gammasgn
 from lavax.scipy.gamma_quotients import LARGEST, Quotient, over_gamma, ratio_of
-from lavax.tracer import with_weak
+from lavax.tracer import bind, with_weak
 from lavax.tracer.custom_rules import custom_jvp
 from lavax.tracer.value import Value
 
@@ -49,6 +49,8 @@ def _positive(x: Value) -> Value:
 
 @custom_jvp
 def _beta_function(a: Value, b: Value) -> Value:
+    if a.type.dtype != float64:
+        return bind("beta", a, b)
     inside = logical_and(_positive(a), _positive(b))
     found = _beta(where(inside, a, 1.0), where(inside, b, 1.0)).inverse().value()
     total = add(a, b)
@@ -120,6 +122,8 @@ def comb(N: ArrayLike, k: ArrayLike, exact: bool = False, repetition: bool = Fal
 
 @custom_jvp
 def _rising(base: Value, step: Value) -> Value:
+    if base.type.dtype != float64:
+        return where(greater(step, 0), _exact_if_whole(bind("poch", base, step), base, step), bind("poch", base, step))
     end = sum_of(base, step)
     inside = logical_and(_positive(base), _positive(end.high))
     forward = greater_equal(step, 0)

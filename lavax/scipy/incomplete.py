@@ -1,7 +1,9 @@
 """Incomplete gamma and beta functions, and exponential integrals: series and continued fractions.
 
-They go on until every element is known to its last digits. Derivatives by the upper limit are closed forms, of every
-order; those by parameters follow the same steps in forward mode, and have no second derivative in reverse mode.
+Values in float32 and below are operations of their own (shaders_glsl). Those in float64, and derivatives by parameters,
+are loops here, which go on until every element is known to its last digits. Derivatives by the upper limit are closed
+forms, of every order; those by parameters follow the loops' steps in forward mode, and have no second derivative in
+reverse mode.
 """
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.ir.types import float64
 from lavax.numpy.application import as_floating, together
 from lavax.numpy.comparison import (
     equal,
@@ -40,8 +43,9 @@ from lavax.numpy.elementwise import (
 )
 from lavax.numpy.operands import ArrayLike
 from lavax.numpy.reductions import any as any_of
+from lavax.numpy.rounding import floor
 from lavax.scipy.stirling import STIRLING_FROM, log_less, stirling_rest
-from lavax.tracer import with_weak
+from lavax.tracer import bind, with_weak
 from lavax.tracer.control_flow import while_loop
 from lavax.tracer.custom_rules import custom_jvp
 from lavax.tracer.jvp import jvp
@@ -173,12 +177,12 @@ def _slope(function: Callable[..., Value], place: int, *arguments: Value) -> Val
 
 @custom_jvp
 def _gammainc(a: Value, x: Value) -> Value:
-    return _lower(a, x)
+    return _lower(a, x) if a.type.dtype == float64 else bind("gammainc", a, x)
 
 
 @custom_jvp
 def _gammaincc(a: Value, x: Value) -> Value:
-    return _upper(a, x)
+    return _upper(a, x) if a.type.dtype == float64 else bind("gammaincc", a, x)
 
 
 _gammainc.defjvps(
@@ -290,7 +294,7 @@ def _beta_density(a: Value, b: Value, x: Value) -> Value:
 
 @custom_jvp
 def _betainc(a: Value, b: Value, x: Value) -> Value:
-    return _beta_integral(a, b, x)
+    return _beta_integral(a, b, x) if a.type.dtype == float64 else bind("betainc", a, b, x)
 
 
 _betainc.defjvps(
@@ -318,7 +322,7 @@ def _exponential_integral(n: Value, x: Value) -> Value:
     found = where(near, _integral_near_zero(order, small), where(equal(x, math.inf), 0.0, far))
     at_zero = where(greater(n, 1), divide(1.0, where(greater(n, 1), subtract(n, 1.0), 1.0)), math.inf)
     of_zero = divide(exp(negative(x)), x)
-    valid = logical_and(greater_equal(x, 0), greater_equal(n, 0))
+    valid = logical_and(greater_equal(x, 0), logical_and(greater_equal(n, 0), equal(floor(n), n)))
     result = where(equal(n, 0), of_zero, where(equal(x, 0), at_zero, found))
     return where(valid, result, math.nan)
 
@@ -338,7 +342,7 @@ def _integral_near_zero(n: Value, x: Value) -> Value:
 
 @custom_jvp
 def _expn(n: Value, x: Value) -> Value:
-    return _exponential_integral(n, x)
+    return _exponential_integral(n, x) if x.type.dtype == float64 else bind("expn", n, x)
 
 
 def _expn_slope(tangent: Value, _: Value, n: Value, x: Value) -> Value:
@@ -353,7 +357,7 @@ _expn.defjvps(None, _expn_slope)
 def expn(n: ArrayLike, x: ArrayLike) -> Value:
     """The exponential integral E_n(x), the integral of e^(-x t) / t^n over t from 1 on, for whole n >= 0.
 
-    NaN for n < 0 and x < 0. No gradient passes to `n`.
+    NaN for n < 0 or not whole, and for x < 0. No gradient passes to `n`.
     """
     (order, value), weak = together("expn", n, x, real=True)
     return with_weak(_expn(order, value), weak)
@@ -379,6 +383,8 @@ def _positive_expi(x: Value) -> Value:
 
 @custom_jvp
 def _expi(x: Value) -> Value:
+    if x.type.dtype != float64:
+        return bind("expi", x)
     above = greater(x, 0)
     finite = less(x, math.inf)
     inside = _positive_expi(where(logical_and(above, finite), x, 1.0))

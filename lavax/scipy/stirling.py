@@ -1,8 +1,9 @@
 """Stirling's formula and what it is used with: parts of gamma functions that keep their digits at large arguments."""
 from __future__ import annotations
 
-from lavax.numpy.comparison import less, where
-from lavax.numpy.elementwise import abs, add, divide, log, multiply, square, subtract
+from lavax.ir.types import float64
+from lavax.numpy.comparison import greater, less, logical_and, where
+from lavax.numpy.elementwise import add, divide, log, multiply, square, subtract
 from lavax.numpy.operands import ArrayLike
 from lavax.tracer.value import Value
 
@@ -27,11 +28,11 @@ def stirling_rest(x: Value) -> Value:
 
 def log_less(ratio: Value, excess: Value) -> Value:
     """log(ratio) - excess, with excess = ratio - 1, of which each is given without the other's rounding."""
-    near = less(abs(excess), 0.4)
+    near = logical_and(greater(excess, -0.66), less(excess, 2.0))
     small = where(near, excess, 0.1)
-    # With r = x / (2 + x), log(1 + x) = 2 (r + r^3/3 + r^5/5 + …), and x = 2 r + r x.
+    # With r = x / (2 + x), log(1 + x) = 2 (r + r^3/3 + r^5/5 + …), and x = 2 r + r x. |r| is 1/2 at most.
     r = divide(small, add(small, 2.0))
     r_squared = square(r)
-    odd = horner(tuple(1 / (2 * k + 3) for k in range(12)), r_squared)
+    odd = horner(tuple(1 / (2 * k + 3) for k in range(24 if excess.type.dtype == float64 else 11)), r_squared)
     series = subtract(multiply(multiply(r, r_squared), multiply(odd, 2.0)), multiply(r, small))
     return where(near, series, subtract(log(where(near, 1.0, ratio)), excess))

@@ -37,26 +37,39 @@ RULES: dict[str, Rule] = {
 HAS_REGION_RULE = frozenset({"item", *REGION_RULES})
 
 # No gradient passes these: their results are whole numbers or truth values, piecewise constant,
-# made from no operand, or, for stop_gradient, kept from passing.
+# made from no operand, or, for stop_gradient, kept from passing. Those of
+# functions that are computed in pairs of floats (gammainc, expn, zeta, beta, boxcox, …) are defined around them, in
+# lavax.scipy.
 NOT_DIFFERENTIABLE = frozenset(
     {
         "and",
         "argmax",
         "argmin",
         "axis_index",
+        "beta",
+        "betainc",
         "bitcast",
+        "boxcox",
+        "boxcox1p",
         "ceil",
         "constant",
         "count_digits",
         "equal",
+        "expi",
+        "expn",
+        "factorial",
         "floor",
         "fold_runs",
+        "gamma",
+        "gammainc",
+        "gammaincc",
         "greater",
         "greater_equal",
         "householder",
         "iota",
         "jacobi",
         "join_runs",
+        "kl_div",
         "less",
         "less_equal",
         "merge_runs",
@@ -64,6 +77,8 @@ NOT_DIFFERENTIABLE = frozenset(
         "not",
         "not_equal",
         "or",
+        "poch",
+        "polygamma",
         "population_count",
         "round",
         "search_sorted",
@@ -77,5 +92,6 @@ NOT_DIFFERENTIABLE = frozenset(
         "threefry",
         "truncate",
         "xor",
+        "zeta",
     }
 )

@@ -8,11 +8,15 @@ from lavax.ir.operation import OPERATIONS
 _TRANSCENDENTAL = 12
 # Long polynomials, in several pieces of which all are computed.
 _SPECIAL = 40
+# Logarithms and exponentials in pairs of floats, and loops over them: never worth doing twice.
+_PAIRS, _LOOP = 1000, 4000
 _COSTS = {
     **dict.fromkeys(("exp2", "log2", "sinh", "cosh", "asin", "acos", "atan", "cbrt"), _TRANSCENDENTAL),
     **dict.fromkeys(("tan", "atan2", "asinh", "acosh", "atanh"), 2 * _TRANSCENDENTAL),
     **dict.fromkeys(("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"), _SPECIAL),
     **dict.fromkeys(("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"), _SPECIAL),
+    **dict.fromkeys(("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"), _PAIRS),
+    **dict.fromkeys(("betainc", "gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"), _LOOP),
     "divide": 4,
     "remainder": 6,
     "modulo": 8,

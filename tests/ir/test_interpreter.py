@@ -11,6 +11,7 @@ from lavax.ir import OPERATIONS, DType, interpret, parse
 from tests.ir.definitions import DEFINITIONS
 from tests.ir.definitions.attention import ATTENTION
 from tests.ir.definitions.definition import places
+from tests.ir.definitions.elementwise import OF_SCIPY
 from tests.operation_cases import WITHOUT_CASES, Case, cases_of
 
 
@@ -43,12 +44,12 @@ def test_every_operation_has_a_definition() -> None:
 def test_float64(op: str) -> None:
     """Functions of libraries differ by a unit or two in the last place; sums by the order of their terms."""
     for case in cases_of(op):
-        if case.node.type.size > 1000:
+        if case.node.type.size > 1000 or (case.special and op in OF_SCIPY):
             continue
         (found,) = interpret(case.graph, *case.arrays)
         expected = defined(case)
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype), str(case)
-        close = 2e-14 if op in ATTENTION else 4e-15  # sums of products, under exp
+        close = 2e-14 if op in ATTENTION else 1e-12 if op in OF_SCIPY else 4e-15  # sums, under exp
         np.testing.assert_allclose(found, expected, rtol=close, atol=close, err_msg=str(case))
 
 

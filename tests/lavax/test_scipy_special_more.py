@@ -106,7 +106,7 @@ EDGES: list[tuple[str, list[list[float]], list[float]]] = [
     ("gammaincc", [[0, 0, 1, 1, -1, 1, INF, NAN], [0, 1, 0, INF, 1, -1, 1, 1]], [NAN, 0, 1, 0, NAN, NAN, 1, NAN]),
     ("betainc", [[1, 1, 1, -1, 1], [1, 2, 2, 1, 1], [0, 1, -1, 0.5, NAN]], [0, 1, NAN, NAN, NAN]),
     ("exp1", [[0, -1, INF, NAN]], [INF, NAN, 0, NAN]),
-    ("expi", [[0, INF, -INF, NAN, 90]], [-INF, INF, 0, NAN, INF]),
+    ("expi", [[0, INF, -INF, NAN, 94]], [-INF, INF, 0, NAN, INF]),
     ("expn", [[0, 1, 2, 5, -1, 1], [0, 0, 0, 0, 1, -1]], [INF, INF, 1, 0.25, NAN, NAN]),
     ("zeta", [[1, 2, 2, 2, 0.5, 2, 1e9], [1, 0, -1, -0.5, 1, INF, 2]], [INF, INF, INF, NAN, NAN, 0, 0]),
     ("polygamma", [[0, 1, 1, -1], [-1.5, 0, -1.5, 2]], [0.70315664, INF, NAN, NAN]),

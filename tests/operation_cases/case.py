@@ -48,6 +48,7 @@ SHAPES: tuple[Shape, ...] = ((), (1,), (3,), (17,), (41,), (3, 17), (41, 1), (2,
 
 # Where the floats of an operand lie, by operation; two intervals are for values away from zero.
 POSITIVE, AWAY_FROM_ZERO, ANYWHERE = ((0.2, 3.0),), ((-3.0, -0.4), (0.4, 3.0)), ((-3.0, 3.0),)
+_ORDERS = ((0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (5.0, 5.0))
 DOMAINS: Mapping[str, Sequence[Any]] = {
     "log": [POSITIVE],
     "sqrt": [POSITIVE],
@@ -73,6 +74,20 @@ DOMAINS: Mapping[str, Sequence[Any]] = {
     "digamma": [((0.3, 4.0), (-0.8, -0.3))],
     "bessel_i0e": [AWAY_FROM_ZERO],
     "bessel_i1e": [AWAY_FROM_ZERO],
+    "expi": [((-3.0, -0.4), (0.6, 3.0))],
+    "gammainc": [POSITIVE, POSITIVE],
+    "gammaincc": [POSITIVE, POSITIVE],
+    "beta": [POSITIVE, POSITIVE],
+    "betainc": [POSITIVE, POSITIVE, ((0.05, 0.95),)],
+    "boxcox": [POSITIVE, ANYWHERE],
+    "boxcox1p": [((-0.8, 3.0),), ANYWHERE],
+    "factorial": [POSITIVE],
+    "gamma": [((0.3, 4.0), (-0.8, -0.3))],
+    "kl_div": [POSITIVE, POSITIVE],
+    "poch": [POSITIVE, POSITIVE],
+    "expn": [_ORDERS, POSITIVE],
+    "polygamma": [_ORDERS, POSITIVE],
+    "zeta": [((1.2, 3.0),), POSITIVE],
 }
 _SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-30, 1e30, float("inf"), float("-inf"), float("nan"))
 # bfloat16, which NumPy lacks, has tests of its own.

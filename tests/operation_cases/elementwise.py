@@ -115,17 +115,18 @@ _UNARY = (
     "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
     "atanh", "logistic", "erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma",
     "bessel_i0", "bessel_i0e",
-    "bessel_i1", "bessel_i1e", "population_count", "not", "stop_gradient",
+    "bessel_i1", "bessel_i1e", "expi", "gamma", "factorial", "population_count", "not", "stop_gradient",
 )
 
 _BINARY = (
     "add", "subtract", "multiply", "divide", "remainder", "modulo", "power", "atan2", "maximum", "minimum", "and", "or",
-    "xor",
+    "xor", "gammainc", "gammaincc", "expn", "zeta", "polygamma", "beta", "poch", "boxcox", "boxcox1p", "kl_div",
 )
 
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_elementwise, op, 1) for op in _UNARY},
     **{op: partial(_elementwise, op, 2) for op in (*_BINARY, *COMPARISONS)},
+    "betainc": partial(_elementwise, "betainc", 3),
     "where": _where,
     "cast": _cast,
     **{op: partial(_shift, op) for op in ("shift_left", "shift_right_logical", "shift_right_arithmetic")},

@@ -245,12 +245,14 @@ def _bitcast(call: Call) -> str:
     return bits if target == unsigned else _wrapped(bits, unsigned, target, call.width)
 
 
-# Functions of one number that lavax has its own of, under the operation's name.
+# Functions that lavax has its own of, under the operation's name.
 _OWN_FUNCTIONS = (
     *("ceil", "round", "truncate", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "logistic"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
     *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
     *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
+    *("betainc", "gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"),
+    *("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"),
 )
 
 _IDENTITY: Expression = lambda call: call.arguments[0]  # noqa: E731

@@ -105,6 +105,7 @@ _PAIRED = {
 }
 _CALL = re.compile(r"\b(lx_\w+)\(")
 _SIGNATURE = re.compile(r"^(float|double|int|uint|int64_t|uint64_t|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
+_IN_PAIRS = "lx_pair_settled("  # called by functions that compute in pairs of floats
 _WIDE = {scalar: vector for scalar, vector, _ in _ELEMENTS.values()} | {"bool": "bvec4"}
 
 
@@ -216,6 +217,12 @@ def _vector_forms(called: set[str], functions: str) -> str:
             continue
         types = [parameter.split()[0] for parameter in parameters.split(",")]
         wide = ", ".join(f"{_WIDE[kind]} a{n}" for n, kind in enumerate(types))
+        if _IN_PAIRS in function_source([name]):
+            # A loop, since four copies of what loops itself would take the driver four times as long to compile.
+            call = f"{name}({', '.join(f'a{n}[i]' for n in range(len(types)))})"
+            loop = f"{_WIDE[result]} found; for (int i = 0; i < {VECTOR}; i++) found[i] = {call}; return found;"
+            forms.append(f"{_WIDE[result]} {name}({wide}) {{ {loop} }}\n")
+            continue
         calls = (f"{name}({', '.join(f'a{n}.{c}' for n in range(len(types)))})" for c in COMPONENTS[:VECTOR])
         forms.append(f"{_WIDE[result]} {name}({wide}) {{ return {_WIDE[result]}({', '.join(calls)}); }}\n")
     return "".join(forms)

@@ -121,7 +121,15 @@ def least(*values: Any) -> Any:
     return extremum(lambda a, b: a < b)(*values)
 
 
+# Their edges, which are not all SciPy's, are in tests/lavax/test_scipy_special_more.py.
+OF_SCIPY: dict[str, Callable[..., Any]] = {
+    "factorial": lambda x: special.gamma(x + 1),
+    "betainc": special.betainc,
+    **{name: getattr(special, name) for name in ("beta", "boxcox", "boxcox1p", "expi", "expn", "gamma", "gammainc")},
+    **{name: getattr(special, name) for name in ("gammaincc", "kl_div", "poch", "polygamma", "zeta")},
+}
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    **OF_SCIPY,
     "negate": lambda x: -x,
     "abs": abs,
     "sign": sign,
