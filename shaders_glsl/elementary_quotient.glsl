@@ -288,8 +288,9 @@ float lx_power_less_one(vec2 logarithm, float power) {
     float at_end = mix(sign(logarithm.x) * infinite, -1.0 / mix(power, 1.0, power == 0.0),
         power * sign(logarithm.x) < 0.0);
     result = mix(result, at_end, ends);
-    bool vanishes = abs(power) == infinite && abs(result) < 1.0;
-    result = mix(result, mix(0.0, -0.0, logarithm.x < 0.0), vanishes);
+    bool grows = power * sign(logarithm.x) > 0.0;
+    float limit = sign(logarithm.x) * mix(0.0, infinite, grows);
+    result = mix(result, mix(limit, 0.0, logarithm.x == 0.0), abs(power) == infinite);
     return mix(result, uintBitsToFloat(0x7fc00000u), power != power);
 }
 

@@ -189,7 +189,7 @@ def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
 def _betainc(a: Array, b: Array, x: Array) -> Array:
     usable = (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & (x > 0) & (x < 1)
     p, q, t = np.where(usable, a, 1.0), np.where(usable, b, 1.0), np.where(usable, x, 0.25)
-    swapped = t > (p + 1) / (p + q + 2)
+    swapped = (t > (p + 1) / (p + q + 2)) & (t * q > 1e-12 * q + 2)
     inside = np.where(swapped, 1 - t, t)
     first, second = np.where(swapped, q, p), np.where(swapped, p, q)
     small, large = np.minimum(p, q), np.maximum(p, q)
@@ -198,7 +198,10 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     logarithm = p * np.log(t) + q * np.log1p(-t) + step - lgamma(small)
     part = np.exp(logarithm) / first * _beta_fraction(first, second, inside)
     edge = np.where((a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & ((x == 0) | (x == 1)), x, np.nan)
-    return np.where(usable, np.where(swapped, 1 - part, part), edge)
+    # Beyond all digits of the logarithms a step at the mean.
+    step_at_mean = np.where(t * q < (1 - t) * p, 0.0, np.where(t * q > (1 - t) * p, 1.0, 0.5))
+    found = np.where(small > 1e12, step_at_mean, np.where(swapped, 1 - part, part))
+    return np.where(usable, found, edge)
 
 
 # Of one argument, of two and of three.
