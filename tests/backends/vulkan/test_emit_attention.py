@@ -49,11 +49,11 @@ def test_the_next_step_is_loaded_before_the_one_at_hand_is_multiplied(monkeypatc
             if (member < 16) {
                 staged[member] = fetched0;
             }
-             {
+            {
                 staged[(member + 16)] = fetched1;
             }
             barrier();
-             {
+            {
                 int next_block = block, next_part = 0;
                 int v9 = clamp((v5 * 4 + v6 + next_block * 32), 0, 63);
                 vec4 v10 = F32x4(p2).data[(v4 * 64 + v9)];
