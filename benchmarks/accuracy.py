@@ -108,12 +108,13 @@ def arguments_of(function: Function, count: int) -> list[Floats]:
     return [column[kept] for column in columns]
 
 
-def _errors(function: Function, arguments: Sequence[Floats], found: Floats) -> Doubles:
+def _errors(function: Function, arguments: Sequence[Floats], found: Floats, signs: bool = True) -> Doubles:
+    """Units in the last place; without `signs` zeros of both signs are alike."""
     with np.errstate(all="ignore"):
         doubles = [argument.astype(np.float64) for argument in arguments]
         exact = np.asarray(function.exact(*doubles), np.float64)
         size = None if function.size is None else np.asarray(function.size(*doubles), np.float64)
-    return units(found, exact, size)
+    return units(found, exact, size) if signs else units(found + np.float32(0), exact + 0.0, size)
 
 
 def measure(function: Function, count: int = SAMPLES) -> Worst:
@@ -126,6 +127,9 @@ def measure(function: Function, count: int = SAMPLES) -> Worst:
         chosen = [argument[denormal] for argument in arguments]
         chosen = [flushed(one) if flushes else one for one, flushes in zip(chosen, flush, strict=True)]
         best[denormal] = np.minimum(best[denormal], _errors(function, chosen, found[denormal]))
+    # What compares them as zeros gives either, or a zero of either sign.
+    chosen = [flushed(argument[denormal]) for argument in arguments]
+    best[denormal] = np.minimum(best[denormal], _errors(function, chosen, flushed(found[denormal]), signs=False))
     worst = int(np.argmax(best))
     return Worst(float(best[worst]), tuple(float(argument[worst]) for argument in arguments))
 

@@ -165,8 +165,10 @@ vec2 lx_gamma_uniform(float a, float x, out int n) {
 // The regularized incomplete gamma functions: the lower integral, or the upper one.
 float lx_gamma_integral(float a, float x, bool upper) {
     bool usable = a > 0.0 && x > 0.0 && max(floatBitsToUint(a), floatBitsToUint(x)) < 0x7f800000u;
-    float p = usable ? a : 1.0;
-    float y = usable ? x : 1.0;
+    // Both at once by 2^20 where one is huge: only whether x is below a matters there, and no quotient may be denormal.
+    float unit = usable && max(a, x) > 1e30 ? 9.5367432e-07 : 1.0;
+    float p = usable ? unit * a : 1.0;
+    float y = usable ? unit * x : 1.0;
     int n = 0;
     vec2 found;
     bool is_upper = upper;

@@ -309,7 +309,8 @@ float lx_boxcox(float x, float power) {
 float lx_boxcox1p(float x, float power) {
     float infinite = uintBitsToFloat(0x7f800000u);
     bool inside = x > -1.0 && x < infinite;
-    vec2 logarithm = lx_pair_log1p(vec2(mix(1.0, x, inside), 0.0));
+    // A number so small is its own logarithm; what it is computed from otherwise may be flushed to zero.
+    vec2 logarithm = abs(x) < 1e-15 ? vec2(x, 0.0) : lx_pair_log1p(vec2(mix(1.0, x, inside), 0.0));
     float result = lx_power_less_one(mix(vec2(mix(-1e30, 1e30, x > 0.0), 0.0), logarithm, bvec2(inside)), power);
     result = mix(result, x, x == 0.0 && power == power);
     return mix(result, uintBitsToFloat(0x7fc00000u), !(x >= -1.0));

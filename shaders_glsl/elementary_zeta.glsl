@@ -84,13 +84,22 @@ float lx_polygamma(float n, float x) {
     vec2 log_start = lx_pair_log(vec2(start, 0.0));
     // n! = gamma(n + 9) / ((n + 1) ... (n + 8)) by Stirling's formula.
     vec2 end = lx_pair_sum(order, 9.0);
-    vec2 product = lx_pair_sum(order, 1.0);
-    for (float k = 2.0; k < 8.5; k += 1.0)
-        product = lx_pair_multiply(product, lx_pair_sum(order, k));
+    // In two halves, of which those of large orders have each factor smaller by 2^30: neither overflows.
+    bool large = order > 1e4;
+    float unit = large ? 9.3132257e-10 : 1.0;
+    vec2 low = vec2(1.0, 0.0);
+    vec2 high = low;
+    for (float k = 1.0; k < 4.5; k += 1.0) {
+        low = lx_pair_multiply(low, unit * lx_pair_sum(order, k));
+        high = lx_pair_multiply(high, unit * lx_pair_sum(order, k + 4.0));
+    }
     vec2 log_end = lx_pair_log(end);
     vec2 exponent = lx_pair_multiply(vec2(order, 0.0), lx_pair_add(log_end, -log_start));
     exponent = lx_pair_add(exponent, lx_pair_multiply(vec2(8.5, 0.0), log_end));
-    exponent = lx_pair_add(exponent, -lx_pair_add(lx_pair_log(product), log_start));
+    vec2 log_product = lx_pair_add(lx_pair_log(low), lx_pair_log(high));
+    if (large)
+        log_product = lx_pair_add(log_product, vec2(166.35531616210938, 7.1722774919180665e-06));
+    exponent = lx_pair_add(exponent, -lx_pair_add(log_product, log_start));
     exponent = lx_pair_add(exponent, -end);
     exponent = lx_pair_add(exponent, vec2(0.9189385, 1.5634177e-08));
     exponent = lx_pair_add(exponent, vec2(lx_stirling_rest(end.x), 0.0));

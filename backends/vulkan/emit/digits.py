@@ -112,7 +112,7 @@ class _Shared:
         self.local = _SUBGROUPS * self.lanes
         self.routine = open_routine(kernel, profile, lifted, self.local)
         self.tiles, self.body = _Tiles(self.routine), self.routine.body
-        self.turns = self.tiles.tile // self.local
+        self.turns = max(self.tiles.tile // self.local, 1)
         tile_bytes = self.tiles.tile * self.tiles.values.dtype.storage.itemsize
         counter_bytes = 4 * (_SUBGROUPS + 1) * self.tiles.digits
         self.in_order = profile.subgroup_shuffle and tile_bytes + counter_bytes <= profile.shared_memory_bytes

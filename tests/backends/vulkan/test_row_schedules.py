@@ -162,7 +162,7 @@ def test_how_rows_are_shared_on_a_cpu_driver() -> None:
 
 @pytest.mark.parametrize(("rows", "length"), [(4096, 300), (300, 4096), (20_000, 40), (70_001, 7)])
 def test_sums_are_as_good_as_pairwise_ones(rows: int, length: int) -> None:
-    x = RANDOM.standard_normal((rows, length)).astype(np.float32)
+    x = np.random.default_rng(rows).standard_normal((rows, length)).astype(np.float32)
     text = f"graph (x: f32[{rows},{length}]) {{\n  %0 = sum(x) axes=[0] : f32[{length}]\n"
     text += f"  %1 = sum(x) axes=[1] : f32[{rows}]\n  return %0, %1\n}}"
     for got, axis in zip(run_as_gpu(parse(text), [x]), (0, 1), strict=True):
