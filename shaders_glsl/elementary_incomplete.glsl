@@ -167,7 +167,9 @@ float lx_gamma_integral(float a, float x, bool upper) {
     bool usable = a > 0.0 && x > 0.0 && max(floatBitsToUint(a), floatBitsToUint(x)) < 0x7f800000u;
     // Both at once by 2^20 where one is huge: only whether x is below a matters there, and no quotient may be denormal.
     float unit = usable && max(a, x) > 1e30 ? 9.5367432e-07 : 1.0;
-    float p = usable ? unit * a : 1.0;
+    // The upper integral is a times one of x where a is tiny: by 2^40, lest it be denormal on the way.
+    bool tiny = usable && upper && a < 1e-30;
+    float p = usable ? (tiny ? 1.0995116e+12 : unit) * a : 1.0;
     float y = usable ? unit * x : 1.0;
     int n = 0;
     vec2 found;
@@ -187,6 +189,7 @@ float lx_gamma_integral(float a, float x, bool upper) {
             found = lx_pair_multiply(weight, rest);
         }
     }
+    n -= mix(0, 40, tiny);
     float whole = lx_pair_value(found, n);
     if (is_upper != upper) {
         vec2 part = vec2(whole, lx_pair_value(vec2(found.y + (found.x - (found.x + found.y)), 0.0), n));

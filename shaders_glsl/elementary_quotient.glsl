@@ -281,7 +281,11 @@ float lx_power_less_one(vec2 logarithm, float power) {
     float held = mix(clamp(power, -1e30, 1e30), 1.0, flat_power || power != power);
     vec2 grown = lx_pair_multiply(vec2(held, 0.0), mix(logarithm, vec2(1.0, 0.0), bvec2(ends)));
     int n;
-    vec2 quotient = lx_pair_divide(lx_pair_expm1(grown, n), vec2(held, 0.0));
+    vec2 less_one = lx_pair_expm1(grown, n);
+    // A quotient by a large power may be denormal before 2^n is put to it.
+    bool large = abs(held) > 1e15;
+    vec2 quotient = lx_pair_divide(less_one, vec2(held * mix(1.0, 8.6736174e-19, large), 0.0));
+    n -= mix(0, 60, large);
     // Where their product is far below 1 it is the logarithm, to rounding.
     float small = mix(logarithm.x + logarithm.y, sign(logarithm.x) * infinite, ends);
     float result = mix(lx_pair_value(quotient, n), small, abs(power * logarithm.x) < 1e-9);
@@ -335,10 +339,12 @@ float lx_kl_div(float x, float y) {
     } else {
         vec2 logarithm = lx_pair_add(lx_pair_log(vec2(p, 0.0)), -lx_pair_log(vec2(q, 0.0)));
         vec2 factor = lx_pair_add(logarithm, vec2(-1.0, 0.0));
-        // Large ones smaller by 2^8, since a product that overflows may not do so in the sum.
+        // Large ones smaller by 2^8, since a product that overflows may not do so in the sum; small ones larger by 2^60,
+        // whose roundings would be denormal.
         bool large = max(p, q) > 1e20;
-        n = mix(0, 8, large);
-        float scale = mix(1.0, 0.00390625, large);
+        bool small = max(p, q) < 1e-20;
+        n = mix(mix(0, 8, large), -60, small);
+        float scale = mix(mix(1.0, 0.00390625, large), 1.1529215e+18, small);
         found = lx_pair_add(lx_pair_multiply(vec2(scale * p, 0.0), factor), vec2(scale * q, 0.0));
     }
     float result = lx_pair_value(found, n);
