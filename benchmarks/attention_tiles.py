@@ -7,8 +7,6 @@ are there, its strict float32 is timed by the clock over calls in flight. Needs 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -16,6 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.pytorch_calls import pytorch, seconds_a_call
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import attention as emitter
 from lavax.backends.vulkan.emit.attention_shape import Shape, fitting_shapes
@@ -36,7 +35,6 @@ _STORED: dict[str, tuple[bool, int]] = {
     "those of derivatives": (True, 0),
     "all scores": (True, 1 << 62),
 }
-_PEER_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -144,13 +142,9 @@ def seconds(program: Any, buffers: dict[str, Any]) -> float:
 
 def peer_seconds(case: Case) -> tuple[float, float] | None:
     """What PyTorch takes for the result alone, and for it and its gradients; None where it has no device."""
-    try:
-        import torch
-    except ImportError:
+    torch = pytorch()
+    if torch is None:
         return None
-    if not torch.cuda.is_available():
-        return None
-    torch.backends.cuda.matmul.allow_tf32 = False
     shape = (case.batch, case.heads, case.positions, case.head)
     q, k, v, w = (torch.randn(shape, device="cuda").requires_grad_(number < 3) for number in range(4))
     attention = torch.nn.functional.scaled_dot_product_attention
@@ -162,19 +156,7 @@ def peer_seconds(case: Case) -> tuple[float, float] | None:
         with torch.no_grad():
             attention(q, k, v, is_causal=case.causal)
 
-    return _clocked(forward, torch), _clocked(gradient, torch)
-
-
-def _clocked(call: Callable[[], None], torch: Any) -> float:
-    call()
-    torch.cuda.synchronize()
-    start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < _PEER_SECONDS:
-        for _ in range(10):
-            call()
-        torch.cuda.synchronize()
-        calls += 10
-    return (time.perf_counter() - start) / calls
+    return seconds_a_call(forward, torch), seconds_a_call(gradient, torch)
 
 
 def main(backend: VulkanBackend) -> None:

@@ -8,7 +8,6 @@ device are there, its product of that dtype (float32 strictly) is timed by the c
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -18,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 import lavax as lx
+from benchmarks.pytorch_calls import pytorch, seconds_a_call
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_tiles import (
@@ -56,7 +56,7 @@ OTHER_COOPERATIVE_TILES = (
     (64, 64, 32, 2, 2),
 )
 PARTS = (1, 4, 16, 64)
-_FEW, _PEER_SECONDS = 16, 0.2
+_FEW = 16
 
 
 @dataclass(frozen=True)
@@ -131,24 +131,12 @@ def seconds(product: Product, backend: VulkanBackend, buffers: Sequence[Any]) ->
 
 def peer_seconds(product: Product, operands: tuple[np.ndarray, np.ndarray]) -> float | None:
     """What PyTorch takes a call; None where it has no device."""
-    try:
-        import torch
-    except ImportError:
+    torch = pytorch()
+    if torch is None:
         return None
-    if not torch.cuda.is_available():
-        return None
-    torch.backends.cuda.matmul.allow_tf32 = False
     dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[product.dtype]
     left, right = (torch.from_numpy(operand).cuda().to(dtype) for operand in operands)
-    product(left, right)
-    torch.cuda.synchronize()
-    start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < _PEER_SECONDS:
-        for _ in range(10):
-            product(left, right)
-        torch.cuda.synchronize()
-        calls += 10
-    return (time.perf_counter() - start) / calls
+    return seconds_a_call(lambda: product(left, right), torch)
 
 
 def _row(name: str, taken: float, operations: int) -> str:

@@ -24,8 +24,6 @@ from lavax.passes.kernels.reads import Coordinates
 # In how many neighbouring updates one invocation looks for beginnings of runs, by kind of device: lanes of a CPU
 # driver's subgroup wait for each other, and where runs are long most of them would have none. Divides every chunk.
 _SHARES = {"cpu": 64, "gpu": 1}
-# Updates of a run that one invocation has under way at once.
-_TOGETHER = 4
 
 
 def _width(kernel: Kernel, profile: DeviceProfile, lifted: bool, extents: tuple[int, ...]) -> int:
@@ -128,29 +126,22 @@ class _Joining:
         return self.routine.close(prod(self.shares) // self.width)
 
     def _join_one_run(self) -> None:
-        """Finds the run's end first: its updates can then be under way several at a time."""
+        """Finds the run's end first, so that loads of updates wait for nothing."""
         body, runs = self.body, self.runs
         body.scopes[0].variables |= {"first"}
         body.line(f"int place = {runs.place('first')};")
         body.line(f"if (place >= places || (first > 0 && {runs.place('before')} == place)) return;")
-        body.line("int last = first, next = first;")
+        body.line("int last = first;")
         with body.block("for (int k = first + 1; k < end; ++k)", frozenset(("k",))):
             body.line(f"if ({runs.place('k')} != place) break;")
             body.line("last = k;")
         held = self.routine.position("held", "place", self.length)
         body.line(f"{runs.kind} total = {runs.read(self.array, self._at(held))};")
-        for step, name in ((_TOGETHER, "part"), (1, "one")):
-            with body.block(f"for (; next + {step - 1} <= last; next += {step})"):
-                self._join_updates([f"{name}{number}" for number in range(step)])
+        with body.block("for (int k = first; k <= last; ++k)", frozenset(("k",))):
+            self.routine.position("one", "k", runs.count)
+            body.line(runs.joined(runs.update("one", self.window)))
         self._join_levels()
         self._store()
-
-    def _join_updates(self, names: list[str]) -> None:
-        """Neighbouring updates from `next` on: all loads, then what is joined in order."""
-        for number, name in enumerate(names):
-            self.routine.position(name, f"next + {number}", self.runs.count)
-        for update in [self.runs.update(name, self.window) for name in names]:
-            self.body.line(self.runs.joined(update))
 
     def _join_runs(self) -> None:
         """`place` is that of the run being joined, -1 where there is none."""

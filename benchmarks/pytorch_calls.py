@@ -1,0 +1,35 @@
+"""What PyTorch's calls take on a CUDA device: the peer of figures that are not workloads of the comparison."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+# So long a call is repeated, so many times before it is waited for.
+_SECONDS, _TOGETHER = 0.2, 10
+
+
+def pytorch() -> Any | None:
+    """PyTorch, set to strict float32; None where it is not installed or has no CUDA device."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return torch
+
+
+def seconds_a_call(call: Callable[[], Any], torch: Any) -> float:
+    """By the clock, over calls in flight, after one that is not counted."""
+    call()
+    torch.cuda.synchronize()
+    start, calls = time.perf_counter(), 0
+    while time.perf_counter() - start < _SECONDS:
+        for _ in range(_TOGETHER):
+            call()
+        torch.cuda.synchronize()
+        calls += _TOGETHER
+    return (time.perf_counter() - start) / calls
