@@ -342,7 +342,7 @@ class Body:
 
     def element(self, dtype: DType, address: str, position: str) -> str:
         """What memory holds at a position of an array; may be assigned to."""
-        own = f" + own({address})" if self.paired and dtype.storage.itemsize >= WORD_BYTES else ""
+        own = f" + low_bits({address})" if self.paired and dtype.storage.itemsize >= WORD_BYTES else ""
         return f"{reference(dtype.name)}({address}).data[{position}{own}]"
 
     def loaded(self, dtype: DType, address: str, position: str) -> str:

@@ -80,24 +80,24 @@ REST_WORD = MAX_WORDS - 1
 # computes each lane's address from the lane's index; else it computes 64-bit addresses of all lanes, and stores and
 # reads back all of them for each lane, which takes three times as long. So arrays have indices of their own, though
 # these are equal: bits are added that are 0 in every address, which the driver does not know.
-_OWN = """int own(uint64_t address) { return int(uint(address) & 3u); }
+_LOW_BITS = """int low_bits(uint64_t address) { return int(uint(address) & 3u); }
 """
-WORD_BYTES = 4  # of the smallest elements that `own` serves
+WORD_BYTES = 4  # of the smallest elements that `low_bits` serves
 # Four words as two of 64 bits: such drivers make a vector access one access a component, and so half as many.
 _PAIRED = {
     "read_four": """uvec4 read_four(uint64_t address, int position) {
-    int pair = 2 * position + own(address);
+    int pair = 2 * position + low_bits(address);
     return uvec4(unpackUint2x32(U64(address).data[pair]), unpackUint2x32(U64(address).data[pair + 1]));
 }
 """,
     "write_four": """void write_four(uint64_t address, int position, uvec4 words) {
-    int pair = 2 * position + own(address);
+    int pair = 2 * position + low_bits(address);
     U64(address).data[pair] = packUint2x32(words.xy);
     U64(address).data[pair + 1] = packUint2x32(words.zw);
 }
 """,
     "read_unaligned_four": """uvec4 read_unaligned_four(uint64_t address, int position) {
-    int first = position + own(address);
+    int first = position + low_bits(address);
     U32 array = U32(address);
     return uvec4(array.data[first], array.data[first + 1], array.data[first + 2], array.data[first + 3]);
 }
@@ -176,8 +176,8 @@ def assemble(text: ShaderText) -> str:
     parts = [_HEADER + "".join(storage) + extensions + text.pragma]
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
     paired = "".join(text for name, text in _PAIRED.items() if f"{name}(" in body)
-    own = _OWN if "own(" in paired + body else ""
-    accesses = own + (_PACKED if "_packed(" in body else "") + paired
+    low_bits = _LOW_BITS if "low_bits(" in paired + body else ""
+    accesses = low_bits + (_PACKED if "_packed(" in body else "") + paired
     parts.append(_ARGUMENTS + _references(accesses + body) + accesses)
     called = {name for name in _CALL.findall(body) if name in elementary_functions()}
     functions = function_source(called)

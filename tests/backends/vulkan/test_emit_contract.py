@@ -73,21 +73,21 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int v3 = int(uint(i) % uint(2));
             int v4 = clamp((v3 * 4), 0, 1);
             for (int k = 0; k < 3; ++k) {
-                float v2 = F32(p0).data[(v1 * 3 + k) + own(p0)];
+                float v2 = F32(p0).data[(v1 * 3 + k) + low_bits(p0)];
                 vec4 v5 = uintBitsToFloat(read_unaligned_four(p1, (v4 + k * 5)));
                 s0_0 += v2 * v5;
             }
             if (v4 >= (v3 * 4)) {
-                F32(p2).data[(v1 * 5 + v4) + own(p2)] = s0_0.x;
+                F32(p2).data[(v1 * 5 + v4) + low_bits(p2)] = s0_0.x;
             }
             if ((v4 + 1) >= (v3 * 4)) {
-                F32(p2).data[(v1 * 5 + v4 + 1) + own(p2)] = s0_0.y;
+                F32(p2).data[(v1 * 5 + v4 + 1) + low_bits(p2)] = s0_0.y;
             }
             if ((v4 + 2) >= (v3 * 4)) {
-                F32(p2).data[(v1 * 5 + v4 + 2) + own(p2)] = s0_0.z;
+                F32(p2).data[(v1 * 5 + v4 + 2) + low_bits(p2)] = s0_0.z;
             }
             if ((v4 + 3) >= (v3 * 4)) {
-                F32(p2).data[(v1 * 5 + v4 + 3) + own(p2)] = s0_0.w;
+                F32(p2).data[(v1 * 5 + v4 + 3) + low_bits(p2)] = s0_0.w;
             }
         }
         """,

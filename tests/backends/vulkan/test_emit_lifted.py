@@ -117,8 +117,8 @@ def test_the_shader_and_its_words() -> None:
             if (i >= int(words[2])) return;
             int v1 = int(uint(i) % uint(int(words[3])));
             int v2 = int(uint(i) / uint(int(words[5])));
-            float v3 = F32(p0).data[(v1 * int(words[4]) + v2) + own(p0)];
-            F32(p1).data[i + own(p1)] = v3;
+            float v3 = F32(p0).data[(v1 * int(words[4]) + v2) + low_bits(p0)];
+            F32(p1).data[i + low_bits(p1)] = v3;
         }
         """),
     )

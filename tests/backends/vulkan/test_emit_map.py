@@ -96,9 +96,9 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             if (i >= 15) return;
             int v1 = int(uint(i) % uint(3));
             int v2 = int(uint(i) / uint(3));
-            float v3 = F32(p0).data[(v1 * 5 + v2) + own(p0)];
+            float v3 = F32(p0).data[(v1 * 5 + v2) + low_bits(p0)];
             float v4 = lx_exp(v3);
-            F32(p1).data[i + own(p1)] = v4;
+            F32(p1).data[i + low_bits(p1)] = v4;
         }
         """,
     ),
@@ -128,7 +128,7 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int v7 = clamp((v6 + -1), 0, 5);
             int v8 = clamp(v1.w, 0, 7);
             int v9 = clamp((v8 + -1), 0, 5);
-            ivec4 v10 = ivec4(I32(p0).data[v3 + own(p0)], I32(p0).data[v5 + own(p0)], I32(p0).data[v7 + own(p0)], I32(p0).data[v9 + own(p0)]);
+            ivec4 v10 = ivec4(I32(p0).data[v3 + low_bits(p0)], I32(p0).data[v5 + low_bits(p0)], I32(p0).data[v7 + low_bits(p0)], I32(p0).data[v9 + low_bits(p0)]);
             ivec4 v11 = mix(ivec4(7), v10, bvec4((v2 >= 1 && v2 <= 6), (v4 >= 1 && v4 <= 6), (v6 >= 1 && v6 <= 6), (v8 >= 1 && v8 <= 6)));
             write_four(p2, i, uvec4(v11));
         }

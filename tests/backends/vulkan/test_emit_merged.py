@@ -66,9 +66,9 @@ SHADERS: dict[str, tuple[str, str, str]] = {
                 }
                 else {
                     vec4 v3 = v2;
-                    if (4 * i + 0 < size) F32(p1).data[4 * i + 0 + own(p1)] = v3.x;
-                    if (4 * i + 1 < size) F32(p1).data[4 * i + 1 + own(p1)] = v3.y;
-                    if (4 * i + 2 < size) F32(p1).data[4 * i + 2 + own(p1)] = v3.z;
+                    if (4 * i + 0 < size) F32(p1).data[4 * i + 0 + low_bits(p1)] = v3.x;
+                    if (4 * i + 1 < size) F32(p1).data[4 * i + 1 + low_bits(p1)] = v3.y;
+                    if (4 * i + 2 < size) F32(p1).data[4 * i + 2 + low_bits(p1)] = v3.z;
                 }
             }
         }

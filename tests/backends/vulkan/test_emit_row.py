@@ -219,12 +219,12 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             float v1_best;
             int v1 = int(-1);
             for (int k = 0; k < 5; k += 1) {
-                float v2 = F32(p0).data[(i * 5 + k) + own(p0)];
+                float v2 = F32(p0).data[(i * 5 + k) + low_bits(p0)];
                 float v3 = v2;
                 int v4 = k;
                 if (v1 < 0 || (v3 > v1_best || (lx_isnan(v3) && !lx_isnan(v1_best)))) { v1_best = v3; v1 = v4; }
             }
-            I32(p1).data[i + own(p1)] = v1;
+            I32(p1).data[i + low_bits(p1)] = v1;
         }
         """,
     ),

@@ -25,13 +25,13 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
             if (i >= 3) return;
             for (int k = 0; k < 5; ++k) {
-                F32(p2).data[(i + k * 3) + own(p2)] = 0.0;
+                F32(p2).data[(i + k * 3) + low_bits(p2)] = 0.0;
             }
             for (int s = 0; s < 4; ++s) {
-                int v1 = I32(p1).data[s + own(p1)];
-                float v2 = F32(p0).data[(i + s * 3) + own(p0)];
+                int v1 = I32(p1).data[s + low_bits(p1)];
+                float v2 = F32(p0).data[(i + s * 3) + low_bits(p0)];
                 int target = (v1) * 3 + (i) * 1;
-                if (v1 >= 0 && v1 < 5) F32(p2).data[target + own(p2)] = (F32(p2).data[target + own(p2)] + v2);
+                if (v1 >= 0 && v1 < 5) F32(p2).data[target + low_bits(p2)] = (F32(p2).data[target + low_bits(p2)] + v2);
             }
         }
         """,
