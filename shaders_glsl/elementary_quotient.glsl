@@ -279,7 +279,10 @@ float lx_power_less_one(vec2 logarithm, float power) {
     bool ends = abs(logarithm.x) >= 1e30;
     bool flat_power = abs(power) < 1e-15;
     float held = mix(clamp(power, -1e30, 1e30), 1.0, flat_power || power != power);
-    vec2 grown = lx_pair_multiply(vec2(held, 0.0), mix(logarithm, vec2(1.0, 0.0), bvec2(ends)));
+    // The digits of a faint logarithm's halves may be denormal: 2^60 goes from the power to it.
+    bool faint = abs(logarithm.x) < 1e-15;
+    vec2 raised = mix(logarithm, vec2(1.0, 0.0), bvec2(ends)) * mix(1.0, 1.1529215e+18, faint);
+    vec2 grown = lx_pair_multiply(vec2(held * mix(1.0, 8.6736174e-19, faint), 0.0), raised);
     int n;
     vec2 less_one = lx_pair_expm1(grown, n);
     // A quotient by a large power may be denormal before 2^n is put to it.
