@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Union
 
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.profile import DeviceProfile, MatrixShape
@@ -190,9 +189,7 @@ class BroadcastTile(Tile):
         return self.rows * VECTOR * self.vectors
 
 
-Schedule = Union[  # noqa: UP007  # isinstance takes it too
-    RegisterTile, SharedTile, SubgroupTile, BroadcastTile, CooperativeTile
-]
+Schedule = RegisterTile | SharedTile | SubgroupTile | BroadcastTile | CooperativeTile
 
 # From the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
