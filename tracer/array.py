@@ -102,7 +102,7 @@ class Array(Value):
     def block_until_ready(self) -> Array:
         """Waits until the numbers are there; gives the array itself."""
         if self._buffer is not None or self._source is None or isinstance(self._source, (_Donated, Array)):
-            active().wait(self.buffer)
+            active().wait(self._buffer or self.buffer)
         return self
 
     def __repr__(self) -> str:
@@ -122,7 +122,9 @@ class Array(Value):
 
 
 def computed_arrays(kinds: Sequence[Abstract], buffers: Sequence[Buffer]) -> list[Array]:
-    """Arrays of these kinds in the memory of `buffers`, in two thirds of the time of so many calls of Array."""
+    """Arrays of these kinds in the memory of `buffers`; many in two thirds of the time of so many calls of Array."""
+    if len(buffers) == 1:
+        return [Array(kinds[0], buffers[0])]
     arrays = list(map(Array.__new__, repeat(Array, len(buffers))))
     for array, kind, buffer in zip(arrays, kinds, buffers, strict=True):
         array.abstract = kind
@@ -160,7 +162,7 @@ def _filled(value: PythonScalar, type: TensorType) -> Buffer:
         return scalar
     single = input_node("value", TensorType((), type.dtype))
     graph = graph_of((single,), (make_node("broadcast", (single,), {"axes": ()}, type),))
-    return program_for(graph, eager=True)(scalar)[0]
+    return program_for(graph, eager=True).run([scalar])[0]
 
 
 def _unpickled(numbers: np.ndarray, dtype: str, weak: bool) -> Array:

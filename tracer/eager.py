@@ -35,7 +35,7 @@ def run_operation(
     if found is None:
         found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
     program, kind = found
-    result = Array(kind, program(*[_operand(home, o, s) for o, s in zip(operands, splats, strict=True)])[0])
+    result = Array(kind, program.run([_operand(home, o, s) for o, s in zip(operands, splats, strict=True)])[0])
     if home.refuses_nans:
         from lavax.tracer.nan_check import refuse_fresh_nan  # which stands on this module
 

@@ -13,7 +13,7 @@ from lavax.passes.inline import inline_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, computed_arrays, splat_array, with_weakness
-from lavax.tracer.backend import Program, runtime
+from lavax.tracer.backend import Buffer, Program, runtime
 from lavax.tracer.programs import program_for
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracer import Tracer, node_in, require_alive
@@ -73,8 +73,10 @@ class Executable:
         self._donated = self._plan.donated
         self._captured = tuple(captured)
         self._program: Program | None = None
+        self._run: Callable[[Sequence[Buffer]], Sequence[Buffer]] = _nothing
         if self._plan.graph.outputs:
             self._program = program_for(self._plan.graph, self._donated, tune=tune or config.tune())
+            self._run = self._program.run
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs. Raises DonatedArrayError, before anything runs, where an array has been given away or would
@@ -90,8 +92,7 @@ class Executable:
             buffers = [array.buffer for array in arrays]
         if self._donated and len(set(map(id, buffers))) != len(buffers):
             self._check_donation(arrays)
-        made = self._program(*buffers) if self._program is not None else ()
-        results = computed_arrays(self._computed, made)
+        results = computed_arrays(self._computed, self._run(buffers))
         for position in self._donated:
             arrays[position].donate()
         return results if self._is_plain else self._assembled(results, arrays)
@@ -141,6 +142,11 @@ class Executable:
                     "one of them is donated: its memory cannot be overwritten and read at once. Pass copies "
                     "(copy.copy(array)), or do not donate it",
                 )
+
+
+def _nothing(buffers: Sequence[Buffer]) -> Sequence[Buffer]:
+    """The run of a program without results of its own."""
+    return ()
 
 
 def refuse_tracers(arrays: Iterable[Value]) -> None:
