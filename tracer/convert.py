@@ -45,7 +45,11 @@ def dtype_of(dtype: Any) -> DType:
 
 def constant(value: PythonScalar, type: TensorType, weak: bool = False) -> Value:
     """A value whose every element is `value`."""
-    number = _fitting(value, type.dtype)
+    return fitting_constant(_fitting(value, type.dtype), type, weak)
+
+
+def fitting_constant(number: PythonScalar, type: TensorType, weak: bool = False) -> Value:
+    """The same of a number that is of the Python type, and in the range, of the dtype."""
     trace = active_trace()
     if trace is None:
         return splat_array(number, abstract(type, weak))
@@ -162,10 +166,8 @@ def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:
 def _fitting(value: Any, dtype: DType) -> PythonScalar:
     """`value` as the Python type that constants of `dtype` hold."""
     number: PythonScalar = _PYTHON_TYPE[dtype.kind](value)
-    if dtype.is_integer:
-        bounds = np.iinfo(dtype.numpy)
-        if not bounds.min <= number <= bounds.max:
-            raise user_error(DtypeError, f"{value} is out of the range of {dtype} ({bounds.min} to {bounds.max})")
+    if dtype.is_integer and not dtype.holds(number):
+        raise user_error(DtypeError, f"{value} is out of the range of {dtype} ({dtype.lowest} to {dtype.highest})")
     return number
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lavax.ir import OPERATIONS, TensorType
+from lavax.ir import OPERATIONS, DType, TensorType
 from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, scalar_buffer, splat_array
@@ -28,14 +28,19 @@ def run_operation(
     if op in _KEEP_SPLATS and splats[0] is not None:
         return splat_array(splats[0], abstract(OPERATIONS[op].infer([operands[0].type], attrs, type)))
     home = runtime()
+    scalars = {position: splat for position, splat in enumerate(splats) if splat is not None}
     # repr tells 0.0 from -0.0 and 1 from True, which == does not.
-    kinds = [(operand.abstract, splat is None) for operand, splat in zip(operands, splats, strict=True)]
-    key = (op, repr(attrs), type and abstract(type), *kinds)
+    written = repr(attrs) if attrs else ""
+    key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
     found = home.operations.get(key)
     if found is None:
         found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
     program, kind = found
-    result = Array(kind, program.run([_operand(home, o, s) for o, s in zip(operands, splats, strict=True)])[0])
+    arrays = [operand for operand in operands if operand.splat is None] if scalars else operands
+    buffers = [array._buffer or array.buffer for array in arrays]
+    for position, splat in scalars.items():
+        buffers.insert(position, _scalar(home, splat, operands[position].type.dtype))
+    result = Array(kind, program.run(buffers)[0])
     if home.refuses_nans:
         from lavax.tracer.nan_check import refuse_fresh_nan  # which stands on this module
 
@@ -62,11 +67,9 @@ def _compiled(
     return program_for(graph_of(inputs, (output,)), eager=True), abstract(output.type)
 
 
-def _operand(home: Runtime, array: Array, splat: PythonScalar | None) -> Buffer:
-    if splat is None:
-        return array.buffer
-    key = (array.type.dtype.name, repr(splat))
+def _scalar(home: Runtime, value: PythonScalar, dtype: DType) -> Buffer:
+    key = (dtype, repr(value))
     found = home.scalars.get(key)
     if found is None:
-        found = remember(home.scalars, key, scalar_buffer(splat, array.type.dtype))
+        found = remember(home.scalars, key, scalar_buffer(value, dtype))
     return found
