@@ -79,6 +79,8 @@ class DType:
         """Numbers as a contiguous array of what a device buffer holds, rounded to the nearest even."""
         if self.name == "bf16":
             return np.ascontiguousarray(brain_floats_to_bits(numbers)).reshape(numbers.shape)
+        if numbers.dtype == self.storage:
+            return np.ascontiguousarray(numbers).reshape(numbers.shape)
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(numbers, self.storage).reshape(numbers.shape)
 

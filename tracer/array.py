@@ -13,8 +13,8 @@ from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.location import user_error
 from lavax.ir.types import DTYPES
 from lavax.tracer.abstract import Abstract, abstract
-from lavax.tracer.backend import Buffer, active
-from lavax.tracer.programs import program_for
+from lavax.tracer.backend import Buffer, active, runtime
+from lavax.tracer.programs import program_for, remember
 from lavax.tracer.value import PythonScalar, Value
 
 
@@ -151,18 +151,27 @@ def with_weakness(array: Array, weak: bool) -> Array:
 
 
 def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
-    """One element on the device."""
+    """One element on the device, in memory of its own."""
     return active().upload(dtype.to_storage(np.array(value, np.float64 if dtype.is_float else dtype.numpy)))
+
+
+def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:
+    """The same for whoever only reads it: there is one for each number, kept for the next."""
+    home = runtime()
+    key = (dtype, repr(value))  # which tells 0.0 from -0.0
+    found = home.scalars.get(key)
+    if found is None:
+        found = remember(home.scalars, key, scalar_buffer(value, dtype))
+    return found
 
 
 def _filled(value: PythonScalar, type: TensorType) -> Buffer:
     """Memory of its own with `value` everywhere."""
-    scalar = scalar_buffer(value, type.dtype)
     if not type.shape:
-        return scalar
+        return scalar_buffer(value, type.dtype)
     single = input_node("value", TensorType((), type.dtype))
     graph = graph_of((single,), (make_node("broadcast", (single,), {"axes": ()}, type),))
-    return program_for(graph, eager=True).run([scalar])[0]
+    return program_for(graph, eager=True).run([shared_scalar(value, type.dtype)])[0]
 
 
 def _unpickled(numbers: np.ndarray, dtype: str, weak: bool) -> Array:

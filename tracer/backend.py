@@ -72,7 +72,7 @@ class Runtime:
     backend: Backend
     programs: Recent[Program] = field(default_factory=lambda: Recent(RECENT_PROGRAMS))
     operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.eager
-    scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # Python scalars met by eager operations
+    scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # numbers that programs only read
     refuses_nans: bool = field(default_factory=config.debug_nans)  # asked once: eager operations are short
 
 

@@ -64,8 +64,7 @@ class CompiledFunction:
         self._donated = donated
         self._tune = tune
         self._entries: dict[tuple[Any, ...], _Entry] = {}
-        # Those of calls whose arguments are arrays, one by one and by position, in a dict that nothing but their kinds
-        # is looked up in.
+        # Those of calls whose arguments are arrays, by their kinds and the names of what is passed by keyword.
         self._of_arrays: dict[tuple[Any, ...], _Entry] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -74,9 +73,12 @@ class CompiledFunction:
             return self._inlined(args, kwargs)
         leaves: Sequence[Array] = args
         entry = None
-        if self._of_arrays and not kwargs:
+        if self._of_arrays:
+            if kwargs:
+                leaves = (*args, *kwargs.values())
             try:
-                entry = self._of_arrays.get((in_use.runtime, chosen_matmul_precision(), *map(_kind_of, args)))
+                kinds = map(_kind_of, leaves)
+                entry = self._of_arrays.get((in_use.runtime, chosen_matmul_precision(), *kwargs, *kinds))
             except TypeError:
                 entry = None  # an argument that is no array
         if entry is None:
@@ -123,8 +125,8 @@ class CompiledFunction:
             entry = None
         if entry is None:
             return self._prepared(leaves, CallStructure(positional, keywords, statics))
-        if keywords is None and not self._has_static and all(isinstance(arg, Array) for arg in args):
-            remember(self._of_arrays, (runtime(), chosen_matmul_precision(), *kinds), entry)
+        if not self._has_static and _are_arrays(args, kwargs):
+            remember(self._of_arrays, (runtime(), chosen_matmul_precision(), *kwargs, *kinds), entry)
         return entry, leaves
 
     def _prepared(self, leaves: list[Any], call: CallStructure) -> tuple[_Entry, list[Array]]:
@@ -158,6 +160,11 @@ class CompiledFunction:
             return []
         positional = self._signature.positional
         return call.leaves_of(self._donated, [positional[p] for p in self._donated if p < len(positional)])
+
+
+def _are_arrays(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether the arguments are themselves the leaves, in order: arrays, with keywords in the order of their names."""
+    return all(isinstance(arg, Array) for arg in (*args, *kwargs.values())) and sorted(kwargs) == list(kwargs)
 
 
 class BoundMethod:

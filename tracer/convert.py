@@ -21,7 +21,11 @@ from lavax.tracer.value import PythonScalar, Value
 _OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype != bfloat16}
 # The 64-bit dtypes of NumPy's own defaults: data in them are held in 32 bits unless asked otherwise.
 _IN_32_BITS: dict[DType, DType] = {float64: float32, int64: int32, uint64: uint32}
-_OF_PYTHON: dict[type, DType] = {bool: bool_, int: int32, float: float32}
+_OF_PYTHON: dict[type, Abstract] = {
+    bool: abstract(TensorType((), bool_)),
+    int: abstract(TensorType((), int32), weak=True),
+    float: abstract(TensorType((), float32), weak=True),
+}
 _PYTHON_TYPE: dict[str, type] = {"float": float, "int": int, "uint": int, "bool": bool}
 
 
@@ -34,13 +38,16 @@ def dtype_of(dtype: Any) -> DType:
     """
     if isinstance(dtype, DType):
         return dtype
-    if is_brain_float(dtype):
-        return bfloat16
-    numpy = np.dtype(dtype)
-    if numpy not in _OF_NUMPY:
-        raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use bool, an integer or a real float")
-    held = _OF_NUMPY[numpy]
-    return held if config.keeps_64_bits() else _IN_32_BITS.get(held, held)
+    held = _OF_NUMPY.get(dtype) if isinstance(dtype, np.dtype) else None
+    if held is None:
+        if is_brain_float(dtype):
+            return bfloat16
+        numpy = np.dtype(dtype)
+        if numpy not in _OF_NUMPY:
+            raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use bool, an integer or a real float")
+        held = _OF_NUMPY[numpy]
+    narrow = _IN_32_BITS.get(held)
+    return held if narrow is None or config.keeps_64_bits() else narrow
 
 
 def constant(value: PythonScalar, type: TensorType, weak: bool = False) -> Value:
@@ -131,9 +138,9 @@ def _scalar_kind(x: Any) -> Abstract | None:
     """What a Python or NumPy scalar becomes; None if `x` is neither. Python's numbers are weak, bools are not."""
     if isinstance(x, np.generic):
         return abstract(TensorType((), dtype_of(x.dtype)))
-    for cls, dtype in _OF_PYTHON.items():  # a bool is an int too, so it comes first
+    for cls, kind in _OF_PYTHON.items():  # a bool is an int too, so it comes first
         if isinstance(x, cls):
-            return abstract(TensorType((), dtype), cls is not bool)
+            return kind
     return None
 
 

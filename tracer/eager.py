@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lavax.ir import OPERATIONS, DType, TensorType
+from lavax.ir import OPERATIONS, TensorType
 from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.tracer.abstract import Abstract, abstract
-from lavax.tracer.array import Array, scalar_buffer, splat_array
-from lavax.tracer.backend import Buffer, Program, Runtime, runtime
+from lavax.tracer.array import Array, shared_scalar, splat_array
+from lavax.tracer.backend import Program, runtime
 from lavax.tracer.programs import program_for, remember
 from lavax.tracer.value import PythonScalar
 
@@ -39,7 +39,7 @@ def run_operation(
     arrays = [operand for operand in operands if operand.splat is None] if scalars else operands
     buffers = [array._buffer or array.buffer for array in arrays]
     for position, splat in scalars.items():
-        buffers.insert(position, _scalar(home, splat, operands[position].type.dtype))
+        buffers.insert(position, shared_scalar(splat, operands[position].type.dtype))
     result = Array(kind, program.run(buffers)[0])
     if home.refuses_nans:
         from lavax.tracer.nan_check import refuse_fresh_nan  # which stands on this module
@@ -65,11 +65,3 @@ def _compiled(
         nodes.append(make_node("broadcast", (node,), {"axes": ()}, operand.type) if scalar else node)
     output = make_node(op, nodes, attrs, type)
     return program_for(graph_of(inputs, (output,)), eager=True), abstract(output.type)
-
-
-def _scalar(home: Runtime, value: PythonScalar, dtype: DType) -> Buffer:
-    key = (dtype, repr(value))
-    found = home.scalars.get(key)
-    if found is None:
-        found = remember(home.scalars, key, scalar_buffer(value, dtype))
-    return found

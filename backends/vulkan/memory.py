@@ -198,15 +198,18 @@ class MemoryPool:
             self._blocks.clear()
 
     def _idle_piece(self, nbytes: int) -> Piece:
-        returned = self._list_of_returned(nbytes)
+        returned = self._returned_by_nbytes.get(nbytes)
+        if returned is None:
+            returned = self._list_of_returned(nbytes)
         try:
             piece = returned.pop(0)
         except IndexError:
-            piece = self._cut(returned, nbytes)
+            pass
         else:
-            if not self.queue.reached(piece.last_use):
-                returned.append(piece)
-                piece = self._cut(returned, nbytes)
+            if self.queue.reached(piece.last_use):
+                return piece
+            returned.append(piece)
+        piece = self._cut(returned, nbytes)
         self.queue.wait(piece.last_use)
         return piece
 

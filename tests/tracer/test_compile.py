@@ -64,6 +64,18 @@ def test_arrays_by_themselves_and_in_containers_are_told_apart(counted: Counted)
     assert counted("traces") == 5
 
 
+def test_arrays_by_keyword_are_told_apart_by_name(counted: Counted) -> None:
+    f = lx.compile(lambda x, y=1.0, z=10.0: x + y * 2 + z * 3)
+    x, y, z = (lx.device_put(np.float32(n)) for n in (100, 1, 2))
+    for _ in range(3):
+        assert float(f(x, y=y, z=z)) == float(f(x, z=z, y=y)) == float(f(z=z, x=x, y=y)) == float(f(x, y, z=z)) == 108
+        assert float(f(x, z=y, y=z)) == 107
+        assert float(f(x, y)) == float(f(x, y=y)) == 132
+        assert float(f(x, z=y)) == 105
+        assert float(f(x, y=1.0, z=z)) == 108
+    assert counted("traces") == 7
+
+
 def test_each_backend_and_precision_has_programs_of_its_own(counted: Counted) -> None:
     f, x = lx.compile(lambda x: x @ x), lx.device_put(np.ones((2, 2), "f"))
     for _ in range(2):
