@@ -145,9 +145,9 @@ class Executable:
             if other != position and (other in self._donated or position in self._donated):
                 raise user_error(
                     DonatedArrayError,
-                    f"the same array ({arrays[position].type}) is passed as {names[other]} and as {names[position]}, and "
-                    "at least one of them is donated: its memory cannot be overwritten and read at once. Pass copies "
-                    "(copy.copy(array)), or do not donate it",
+                    f"the same array ({arrays[position].type}) is passed as {names[other]} and as {names[position]}, "
+                    "and at least one of them is donated: its memory cannot be overwritten and read at once. Pass "
+                    "copies (copy.copy(array)), or do not donate it",
                 )
 
 

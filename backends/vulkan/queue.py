@@ -73,7 +73,7 @@ class Queue:
         info = structure("VkSemaphoreCreateInfo", pNext=kind)
         self._semaphore = created(lib.vkCreateSemaphore, device, info, "VkSemaphore")
         self.semaphores = array("VkSemaphore", [self._semaphore])
-        self._value = ffi.new("uint64_t *")  # of all threads: whatever was last read has been reached
+        self._answers: list[Any] = []  # where threads that do not ask just now were answered
         self._submit = lib.vkQueueSubmit
         self._wait = lib.vkWaitSemaphores
         self._read = lib.vkGetSemaphoreCounterValue
@@ -131,11 +131,15 @@ class Queue:
         """Whether submission `number` is done; does not wait."""
         if number <= self.completed:
             return True
-        value = self._value
-        result = self._read(self._device, self._semaphore, value)
+        try:
+            answer = self._answers.pop()
+        except IndexError:
+            answer = ffi.new("uint64_t *")
+        result = self._read(self._device, self._semaphore, answer)
         if result:
             check(result, "Asking how far the device is")
-        done: int = value[0]
+        done: int = answer[0]
+        self._answers.append(answer)
         if done > self.completed:
             self.completed = done
         return done >= number
