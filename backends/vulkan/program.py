@@ -20,8 +20,8 @@ import numpy as np
 from lavax import counters
 from lavax.backends.vulkan.api import ffi
 from lavax.backends.vulkan.commands import (
-    BEFORE_LATER_WORK,
-    BETWEEN_DISPATCHES,
+    COUNTED,
+    PLAIN,
     CommandPool,
     Recorder,
 )
@@ -231,10 +231,11 @@ class Program:
     def _record_run(self, run: Run, table: int) -> Any:
         """A command buffer with the dispatches of one row."""
         commands = self._resources.pool.allocate()
+        barriers = PLAIN if all(step.counts is None for step in self.steps) else COUNTED
         with Recorder(commands, run.repeated) as recorder:
             for step in self._steps.get(run, ()):
                 if step.barrier:
-                    recorder.wait(BETWEEN_DISPATCHES)
+                    recorder.wait(barriers.between)
                 record_step(recorder, self.device, step, table)
                 if step.counts is None:
                     recorder.dispatch(step.groups)
@@ -242,7 +243,7 @@ class Program:
                     counts = self._resources.constants[step.counts[0]]
                     assert counts is not None
                     recorder.dispatch_counted(counts, step.counts[1])
-            recorder.wait(BEFORE_LATER_WORK)
+            recorder.wait(barriers.after)
         return commands
 
 
