@@ -125,7 +125,7 @@ class CompiledFunction:
             entry = None
         if entry is None:
             return self._prepared(leaves, CallStructure(positional, keywords, statics))
-        if not self._has_static and _are_arrays(args, kwargs):
+        if len(leaves) == len(args) + len(kwargs) and not self._has_static and _are_arrays(args, kwargs):
             remember(self._of_arrays, (runtime(), chosen_matmul_precision(), *kwargs, *kinds), entry)
         return entry, leaves
 

@@ -28,7 +28,7 @@ def run_operation(
     if op in _KEEP_SPLATS and splats[0] is not None:
         return splat_array(splats[0], abstract(OPERATIONS[op].infer([operands[0].type], attrs, type)))
     home = runtime()
-    scalars = {position: splat for position, splat in enumerate(splats) if splat is not None}
+    scalars = [position for position, splat in enumerate(splats) if splat is not None]
     # repr tells 0.0 from -0.0 and 1 from True, which == does not.
     written = repr(attrs) if attrs else ""
     key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
@@ -36,10 +36,10 @@ def run_operation(
     if found is None:
         found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
     program, kind = found
-    arrays = [operand for operand in operands if operand.splat is None] if scalars else operands
-    buffers = [array._buffer or array.buffer for array in arrays]
-    for position, splat in scalars.items():
-        buffers.insert(position, shared_scalar(splat, operands[position].type.dtype))
+    buffers = [
+        operand._buffer or operand.buffer if splat is None else shared_scalar(splat, operand.type.dtype)
+        for operand, splat in zip(operands, splats, strict=True)
+    ]
     result = Array(kind, program.run(buffers)[0])
     if home.refuses_nans:
         from lavax.tracer.nan_check import refuse_fresh_nan  # which stands on this module
