@@ -20,8 +20,8 @@ import numpy as np
 from lavax import counters
 from lavax.backends.vulkan.api import ffi
 from lavax.backends.vulkan.commands import (
-    BEFORE_LATER_WORK,
-    BETWEEN_DISPATCHES,
+    COUNTED,
+    PLAIN,
     CommandPool,
     Recorder,
 )
@@ -93,8 +93,6 @@ class Resources:
     def retire(self) -> None:
         """Gives the buffers back, which later work may reuse at once; when all is done, the rest."""
         number = max((recording.number for recording in self.recordings), default=0)
-        for buffer in self.buffers():
-            buffer.last_use = max(buffer.last_use, number)
         self.device.retire(number, functools.partial(_destroy, self.pool, self.pipelines))
 
 
@@ -120,12 +118,14 @@ class Program:
         self._allocate = device.arrays.allocate_all
         self._new_bytes = [result.nbytes for result in plan.results if result.donor is None]
         self._donors = [(k, result.donor) for k, result in enumerate(plan.results) if result.donor is not None]
-        self._argument_bytes = list(plan.arguments)
-        self._addresses = struct.Struct(f"={len(plan.arguments) + len(plan.results)}Q")
+        self._argument_bytes = plan.arguments
+        addresses = struct.Struct(f"={len(plan.arguments) + len(plan.results)}Q")
+        self._write, self._moving_bytes = addresses.pack_into, addresses.size
         self._resources = Resources(device, plan, pipelines.values())
         self.recordings = self._resources.recordings
         self.recordings.extend(self._record(index) for index in range(RING))
         self._turn = 0
+        self._recording = self.recordings[0]
         weakref.finalize(self, self._resources.retire).atexit = False
         counters.count("recordings")
 
@@ -135,34 +135,36 @@ class Program:
         `buffers` are the arguments. A result with a donor is the donor's buffer itself, with new contents. Raises
         DeviceError when the device has no memory left or fails.
         """
-        given = [buffer.nbytes for buffer in buffers]
-        if given != self._argument_bytes and self._is_misfit(given):
-            raise ValueError(self._misfit(buffers))
+        self.check(buffers)
+        return self.run(buffers)
+
+    def check(self, buffers: Sequence[Buffer]) -> None:
+        """Raises ValueError unless the buffers are as many as the arguments, and at least as large."""
+        given, wanted = [buffer.nbytes for buffer in buffers], self._argument_bytes
+        if len(given) != len(wanted) or any(map(operator.lt, given, wanted)):
+            sizes = ", ".join(map(str, wanted)), ", ".join(map(str, given))
+            raise ValueError("The program takes buffers of ({}) bytes, and got ({}).".format(*sizes))
+
+    def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """A call whose buffers are known to be as many as the arguments, and as large."""
         results = self._allocate(self._new_bytes)
         for position, donor in self._donors:
             results.insert(position, buffers[donor])
-        touched = [*buffers, *results]
-        addresses = [buffer.address for buffer in touched]
+        addresses = [buffer.address for buffer in (*buffers, *results)]
         queue = self._queue
         with queue.lock:
-            turn = self._turn
-            self._turn = (turn + 1) % RING
-            recording = self.recordings[turn]
+            recording = self._recording
             if recording.number > queue.completed:
-                queue.wait(recording.number)
+                recording = self._recording = self._next_recording()
             if recording.addresses != addresses:
-                self._addresses.pack_into(recording.table, 0, *addresses)
+                self._write(recording.table, 0, *addresses)
                 recording.addresses = addresses
-            if recording.submission is None:
-                number = self._run_loops(recording)
-            elif self._transfer.pending:
-                number = queue.submit(recording.submission, self._transfer.record_pending())
-                self._transfer.sent(number)
+            submission = recording.submission
+            if submission is None or self._transfer.pending:
+                number = self._run_parts(recording)
             else:
-                number = queue.submit(recording.submission)
+                number = queue.submit(submission)
             recording.number = number
-            for buffer in touched:
-                buffer.last_use = number
             for buffer in results:
                 buffer.produced = number
         return results
@@ -183,22 +185,35 @@ class Program:
 
         return profile_program(self, buffers)
 
-    def _run_loops(self, recording: Recording) -> int:
-        """Submits a program whose loops end by its data; the calls of other threads wait meanwhile."""
-        flags = self._resources.flags.host_pointer()
+    def _next_recording(self) -> Recording:
+        """The one used longest ago, once it is done.
 
-        def submit(submission: Submission) -> int:
-            if not self._transfer.pending:
-                return self._queue.submit(submission)
-            number = self._queue.submit(submission, self._transfer.record_pending())
-            self._transfer.sent(number)
-            return number
+        While calls are waited for one by one they share a recording, which is in the caches of host and device then.
+        """
+        self._turn = (self._turn + 1) % RING
+        recording = self.recordings[self._turn]
+        self._queue.wait(recording.number)
+        return recording
+
+    def _run_parts(self, recording: Recording) -> int:
+        """Submits what is more than one submission: behind copies that wait, or with loops that end by their data, for
+        which the calls of other threads wait meanwhile."""
+        if recording.submission is not None:
+            return self._submit(recording.submission)
+        flags = ffi.cast("uint32_t *", self._resources.flags.host_pointer())
 
         def is_set(flag: int, number: int) -> bool:
             self._queue.wait(number)
-            return bool(ffi.cast("uint32_t *", flags)[flag])
+            return bool(flags[flag])
 
-        return run_parts(recording.parts, submit, is_set)
+        return run_parts(recording.parts, self._submit, is_set)
+
+    def _submit(self, submission: Submission) -> int:
+        if not self._transfer.pending:
+            return self._queue.submit(submission)
+        number = self._queue.submit(submission, self._transfer.record_pending())
+        self._transfer.sent(number)
+        return number
 
     def _record(self, index: int) -> Recording:
         """Records the program once, for table `index`, and fills in the part of the table that never changes."""
@@ -206,7 +221,7 @@ class Program:
         offset = index * stride
         table = ffi.buffer(tables.host_pointer() + offset, stride)
         static = self.static_addresses()
-        struct.pack_into(f"={len(static)}Q", table, self._addresses.size, *static)
+        struct.pack_into(f"={len(static)}Q", table, self._moving_bytes, *static)
         segments = self.segments or (Run((), False),)
         buffers = {run: self._record_run(run, tables.address + offset) for run in runs_of(segments)}
         if has_loop(segments):
@@ -216,10 +231,11 @@ class Program:
     def _record_run(self, run: Run, table: int) -> Any:
         """A command buffer with the dispatches of one row."""
         commands = self._resources.pool.allocate()
+        barriers = PLAIN if all(step.counts is None for step in self.steps) else COUNTED
         with Recorder(commands, run.repeated) as recorder:
             for step in self._steps.get(run, ()):
                 if step.barrier:
-                    recorder.wait(BETWEEN_DISPATCHES)
+                    recorder.wait(barriers.between)
                 record_step(recorder, self.device, step, table)
                 if step.counts is None:
                     recorder.dispatch(step.groups)
@@ -227,17 +243,8 @@ class Program:
                     counts = self._resources.constants[step.counts[0]]
                     assert counts is not None
                     recorder.dispatch_counted(counts, step.counts[1])
-            recorder.wait(BEFORE_LATER_WORK)
+            recorder.wait(barriers.after)
         return commands
-
-    def _is_misfit(self, given: list[int]) -> bool:
-        wanted = self._argument_bytes
-        return len(given) != len(wanted) or any(map(operator.lt, given, wanted))
-
-    def _misfit(self, buffers: tuple[Buffer, ...]) -> str:
-        given = ", ".join(str(buffer.nbytes) for buffer in buffers)
-        wanted = ", ".join(map(str, self._argument_bytes))
-        return f"The program takes buffers of ({wanted}) bytes, and got ({given})."
 
 
 def make_steps(
