@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
@@ -10,6 +10,7 @@ from lavax.backends.vulkan.emit.contract_cooperative import emit_cooperative
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
 from lavax.backends.vulkan.emit.contract_schedule import candidates, choose_schedule
 from lavax.backends.vulkan.emit.contract_shared import emit_shared
+from lavax.backends.vulkan.emit.contract_strided import emit_strided, fits_strided, shader_key
 from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contract_tiles import (
     BroadcastTile,
@@ -21,6 +22,7 @@ from lavax.backends.vulkan.emit.contract_tiles import (
 )
 from lavax.backends.vulkan.emit.contraction import Contraction
 from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.emit.strided_product import StridedProduct, strided_product
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
@@ -43,6 +45,29 @@ def emit_contract(
     contraction = Contraction(kernel, dot, profile, lifted)
     schedule = schedule or choose_schedule(dot, profile, _epilogue_of(kernel))
     return _EMITTERS[type(schedule)](contraction, schedule)
+
+
+def emit_strided_contracts(
+    kernels: Mapping[Kernel, Hashable | None], profile: DeviceProfile
+) -> dict[Kernel, Launch]:
+    """The launches of those contract kernels of a program that can share shaders, by the schedules given or chosen."""
+    groups: dict[Hashable, dict[Kernel, StridedProduct]] = {}
+    tiles: dict[Hashable, BroadcastTile] = {}
+    for kernel, schedule in kernels.items():
+        dot = _dot_of(kernel)
+        tile = schedule or choose_schedule(dot, profile, _epilogue_of(kernel))
+        if not isinstance(tile, BroadcastTile):
+            continue
+        product = strided_product(kernel, Contraction(kernel, dot, profile, lifted=False))
+        if product is not None and fits_strided(product, tile):
+            key = shader_key(product, tile)
+            groups.setdefault(key, {})[kernel] = product
+            tiles[key] = tile
+    launches: dict[Kernel, Launch] = {}
+    for key, products in groups.items():
+        emitted = emit_strided(list(products.values()), tiles[key], profile.paired)
+        launches.update(zip(products, emitted, strict=True))
+    return launches
 
 
 def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
