@@ -219,18 +219,19 @@ class _StridedTile:
 
     def _operand(self, side: int, vector: int) -> Iterator[str]:
         """A lane's four vectors along the free axis, one for each step of the sum."""
-        name = f"{'lr'[side]}{vector}_"
-        if (self.access.left, self.access.right)[side]:
-            read = [f"{name}read{number}" for number in range(VECTOR)]
-            for number in range(VECTOR):
-                yield f"vec4 {read[number]} = {self._applied(side, self._vector(side, vector, number))};"
-            for number, component in enumerate(COMPONENTS):
-                turned = f"vec4({', '.join(f'{other}.{component}' for other in read)})"
-                yield f"vec4 {name}{number} = mix({read[number]}, {turned}, {_PLACES[side]}_along_sum);"
-            return
-        for step in range(VECTOR):
-            value = self._applied(side, self._elements(side, vector, step))
-            yield f"vec4 {name}{step} = k + {step} < sum_end ? {value} : vec4(0);"
+        name, in_vectors = f"{'lr'[side]}{vector}_", (self.access.left, self.access.right)[side]
+        read, made = ([f"{name}{what}{number}" for number in range(VECTOR)] for what in ("read", "made"))
+        for number in range(VECTOR):
+            load = self._vector if in_vectors else self._elements
+            yield f"vec4 {read[number]} = {load(side, vector, number)};"
+        for number in range(VECTOR):
+            yield f"vec4 {made[number]} = {self._applied(side, read[number])};"
+        for number, component in enumerate(COMPONENTS):
+            if in_vectors:
+                turned = f"vec4({', '.join(f'{other}.{component}' for other in made)})"
+                yield f"vec4 {name}{number} = mix({made[number]}, {turned}, {_PLACES[side]}_along_sum);"
+            else:
+                yield f"vec4 {name}{number} = mix(vec4(0), {made[number]}, bvec4(k + {number} < sum_end));"
 
     def _vector(self, side: int, vector: int, number: int) -> str:
         name = _PLACES[side]
