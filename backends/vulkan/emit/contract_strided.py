@@ -108,8 +108,8 @@ def _words(product: StridedProduct, tile: BroadcastTile) -> dict[str, int]:
         "last_column": max(sizes.n - tile.columns, 0),
         "rows": min(tile.rows, sizes.m),
         "sum_end": sizes.k,
+        "parts": VECTOR * tile.vectors,  # so that drivers do not know how often a loop runs, and leave it one
     }
-    words |= {"vectors": tile.vectors} if tile.vectors > 1 else {}
     words |= {} if access.left else {"left_end": sizes.m}
     words |= {} if access.right and access.rest else {"right_end": sizes.n}
     operands = ((product.left, access.left), (product.right, access.right))
@@ -166,12 +166,8 @@ class _StridedTile:
         yield f"int own_row = down_at * {tile.rows}, row = min(own_row, last_row);"
         yield f"int own_column = across_at * {tile.columns}, column = min(own_column, last_column);"
         yield from self._choices()
-        for row in range(tile.rows):
-            yield "vec4 " + ", ".join(f"s{row}_{vector} = vec4(0)" for vector in range(tile.vectors)) + ";"
         yield from self._places_of_operands()
-        yield f"for (int k = 0; k < sum_end; k += {VECTOR}) {{"
-        yield from _indented(self._turn())
-        yield "}"
+        yield from self._sum_loop()
         yield from self._write_tile()
 
     def _choices(self) -> Iterator[str]:
@@ -205,6 +201,20 @@ class _StridedTile:
                 vector, component = divmod(element, VECTOR)
                 offset = f"{VECTOR} * (member + {vector * self.tile.lanes}) + {component}"
                 yield f"int {name}_at{element} = {base} + min({start} + {offset}, {name}_end - 1) * {name}_free;"
+
+    def _sum_loop(self) -> Iterator[str]:
+        """Sums go from turn to turn component by component: a driver reads all of a vector that a loop carries for each
+        use of a component, and takes a fifth longer to compile that."""
+        sums = [f"{row}_{vector}" for row in range(self.tile.rows) for vector in range(self.tile.vectors)]
+        for name in sums:
+            yield f"float {', '.join(f'c{name}{component} = 0.0' for component in COMPONENTS)};"
+        vectors = [f"vec4 s{name} = vec4({', '.join(f'c{name}{c}' for c in COMPONENTS)});" for name in sums]
+        yield f"for (int k = 0; k < sum_end; k += {VECTOR}) {{"
+        yield from _indented(vectors)
+        yield from _indented(self._turn())
+        yield from (f"    {' '.join(f'c{name}{c} = s{name}.{c};' for c in COMPONENTS)}" for name in sums)
+        yield "}"
+        yield from vectors
 
     def _turn(self) -> Iterator[str]:
         yield from self._operand(0, 0)
@@ -248,42 +258,46 @@ class _StridedTile:
     # -- the result ---------------------------------------------------------------------------------------------------
 
     def _write_tile(self) -> Iterator[str]:
-        """Rows in a loop, and a lane's vectors in one inside: functions stand in the shader once."""
+        """In a loop over lanes' rows, one inside over these four and their vectors: functions stand in the shader once.
+
+        The sums of a turn are chosen one after the other, since drivers compile an array that is read at a variable
+        place far more slowly.
+        """
         tile = self.tile
-        yield "for (int at = own_row - row; at < rows; ++at) {"
-        for vector in range(tile.vectors):
-            yield f"    vec4 sum{vector} = s0_{vector};"
-            for row in range(1, tile.rows):
-                yield f"    sum{vector} = mix(sum{vector}, s{row}_{vector}, bvec4(at == {row}));"
-        if tile.vectors == 1:
-            yield from _indented(self._write("sum0", "member"))
-        else:
-            yield "    for (int vector = 0; vector < vectors; ++vector) {"
-            yield "        vec4 sum = sum0;"
-            for vector in range(1, tile.vectors):
-                yield f"        sum = mix(sum, sum{vector}, bvec4(vector == {vector}));"
-            yield from _indented(_indented(self._write("sum", f"(member + {tile.lanes} * vector)")))
-            yield "    }"
+        parts = [(row, vector) for row in range(VECTOR) for vector in range(tile.vectors)]
+        yield f"for (int line = 0; {VECTOR} * line < rows; ++line) {{"
+        for number, (row, vector) in enumerate(parts):
+            yield f"    vec4 sum{number} = s{row}_{vector};"
+            for lane in range(1, tile.lanes):
+                own = f"s{VECTOR * lane + row}_{vector}"
+                yield f"    sum{number} = mix(sum{number}, {own}, bvec4(line == {lane}));"
+        yield "    for (int part = 0; part < parts; ++part) {"
+        yield "        vec4 sum = sum0;"
+        for number in range(1, len(parts)):
+            yield f"        sum = mix(sum, sum{number}, bvec4(part == {number}));"
+        yield from _indented(_indented(self._write()))
+        yield "    }"
         yield "}"
 
-    def _write(self, total: str, vector: str) -> Iterator[str]:
+    def _write(self) -> Iterator[str]:
         """What becomes of four columns of a row."""
-        yield f"int first = column + {VECTOR} * {vector};"
-        count = len(self.product.others)
+        tile, count = self.tile, len(self.product.others)
+        yield f"int at = {VECTOR} * line + part / {tile.vectors}, at_row = row + min(at, rows - 1);"
+        yield f"int first = column + {VECTOR} * (member + {tile.lanes} * (part % {tile.vectors}));"
         for number in range(count):
             yield f"vec4 x{number} = {self._other(2 + number, number)};"
-        arguments = ", ".join((total, *(f"x{number}" for number in range(count))))
+        arguments = ", ".join(("sum", *(f"x{number}" for number in range(count))))
         yield f"vec4 result = {self._applied(2, arguments)};"
-        address = f"p{2 + count}"
+        address, own = f"p{2 + count}", "at < rows && at_row >= own_row"
         if self.access.rest:
             stored = self.body.stored_four(float32, address, self._place(count, f"first / {VECTOR}"), "result")
-            yield f"if (first >= own_column) {{ {stored} }}"
+            yield f"if ({own} && first >= own_column) {{ {stored} }}"
             return
         for number, component in enumerate(COMPONENTS):
             column = f"(first + {number})"
             place = self._place(count, f"{column} * column{count}")
             stored = self.body.stored(float32, address, place, f"result.{component}")
-            yield f"if ({column} >= own_column && {column} < right_end) {{ {stored} }}"
+            yield f"if ({own} && {column} >= own_column && {column} < right_end) {{ {stored} }}"
 
     def _other(self, address: int, number: int) -> str:
         """Four columns of an array that the sum meets."""
@@ -294,7 +308,7 @@ class _StridedTile:
         return f"vec4({', '.join(self.body.element(float32, f'p{address}', place) for place in places)})"
 
     def _place(self, number: int, column: str) -> str:
-        return f"(batch * batch{number} + (row + at) * row{number} + {column})"
+        return f"(batch * batch{number} + at_row * row{number} + {column})"
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
