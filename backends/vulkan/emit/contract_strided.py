@@ -161,8 +161,8 @@ class _StridedTile:
         names = enumerate(_words(self.product, tile), slots)
         yield from (f"int {name} = int({word(number)});" for number, name in names)
         yield f"int t = int({WORKGROUP}), member = int(gl_LocalInvocationID.x);"
-        yield "int across_at = int(uint(t) % uint(across)), line = int(uint(t) / uint(across));"
-        yield "int down_at = int(uint(line) % uint(down)), batch = int(uint(line) / uint(down));"
+        yield "int across_at = int(uint(t) % uint(across)), others = int(uint(t) / uint(across));"
+        yield "int down_at = int(uint(others) % uint(down)), batch = int(uint(others) / uint(down));"
         yield f"int own_row = down_at * {tile.rows}, row = min(own_row, last_row);"
         yield f"int own_column = across_at * {tile.columns}, column = min(own_column, last_column);"
         yield from self._choices()
@@ -291,13 +291,13 @@ class _StridedTile:
         address, own = f"p{2 + count}", "at < rows && at_row >= own_row"
         if self.access.rest:
             stored = self.body.stored_four(float32, address, self._place(count, f"first / {VECTOR}"), "result")
-            yield f"if ({own} && first >= own_column) {{ {stored} }}"
+            yield from _guarded(f"{own} && first >= own_column", stored)
             return
         for number, component in enumerate(COMPONENTS):
             column = f"(first + {number})"
             place = self._place(count, f"{column} * column{count}")
             stored = self.body.stored(float32, address, place, f"result.{component}")
-            yield f"if ({own} && {column} >= own_column && {column} < right_end) {{ {stored} }}"
+            yield from _guarded(f"{own} && {column} >= own_column && {column} < right_end", stored)
 
     def _other(self, address: int, number: int) -> str:
         """Four columns of an array that the sum meets."""
@@ -309,6 +309,10 @@ class _StridedTile:
 
     def _place(self, number: int, column: str) -> str:
         return f"(batch * batch{number} + at_row * row{number} + {column})"
+
+
+def _guarded(condition: str, statement: str) -> Iterator[str]:
+    yield from (f"if ({condition}) {{", f"    {statement}", "}")
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
