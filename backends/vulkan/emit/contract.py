@@ -10,7 +10,7 @@ from lavax.backends.vulkan.emit.contract_cooperative import emit_cooperative
 from lavax.backends.vulkan.emit.contract_registers import emit_registers
 from lavax.backends.vulkan.emit.contract_schedule import candidates, choose_schedule
 from lavax.backends.vulkan.emit.contract_shared import emit_shared
-from lavax.backends.vulkan.emit.contract_strided import emit_strided, fits_strided, shader_key
+from lavax.backends.vulkan.emit.contract_strided import emit_strided, fits_strided
 from lavax.backends.vulkan.emit.contract_subgroup import emit_subgroup
 from lavax.backends.vulkan.emit.contract_tiles import (
     BroadcastTile,
@@ -25,7 +25,7 @@ from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.strided_product import StridedProduct, strided_product
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.kernel import Kernel, kernel_key
 
 # How each form of tile is written.
 _EMITTERS: dict[type[Schedule], Callable[[Contraction, Any], Launch]] = {
@@ -51,23 +51,26 @@ def emit_strided_contracts(
     kernels: Mapping[Kernel, Hashable | None], profile: DeviceProfile
 ) -> dict[Kernel, Launch]:
     """The launches of those contract kernels of a program that can share shaders, by the schedules given or chosen."""
-    groups: dict[Hashable, dict[Kernel, StridedProduct]] = {}
-    tiles: dict[Hashable, BroadcastTile] = {}
-    for kernel, schedule in kernels.items():
-        dot = _dot_of(kernel)
-        tile = schedule or choose_schedule(dot, profile, _epilogue_of(kernel))
-        if not isinstance(tile, BroadcastTile):
-            continue
-        product = strided_product(kernel, Contraction(kernel, dot, profile, lifted=False))
-        if product is not None and fits_strided(product, tile):
-            key = shader_key(product, tile)
-            groups.setdefault(key, {})[kernel] = product
-            tiles[key] = tile
-    launches: dict[Kernel, Launch] = {}
-    for key, products in groups.items():
-        emitted = emit_strided(list(products.values()), tiles[key], profile.paired)
-        launches.update(zip(products, emitted, strict=True))
-    return launches
+    if profile.kind != "cpu":
+        return {}
+    keys = {kernel: (kernel_key(kernel), schedule) for kernel, schedule in kernels.items()}
+    one_of_each = {key: kernel for kernel, key in keys.items() if key[0] is not None}
+    found = {key: _strided(kernel, key[1], profile) for key, kernel in one_of_each.items()}
+    products = {key: strided for key, strided in found.items() if strided is not None}
+    launches = dict(zip(products, emit_strided(list(products.values()), profile.paired), strict=True))
+    return {kernel: launches[key] for kernel, key in keys.items() if key in launches}
+
+
+def _strided(
+    kernel: Kernel, schedule: Hashable | None, profile: DeviceProfile
+) -> tuple[StridedProduct, BroadcastTile] | None:
+    """A kernel as a strided product, and the tile that computes it; None if there is none."""
+    dot = _dot_of(kernel)
+    tile = schedule or choose_schedule(dot, profile, _epilogue_of(kernel))
+    if not isinstance(tile, BroadcastTile):
+        return None
+    product = strided_product(kernel, Contraction(kernel, dot, profile, lifted=False))
+    return (product, tile) if product is not None and fits_strided(product, tile) else None
 
 
 def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:

@@ -12,7 +12,7 @@ multiple of four, the rest is set to zero, and beyond the last row or column the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.emit.body import Body
@@ -31,6 +31,7 @@ _CHEAP_OPERAND, _CHEAP_RESULT = 2, 16
 # Bits of the word that says which functions apply, for each place of them, and those that say where neighbours are.
 _FUNCTION_BITS, _ALONG_SUM = 8, 24
 _PLACES = ("left", "right", "result")
+_MOST_FUNCTIONS = 4  # of a place of one shader
 _SMALL = 1 << 20  # products of so few multiplications take less than a millisecond, however they read
 
 
@@ -74,27 +75,66 @@ def fits_strided(product: StridedProduct, tile: BroadcastTile) -> bool:
     return tile.rows == VECTOR * tile.lanes and tile.tiles(product.sizes) <= _MOST_TILES and numbers <= REST_WORD
 
 
-def shader_key(product: StridedProduct, tile: BroadcastTile) -> Hashable:
-    """What products share that share a shader: how they are accessed, and functions that cost much."""
+@dataclass(frozen=True)
+class _Key:
+    """What products share that share a shader: how they are accessed, how many arrays the sum meets, and functions that
+    cost much, of each place the one that there is."""
+
+    tile: BroadcastTile
+    access: Access
+    others: int
+    dear: tuple[Function | None, ...]
+
+
+def _key(product: StridedProduct, tile: BroadcastTile) -> _Key:
     limits = (_CHEAP_OPERAND, _CHEAP_OPERAND, _CHEAP_RESULT)
     dear = (own if own.cost > most else None for own, most in zip(product.functions, limits, strict=True))
-    return tile, access_of(product, tile), len(product.others), *dear
+    return _Key(tile, access_of(product, tile), len(product.others), tuple(dear))
 
 
-def emit_strided(products: Sequence[StridedProduct], tile: BroadcastTile, paired: bool) -> list[Launch]:
-    """The launches of products of one `shader_key`, which have one shader."""
-    functions = tuple(
-        tuple(dict.fromkeys(product.functions[place] for product in products)) for place in range(len(_PLACES))
-    )
-    shader = _StridedTile(products[0], tile, access_of(products[0], tile), functions, paired).shader()
-    launches = []
+@dataclass
+class _Sharing:
+    """Products that share a shader, by number, and the functions of each place."""
+
+    numbers: list[int] = field(default_factory=list)
+    functions: tuple[dict[Function, None], ...] = field(default_factory=lambda: tuple({} for _ in _PLACES))
+
+    def takes(self, product: StridedProduct) -> bool:
+        """Whether there is room for its functions."""
+        pairs = zip(self.functions, product.functions, strict=True)
+        return all(function in own or len(own) < _MOST_FUNCTIONS for own, function in pairs)
+
+    def add(self, number: int, product: StridedProduct) -> None:
+        self.numbers.append(number)
+        for own, function in zip(self.functions, product.functions, strict=True):
+            own[function] = None
+
+
+def emit_strided(products: Sequence[tuple[StridedProduct, BroadcastTile]], paired: bool) -> list[Launch]:
+    """The launches of a program's products by these tiles, with as few shaders as they can share."""
+    groups: dict[_Key, list[_Sharing]] = {}
+    for number, (product, tile) in enumerate(products):
+        own = groups.setdefault(_key(product, tile), [_Sharing()])
+        if not own[-1].takes(product):
+            own.append(_Sharing())
+        own[-1].add(number, product)
+    launches: dict[int, Launch] = {}
+    for key, own in groups.items():
+        for sharing in own:
+            emitted = _emit_sharing([products[number][0] for number in sharing.numbers], key, sharing, paired)
+            launches.update(zip(sharing.numbers, emitted, strict=True))
+    return [launches[number] for number in range(len(products))]
+
+
+def _emit_sharing(products: Sequence[StridedProduct], key: _Key, sharing: _Sharing, paired: bool) -> Iterator[Launch]:
+    functions = tuple(tuple(own) for own in sharing.functions)
+    shader = _StridedTile(products[0], key.tile, key.access, functions, paired).shader()
     for product in products:
-        words = _words(product, tile)
+        words = _words(product, key.tile)
         for place, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << place * _FUNCTION_BITS
-        groups = (tile.tiles(product.sizes), 1, 1)
-        launches.append(Launch(shader, tuple(words.values()), groups, order=product.order))
-    return launches
+        groups = (key.tile.tiles(product.sizes), 1, 1)
+        yield Launch(shader, tuple(words.values()), groups, order=product.order)
 
 
 def _words(product: StridedProduct, tile: BroadcastTile) -> dict[str, int]:

@@ -247,6 +247,22 @@ def test_what_costs_much_has_a_shader_of_its_own(epilogue: str, shaders: int) ->
     assert len({launch.shader for launch in _launches(_function(epilogue), BroadcastTile(32, 32, 8))}) == shaders
 
 
+def test_few_functions_share_a_shader() -> None:
+    """All of a shader's are computed for each of its products."""
+    rows = "\n".join(
+        f"""
+          %{3 * number} = dot(x{number}, w{number}) contract=[1]x[0] : f32[64,64]
+          %{3 * number + 1} = constant() value={number}.5 : f32[64,64]
+          %{3 * number + 2} = add(%{3 * number}, %{3 * number + 1}) : f32[64,64]"""
+        for number in range(9)
+    )
+    results = ", ".join(f"%{3 * number + 2}" for number in range(9))
+    arrays = ", ".join(f"x{number}: f32[64,64], w{number}: f32[64,64]" for number in range(9))
+    launches = _launches(f"graph ({arrays}) {{\n{rows}\n  return {results}\n}}", BroadcastTile(32, 32, 8))
+    assert len(launches) == 9
+    assert len({launch.shader for launch in launches}) == 3
+
+
 OTHERS = {
     "a result of another type": "%1 = cast(%0) : i32[64,64]\n return %1",
     "a function of the place": "%1 = iota() axis=0 : f32[64,64]\n %2 = add(%0, %1) : f32[64,64]\n return %2",
