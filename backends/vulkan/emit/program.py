@@ -22,7 +22,7 @@ from lavax.errors import DtypeError
 from lavax.ir.types import float64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import updated_in_place
-from lavax.passes.kernels.commands import Guard, Guarded
+from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, Step, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 
@@ -69,6 +69,7 @@ class _Emission:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._launches: dict[Hashable, Launch] = {}
         self._schedules: dict[Kernel, Hashable | None] = {}
+        self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
         self.flags = list(_flags_of(program.steps))
@@ -79,13 +80,6 @@ class _Emission:
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
 
     def plan(self) -> Plan:
-        contracts = [
-            kernel
-            for step in kernel_commands.steps_of(self.program.steps)
-            for kernel in step.kernels
-            if kernel.kind == "contract" and not _moves(step, self.program.views)
-        ]
-        self._strided = emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, self.profile)
         commands = self._commands(self.program.steps)
         sizes, offsets = self.program.sizes, self.program.offsets
         return Plan(
@@ -108,6 +102,12 @@ class _Emission:
             return _Place(self.slots[name])
         base = self._place(view.buffer)
         return _Place(base.slot, (*base.counters, self.slots[view.counter]), (*base.strides, view.stride))
+
+    def _strided_contracts(self) -> dict[Kernel, Launch]:
+        """The launches of contractions that share shaders."""
+        still = (step for step in steps_of(self.program.steps) if not _moves(step, self.program.views))
+        contracts = [kernel for step in still for kernel in step.kernels if kernel.kind == "contract"]
+        return emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, self.profile)
 
     def _schedule(self, kernel: Kernel) -> Hashable | None:
         """What is chosen for a kernel; asked for once."""
