@@ -331,7 +331,7 @@ class Body:
         if lane_step(position) == 1 and node.dtype.bits not in self.packed:
             if is_multiple(base, VECTOR) and node not in self.unaligned:
                 aligned = self.index(quotient_exact(base, VECTOR))
-                return self._as_read(self._four(node.dtype, address, aligned), VECTOR, node.dtype)
+                return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
             return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
             parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
@@ -361,7 +361,7 @@ class Body:
         words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
         return f"write_packed({_byte(dtype, address, position)}, {dtype.bits}u, {words});"
 
-    def _four(self, dtype: DType, address: str, position: str) -> str:
+    def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
         if not self._is_paired(dtype):
             return f"{reference(dtype.name, 'x4')}({address}).data[{position}]"
@@ -375,7 +375,7 @@ class Body:
             return f"{reference(dtype.name, 'x4u')}({address} + {offset}).data[0]"
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}(read_unaligned_four({address}, {position}))"
 
-    def _stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
+    def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements."""
         if not self._is_paired(dtype):
             return f"{reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
@@ -397,7 +397,7 @@ class Body:
         alone = node.dtype.bits not in self.packed
         if alone and lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
             wide = as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
-            self.line(self._stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
+            self.line(self.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
         name = self.name()
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")

@@ -162,7 +162,7 @@ class Contraction:
         """Whether neighbours in the results' memory are rows of the contraction, and not columns."""
         row, column = variable("row", self.sizes.m), variable("column", self.sizes.n)
         batch = tuple(variable(f"batch{number}", extent) for number, extent in enumerate(self.sizes.batch))
-        place = self._place_of(row, column, batch)
+        place = self.place_of(row, column, batch)
         positions = [
             flatten(tuple(substitute(index, place) for index in self.kernel.places[output]), output.shape)
             for output in self.kernel.graph.outputs
@@ -170,7 +170,7 @@ class Contraction:
         along = [sum(grows_by_one(position, name) for position in positions) for name in ("row", "column")]
         return along[0] > along[1]
 
-    def _place_of(self, m: Index, n: Index, batch: Coordinates) -> dict[str, Index]:
+    def place_of(self, m: Index, n: Index, batch: Coordinates) -> dict[str, Index]:
         """The kernel's loop variables at an element of the contraction."""
         indices = (*batch, *unflatten(m, self.sizes.rows), *unflatten(n, self.sizes.columns))
         pairs = zip(self.kernel.domain.outer_variables, indices, strict=True)
@@ -179,7 +179,7 @@ class Contraction:
     def write(self, m: Index, n: Index, value: Value, guards: list[Guard]) -> None:
         """The results made of one element of the contraction, or of four: those lanes where the condition holds."""
         places = self.kernel.places
-        with self.body.at(self._place_of(m, n, self.batch)):
+        with self.body.at(self.place_of(m, n, self.batch)):
             self.body.define(self.dot, places[self.dot], value)
             results = {output: self.body.value(output, places[output]) for output in self.kernel.graph.outputs}
             for lane, condition in guards:

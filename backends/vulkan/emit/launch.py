@@ -35,6 +35,7 @@ class Launch:
     groups: tuple[int, int, int]
     constants: tuple[bytes, ...] = ()  # arrays of the kernel's own, in slots behind those of its buffers
     before: Launch | None = None  # what must have run, over the same slots, before this one starts
+    order: tuple[int, ...] | None = None  # whose slots it gets, of the kernel's arrays by number; None: of all of them
 
 
 def grid(groups: int) -> tuple[int, int, int]:
