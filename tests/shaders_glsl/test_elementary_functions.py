@@ -148,12 +148,12 @@ def test_function_is_within_its_bound_over_the_whole_range(name: str) -> None:
 
 
 def test_exponential_of_nonpositive_numbers_is_within_its_bound() -> None:
-    """From -87 to 1 as exp; 0 below, and NaN of NaN."""
-    x, y = samples(-87, 1, 1)
-    x, y = x[~(x > 1)], y[~(x > 1)]
+    """Up to 40, far beyond what it is asked for."""
+    x, y = samples(-100, 40, 1)
+    x, y = x[~(x > 40)], y[~(x > 40)]
     got = apply("lx_exp_nonpositive", 1, x, y)
     with np.errstate(all="ignore"):
-        exact = np.where(x < -87, 0, np.exp(x.astype(np.float64)))
+        exact = np.exp(x.astype(np.float64))
     assert_within("lx_exp_nonpositive", errors(got, exact), 4.0, x, y, got, exact)
 
 
