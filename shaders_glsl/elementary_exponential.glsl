@@ -157,15 +157,12 @@ float lx_sinh(float x) {
 }
 
 //! function lx_erf_small
-// erf(x) for |x| <= 1.
+// erf(x) for |x| <= 0.96.
 float lx_erf_small(float x) {
     float z = x * x;
-    float q = fma(7.806903e-05, z, -0.0007997853);
-    q = fma(q, z, 0.005187162);
-    q = fma(q, z, -0.026853347);
-    q = fma(q, z, 0.11283579);
-    q = fma(q, z, -0.37612626);
-    q = fma(q, z, 0.12837917);
+    float square = z * z;
+    float q = fma(fma(-0.0005779039, z, 0.0049501136), square, fma(-0.02673623, z, 0.1128095));
+    q = fma(q, square, fma(-0.37612408, z, 0.12837914));
     precise float result = fma(x, q, x);
     return result;
 }
@@ -194,13 +191,24 @@ float lx_erfc_large(float a) {
     return lx_scale(result, int(n));
 }
 
-//! function lx_erf needs lx_erf_small, lx_erfc_large
-// The error function.
+//! function lx_erf needs lx_erf_small
+// The error function; from 0.95 on 1 less a power of two, whose exponent is a polynomial.
 float lx_erf(float x) {
     float magnitude = abs(x);
-    precise float result = mix(1.0 - lx_erfc_large(magnitude), lx_erf_small(magnitude), magnitude < 1.0);
-    result = uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
-    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+    float a = mix(magnitude, 4.0, magnitude > 4.0);
+    float z = a * a;
+    float e = fma(fma(-0.0017464708, a, 0.02201449), z, fma(-0.1300407, a, -0.9409186));
+    e = fma(e, z, fma(-1.6145921, a, -0.0031331205));
+    precise float shifted = e + 12582912.0;
+    precise float n = shifted - 12582912.0;
+    precise float r = e - n;
+    float square = r * r;
+    float q = fma(0.0013264825, square, fma(0.009671506, r, 0.055507336));
+    q = fma(q, square, fma(0.24022242, r, 0.693147));
+    float power = uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x3f800000u);
+    precise float missing = fma(power, q * r, power);
+    float result = mix(1.0 - missing, lx_erf_small(a), a < 0.95);
+    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
 }
 
 //! function lx_erfc needs lx_erf_small, lx_erfc_large
