@@ -30,26 +30,27 @@ float lx_exp_polynomial(float r) {
 }
 
 //! function lx_exp_reduced
-// x = n ln 2 + r; n stands in the lowest bits of `shifted`, which is n + 1.5 2^23: GPUs round and convert slowly.
-float lx_exp_reduced(float x, out float shifted) {
-    precise float sum = fma(x, 1.442695, 12582912.0);
-    precise float n = sum - 12582912.0;
-    precise float near = x - n * 0.69314575;
-    precise float r = fma(n, -1.4286068e-06, near);
+// x = n ln 2 + r. `shifted` is n + offset, which is 1.5 2^23 and a bias: so n + bias stands in its lowest bits, and
+// 2^(n + bias - 127) is these, moved to the exponent's place. GPUs round and convert slowly.
+float lx_exp_reduced(float x, float offset, out float shifted) {
+    precise float sum = fma(x, 1.442695, offset);
+    precise float minus_n = offset - sum;
+    precise float near = x + minus_n * 0.69314575;
+    precise float r = fma(minus_n, 1.4286068e-06, near);
     shifted = sum;
     return r;
 }
 
 //! function lx_exp_scaled needs lx_exp_reduced, lx_exp_polynomial
 // 2^k e^x for -40 <= k <= 0; overflow and underflow happen only where the result's own do. 2^(n + k) is two factors,
-// neither of which over- or underflows.
+// neither of which over- or underflows: a bias of 254 is 127 for each.
 float lx_exp_scaled(float x, int k) {
     float shifted;
-    float r = lx_exp_reduced(x, shifted);
+    float r = lx_exp_reduced(x, 12583166.0, shifted);
     int exponent = floatBitsToInt(shifted) + k;
     int half_exponent = exponent >> 1;
-    float power = intBitsToFloat((half_exponent << 23) + 0x3f800000);
-    float rest = intBitsToFloat(((exponent - half_exponent) << 23) + 0x3f800000);
+    float power = intBitsToFloat(half_exponent << 23);
+    float rest = intBitsToFloat((exponent - half_exponent) << 23);
     precise float result = fma(power, lx_exp_polynomial(r), power) * rest;
     result = mix(result, 0.0, x < -110.0);
     return mix(result, uintBitsToFloat(0x7f800000u), x > 130.0);
@@ -63,8 +64,8 @@ float lx_exp(float x) { return lx_exp_scaled(x, 0); }
 // e^x for x <= 40. 2^n is scaled by 2^64 first, so that one factor does for denormal results, too.
 float lx_exp_nonpositive(float x) {
     float shifted;
-    float r = lx_exp_reduced(x, shifted);
-    float power = uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x5f800000u);
+    float r = lx_exp_reduced(x, 12583103.0, shifted);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
     precise float result = fma(power, lx_exp_polynomial(r), power) * 5.421011e-20;
     return mix(result, 0.0, x < -110.0);
 }
@@ -72,16 +73,16 @@ float lx_exp_nonpositive(float x) {
 //! function lx_exp2
 // 2^x; exact for whole x.
 float lx_exp2(float x) {
-    precise float shifted = x + 12582912.0;
-    precise float n = shifted - 12582912.0;
-    precise float r = x - n;
+    precise float shifted = x + 12583166.0;
+    precise float minus_n = 12583166.0 - shifted;
+    precise float r = x + minus_n;
     float z = r * r;
     float q = fma(fma(0.00015329264, r, 0.0013390969), z, fma(0.009618499, r, 0.055503596));
     q = fma(q, z, fma(0.24022648, r, 0.6931472));
     int exponent = floatBitsToInt(shifted);
     int half_exponent = exponent >> 1;
-    float power = intBitsToFloat((half_exponent << 23) + 0x3f800000);
-    float rest = intBitsToFloat(((exponent - half_exponent) << 23) + 0x3f800000);
+    float power = intBitsToFloat(half_exponent << 23);
+    float rest = intBitsToFloat((exponent - half_exponent) << 23);
     precise float result = fma(power, q * r, power) * rest;
     result = mix(result, 0.0, x < -155.0);
     return mix(result, uintBitsToFloat(0x7f800000u), x > 130.0);
@@ -93,12 +94,12 @@ float lx_expm1(float x) {
     float y = mix(x, 89.0, x > 89.0);
     y = mix(y, -18.0, y < -18.0);
     float shifted;
-    float r = lx_exp_reduced(y, shifted);
+    float r = lx_exp_reduced(y, 12583038.0, shifted);
     float z = r * r;
     float q = fma(0.0013870696, z, fma(0.008366272, r, 0.041667435));
     q = fma(q, z, fma(0.16666546, r, 0.49999997));
     precise float p = fma(q, z, r);
-    float power = uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x3f000000u);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
     precise float below = power - 0.5;
     precise float result = fma(power, p, below);
     result = result + result;
@@ -118,19 +119,19 @@ float lx_logistic(float x) {
 float lx_tanh(float x) {
     float a = abs(x);
     precise float y = mix(a, 10.0, a > 10.0);
-    precise float shifted = fma(y, -2.88539, 12582912.0);
-    precise float n = shifted - 12582912.0;
-    precise float near = y + n * 0.34657288;
-    precise float w = fma(n, 7.143034e-07, near);
+    precise float shifted = fma(y, -2.88539, 12583039.0);
+    precise float minus_n = 12583039.0 - shifted;
+    precise float near = y - minus_n * 0.34657288;
+    precise float w = fma(minus_n, -7.143034e-07, near);
     float z = w * w;
-    float q = fma(0.04438623, z, fma(-0.13386036, w, 0.33333948));
-    q = fma(q, z, fma(-0.6666618, w, 0.99999994));
+    float q = fma(0.044612925, z, fma(-0.13387331, w, 0.33333117));
+    q = fma(q, z, fma(-0.6666616, w, 1.0));
     precise float p = fma(-z, q, w);
-    float power = uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x3f800000u);
-    precise float above = 0.5 - 0.5 * power;
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
+    precise float above = 0.5 * (1.0 - power);
     precise float t = fma(power, p, above);
     precise float result = t / (1.0 - t);
-    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
+    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(a)));
 }
 
 //! function lx_cosh needs lx_exp_scaled
@@ -199,16 +200,16 @@ float lx_erf(float x) {
     float z = a * a;
     float e = fma(fma(-0.0017464708, a, 0.02201449), z, fma(-0.1300407, a, -0.9409186));
     e = fma(e, z, fma(-1.6145921, a, -0.0031331205));
-    precise float shifted = e + 12582912.0;
-    precise float n = shifted - 12582912.0;
-    precise float r = e - n;
+    precise float shifted = e + 12583039.0;
+    precise float minus_n = 12583039.0 - shifted;
+    precise float r = e + minus_n;
     float square = r * r;
     float q = fma(0.0013264825, square, fma(0.009671506, r, 0.055507336));
     q = fma(q, square, fma(0.24022242, r, 0.693147));
-    float power = uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x3f800000u);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
     precise float missing = fma(power, q * r, power);
     float result = mix(1.0 - missing, lx_erf_small(a), a < 0.95);
-    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
+    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(magnitude)));
 }
 
 //! function lx_erfc needs lx_erf_small, lx_erfc_large
