@@ -61,13 +61,13 @@ float lx_exp_scaled(float x, int k) {
 float lx_exp(float x) { return lx_exp_scaled(x, 0); }
 
 //! function lx_exp_nonpositive needs lx_exp_reduced, lx_exp_polynomial
-// e^x for x <= 40. 2^n is scaled by 2^64 first, so that one factor does for denormal results, too.
+// e^x for x <= 1; results that are denormal numbers may be 0. A 2^n below the normal numbers has 0 for its bits.
 float lx_exp_nonpositive(float x) {
     float shifted;
-    float r = lx_exp_reduced(x, 12583103.0, shifted);
+    float r = lx_exp_reduced(x, 12583039.0, shifted);
     float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
-    precise float result = fma(power, lx_exp_polynomial(r), power) * 5.421011e-20;
-    return mix(result, 0.0, x < -110.0);
+    precise float result = fma(power, lx_exp_polynomial(r), power);
+    return mix(result, 0.0, x < -88.0);
 }
 
 //! function lx_exp2
@@ -103,13 +103,19 @@ float lx_expm1(float x) {
     precise float below = power - 0.5;
     precise float result = fma(power, p, below);
     result = result + result;
-    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
+    // Below 2^-25 the result is x; half of it may be denormal. This keeps the sign of zero, too.
+    return mix(result, x, abs(x) < 2.9802322e-08);
 }
 
-//! function lx_logistic needs lx_exp_nonpositive
-// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
+//! function lx_logistic needs lx_exp_reduced, lx_exp_polynomial
+// 1 / (1 + e^-x), from e^-|x| so that nothing overflows; 2^64 times that first, so that 2^n is a normal number.
 float lx_logistic(float x) {
-    float e = lx_exp_nonpositive(-abs(x));
+    float a = abs(x);
+    float shifted;
+    float r = lx_exp_reduced(-a, 12583103.0, shifted);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
+    precise float e = fma(power, lx_exp_polynomial(r), power) * 5.421011e-20;
+    e = mix(e, 0.0, a > 110.0);
     precise float result = mix(1.0, e, x < 0.0) / (1.0 + e);
     return result;
 }
@@ -164,7 +170,7 @@ float lx_erf_small(float x) {
     float square = z * z;
     float q = fma(fma(-0.0005779039, z, 0.0049501136), square, fma(-0.02673623, z, 0.1128095));
     q = fma(q, square, fma(-0.37612408, z, 0.12837914));
-    precise float result = fma(x, q, x);
+    precise float result = x * (1.0 + q);  // no product with q alone, which may be denormal where the result is not
     return result;
 }
 

@@ -148,9 +148,9 @@ def test_function_is_within_its_bound_over_the_whole_range(name: str) -> None:
 
 
 def test_exponential_of_nonpositive_numbers_is_within_its_bound() -> None:
-    """Up to 40, far beyond what it is asked for."""
-    x, y = samples(-100, 40, 1)
-    x, y = x[~(x > 40)], y[~(x > 40)]
+    """Where results are denormal they may be 0, as on a device that flushes them."""
+    x, y = samples(-100, 1, 1)
+    x, y = x[~(x > 1)], y[~(x > 1)]
     got = apply("lx_exp_nonpositive", 1, x, y)
     with np.errstate(all="ignore"):
         exact = np.exp(x.astype(np.float64))
