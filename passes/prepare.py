@@ -20,6 +20,7 @@ from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
+from lavax.passes.signs import by_signs
 from lavax.passes.simplify.contraction import as_product
 from lavax.passes.target import ANY_DEVICE, Target
 from lavax.passes.widen import widen
@@ -248,7 +249,7 @@ def _turned(graph: Graph) -> set[Node]:
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
-    graph = with_read_shapes(with_stored_scores(sharing_orders(widen(graph)), target))
+    graph = by_signs(with_read_shapes(with_stored_scores(sharing_orders(widen(graph)), target)))
     turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():
