@@ -146,11 +146,21 @@ class Contraction:
 
     def load(self, side: int, free: Index, summed: Index) -> None:
         """Reads from memory what an element is computed from, where that depends on nothing else."""
+        self._load([(self.dot.operands[side], self._place(side, free, summed))])
+
+    def load_for_results(self, m: Index, n: Index) -> int:
+        """Reads from memory what the results are computed from besides an element of the contraction, or four; says
+        how much of that had not been read before."""
+        places, before = self.kernel.places, self.body.loads()
+        with self.body.at(self._place_of(m, n, self.batch)):
+            self._load([(output, places[output]) for output in self.kernel.graph.outputs])
+        return self.body.loads() - before
+
+    def _load(self, stack: list[tuple[Node, Coordinates]]) -> None:
         seen: set[tuple[Node, Coordinates]] = set()
-        stack = [(self.dot.operands[side], self._place(side, free, summed))]
         while stack:
             node, at = stack.pop()
-            if (node, at) in seen or node.op == "gather":
+            if (node, at) in seen or node.op == "gather" or node is self.dot:
                 continue
             seen.add((node, at))
             if node.op == INPUT:
