@@ -250,18 +250,18 @@ SHADERS: dict[str, tuple[str, str, str]] = {
                 shared_b[(turn & 1) * 256 + (i + 192)] = v7;
                 barrier();
             }
-            vec4 v16 = F32x4(p2).data[(v12 + v13 * 8)];
-            vec4 v17 = vec4(s0_0, s0_1, s0_2, s0_3);
-            vec4 v18 = (v17 + v16);
+            vec4 v16 = vec4(s0_0, s0_1, s0_2, s0_3);
+            vec4 v17 = F32x4(p2).data[(v12 + v13 * 8)];
+            vec4 v18 = (v16 + v17);
             F32x4(p3).data[(v12 + v11 * 64 + v13 * 8)] = v18;
             vec4 v19 = vec4(s1_0, s1_1, s1_2, s1_3);
-            vec4 v20 = (v19 + v16);
+            vec4 v20 = (v19 + v17);
             F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 16)] = v20;
             vec4 v21 = vec4(s2_0, s2_1, s2_2, s2_3);
-            vec4 v22 = (v21 + v16);
+            vec4 v22 = (v21 + v17);
             F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 32)] = v22;
             vec4 v23 = vec4(s3_0, s3_1, s3_2, s3_3);
-            vec4 v24 = (v23 + v16);
+            vec4 v24 = (v23 + v17);
             F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 48)] = v24;
         }
         """,
