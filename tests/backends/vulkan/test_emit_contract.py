@@ -338,6 +338,9 @@ def test_tiles_are_no_wider_than_the_result_and_parts_as_many_as_fill_a_device()
     assert of(65536, 256, 64) == ((64, 64), 1)
     assert of(64, 4096, 65536) == ((64, 128), 1)
     assert of(8192, 1024, 1024) == ((128, 256), 1)
+    assert of(8192, 256, 8192) == ((64, 128), 1), "short sums, and large tiles begin and end with nothing else to do"
+    assert of(8192, 1024, 8192) == ((128, 256), 1)
+    assert of(131072, 1024, 64) == ((128, 64), 1), "eight tiles for each processor, one after the other"
     assert of(4096, 8192, 1024, "a") == ((128, 256), 1), "128 tiles are one for each processor"
     assert of(1024, 8192, 1024, "a")[1] == 4
     assert of(4097, 4095, 4099)[1] == 1, "a few tiles more than come out even are not worth more memory"
