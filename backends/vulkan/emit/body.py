@@ -318,6 +318,10 @@ class Body:
         scope.loads[node, position] = Value(name, value.width)
         return scope.loads[node, position]
 
+    def loads(self) -> int:
+        """How many loads from memory stand in the blocks that are open."""
+        return sum(len(scope.loads) for scope in self.scopes)
+
     def provide(self, node: Node, position: Index, value: Value) -> None:
         """Says that what an array holds at a position, in the shader's variables, stands ready."""
         self.scopes[-1].loads[node, position] = value

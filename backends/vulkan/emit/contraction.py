@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import LANE, Body, Value
@@ -146,15 +147,31 @@ class Contraction:
 
     def load(self, side: int, free: Index, summed: Index) -> None:
         """Reads from memory what an element is computed from, where that depends on nothing else."""
+        for node, at in self._reads(self.dot.operands[side], self._place(side, free, summed)):
+            self.body.value(node, at)
+
+    def load_for_results(self, m: Index, n: Index) -> int:
+        """Reads from memory what the results are computed from besides an element of the contraction, or four, and
+        tells how many loads that took. What several of them read, such as a bias, is left out."""
+        places, before = self.kernel.places, self.body.loads()
+        with self.body.at(self._place_of(m, n, self.batch)):
+            for output in self.kernel.graph.outputs:
+                for node, at in self._reads(output, places[output]):
+                    if node.type.size >= self.dot.type.size:
+                        self.body.value(node, at)
+        return self.body.loads() - before
+
+    def _reads(self, node: Node, at: Coordinates) -> Iterator[tuple[Node, Coordinates]]:
+        """What an element is computed from, in memory, at coordinates that depend on no other element."""
         seen: set[tuple[Node, Coordinates]] = set()
-        stack = [(self.dot.operands[side], self._place(side, free, summed))]
+        stack = [(node, at)]
         while stack:
             node, at = stack.pop()
-            if (node, at) in seen or node.op == "gather":
+            if (node, at) in seen or node.op == "gather" or node is self.dot:
                 continue
             seen.add((node, at))
             if node.op == INPUT:
-                self.body.value(node, at)
+                yield node, at
             else:
                 stack.extend(reversed(READS[node.op](node, at)))
 
