@@ -154,7 +154,7 @@ class Contraction:
         """Reads from memory what the results are computed from besides an element of the contraction, or four, and
         tells how many loads that took. What several of them read, such as a bias, is left out."""
         places, before = self.kernel.places, self.body.loads()
-        with self.body.at(self._place_of(m, n, self.batch)):
+        with self.body.at(self.place_of(m, n, self.batch)):
             for output in self.kernel.graph.outputs:
                 for node, at in self._reads(output, places[output]):
                     if node.type.size >= self.dot.type.size:
