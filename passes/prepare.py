@@ -16,6 +16,7 @@ from lavax.passes.contractions import in_parts, neighbours_of, rounded, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.attention import with_read_shapes
 from lavax.passes.decompose.attention_scores import with_stored_scores
+from lavax.passes.decompose.cumulative import RULES as CUMULATIVE
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
@@ -228,7 +229,7 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 }
 
 # Those whose best form depends on the device.
-_CONTRACTIONS: dict[str, Callable[[Node, Target], Node]] = {"dot": _prepare_dot, "conv": _prepare_conv}
+_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {"dot": _prepare_dot, "conv": _prepare_conv, **CUMULATIVE}
 
 
 def _turned(graph: Graph) -> set[Node]:
@@ -265,6 +266,6 @@ def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
 
 
 def _prepared(node: Node, target: Target) -> Node:
-    if node.op in _CONTRACTIONS:
-        return _CONTRACTIONS[node.op](node, target)
+    if node.op in _BY_TARGET:
+        return _BY_TARGET[node.op](node, target)
     return _PREPARE[node.op](node) if node.op in _PREPARE else node

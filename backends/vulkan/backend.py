@@ -13,6 +13,7 @@ from lavax import config
 from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, stores_scores
 from lavax.backends.vulkan.emit.contract_schedule import choose_parts
+from lavax.backends.vulkan.emit.cumulative import chunk_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.plan import Plan
 from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
@@ -62,6 +63,7 @@ class VulkanBackend:
             stages_operands=self.profile.kind == "gpu",
             stores_scores=self._stores_scores,
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
+            chunk=lambda cumulative: chunk_of(cumulative, self.profile),
             operations_a_byte=self.profile.operations_a_byte,
         )
 

@@ -50,6 +50,10 @@ def _of_logsumexp(node: Node) -> int:
     return 27 * _of_operand(node)
 
 
+def _of_chunks(node: Node) -> int:
+    return _of_logsumexp(node) if node.attrs["fold"] == "cumulative_logsumexp" else _of_operand(node)
+
+
 def _of_sort(node: Node) -> int:
     """Comparisons of sorting by merging."""
     keys = node.operands[0]
@@ -153,6 +157,8 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "conv": _of_conv,
     **dict.fromkeys(("cumulative_sum", "cumulative_prod", "cumulative_max", "cumulative_min"), _of_operand),
     "cumulative_logsumexp": _of_logsumexp,
+    "chunk_totals": _of_chunks,
+    "cumulative_chunks": _of_chunks,
     "count_digits": _of_operand,
     "fold_runs": _of_operand,
     "join_runs": _of_scatter,

@@ -21,6 +21,31 @@ def cumulative(join: Callable[[Any, Any], Any]) -> Definition:
     return element
 
 
+def _chunk(array: np.ndarray, attrs: Mapping[str, Any], place: Place, number: int) -> list[Any]:
+    """A chunk's elements of the line through `place`, in the order in which they are folded."""
+    axis, chunk = attrs["axis"], attrs["chunk"]
+    line = [array[(*place[:axis], k, *place[axis + 1 :])].item() for k in range(array.shape[axis])]
+    return (line[::-1] if attrs["reverse"] else line)[number * chunk : (number + 1) * chunk]
+
+
+def chunk_total(joins: Mapping[str, Callable[[Any, Any], Any]]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        return reduce(joins[attrs["fold"]], _chunk(arrays[0], attrs, place, place[attrs["axis"]]))
+
+    return element
+
+
+def cumulative_chunk(joins: Mapping[str, Callable[[Any, Any], Any]]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        axis = attrs["axis"]
+        along = type.shape[axis] - 1 - place[axis] if attrs["reverse"] else place[axis]
+        number, behind = divmod(along, attrs["chunk"])
+        start = arrays[1][(*place[:axis], number, *place[axis + 1 :])].item()
+        return reduce(joins[attrs["fold"]], _chunk(arrays[0], attrs, place, number)[: behind + 1], start)
+
+    return element
+
+
 def log_of_sum(x: float, y: float) -> float:
     if x == y:
         return x + math.log(2)
