@@ -27,12 +27,14 @@ def _rule(name: str, kinds: tuple[str, ...]) -> TypeRule:
 
 def _evaluation(function: np.ufunc) -> Evaluation:
     def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
-        return np.asarray(function.accumulate(arrays[0], axis=attrs["axis"], dtype=dtype))
+        axis, reverse = attrs["axis"], attrs["reverse"]
+        folded = function.accumulate(np.flip(arrays[0], axis) if reverse else arrays[0], axis=axis, dtype=dtype)
+        return np.asarray(np.flip(folded, axis) if reverse else folded)
 
     return evaluate
 
 
-# Element i along `axis` is the fold of the elements 0 to i.
+# Element i along `axis` is the fold of the elements 0 to i; with `reverse` that of the last one to i.
 CUMULATIVE: dict[str, tuple[tuple[str, ...], np.ufunc]] = {
     "cumulative_sum": (_NUMBERS, np.add),
     "cumulative_prod": (_NUMBERS, np.multiply),
@@ -82,7 +84,12 @@ def _evaluate_cumulative_chunks(
 
 
 for _name, (_kinds, _function) in CUMULATIVE.items():
-    define(Operation(_name, "routine", _rule(_name, _kinds), _evaluation(_function), ("axis",)))
+    define(
+        Operation(
+            *(_name, "routine", _rule(_name, _kinds), _evaluation(_function), ("axis", "reverse")),
+            defaults={"reverse": False},
+        )
+    )
 
 # Of a line in chunks, which `reverse` counts from its end, as it then goes along each of them: the fold of each, and
 # the partial folds of each, beginning with a start of its own. `fold` is one of the operations above.

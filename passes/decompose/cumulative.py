@@ -28,7 +28,7 @@ def _cumulative(node: Node, target: Target) -> Node:
         return node
     (x,) = node.operands
     axis = node.attrs["axis"]
-    attrs: dict[str, Any] = dict(fold=node.op, axis=axis, chunk=chunk, reverse=False)
+    attrs: dict[str, Any] = dict(fold=node.op, axis=axis, chunk=chunk, reverse=node.attrs["reverse"])
     totals = build("chunk_totals", x, **attrs)
     ends = _cumulative(build(node.op, totals, axis=axis), target)
     low = [int(d == axis) for d in range(x.type.rank)]

@@ -39,8 +39,11 @@ def _cumulative(op: str) -> Iterator[Case]:
             values = sample(random, TensorType(shape, dtype), domain)
             if op == "cumulative_prod" and dtype.is_float:
                 values = np.sign(values) * (1 + np.abs(values) / 100)
-            yield case_of(op, f"{TensorType(shape, dtype)}-{axis}", [values], dict(axis=axis))
-        yield case_of(op, f"special-{dtype}", [special_values(dtype)], dict(axis=0), special=True)
+            for reverse in (False, True):
+                attrs = dict(axis=axis, reverse=reverse)
+                yield case_of(op, f"{TensorType(shape, dtype)}-{axis}-{reverse}", [values], attrs)
+        attrs = dict(axis=0, reverse=False)
+        yield case_of(op, f"special-{dtype}", [special_values(dtype)], attrs, special=True)
 
 
 _LINES_AND_CHUNKS = (((41,), 0, 8), ((3, 17), 0, 2), ((3, 16), 1, 4), ((2, 3, 4), 2, 9), ((0,), 0, 4))

@@ -94,7 +94,7 @@ def lines_of(node: Node) -> Lines:
     attrs = node.attrs
     if node.op in FOLDS:
         length = node.shape[attrs["axis"]]
-        return Lines(node.operands[0], None, FOLDS[node.op], attrs["axis"], length, reverse=False, wholes=False)
+        return Lines(node.operands[0], None, FOLDS[node.op], attrs["axis"], length, attrs["reverse"], wholes=False)
     array, *starts = node.operands
     fold, wholes = FOLDS[attrs["fold"]], node.op == "chunk_totals"
     start = starts[0] if starts else None

@@ -15,8 +15,8 @@ from tests.ir.definitions.definition import Definition, Place
 def cumulative(join: Callable[[Any, Any], Any]) -> Definition:
     def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
         axis = attrs["axis"]
-        row = [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in range(place[axis] + 1)]
-        return reduce(join, row)
+        before = range(type.shape[axis] - 1, place[axis] - 1, -1) if attrs["reverse"] else range(place[axis] + 1)
+        return reduce(join, [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in before])
 
     return element
 
