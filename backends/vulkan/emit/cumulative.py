@@ -6,7 +6,7 @@ from lavax.backends.vulkan.emit.cumulative_columns import Columns, ColumnsEmitte
 from lavax.backends.vulkan.emit.cumulative_lanes import LanesEmitter, Team
 from lavax.backends.vulkan.emit.cumulative_lines import FOLDS, Lines, lines_of
 from lavax.backends.vulkan.emit.expressions import VECTOR
-from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.emit.launch import Launch, local_invocations
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
@@ -16,6 +16,8 @@ from lavax.passes.kernels.loop_limit import MOST_TURNS
 _CHUNK, _MANY_LINES = 1 << 10, 1 << 12
 # On a GPU: a workgroup's subgroups at most, the vectors of a lane, or numbers where vectors do not divide the line.
 _MOST_SUBGROUPS, _VECTORS, _NUMBERS = 8, 4, 8
+# Shorter lines than this have an invocation each, longer ones several lanes.
+_SHORTEST_LINE = 8
 # How many workgroups keep it busy, and into how many chunks all lines go at least if they are fewer.
 _BUSY_GROUPS, _CHUNKS = 1 << 9, 1 << 12
 # How many elements of its lines an invocation loads at a time, and how long its chunks are at least.
@@ -34,7 +36,7 @@ def chunk_of(node: Node, profile: DeviceProfile) -> int | None:
         tile = _MOST_SUBGROUPS * profile.subgroup_size * (_VECTORS * VECTOR if _width(lines) == VECTOR else _NUMBERS)
         if lines.length <= 2 * tile or lines.count >= _BUSY_GROUPS:
             return None
-        return max(tile, _power_of_two(lines.count * lines.length // _CHUNKS))
+        return max(tile, _power_of_two(-(-lines.count * lines.length // _CHUNKS)))
     invocations = lines.count // _columns(lines, profile).width
     if invocations >= _BUSY_INVOCATIONS:
         return None
@@ -48,9 +50,11 @@ def _power_of_two(least: int) -> int:
 
 def _has_lanes(lines: Lines, profile: DeviceProfile) -> bool:
     """Whether lanes share lines: where their elements are neighbours in memory, or there are few lines."""
-    subgroup = profile.subgroup_size
+    subgroup, length = profile.subgroup_size, min(lines.chunk, lines.length)
+    if profile.kind == "gpu" and lines.along_memory:
+        return profile.subgroup_shuffle and length >= _SHORTEST_LINE
     neighbours = lines.along_memory or lines.count < subgroup
-    return profile.subgroup_shuffle and min(lines.chunk, lines.length) >= 2 * subgroup and neighbours
+    return profile.subgroup_shuffle and length >= 2 * subgroup and neighbours
 
 
 def _width(lines: Lines) -> int:
@@ -69,9 +73,12 @@ def _team(lines: Lines, profile: DeviceProfile) -> Team:
     if profile.kind == "cpu":
         return Team(1, lanes, 1, width)
     steps = -(-min(lines.chunk, lines.length) // width)
+    lanes = min(lanes, _power_of_two(steps))
     vectors = min(_power_of_two(-(-steps // lanes)), _VECTORS if width == VECTOR else _NUMBERS)
     subgroups = min(_power_of_two(-(-steps // (lanes * vectors))), _MOST_SUBGROUPS)
-    return Team(min(subgroups, lanes, profile.max_workgroup_invocations // lanes), lanes, vectors, width)
+    subgroups = min(subgroups, lanes, profile.max_workgroup_invocations // lanes)
+    chunks = max(local_invocations(profile) // profile.subgroup_size, 1) * profile.subgroup_size // lanes
+    return Team(subgroups, lanes, vectors, width, chunks if subgroups == 1 else 1)
 
 
 def emit_cumulative(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:

@@ -1,4 +1,5 @@
-"""Cumulative kernels whose lanes stand side by side along a line: a subgroup, or a workgroup of several, has a chunk.
+"""Cumulative kernels whose lanes stand side by side along a line: some lanes of a subgroup, all of them, or a workgroup
+of several subgroups have a chunk.
 
 Each lane has a few vectors of neighbours, a subgroup's width apart, all loaded before the first is used. A lane folds
 each vector by itself, the lanes fold these among themselves, and the subgroups of a workgroup fold theirs in shared
@@ -27,12 +28,14 @@ from lavax.passes.kernels.reads import Coordinates
 
 @dataclass(frozen=True)
 class Team:
-    """Who has a chunk: so many subgroups of so many lanes, of which each has so many vectors of `width` at a time."""
+    """Who has a chunk: so many subgroups, or so many lanes of one, of which each has so many vectors of `width` at a
+    time. A workgroup has `chunks` of them; where one takes several subgroups, one."""
 
     subgroups: int
     lanes: int
     vectors: int
     width: int
+    chunks: int = 1
 
     @property
     def subgroup_vectors(self) -> int:
@@ -40,7 +43,7 @@ class Team:
 
     @property
     def local(self) -> int:
-        return self.subgroups * self.lanes
+        return self.chunks * self.subgroups * self.lanes
 
 
 class LanesEmitter:
@@ -50,6 +53,7 @@ class LanesEmitter:
         (node,) = kernel.graph.outputs
         self.lines, self.team = lines_of(node), team
         self.routine = open_routine(kernel, profile, lifted, team.local)
+        self.subgroup = profile.subgroup_size
         self.body, self.dtype = self.routine.body, node.dtype
         self.kind, self.wide = type_name(node.dtype, 1), type_name(node.dtype, team.width)
         self.steps = self.lines.length // team.width
@@ -67,26 +71,42 @@ class LanesEmitter:
         text = ShaderText(
             self.body.scopes[0].lines, (self.team.local, 1), [shared] if self.team.subgroups > 1 else [], subgroup=True
         )
-        shader = Shader(assemble(text), subgroup_size=self.team.lanes)
-        return Launch(shader, tuple(self.body.parameters.words), grid(self.groups))
+        shader = Shader(assemble(text), subgroup_size=self.subgroup)
+        return Launch(shader, tuple(self.body.parameters.words), grid(-(-self.groups // self.team.chunks)))
 
     def _declare(self, name: str, text: str, kind: str = "") -> None:
         self.body.line(f"{kind or self.kind} {name} = {text};")
 
     def _open(self) -> None:
-        """Where the workgroup's chunk is, in vectors: from `first` to before `end`."""
+        """Where the chunk is, in vectors: from `first` to before `end`."""
         lines, body, integer = self.lines, self.body, self.body.parameters.integer
-        self._declare("group", f"int({WORKGROUP})", "int")
+        self._declare("group", self._chunk_number(), "int")
         body.line(f"if (group >= {integer(self.groups)}) return;")
         if self.last_first:  # what the kernel before read last may still be in the cache
             body.line(f"group = {integer(self.groups - 1)} - group;")
         body.scopes[0].variables |= {"group"}
         self.line, self.part = unflatten(variable("group", self.groups), (lines.count, lines.parts))
-        self._declare("lane", "int(gl_SubgroupInvocationID)", "int")
+        of_subgroup = "int(gl_SubgroupInvocationID)"
+        self._declare("lane", of_subgroup if self.alone else f"{of_subgroup} % {self.team.lanes}", "int")
+        if not self.alone:
+            self._declare("lanes", f"{of_subgroup} - lane", "int")
         if self.team.subgroups > 1:
             self._declare("team", "int(gl_SubgroupID)", "int")
         self._declare("first", f"{body.index(linear([(self.part, self.chunk_steps)]))}", "int")
         self._declare("end", f"min(first + {integer(self.chunk_steps)}, {integer(self.steps)})", "int")
+
+    @property
+    def alone(self) -> bool:
+        """Whether all lanes of a subgroup have the same chunk."""
+        return self.team.lanes == self.subgroup
+
+    def _chunk_number(self) -> str:
+        """Which chunk an invocation works for."""
+        if self.team.chunks == 1:
+            return f"int({WORKGROUP})"
+        inside = f"gl_SubgroupID * {self.subgroup // self.team.lanes}u"
+        shared = "" if self.alone else f" + gl_SubgroupInvocationID / {self.team.lanes}u"
+        return f"int({WORKGROUP} * {self.team.chunks}u + {inside}{shared})"
 
     def _turns(self, step: int) -> AbstractContextManager[None]:
         return self.body.block(f"for (int k = first; k < end; k += {step})")
@@ -126,7 +146,8 @@ class LanesEmitter:
     # -- among lanes --------------------------------------------------------------------------------------------------
 
     def _of_lane(self, value: str, lane: str) -> str:
-        return shuffled("subgroupShuffle", value, f"uint({lane})", self.dtype)
+        place = f"uint({lane})" if self.alone else f"uint(lanes + {lane})"
+        return shuffled("subgroupShuffle", value, place, self.dtype)
 
     def _fold_lanes(self, name: str, lanes: int) -> None:
         """Partial folds of what the first lanes have, in place of it."""
@@ -172,7 +193,7 @@ class LanesEmitter:
             for number in range(1, subgroups):
                 body.line(f"total = {self.lines.joined('total', f'exchanged[{number}]')};")
         at = self.lines.at(self.line, self.part)
-        with body.block("if (gl_LocalInvocationID.x == 0u)"):
+        with body.block("if (gl_LocalInvocationID.x == 0u)" if subgroups > 1 else "if (lane == 0)"):
             body.store(self.routine.node, at, Value("total", 1), self.routine.target)
 
     def _write_folds(self) -> None:

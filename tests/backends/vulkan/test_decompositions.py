@@ -54,6 +54,9 @@ def test_cumulative(op: str, shape: tuple[int, ...], axis: int) -> None:
         ((150, 61), 0, {"chunk_totals", "cumulative_sum", "cumulative_chunks"}),
         ((5000, 3), 0, {"chunk_totals", "cumulative_sum", "cumulative_chunks"}),
         ((600, 70), 1, {"cumulative_sum"}),
+        ((333, 100), 1, {"cumulative_sum"}),
+        ((77, 32), 1, {"cumulative_sum"}),
+        ((50, 9), 1, {"cumulative_sum"}),
     ],
 )
 @pytest.mark.parametrize("reverse", [False, True])
