@@ -15,6 +15,8 @@ from lavax.passes.builder import build, located, precision_of, set_location
 from lavax.passes.contractions import in_parts, neighbours_of, rounded, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.attention import with_read_shapes
+from lavax.passes.decompose.attention_parts import RULES as PARTS
+from lavax.passes.decompose.attention_parts import with_query_parts
 from lavax.passes.decompose.attention_scores import with_stored_scores
 from lavax.passes.decompose.cumulative import RULES as CUMULATIVE
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
@@ -229,7 +231,12 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 }
 
 # Those whose best form depends on the device.
-_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {"dot": _prepare_dot, "conv": _prepare_conv, **CUMULATIVE}
+_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
+    "dot": _prepare_dot,
+    "conv": _prepare_conv,
+    **CUMULATIVE,
+    **PARTS,
+}
 
 
 def _turned(graph: Graph) -> set[Node]:
@@ -249,7 +256,8 @@ def _turned(graph: Graph) -> set[Node]:
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
-    graph = with_read_shapes(with_stored_scores(sharing_orders(widen(graph)), target))
+    graph = with_stored_scores(sharing_orders(widen(graph)), target)
+    graph = with_read_shapes(with_query_parts(graph, target))
     turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():

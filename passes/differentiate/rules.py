@@ -45,6 +45,7 @@ NOT_DIFFERENTIABLE = frozenset(
         "and",
         "argmax",
         "argmin",
+        "attention_query_parts",
         "axis_index",
         "beta",
         "betainc",

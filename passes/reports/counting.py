@@ -136,6 +136,7 @@ _PRODUCTS = {  # of each pair of a query and a key: as long as the head, and as 
     "attention_query_gradient": (2, 1),
     "attention_key_gradient": (2, 1),
     "attention_value_gradient": (1, 1),
+    "attention_query_parts": (1, 0),
 }
 _OF_SCORE = 15  # what is computed of a score besides: exp, and a few additions and products
 

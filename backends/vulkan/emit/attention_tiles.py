@@ -27,10 +27,12 @@ BLOCK = "block"
 @dataclass(frozen=True)
 class Stage:
     """What a block is made of, in turn: a tile of products of two operands' rows, or, where no rows are given, an
-    addition of a tile's product with the operand's rows, that are columns, to a result."""
+    addition of a tile's product with the operand's rows, that are columns, to a result; with `to_columns`, where the
+    operand's rows are rows, the product of the tile's transpose with them, which is a result's for the columns."""
 
     of_columns: Node
     of_rows: Node | None = None
+    to_columns: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Tiles(ABC):
         self.blocks_of_columns = -(-problem.columns // width)
         self.batch: Coordinates = ()
         self._ends: dict[int, str] = {}
+        self.visited = "", ""  # the first block that is not gone past, and the first behind these, in GLSL
 
     # -- what a schedule says -----------------------------------------------------------------------------------------
 
@@ -156,6 +159,7 @@ class Tiles(ABC):
             reach = f"{first} + {integer(count - 1 + behind)}"
             self.line(f"int end = {reach} < 0 ? 0 : min({end}, ({reach}) / {integer(self.width)} + 1);")
             end = "end"
+        self.visited = start, end
         self.open_blocks(start, stages)
         with self.body.block(f"for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})", frozenset((BLOCK,))):
             yield
