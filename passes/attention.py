@@ -61,6 +61,7 @@ _TOGETHER: Mapping[str, tuple[str, ...]] = {
     "attention_logsumexp": ("query", "key", "bias", "mask"),
     "attention_key_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
     "attention_value_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
+    "attention_query_parts": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
 }
 
 
@@ -70,7 +71,7 @@ def company(node: Node) -> tuple[object, ...] | None:
         return None
     operands = named_operands(node)
     shared = (operands.get(name) for name in _TOGETHER[node.op])
-    return (_TOGETHER[node.op], *shared, *sorted(node.attrs.items()))
+    return (_TOGETHER[node.op], *shared, *sorted((name, node.attrs[name]) for name in node.attrs if name != "block"))
 
 
 def batch_reshaped(node: Node, batch: tuple[int, ...]) -> Node:

@@ -16,7 +16,10 @@ from lavax.passes.clipping import comparing_clipped_values
 from lavax.passes.contractions import in_parts, neighbours_of, rounded, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.attention import with_read_shapes
+from lavax.passes.decompose.attention_parts import RULES as PARTS
+from lavax.passes.decompose.attention_parts import with_query_parts
 from lavax.passes.decompose.attention_scores import with_stored_scores
+from lavax.passes.decompose.cumulative import RULES as CUMULATIVE
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
@@ -230,7 +233,12 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 }
 
 # Those whose best form depends on the device.
-_CONTRACTIONS: dict[str, Callable[[Node, Target], Node]] = {"dot": _prepare_dot, "conv": _prepare_conv}
+_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
+    "dot": _prepare_dot,
+    "conv": _prepare_conv,
+    **CUMULATIVE,
+    **PARTS,
+}
 
 
 def _turned(graph: Graph) -> set[Node]:
@@ -251,7 +259,8 @@ def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
     graph = comparing_clipped_values(sharing_orders(widen(graph)))
-    graph = by_signs(with_read_shapes(with_stored_scores(graph, target)))
+    graph = with_query_parts(with_stored_scores(graph, target), target)
+    graph = by_signs(with_read_shapes(graph))
     turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():
@@ -268,6 +277,6 @@ def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
 
 
 def _prepared(node: Node, target: Target) -> Node:
-    if node.op in _CONTRACTIONS:
-        return _CONTRACTIONS[node.op](node, target)
+    if node.op in _BY_TARGET:
+        return _BY_TARGET[node.op](node, target)
     return _PREPARE[node.op](node) if node.op in _PREPARE else node

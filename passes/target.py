@@ -16,6 +16,10 @@ def _nowhere(attention: Node) -> bool:
     return False
 
 
+def _as_a_whole(node: Node) -> int | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Target:
     """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all.
@@ -25,6 +29,10 @@ class Target:
     `stores_scores`: whether a derivative of attention is best computed by contractions, with scores in memory;
     `kept_bytes`: how much memory the scores of all attention may take that wait there for derivatives.
 
+    `chunk`: in chunks of how many elements a cumulative operation is best done; None where it goes along whole lines.
+    `query_parts`: for how many keys each the kernel of keys' gradients is to compute a part of the gradient of
+    attention's queries; None where that has a kernel of its own.
+
     `operations_a_byte`: how many simple operations are worth computing again to save the moving of a byte; 0 where
     that does not pay.
     """
@@ -33,6 +41,8 @@ class Target:
     stages_operands: bool = False
     stores_scores: Callable[[Node], bool] = _nowhere
     kept_bytes: int = 0
+    chunk: Callable[[Node], int | None] = _as_a_whole
+    query_parts: Callable[[Node], int | None] = _as_a_whole
     operations_a_byte: float = 0.0
 
 

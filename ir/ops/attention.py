@@ -14,7 +14,8 @@ With w = exp(score - logsumexp) and delta[i] = Σ cotangent[i]·out[i], the deri
 
     of value  wᵀ·cotangent    of key  sᵀ·query    of query  s·key    with s = scale · w · (cotangent·valueᵀ - delta),
 
-where s is 0 wherever the score is `fill` (Dao et al., FlashAttention, algorithm 4).
+where s is 0 wherever the score is `fill` (Dao et al., FlashAttention, algorithm 4). What each `block` keys add to that
+of query are its parts, along an axis before the queries'.
 """
 from __future__ import annotations
 
@@ -35,6 +36,7 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
     "attention_query_gradient": ("query", "key", "value", "cotangent", "delta", "logsumexp"),
     "attention_key_gradient": ("query", "key", "value", "cotangent", "delta", "logsumexp"),
     "attention_value_gradient": ("query", "key", "cotangent", "logsumexp"),
+    "attention_query_parts": ("query", "key", "value", "cotangent", "delta", "logsumexp"),
 }
 # The operand whose type the result has, and what its last axis is instead.
 _RESULTS: Mapping[str, str] = {
@@ -44,6 +46,7 @@ _RESULTS: Mapping[str, str] = {
 }
 ATTRIBUTES = ("scale", "fill", "lowest", "highest", "biased", "masked")
 _OF_WEIGHTS = (*ATTRIBUTES, "empty")
+_OF_PARTS = (*ATTRIBUTES, "block")
 
 
 def names_of(op: str, attrs: Attributes) -> tuple[str, ...]:
@@ -114,6 +117,10 @@ def _infer(op: str) -> Callable[[Sequence[TensorType], Attributes, TensorType | 
             return query.with_shape((*query.shape[:-1], sizes.values))
         if op == "attention_logsumexp":
             return TensorType(query.shape[:-1], statistic_dtype(query.dtype))
+        if op == "attention_query_parts":
+            if attrs["block"] < 1:
+                raise ShapeError(f"{op}: a part has at least one key, got {attrs['block']}")
+            return query.with_shape((*sizes.batch, -(-sizes.keys // attrs["block"]), *query.shape[-2:]))
         of = _RESULTS[op]
         return types[of] if of in types else query.with_shape((*sizes.batch, sizes.keys, sizes.values))
 
@@ -175,6 +182,16 @@ def _query_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.n
     return np.asarray(np.matmul(_score_gradient(arrays, attrs), arrays["key"]))
 
 
+def _query_parts(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
+    scores, key = _score_gradient(arrays, attrs), arrays["key"]
+    block = attrs["block"]
+    parts = [
+        np.matmul(scores[..., start : start + block], key[..., start : start + block, :])
+        for start in range(0, key.shape[-2], block)
+    ]
+    return np.stack(parts, axis=-3)
+
+
 def _key_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
     return np.asarray(np.matmul(np.swapaxes(_score_gradient(arrays, attrs), -1, -2), arrays["query"]))
 
@@ -198,3 +215,4 @@ _define("attention_logsumexp", _attention_logsumexp, _OF_WEIGHTS)
 _define("attention_query_gradient", _query_gradient, ATTRIBUTES)
 _define("attention_key_gradient", _key_gradient, ATTRIBUTES)
 _define("attention_value_gradient", _value_gradient, ATTRIBUTES)
+_define("attention_query_parts", _query_parts, _OF_PARTS)

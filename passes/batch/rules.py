@@ -20,6 +20,6 @@ RULES: dict[str, Rule] = {
 NEVER_BATCHED = frozenset(
     {
         *("constant", "iota", "householder", "jacobi", "sort_runs", "merge_runs", "count_digits", "move_by_digit"),
-        *("fold_runs", "join_runs"),
+        *("fold_runs", "join_runs", "chunk_totals", "cumulative_chunks"),
     }
 )

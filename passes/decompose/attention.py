@@ -35,11 +35,20 @@ _QUERIES: Mapping[str, int] = {"query": 2, "cotangent": 2, "delta": 1, "logsumex
 
 
 def _attention(node: Node) -> Node:
-    if node.operands[0].dtype != float32 or max(_heads(node)) > _LARGEST_HEAD:
+    if not _is_kept(node):
         return composition(node)
     if _turns(node) <= MOST_TURNS:
         return node
     return _IN_PARTS.get(node.op, _sum_of_parts)(node)
+
+
+def _is_kept(node: Node) -> bool:
+    return node.operands[0].dtype == float32 and max(_heads(node)) <= _LARGEST_HEAD
+
+
+def has_kernel(node: Node) -> bool:
+    """Whether one kernel computes the node."""
+    return _is_kept(node) and _turns(node) <= MOST_TURNS
 
 
 def _heads(node: Node) -> tuple[int, int]:
@@ -149,4 +158,4 @@ def with_read_shapes(graph: Graph) -> Graph:
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
-RULES: dict[str, Callable[[Node], Node]] = dict.fromkeys(OPERANDS, _attention)
+RULES: dict[str, Callable[[Node], Node]] = {op: _attention for op in OPERANDS if op != "attention_query_parts"}

@@ -9,11 +9,9 @@ from lavax.passes.builder import (
     build,
     equal,
     exp,
-    flip,
     gather,
     index_type,
     iota,
-    less,
     logical_and,
     logical_not,
     multiply,
@@ -37,8 +35,12 @@ def _moved(x: Node, axis: int, by: int, filling: float) -> Node:
 
 
 def _cumulative_sum(node: Node, g: Node) -> Node:
-    axis = node.attrs["axis"]
-    return flip(build("cumulative_sum", flip(g, (axis,)), axis=axis), (axis,))
+    return build("cumulative_sum", g, axis=node.attrs["axis"], reverse=not node.attrs["reverse"])
+
+
+def _direction(node: Node) -> int:
+    """Which way a cumulative operation goes along its axis."""
+    return -1 if node.attrs["reverse"] else 1
 
 
 def _by_doubling(
@@ -51,14 +53,14 @@ def _by_doubling(
     """
     (value,) = node.operands
     axis, steps = node.attrs["axis"], []
-    distance = 1
+    direction, distance = _direction(node), 1
     while distance < node.shape[axis]:
-        earlier = _moved(value, axis, distance, identity)
+        earlier = _moved(value, axis, direction * distance, identity)
         whole = joined(value, earlier)
         steps.append((distance, shares(value, earlier, whole), shares(earlier, value, whole)))
         value, distance = whole, 2 * distance
     for distance, own, of_earlier in reversed(steps):
-        g = add(multiply(g, own), _moved(multiply(g, of_earlier), axis, -distance, 0.0))
+        g = add(multiply(g, own), _moved(multiply(g, of_earlier), axis, -direction * distance, 0.0))
     return g
 
 
@@ -91,10 +93,11 @@ def _cumulative_extremum(node: Node, g: Node) -> Node:
     if x.type.size == 0:
         return g
     places = iota(index_type(x.shape), axis)
-    before = _moved(node, axis, 1, 0.0)
-    is_first = less(places, splat(1, places.type))
-    is_new = logical_not(logical_and(equal(node, before), logical_not(is_first)))
-    winner = build("cumulative_max", where(is_new, places, zeros(places.type)), axis=axis)
+    before = _moved(node, axis, _direction(node), 0.0)
+    first = splat(x.shape[axis] - 1 if node.attrs["reverse"] else 0, places.type)
+    is_new = logical_not(logical_and(equal(node, before), logical_not(equal(places, first))))
+    latest = "cumulative_min" if node.attrs["reverse"] else "cumulative_max"
+    winner = build(latest, where(is_new, places, first), axis=axis, reverse=node.attrs["reverse"])
     return scatter_add(zeros(x.type), g, _along(winner, axis), range(x.type.rank))
 
 

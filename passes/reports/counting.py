@@ -50,6 +50,10 @@ def _of_logsumexp(node: Node) -> int:
     return 27 * _of_operand(node)
 
 
+def _of_chunks(node: Node) -> int:
+    return _of_logsumexp(node) if node.attrs["fold"] == "cumulative_logsumexp" else _of_operand(node)
+
+
 def _of_sort(node: Node) -> int:
     """Comparisons of sorting by merging."""
     keys = node.operands[0]
@@ -132,6 +136,7 @@ _PRODUCTS = {  # of each pair of a query and a key: as long as the head, and as 
     "attention_query_gradient": (2, 1),
     "attention_key_gradient": (2, 1),
     "attention_value_gradient": (1, 1),
+    "attention_query_parts": (1, 0),
 }
 _OF_SCORE = 15  # what is computed of a score besides: exp, and a few additions and products
 
@@ -153,6 +158,8 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "conv": _of_conv,
     **dict.fromkeys(("cumulative_sum", "cumulative_prod", "cumulative_max", "cumulative_min"), _of_operand),
     "cumulative_logsumexp": _of_logsumexp,
+    "chunk_totals": _of_chunks,
+    "cumulative_chunks": _of_chunks,
     "count_digits": _of_operand,
     "fold_runs": _of_operand,
     "join_runs": _of_scatter,

@@ -4,7 +4,8 @@ from __future__ import annotations
 from itertools import accumulate
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, concatenate, flip, pad, slice_, splat, transpose, zeros
+from lavax.ir.ops.cumulative import CUMULATIVE
+from lavax.passes.builder import broadcast, build, concatenate, flip, pad, slice_, splat, transpose, zeros
 from lavax.passes.simplify import folding
 from lavax.passes.simplify.matching import is_splat, splat_value
 from lavax.passes.simplify.rewriting import Rule
@@ -221,6 +222,18 @@ def _flip_of_broadcast(node: Node) -> Node | None:
     return broadcast(flip(x.operands[0], own), x.shape, axes)
 
 
+def _flip_of_cumulative(node: Node) -> Node | None:
+    """Reversed, folded and reversed again -> folded from the end."""
+    (x,) = node.operands
+    if x.op not in CUMULATIVE or x.operands[0].op != "flip":
+        return None
+    axis = x.attrs["axis"]
+    if axis not in node.attrs["axes"] or axis not in x.operands[0].attrs["axes"]:
+        return None
+    folded = build(x.op, flip(x.operands[0], (axis,)), axis=axis, reverse=not x.attrs["reverse"])
+    return flip(folded, [other for other in node.attrs["axes"] if other != axis])
+
+
 RULES: dict[str, tuple[Rule, ...]] = {
     "slice": (
         _slice_of_all,
@@ -234,5 +247,5 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "pad": (_pad_of_nothing, _pad_in_form, _pad_twice, _before_transpose),
     "concatenate": (_concatenate_parts, _concatenate_neighbours),
-    "flip": (_flip_in_form, folding.movement, _flip_twice, _flip_of_broadcast, _before_transpose),
+    "flip": (_flip_in_form, folding.movement, _flip_twice, _flip_of_broadcast, _flip_of_cumulative, _before_transpose),
 }

@@ -54,7 +54,10 @@ def test_float64(op: str) -> None:
 
 
 # Their terms are added in another order.
-SUMS = ("dot", "conv", "sum", "cumulative_sum", "cumulative_logsumexp", *ATTENTION)
+SUMS = (
+    *("dot", "conv", "sum", "cumulative_sum", "cumulative_logsumexp", "chunk_totals", "cumulative_chunks"),
+    *ATTENTION,
+)
 
 
 @pytest.mark.parametrize("op", sorted(DEFINITIONS))

@@ -30,10 +30,11 @@ def _attention(op: str) -> Iterator[Case]:
     for dtype in (float32, DTYPES["f16"]):
         for number, (_, queries, keys, _, _, biased, masked, different) in enumerate(_ATTENTION):
             random = generator(f"{op}{dtype}{number}")
-            attrs = dict(lowest=1 - queries, highest=keys - 1, biased=biased, masked=masked) | plain | different
+            window = dict(lowest=1 - queries, highest=keys - 1, block=3)
+            attrs = window | dict(biased=biased, masked=masked) | plain | different
             attrs = {name: attrs[name] for name in OPERATIONS[op].attributes}
             yield case_of(op, f"{dtype}-{number}", _of_attention(random, op, attrs, number, dtype), attrs)
-    hidden = dict(lowest=0, highest=1, biased=False, masked=False) | plain
+    hidden = dict(lowest=0, highest=1, biased=False, masked=False, block=3) | plain
     for empty in (False, True):
         attrs = {name: (hidden | dict(empty=empty))[name] for name in OPERATIONS[op].attributes}
         if "empty" in attrs:  # the last queries see no key

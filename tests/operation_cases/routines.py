@@ -39,8 +39,29 @@ def _cumulative(op: str) -> Iterator[Case]:
             values = sample(random, TensorType(shape, dtype), domain)
             if op == "cumulative_prod" and dtype.is_float:
                 values = np.sign(values) * (1 + np.abs(values) / 100)
-            yield case_of(op, f"{TensorType(shape, dtype)}-{axis}", [values], dict(axis=axis))
-        yield case_of(op, f"special-{dtype}", [special_values(dtype)], dict(axis=0), special=True)
+            for reverse in (False, True):
+                attrs = dict(axis=axis, reverse=reverse)
+                yield case_of(op, f"{TensorType(shape, dtype)}-{axis}-{reverse}", [values], attrs)
+        attrs = dict(axis=0, reverse=False)
+        yield case_of(op, f"special-{dtype}", [special_values(dtype)], attrs, special=True)
+
+
+_LINES_AND_CHUNKS = (((41,), 0, 8), ((3, 17), 0, 2), ((3, 16), 1, 4), ((2, 3, 4), 2, 9), ((0,), 0, 4))
+
+
+def _chunks(op: str) -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        for fold in [name for name, (kinds, _) in CUMULATIVE.items() if dtype.kind in kinds]:
+            for shape, axis, chunk in _LINES_AND_CHUNKS:
+                for reverse in (False, True):
+                    attrs = dict(fold=fold, axis=axis, chunk=chunk, reverse=reverse)
+                    random = generator(f"{op}{dtype}{shape}{axis}{fold}")
+                    values = sample(random, TensorType(shape, dtype), AWAY_FROM_ZERO)
+                    if fold == "cumulative_prod" and dtype.is_float:
+                        values = np.sign(values) * (1 + np.abs(values) / 100)
+                    parts = (*shape[:axis], -(-shape[axis] // chunk), *shape[axis + 1 :])
+                    starts = [sample(random, TensorType(parts, dtype))] if op == "cumulative_chunks" else []
+                    yield case_of(op, f"{fold}-{TensorType(shape, dtype)}-{axis}-{reverse}", [values, *starts], attrs)
 
 
 def _sorting(op: str) -> Iterator[Case]:
@@ -119,6 +140,7 @@ def _search_sorted() -> Iterator[Case]:
 
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
+    **{op: partial(_chunks, op) for op in ("chunk_totals", "cumulative_chunks")},
     **{op: partial(_sorting, op) for op in ("sort", "sort_order")},
     "sort_runs": _sort_runs,
     "unsort": _unsort,

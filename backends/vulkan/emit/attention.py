@@ -8,6 +8,8 @@ result. Who makes a tile, and where what is added up stands meanwhile, is the sc
                                       and what has been added up is scaled whenever the peak grows
     attention_query_gradient          rows are queries; weights are made of the logsumexp of each
     attention_key_gradient, attention_value_gradient    rows are keys, columns queries
+    attention_query_parts                               beside the gradient of keys: what a workgroup's keys add to the
+                                                        gradient of queries, whose products with keys are not made twice
 
 Columns that no row of the block sees are gone past if hidden scores are -inf.
 """
@@ -20,7 +22,7 @@ from math import inf
 
 from lavax.backends.vulkan.emit.attention_broadcast import BroadcastShape, BroadcastTiles, broadcast_shapes
 from lavax.backends.vulkan.emit.attention_invocation import InvocationTiles
-from lavax.backends.vulkan.emit.attention_shape import Shape, choose_shape, fitting_shapes
+from lavax.backends.vulkan.emit.attention_shape import Shape, choose_shape, fitting_shapes, keeps_busy
 from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Stage, Tiles
 from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, literal, own_function
@@ -38,6 +40,7 @@ _MINUS_INFINITY = "uintBitsToFloat(0xff800000u)"
 _NAN = "uintBitsToFloat(0x7fc00000u)"
 # How a kernel's work is shared out.
 Schedule = Shape | BroadcastShape
+_BY_KEYS = ("attention_key_gradient", "attention_value_gradient", "attention_query_parts")
 _EXP, _LOG = own_function("lx_exp_nonpositive", float32), own_function("lx_log", float32)
 
 
@@ -48,6 +51,10 @@ def stages_of(nodes: Mapping[str, Node]) -> list[Stage]:
         operands |= named_operands(node)
     found = [_stage(operands, *stage) for op, *stages in _STAGES if op in nodes for stage in stages]
     product = ("query", "key") if _is_by_keys(nodes) else ("key", "query")
+    if "attention_query_parts" in nodes:
+        alone = "attention_key_gradient" not in nodes
+        found += [_stage(operands, "cotangent", "value")] if alone else []
+        found.append(Stage(operands["key"], to_columns=True))
     return [_stage(operands, *product), *found]
 
 
@@ -65,7 +72,7 @@ def _stage(operands: Mapping[str, Node], of_columns: str, of_rows: str | None = 
 
 
 def _is_by_keys(nodes: Mapping[str, Node]) -> bool:
-    return not nodes.keys().isdisjoint(("attention_key_gradient", "attention_value_gradient"))
+    return not nodes.keys().isdisjoint(_BY_KEYS)
 
 
 def _problem_of(nodes: Mapping[str, Node]) -> Problem:
@@ -94,13 +101,17 @@ class AttentionEmitter:
         self.hides = self.attrs["fill"] == -inf
         self.stages = stages_of(self.nodes)
         problem = _problem_of(self.nodes)
-        match schedule or _chosen(profile, problem, self.stages):
+        match schedule or _chosen(profile, problem, self.stages, _block(self.nodes)):
             case Shape() as shape:
                 self.tiles: Tiles = WorkgroupTiles(kernel, profile, lifted, problem, self.stages, shape)
             case BroadcastShape() as shape:
                 self.tiles = BroadcastTiles(kernel, profile, lifted, problem, shape)
             case None:
                 self.tiles = InvocationTiles(kernel, profile, lifted, problem)
+        self.parts: WorkgroupTiles | None = None  # the tiles, where parts of the gradient of queries are made of them
+        if "attention_query_parts" in self.nodes:
+            assert isinstance(self.tiles, WorkgroupTiles), "parts are asked for where workgroups have tiles"
+            self.parts = self.tiles
 
     def emit(self) -> Launch:
         if self.tiles.problem.by_keys:
@@ -217,18 +228,23 @@ class AttentionEmitter:
                 tiles.open_result(result)
         with self._blocks():
             for part in tiles.parts():  # loaded before the products, whose barriers keep loads in their places
-                for name in ("logsumexp", *(("delta",) if of_keys is not None else ())):
+                for name in ("logsumexp", *(("delta",) if "delta" in self.operands else ())):
                     self._statistic(part, name)
             self._scores()
             self._weights()
             if of_values is not None:
                 tiles.accumulate(of_values, "s", self.operands["cotangent"], scaled=False)
-            if of_keys is not None:
+            if "delta" in self.operands:
                 self._score_gradient("value", "cotangent")
+            if of_keys is not None:
                 tiles.accumulate(of_keys, "g", self.operands["query"], scaled=False)
+            if self.parts is not None:
+                self.parts.give(self.nodes["attention_query_parts"], "g", self.operands["key"])
         for result in (of_keys, of_values):
             if result is not None:
                 tiles.close_result(result, ())
+        if self.parts is not None:
+            self.parts.give_nothing(self.nodes["attention_query_parts"])
 
     def _statistic(self, part: Part, name: str) -> str:
         """A number of each query."""
@@ -265,25 +281,47 @@ def _folded(function: str, texts: Sequence[str]) -> str:
     return f"{function}({_folded(function, texts[:half])}, {_folded(function, texts[half:])})"
 
 
-def _chosen(profile: DeviceProfile, problem: Problem, stages: Sequence[Stage]) -> Schedule | None:
-    """The schedule that suits the sizes; None: invocations work by themselves."""
+def _block(nodes: Mapping[str, Node]) -> int | None:
+    """How many keys a workgroup has, if that is said."""
+    parts = nodes.get("attention_query_parts")
+    return None if parts is None else parts.attrs["block"]
+
+
+def block_of_parts(node: Node, profile: DeviceProfile) -> int | None:
+    """How many keys a workgroup has that computes, for a node of the gradient of queries, parts of it beside the
+    gradients of keys and values; None where there is no kernel for it, or too little work."""
+    if profile.kind != "gpu" or not profile.subgroup_shuffle:
+        return None
+    nodes = dict.fromkeys(_BY_KEYS, node)
+    problem = _problem_of(nodes)
+    shape = choose_shape(profile, problem, stages_of(nodes))
+    return shape.rows if shape is not None and keeps_busy(shape, problem, profile) else None
+
+
+def _chosen(
+    profile: DeviceProfile, problem: Problem, stages: Sequence[Stage], rows: int | None
+) -> Schedule | None:
+    """The schedule that suits the sizes; None: invocations work by themselves. A workgroup has so many `rows`, if that
+    is said."""
     if not profile.subgroup_shuffle:
         return None
     if profile.kind == "cpu":
         return broadcast_shapes(profile, problem, stages)[0]
-    return choose_shape(profile, problem, stages)
+    return choose_shape(profile, problem, stages, rows)
 
 
 def attention_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
     """The schedules worth a try, first the one that is chosen without trying."""
     nodes = _outputs(kernel)
     problem, stages = _problem_of(nodes), stages_of(nodes)
-    chosen = _chosen(profile, problem, stages)
+    rows = _block(nodes)
+    chosen = _chosen(profile, problem, stages, rows)
     if chosen is None:
         return []
     if profile.kind == "cpu":
         return [*broadcast_shapes(profile, problem, stages)]
-    return list(dict.fromkeys((chosen, *fitting_shapes(profile, stages))))
+    fitting = (shape for shape in fitting_shapes(profile, stages) if rows is None or shape.rows == rows)
+    return list(dict.fromkeys((chosen, *fitting)))
 
 
 def emit_attention(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Schedule | None = None) -> Launch:

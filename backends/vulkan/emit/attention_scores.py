@@ -43,5 +43,19 @@ def stores_scores(node: Node, memory_bytes: int) -> bool:
     return by_kernels > _GAIN * pairs * (_operations(_BY_CONTRACTIONS, heads) + _MOVED * _MOVE)
 
 
+def pays_in_parts(node: Node, block: int, memory_bytes: int) -> bool:
+    """Whether the gradient of queries is best computed in parts for `block` keys each by the kernel of keys' gradients.
+
+    That saves the two products of a kernel of its own, and writes and reads the parts.
+    """
+    operands = named_operands(node)
+    query, key, cotangent = (operands[name] for name in ("query", "key", "cotangent"))
+    pairs, parts = query.type.size // query.shape[-1] * key.shape[-2], -(-key.shape[-2] // block)
+    if parts == 1 or pairs < _WORTH or parts * query.type.nbytes * PART_OF_MEMORY > memory_bytes:
+        return False
+    saved = visible_pairs(node) * 2 * (query.shape[-1] + cotangent.shape[-1]) * _SLOWER
+    return saved > _GAIN * 2 * _MOVE * parts * query.type.size
+
+
 def _operations(products: tuple[int, int], heads: tuple[int, int]) -> int:
     return sum(2 * count * length for count, length in zip(products, heads, strict=True))

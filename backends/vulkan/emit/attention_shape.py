@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage
 from lavax.backends.vulkan.emit.expressions import VECTOR
@@ -17,6 +18,8 @@ from lavax.backends.vulkan.profile import DeviceProfile
 _VECTOR_BYTES, _FLOAT_BYTES = 16, 4
 # Registers for tiles, what is added up and what is multiplied.
 _MOST_REGISTERS = 208
+# An invocation's rows of a tile that go through shared memory at a time, to be multiplied for the columns.
+GIVEN_HEIGHT = 2
 
 
 @dataclass(frozen=True)
@@ -69,13 +72,29 @@ class Shape:
 
     def line_vectors(self, stages: Sequence[Stage]) -> int:
         """Vectors of the columns that are staged for a sum."""
-        sums = (stage.of_columns.shape[-1] for stage in stages if stage.of_rows is None)
-        return max((self.share * self.across * self.vectors(head) for head in sums), default=0)
+        sums = ((stage, stage.of_columns.shape[-1]) for stage in stages if stage.of_rows is None)
+        return max((self._lines(stage) * self.across * self.vectors(head) for stage, head in sums), default=0)
+
+    def _lines(self, stage: Stage) -> int:
+        """How many rows of an operand are staged at a time for a sum."""
+        return self.given if stage.to_columns else self.share
+
+    @property
+    def given(self) -> int:
+        """Rows of a tile that are in shared memory at a time, to be multiplied by an operand's rows for the columns."""
+        return GIVEN_HEIGHT * self.down
+
+    def given_vectors(self, head: int) -> tuple[int, int]:
+        """Of the columns' sums an invocation's vectors: four columns each, `down` vectors apart, by those of a head."""
+        return self.columns // VECTOR // self.down, self.vectors(head)
 
     def staged_vectors(self, stages: Sequence[Stage]) -> int:
         """Either both operands' elements for a product, or columns for a sum and those of the tile behind them."""
         for_products = (self.rows + self.columns) * self.slice_stride
-        return max(for_products, self.line_vectors(stages) + self.chunk * self.tile_stride)
+        tile = self.chunk * self.tile_stride
+        if any(stage.to_columns for stage in stages):
+            tile = max(tile, self.given * self.across * self.groups)
+        return max(for_products, self.line_vectors(stages) + tile)
 
     def exchanged_floats(self, subgroup: int) -> int:
         """One number a row from each subgroup that has a part of it, if these are several."""
@@ -87,8 +106,16 @@ class Shape:
     def registers(self, stages: Sequence[Stage]) -> int:
         """Of an invocation: the results' rows, the tiles alive at once, and what a step of a product reads."""
         products = sum(stage.of_rows is not None for stage in stages)
-        sums = [self.vectors(stage.of_columns.shape[-1]) for stage in stages if stage.of_rows is None]
-        return VECTOR * (self.height * (sum(sums) + products * self.groups) + VECTOR * self.groups + 2)
+        heads = [stage.of_columns.shape[-1] for stage in stages if stage.of_rows is None and not stage.to_columns]
+        sums = sum(self.vectors(head) for head in heads)
+        given = sum(VECTOR * prod(self.given_vectors(s.of_columns.shape[-1])) for s in stages if s.to_columns)
+        return VECTOR * (self.height * (sums + products * self.groups) + VECTOR * self.groups + 2 + given)
+
+    def suits(self, stage: Stage) -> bool:
+        """Whether the lines and the columns divide what a stage is for the columns."""
+        head = stage.of_columns.shape[-1]
+        lines = self.columns // VECTOR % self.down == 0 and self.height % GIVEN_HEIGHT == 0
+        return not stage.to_columns or (lines and head % (VECTOR * self.across) == 0)
 
 
 # By the longest head they are for, from the one that reads least to the one that leaves most workgroups.
@@ -119,6 +146,15 @@ SHAPES: Mapping[int, tuple[Shape, ...]] = {
     ),
 }
 
+# Of the kernel that also computes parts of the gradient of queries: its code is longer, and what is staged in larger
+# steps is written out in more of it. Where the loop over blocks grew beyond some 6,000 multiplications of vectors'
+# components, kernels took twice as long (docs/rejected.md).
+SHAPES_OF_PARTS: Mapping[int, tuple[Shape, ...]] = {
+    32: (Shape(16, 8, 4, 2, depth=16, share=16, chunk=16),),
+    96: (Shape(16, 16, 8, 1, depth=16, share=16, chunk=32), Shape(16, 16, 4, 1, depth=16, share=16, chunk=32)),
+    128: (Shape(16, 16, 4, 1, depth=16, share=16, chunk=32),),
+}
+
 # In no table: they are tried where shapes are chosen by measurement.
 _OTHER_SHAPES = (
     Shape(16, 8, 8, 2, depth=16, share=16, chunk=16),
@@ -143,19 +179,27 @@ def fitting_shapes(profile: DeviceProfile, stages: Sequence[Stage]) -> list[Shap
     return list(dict.fromkeys(shape for shape in found if shape is not None))
 
 
-def choose_shape(profile: DeviceProfile, problem: Problem, stages: Sequence[Stage]) -> Shape | None:
+def choose_shape(
+    profile: DeviceProfile, problem: Problem, stages: Sequence[Stage], rows: int | None = None
+) -> Shape | None:
     """The largest of those that fit which keeps the device busy, or the smallest of those that come nearest.
 
-    None where the device lacks what workgroups need.
+    None where the device lacks what workgroups need, or no shape has so many `rows`, if that is said.
     """
     if not profile.subgroup_shuffle:
         return None
     longest = max(stage.of_columns.shape[-1] for stage in stages)
-    shapes = next((shapes for head, shapes in SHAPES.items() if longest <= head), ())
+    table = SHAPES_OF_PARTS if any(stage.to_columns for stage in stages) else SHAPES
+    shapes = next((shapes for head, shapes in table.items() if longest <= head), ())
     fitting = [shape for shape in (fitted(shape, profile, stages) for shape in shapes) if shape is not None]
-    busy = (shape for shape in fitting if _invocations(shape, problem) >= profile.busy_invocations)
+    fitting = [shape for shape in fitting if rows is None or shape.rows == rows]
+    busy = (shape for shape in fitting if keeps_busy(shape, problem, profile))
     smallest_first = reversed(fitting)
     return next(busy, max(smallest_first, key=lambda shape: _invocations(shape, problem), default=None))
+
+
+def keeps_busy(shape: Shape, problem: Problem, profile: DeviceProfile) -> bool:
+    return _invocations(shape, problem) >= profile.busy_invocations
 
 
 def _invocations(shape: Shape, problem: Problem) -> int:
@@ -170,7 +214,8 @@ def fitted(shape: Shape, profile: DeviceProfile, stages: Sequence[Stage]) -> Sha
     half = depth // 2
     shape = replace(shape, depth=half if longest % depth and longest % half == 0 and half % VECTOR == 0 else depth)
     fits = (
-        shape.local <= profile.max_workgroup_invocations
+        all(shape.suits(stage) for stage in stages)
+        and shape.local <= profile.max_workgroup_invocations
         and shape.registers(stages) <= _MOST_REGISTERS
         and shape.shared_bytes(stages, profile.subgroup_size) <= profile.shared_memory_bytes
     )

@@ -16,7 +16,7 @@ from lavax.backends.vulkan.emit.attention_tiles import Stage
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import Index, clamp, linear, quotient, remainder
+from lavax.passes.kernels.index import Index, add, clamp, linear, quotient, remainder
 
 
 def column_of(slot: Index, across: int) -> Index:
@@ -126,8 +126,33 @@ class Lines(Staging):
         return remainder(number, self.width)
 
 
+@dataclass(frozen=True)
+class GivenRows(Staging):
+    """For the columns: all elements of the rows in `given` lines of a tile."""
+
+    @property
+    def width(self) -> int:
+        return self.last + 1
+
+    @property
+    def count(self) -> int:
+        return self.shape.given * self.width
+
+    def place(self, number: Index) -> Index:
+        return add(number, self.offset)
+
+    def row(self, number: Index, part: Index) -> Index:
+        return linear([(part, self.shape.given), (quotient(number, self.width), 1)])
+
+    def vector(self, number: Index, part: Index) -> Index:
+        return remainder(number, self.width)
+
+
 def stagings(stage: Stage, shape: Shape) -> Iterator[tuple[Staging, bool]]:
     """What is staged for a part of a stage, and whether it is of columns."""
+    if stage.to_columns:
+        yield GivenRows(stage.of_columns, shape, 0), False
+        return
     if stage.of_rows is None:
         yield Lines(stage.of_columns, shape, 0), True
         return

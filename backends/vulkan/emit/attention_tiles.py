@@ -39,10 +39,12 @@ BLOCK = "block"
 @dataclass(frozen=True)
 class Stage:
     """What a block is made of, in turn: a tile of products of two operands' rows, or, where no rows are given, an
-    addition of a tile's product with the operand's rows, that are columns, to a result."""
+    addition of a tile's product with the operand's rows, that are columns, to a result; with `to_columns`, where the
+    operand's rows are rows, the product of the tile's transpose with them, which is a result's for the columns."""
 
     of_columns: Node
     of_rows: Node | None = None
+    to_columns: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,14 @@ class Tiles(ABC):
         self.height, self.groups, self.width = tile.height, tile.groups, tile.width
         self.blocks_of_columns = -(-problem.columns // tile.width)
         self._ends: dict[int, str] = {}
+        self.visited = "", ""  # the first block that is not gone past, and the first behind these, in GLSL
         down = -(-problem.rows // tile.rows)
         self.count = problem.count * down  # of workgroups
         self._open_group()
         group = variable("group", self.count)
         self.batch = unflatten(quotient(group, down), problem.batch)
-        self.corner = linear([(remainder(group, down), tile.rows)])  # the workgroup's first row
+        self.tile_number = remainder(group, down)
+        self.corner = linear([(self.tile_number, tile.rows)])  # the workgroup's first row
         self.member = variable("member", tile.local)
 
     def _open_group(self) -> None:
@@ -195,6 +199,7 @@ class Tiles(ABC):
             reach = f"{first} + {integer(count - 1 + behind)}"
             self.line(f"int end = {reach} < 0 ? 0 : min({end}, ({reach}) / {integer(self.width)} + 1);")
             end = "end"
+        self.visited = start, end
         self.open_blocks(start, stages)
         with self.body.block(f"for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})", frozenset((BLOCK,))):
             yield

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lavax.backends.vulkan.emit.attention_registers import RegisterTiles
-from lavax.backends.vulkan.emit.attention_shape import Shape
+from lavax.backends.vulkan.emit.attention_shape import GIVEN_HEIGHT, Shape
 from lavax.backends.vulkan.emit.attention_staging import Staging, stagings
 from lavax.backends.vulkan.emit.attention_tiles import BLOCK, Problem, Stage, Tile
 from lavax.backends.vulkan.emit.body import LANE
@@ -21,7 +21,7 @@ from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import Index, add, clamp, linear, variable
+from lavax.passes.kernels.index import Index, add, clamp, constant, linear, quotient, remainder, variable
 from lavax.passes.kernels.kernel import Kernel
 
 # The block and the part of it whose vectors are loaded ahead.
@@ -116,6 +116,8 @@ class WorkgroupTiles(RegisterTiles):
 
     def _parts(self, stage: Stage) -> int:
         """In how many parts a stage's operands are staged."""
+        if stage.to_columns:
+            return self.shape.rows // self.shape.given
         if stage.of_rows is None:
             return self.width // self.shape.share
         return self.shape.steps(stage.of_columns.shape[-1])
@@ -239,6 +241,74 @@ class WorkgroupTiles(RegisterTiles):
                 for vector in self._vectors(node):
                     weight = f"w{row // VECTOR}.{COMPONENTS[row % VECTOR]}"
                     self.line(f"{self._sum(node, row, vector)} += {weight} * o{vector};")
+
+    # -- sums for the columns -----------------------------------------------------------------------------------------
+
+    def give(self, node: Node, name: str, of_rows: Node) -> None:
+        """Writes the product of a tile's transpose with the operand's rows: the block's columns of a part of `node`."""
+        shape, stage = self.shape, self.stages[self.at_stage]
+        assert stage.to_columns and stage.of_columns is of_rows, "stages come in the order that was said"
+        down, vectors = shape.given_vectors(node.shape[-1])
+        given = [(d, v, number) for d in range(down) for v in range(vectors) for number in range(VECTOR)]
+        for d, v, number in given:
+            self.line(f"vec4 given{d}_{v}_{number} = vec4(0);")
+        parts = self._parts(stage)
+        for part in range(parts):
+            self.line("barrier();")
+            self._share_rows(name, part)
+            self._stage(stage, constant(part))
+            self.line("barrier();")
+            self._fetch_next(str(part + 1), part == parts - 1)
+            self._add_rows(down, vectors)
+        for d, v, number in given:
+            column = linear([(self.block, self.width), (self.line_index, VECTOR)], VECTOR * d * shape.down + number)
+            self._write_given(node, column, v, f"given{d}_{v}_{number}")
+        self.at_stage += 1
+
+    def _share_rows(self, name: str, part: int) -> None:
+        """Writes some rows of a tile to shared memory; those that are not there are zeros."""
+        shape = self.shape
+        for number in range(GIVEN_HEIGHT):
+            row = part * GIVEN_HEIGHT + number
+            there = self.is_row(self.row_index(row))
+            for group in range(self.groups):
+                at = f"({number * shape.down} + line) * {shape.across * shape.groups} + {group * shape.across} + place"
+                vector = f"{name}{row}_{group}"
+                value = f"({there} ? {vector} : vec4(0))" if there else vector
+                self.line(f"staged[{self.tile_at} + {at}] = {value};")
+
+    def _add_rows(self, down: int, vectors: int) -> None:
+        """Adds the products of the tile's and the operand's rows that are in shared memory."""
+        shape = self.shape
+        with self.body.block(f"[[unroll]] for (int k = 0; k < {shape.given}; ++k)"):
+            for d in range(down):
+                at = f"{self.tile_at} + k * {shape.across * shape.groups} + {d * shape.down} + line"
+                self.line(f"vec4 w{d} = staged[{at}];")
+            for v in range(vectors):
+                self.line(f"vec4 o{v} = staged[k * {vectors * shape.across} + {v * shape.across} + place];")
+                for d in range(down):
+                    for number, component in enumerate(COMPONENTS):
+                        self.line(f"given{d}_{v}_{number} += w{d}.{component} * o{v};")
+
+    def _write_given(self, node: Node, column: Index, vector: int, value: str) -> None:
+        along = linear([(self.place_index, VECTOR), (LANE, 1)], vector * VECTOR * self.shape.across)
+        with self._if_below(column, self.problem.columns):
+            inside = clamp(column, 0, self.problem.columns - 1)
+            self.line(f"{self.element(node, self.outputs[node], self.tile_number, inside, along)} = {value};")
+
+    def give_nothing(self, node: Node) -> None:
+        """Zeros for the columns of all blocks that are gone past."""
+        start, end = self.visited
+        line, columns = node.shape[-1] // VECTOR, self.problem.columns
+        length, block = (self.body.parameters.integer(count * line) for count in (columns, self.width))
+        self.line(f"int seen = min({start} * {block}, {length}), seen_end = max(min({end} * {block}, {length}), seen);")
+        for first, last in (("0", "seen"), ("seen_end", length)):
+            head = f"for (int z = {first} + member; z < {last}; z += {self.shape.local})"
+            with self.body.block(head, frozenset(("z",))):
+                z = variable("z", columns * line)
+                along = linear([(remainder(z, line), VECTOR), (LANE, 1)])
+                at = self.element(node, self.outputs[node], self.tile_number, quotient(z, line), along)
+                self.line(f"{at} = vec4(0);")
 
     # -- results ------------------------------------------------------------------------------------------------------
 

@@ -1,134 +1,93 @@
-"""Cumulative kernels: every line along the axis is folded from its start, each partial result written.
-
-Two schedules: *shared*, where the lanes of one subgroup take neighbouring elements of a line, fold them among
-themselves and carry the whole on to the next elements; and *single*, one invocation a line.
-"""
+"""Cumulative operations, whole lines or chunks of them: who goes along them, and how long chunks are."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import prod
-
-from lavax.backends.vulkan.emit.body import LANE, Value, widened
-from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, literal, own_function, type_name
-from lavax.backends.vulkan.emit.launch import Launch
-from lavax.backends.vulkan.emit.reductions import REDUCTIONS, Reduction, shuffled
-from lavax.backends.vulkan.emit.routine import Routine, open_routine
+from lavax.backends.vulkan.emit.cumulative_columns import Columns, ColumnsEmitter
+from lavax.backends.vulkan.emit.cumulative_lanes import LanesEmitter, Team
+from lavax.backends.vulkan.emit.cumulative_lines import FOLDS, Lines, lines_of
+from lavax.backends.vulkan.emit.expressions import VECTOR
+from lavax.backends.vulkan.emit.launch import Launch, local_invocations
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.ir.types import DType
-from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.kernels.reads import Coordinates
+from lavax.passes.kernels.loop_limit import MOST_TURNS
 
-# log(exp(a) + exp(b)); two equal infinities have no distance.
-_LOGSUMEXP = "({larger}({0}, {1}) + {log1p}({exp}(-abs(mix({0} - {1}, {zero}, {equal})))))"
-
-
-def _logsumexp(left: str, right: str, dtype: DType, width: int) -> str:
-    zero = literal(0.0, dtype) if width == 1 else f"{type_name(dtype, width)}(0.0)"
-    same = f"{left} == {right}" if width == 1 else f"equal({left}, {right})"
-    larger, log1p, exp = (own_function(f"lx_{name}", dtype) for name in ("maximum", "log1p", "exp"))
-    return _LOGSUMEXP.format(left, right, zero=zero, equal=same, larger=larger, log1p=log1p, exp=exp)
-
-
-FOLDS: dict[str, Reduction] = {
-    "cumulative_sum": REDUCTIONS["sum"],
-    "cumulative_prod": REDUCTIONS["prod"],
-    "cumulative_max": REDUCTIONS["max"],
-    "cumulative_min": REDUCTIONS["min"],
-    "cumulative_logsumexp": Reduction(
-        REDUCTIONS["max"].identity, _logsumexp
-    ),
-}
+# On a CPU driver a chunk is what one subgroup goes along; with so many lines every invocation has one of its own.
+_CHUNK, _MANY_LINES = 1 << 10, 1 << 12
+# On a GPU: a workgroup's subgroups at most, the vectors of a lane, or numbers where vectors do not divide the line.
+_MOST_SUBGROUPS, _VECTORS, _NUMBERS = 8, 4, 8
+# Shorter lines than this have an invocation each, longer ones several lanes.
+_SHORTEST_LINE = 8
+# How many workgroups keep it busy, and into how many chunks all lines go at least if they are fewer.
+_BUSY_GROUPS, _CHUNKS = 1 << 9, 1 << 12
+# How many elements of its lines an invocation loads at a time, and how long its chunks are at least.
+_AHEAD, _SHORTEST_CHUNK = 8, 1 << 5
+# How many invocations that have lines of their own keep it busy, and how many are made where they do not.
+_BUSY_INVOCATIONS, _INVOCATIONS = 1 << 15, 1 << 17
 
 
-def _is_shared(node: Node, profile: DeviceProfile) -> bool:
-    """Where the elements of a line are neighbours in memory, or there are few lines."""
-    length, axis = node.shape[node.attrs["axis"]], node.attrs["axis"]
-    subgroup = profile.subgroup_size
-    neighbours = prod(node.shape[axis + 1 :]) == 1 or node.type.size // length < subgroup
+def chunk_of(node: Node, profile: DeviceProfile) -> int | None:
+    """The length of the chunks that a cumulative operation is done in; None where it goes along whole lines."""
+    lines = lines_of(node)
+    if profile.kind == "cpu":
+        whole = lines.length <= _CHUNK or (lines.count >= _MANY_LINES and lines.length <= MOST_TURNS)
+        return None if whole else _CHUNK
+    if _has_lanes(lines, profile):
+        tile = _MOST_SUBGROUPS * profile.subgroup_size * (_VECTORS * VECTOR if _width(lines) == VECTOR else _NUMBERS)
+        if lines.length <= 2 * tile or lines.count >= _BUSY_GROUPS:
+            return None
+        return max(tile, _power_of_two(-(-lines.count * lines.length // _CHUNKS)))
+    invocations = lines.count // _columns(lines, profile).width
+    if invocations >= _BUSY_INVOCATIONS:
+        return None
+    chunk = max(-(-lines.length * invocations // _INVOCATIONS), _SHORTEST_CHUNK)
+    return None if 2 * chunk > lines.length else -(-chunk // _AHEAD) * _AHEAD
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(least - 1, 0).bit_length()
+
+
+def _has_lanes(lines: Lines, profile: DeviceProfile) -> bool:
+    """Whether lanes share lines: where their elements are neighbours in memory, or there are few lines."""
+    subgroup, length = profile.subgroup_size, min(lines.chunk, lines.length)
+    if profile.kind == "gpu" and lines.along_memory:
+        return profile.subgroup_shuffle and length >= _SHORTEST_LINE
+    neighbours = lines.along_memory or lines.count < subgroup
     return profile.subgroup_shuffle and length >= 2 * subgroup and neighbours
 
 
-class CumulativeEmitter:
-    """The state of writing one cumulative kernel."""
+def _width(lines: Lines) -> int:
+    """How many neighbours of a line a lane takes together."""
+    return VECTOR if lines.length % VECTOR == 0 and lines.chunk % VECTOR == 0 else 1
 
-    def __init__(self, routine: Routine) -> None:
-        self.routine, self.node, self.body = routine, routine.node, routine.body
-        self.axis = self.node.attrs["axis"]
-        self.length = self.node.shape[self.axis]
-        self.across = self.node.shape[: self.axis] + self.node.shape[self.axis + 1 :]
-        self.fold = FOLDS[self.node.op]
-        self.kind = type_name(self.node.dtype, 1)
 
-    def _join(self, left: str, right: str, width: int = 1) -> str:
-        return self.fold.join(left, right, self.node.dtype, width)
+def _columns(lines: Lines, profile: DeviceProfile) -> Columns:
+    wide = not lines.along_memory and lines.across[-1] % VECTOR == 0
+    return Columns(VECTOR if wide else 1, 1 if profile.kind == "cpu" else _AHEAD)
 
-    def _shuffled(self, value: str, lane: str) -> str:
-        return shuffled("subgroupShuffle", value, lane, self.node.dtype)
 
-    def _at(self, line: Index, along: Index) -> Coordinates:
-        outer = unflatten(line, self.across)
-        return (*outer[: self.axis], along, *outer[self.axis :])
-
-    def _declare(self, name: str, text: str, kind: str = "") -> None:
-        self.body.line(f"{kind or self.kind} {name} = {text};")
-
-    def emit_single(self) -> Launch:
-        lines = prod(self.across)
-        line = self.routine.open(lines)
-        self._declare("total", f"{self.kind}({self.fold.identity(self.node.dtype)})")
-        bound = self.body.parameters.integer(self.length)
-        with self.body.block(f"for (int k = 0; k < {bound}; ++k)", frozenset(("k",))):
-            at = self._at(line, variable("k", self.length))
-            value = self.body.value(self.node.operands[0], at)
-            self.body.line(f"total = {self._join('total', value.text)};")
-            self.body.store(self.node, at, Value("total", 1), self.routine.target)
-        return self.routine.close(lines)
-
-    def emit_shared(self) -> Launch:
-        local, lines = self.routine.local, prod(self.across)
-        self.routine.open(lines * local)
-        line = self.routine.position("line", f"i / {local}", lines)
-        self._declare("lane_of_line", f"i % {local}", "int")
-        width = VECTOR if self.length % VECTOR == 0 else 1
-        steps = self.length // width
-        bound = self.routine.integer("steps", steps)
-        self._declare("carry", f"{self.kind}({self.fold.identity(self.node.dtype)})")
-        with self.body.block(f"for (int k = 0; k < {bound}; k += {local})"):
-            step = self.routine.position("c", f"min(k + lane_of_line, {bound} - 1)", steps)
-            along = linear([(step, VECTOR), (LANE, 1)]) if width == VECTOR else step
-            at = self._at(line, along)
-            self._fold_step(at, width)
-            with self.body.block(f"if (k + lane_of_line < {bound})"):
-                self.body.store(self.node, at, Value("folded", width), self.routine.target)
-            self.body.line(f"carry = {self._join('carry', self._shuffled('whole', f'{local - 1}u'))};")
-        return self.routine.close(lines * local, subgroup=True)
-
-    def _fold_step(self, at: Coordinates, width: int) -> None:
-        """`folded`: the fold of all up to this lane's elements; `whole`: of this step's alone."""
-        value = self.body.value(self.node.operands[0], at)
-        self._declare("folded", widened(value, width, self.node.dtype), type_name(self.node.dtype, width))
-        if width == VECTOR:
-            for earlier, later in pairwise(COMPONENTS):
-                self.body.line(f"folded.{later} = {self._join(f'folded.{earlier}', f'folded.{later}')};")
-        self._declare("whole", "folded.w" if width == VECTOR else "folded")
-        distance = 1
-        while distance < self.routine.local:
-            other = f"other{distance}"
-            self._declare(other, self._shuffled("whole", f"uint(max(lane_of_line - {distance}, 0))"))
-            self.body.line(f"whole = mix({self._join(other, 'whole')}, whole, lane_of_line < {distance});")
-            distance *= 2
-        self._declare("earlier", self._shuffled("whole", "uint(max(lane_of_line - 1, 0))"))
-        self.body.line(f"earlier = mix({self._join('carry', 'earlier')}, carry, lane_of_line == 0);")
-        start = widened(Value("earlier", 1), width, self.node.dtype)
-        self.body.line(f"folded = {self._join(start, 'folded', width)};")
+def _team(lines: Lines, profile: DeviceProfile) -> Team:
+    """On a CPU driver a subgroup with a vector each; on a GPU as many lanes and vectors as the line has work for."""
+    width, lanes = _width(lines), profile.subgroup_size
+    if profile.kind == "cpu":
+        return Team(1, lanes, 1, width)
+    steps = -(-min(lines.chunk, lines.length) // width)
+    lanes = min(lanes, _power_of_two(steps))
+    vectors = min(_power_of_two(-(-steps // lanes)), _VECTORS if width == VECTOR else _NUMBERS)
+    subgroups = min(_power_of_two(-(-steps // (lanes * vectors))), _MOST_SUBGROUPS)
+    subgroups = min(subgroups, lanes, profile.max_workgroup_invocations // lanes)
+    chunks = max(local_invocations(profile) // profile.subgroup_size, 1) * profile.subgroup_size // lanes
+    return Team(subgroups, lanes, vectors, width, chunks if subgroups == 1 else 1)
 
 
 def emit_cumulative(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a cumulative operation."""
+    """The shader of a cumulative operation, of the totals of chunks, or of chunks from their starts."""
     (node,) = kernel.graph.outputs
-    if _is_shared(node, profile):
-        return CumulativeEmitter(open_routine(kernel, profile, lifted, profile.subgroup_size)).emit_shared()
-    return CumulativeEmitter(open_routine(kernel, profile, lifted)).emit_single()
+    lines = lines_of(node)
+    if _has_lanes(lines, profile):
+        return LanesEmitter(kernel, profile, lifted, _team(lines, profile)).emit()
+    return ColumnsEmitter(kernel, profile, lifted, _columns(lines, profile)).emit()
+
+
+__all__ = ["FOLDS", "chunk_of", "emit_cumulative"]

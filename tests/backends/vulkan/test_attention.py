@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from lavax.backends.vulkan.emit import attention as emitter
 from lavax.backends.vulkan.emit.attention_shape import Shape, fitted
 from lavax.ir import Graph, TensorType, bool_, float32, interpret, parse
 from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.ops.attention import OPERANDS
 from lavax.passes.attention import BLOCK_OF_COLUMNS
 from lavax.passes.decompose import attention as attention_parts
 from lavax.passes.prepare import prepare
@@ -122,8 +124,40 @@ def test_every_shape_of_a_workgroup_agrees(
     name: str, gradient: bool, shape: Shape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = gpu_schedule()
-    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages: fitted(shape, profile, stages))
+    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages, *_: fitted(shape, profile, stages))
     assert_close(*graph_of_case(name, gradient), eager=shape is SHAPES[0], device=device)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "head", "window"),
+    [
+        (70, 40, 32, dict(lowest=-69, highest=0)),  # blocks that are gone past, rows and columns beyond the last
+        pytest.param(64, 64, 64, dict(lowest=-63, highest=63), marks=SLOW),
+        pytest.param(70, 90, 32, dict(lowest=-9, highest=20), marks=SLOW),
+    ],
+)
+def test_parts_of_the_gradient_of_queries(
+    queries: int, keys: int, head: int, window: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One kernel computes them beside the gradients of keys and values, and their sum is that of queries."""
+    device = gpu_schedule()
+    shape = Shape(4, 8, 4, 1, depth=8, share=8, chunk=16)
+    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages, *_: fitted(shape, profile, stages))
+    monkeypatch.setattr(emitter, "keeps_busy", lambda *_: True)
+    target = replace(device.target, query_parts=lambda node: emitter.block_of_parts(node, device.profile))
+    monkeypatch.setitem(device.__dict__, "target", target)
+    shapes = {"query": (queries, head), "key": (keys, head), "value": (keys, head), "cotangent": (queries, head)}
+    shapes |= {"delta": (queries,), "logsumexp": (queries,)}
+    inputs = {name: input_node(name, TensorType((2, *of), float32)) for name, of in shapes.items()}
+    attrs = dict(scale=head**-0.5, fill=-np.inf, biased=False, masked=False, **window)
+    ops = [f"attention_{of}_gradient" for of in ("query", "key", "value")]
+    graph = graph_of(inputs.values(), [make_node(op, [inputs[o] for o in OPERANDS[op]], attrs) for op in ops])
+    assert [node.op for node in prepare(graph, device.target).nodes if "query" in node.op] == ["attention_query_parts"]
+    random = np.random.default_rng(5)
+    arrays = [random.normal(size=node.shape).astype(np.float32) for node in graph.inputs]
+    arrays[-1] = arrays[-1] + 2
+    assert len(device.lower(graph).plan.dispatches) == 2
+    assert_close(graph, arrays, device=device)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

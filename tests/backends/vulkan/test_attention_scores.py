@@ -10,7 +10,9 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.attention_scores import stores_scores
+from lavax.backends.vulkan.emit.attention import block_of_parts
+from lavax.backends.vulkan.emit.attention_scores import pays_in_parts, stores_scores
+from lavax.backends.vulkan.profile import GENERIC_GPU
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
@@ -60,6 +62,29 @@ def test_scores_are_stored_where_that_is_faster_and_memory_is_there(graph: Graph
         return stores_scores(node, gibibytes << 30)
 
     assert [is_stored(node) for node in graph.outputs] == [stored] * 3
+
+
+@pytest.mark.parametrize(
+    ("graph", "gibibytes", "block"),
+    [
+        pytest.param(gradients(32, 2048, 2048, 64, causal=True), 24, 128, id="half of the pairs"),
+        pytest.param(gradients(64, 1024, 1024, 32), 24, 64, id="short heads"),
+        pytest.param(gradients(32, 2048, 2048, 128, causal=True), 48, 64, id="long heads"),
+        pytest.param(gradients(32, 2048, 2048, 256, causal=True), 96, None, id="no tile for so long ones"),
+        pytest.param(gradients(32, 2048, 2048, 60, causal=True), 24, None, id="heads that lines do not divide"),
+        pytest.param(gradients(32, 2048, 2048, 64, causal=True), 4, None, id="no memory for the parts"),
+        pytest.param(gradients(8, 512, 512, 64, causal=True), 24, None, id="little to compute"),
+    ],
+)
+def test_the_gradient_of_queries_is_made_of_parts_where_memory_is_there(
+    graph: Graph, gibibytes: int, block: int | None
+) -> None:
+    def block_of(node: Node) -> int | None:
+        found = block_of_parts(node, GENERIC_GPU)
+        return found if found is not None and pays_in_parts(node, found, gibibytes << 30) else None
+
+    nodes = prepare(graph, Target(query_parts=block_of)).nodes
+    assert [node.attrs["block"] for node in nodes if "block" in node.attrs] == [block] * (block is not None)
 
 
 ROOM = 2 * 33 * 33 * 4

@@ -26,7 +26,7 @@ def graph(op: str, arrays: Sequence[np.ndarray], **attrs: Any) -> Graph:
 
 
 def operations(op_graph: Graph) -> set[str]:
-    return {node.op for node in prepare(op_graph).nodes}
+    return {node.op for node in prepare(op_graph, backend().target).nodes}
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,41 @@ def test_cumulative(op: str, shape: tuple[int, ...], axis: int) -> None:
     np.testing.assert_array_equal(found, function.accumulate(x, axis=axis))
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "ways"),
+    [
+        ((3, 2048), 1, {"cumulative_sum"}),
+        ((100_000,), 0, {"chunk_totals", "cumulative_sum", "cumulative_chunks"}),
+        ((9001,), 0, {"chunk_totals", "cumulative_sum", "cumulative_chunks"}),
+        ((600, 60), 0, {"chunk_totals", "cumulative_sum", "cumulative_chunks"}),
+        ((150, 61), 0, {"chunk_totals", "cumulative_sum", "cumulative_chunks"}),
+        ((5000, 3), 0, {"chunk_totals", "cumulative_sum", "cumulative_chunks"}),
+        ((600, 70), 1, {"cumulative_sum"}),
+        ((333, 100), 1, {"cumulative_sum"}),
+        ((77, 32), 1, {"cumulative_sum"}),
+        ((50, 9), 1, {"cumulative_sum"}),
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumulative_as_on_a_gpu(shape: tuple[int, ...], axis: int, ways: set[str], reverse: bool) -> None:
+    x = RANDOM.integers(-9, 10, shape).astype(np.float32)
+    program, device = graph("cumulative_sum", [x], axis=axis, reverse=reverse), backend_with(kind="gpu")
+    assert {node.op for node in prepare(program, device.target).nodes} - {"slice", "pad"} == ways
+    expected = np.cumsum(x, axis) if not reverse else np.flip(np.cumsum(np.flip(x, axis), axis), axis)
+    np.testing.assert_array_equal(run(program, [x], device=device)[0], expected)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_products_of_neighbours_do_not_overflow_on_the_way(kind: str) -> None:
+    """Of the elements that one lane loads, or one component of its vectors has, the product is far out of range."""
+    x = np.where(np.arange(20_000) % 2, 1e-30, 1e30).astype(np.float32)
+    (found,) = run(graph("cumulative_prod", [x], axis=0), [x], device=backend_with(kind=kind))
+    np.testing.assert_allclose(found, np.cumprod(x.astype(np.float64)), rtol=len(x) * 2.0**-24)
+
+
 def test_lines_too_long_for_one_invocation_are_split_however_many_they_are() -> None:
     x = np.broadcast_to(np.float32(0), (50_000, 5000))
-    assert "slice" in operations(graph("cumulative_sum", [x], axis=0))
+    assert "chunk_totals" in operations(graph("cumulative_sum", [x], axis=0))
     assert operations(graph("cumulative_sum", [x[:20_000]], axis=0)) == {"cumulative_sum"}
 
 

@@ -29,7 +29,7 @@ CAUSAL = f"""
 
 def _main(monkeypatch: pytest.MonkeyPatch) -> str:
     shape = Shape(4, 8, 4, 1, depth=4, share=32, chunk=32)
-    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages: fitted(shape, profile, stages))
+    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages, *_: fitted(shape, profile, stages))
     return main_of(dispatch_of(CAUSAL, GENERIC_GPU))
 
 

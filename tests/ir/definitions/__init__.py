@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from tests.ir.definitions.attention import ATTENTION
 from tests.ir.definitions.contraction import conv, dot, shear, unshear
@@ -22,8 +24,10 @@ from tests.ir.definitions.indexing import fold_runs, gather, join_runs, scatter
 from tests.ir.definitions.movement import broadcast, concatenate, flip, pad, reshape, slice_, transpose
 from tests.ir.definitions.reductions import FOLDS, folded, position
 from tests.ir.definitions.routines import (
+    chunk_total,
     count_digits,
     cumulative,
+    cumulative_chunk,
     log_of_sum,
     merge_runs,
     move_by_digit,
@@ -34,6 +38,13 @@ from tests.ir.definitions.routines import (
     unsort,
 )
 
+LINE_FOLDS: dict[str, Callable[[Any, Any], Any]] = {
+    "cumulative_sum": FOLDS["add"],
+    "cumulative_prod": FOLDS["multiply"],
+    "cumulative_max": FOLDS["maximum"],
+    "cumulative_min": FOLDS["minimum"],
+    "cumulative_logsumexp": log_of_sum,
+}
 DEFINITIONS: dict[str, Definition] = {
     **{op: elementwise(function) for op, function in ELEMENTWISE.items()},
     "cast": cast,
@@ -59,11 +70,9 @@ DEFINITIONS: dict[str, Definition] = {
     "gather": gather,
     "scatter_set": scatter(lambda held, update: update),
     **{f"scatter_{join}": scatter(function) for join, function in FOLDS.items()},
-    "cumulative_sum": cumulative(FOLDS["add"]),
-    "cumulative_prod": cumulative(FOLDS["multiply"]),
-    "cumulative_max": cumulative(FOLDS["maximum"]),
-    "cumulative_min": cumulative(FOLDS["minimum"]),
-    "cumulative_logsumexp": cumulative(log_of_sum),
+    **{op: cumulative(join) for op, join in LINE_FOLDS.items()},
+    "chunk_totals": chunk_total(LINE_FOLDS),
+    "cumulative_chunks": cumulative_chunk(LINE_FOLDS),
     "sort": sort,
     "sort_order": sort_order,
     "sort_runs": sort_runs,

@@ -78,6 +78,14 @@ ATTENTION: dict[str, Definition] = {
         "attention_key_gradient",
         lambda a, j, d: math.fsum(a.slope(i, j) * a.of["query"][i, d] for i in range(a.queries)),
     ),
+    "attention_query_parts": attention(
+        "attention_query_parts",
+        lambda a, part, i, d: math.fsum(
+            a.slope(i, j) * a.of["key"][j, d]
+            for j in range(part * a.attrs["block"], min((part + 1) * a.attrs["block"], a.keys))
+        ),
+        3,
+    ),
     "attention_value_gradient": attention(
         "attention_value_gradient",
         lambda a, j, e: math.fsum(a.weight(i, j) * a.of["cotangent"][i, e] for i in range(a.queries)),

@@ -15,8 +15,33 @@ from tests.ir.definitions.definition import Definition, Place
 def cumulative(join: Callable[[Any, Any], Any]) -> Definition:
     def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
         axis = attrs["axis"]
-        row = [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in range(place[axis] + 1)]
-        return reduce(join, row)
+        before = range(type.shape[axis] - 1, place[axis] - 1, -1) if attrs["reverse"] else range(place[axis] + 1)
+        return reduce(join, [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in before])
+
+    return element
+
+
+def _chunk(array: np.ndarray, attrs: Mapping[str, Any], place: Place, number: int) -> list[Any]:
+    """A chunk's elements of the line through `place`, in the order in which they are folded."""
+    axis, chunk = attrs["axis"], attrs["chunk"]
+    line = [array[(*place[:axis], k, *place[axis + 1 :])].item() for k in range(array.shape[axis])]
+    return (line[::-1] if attrs["reverse"] else line)[number * chunk : (number + 1) * chunk]
+
+
+def chunk_total(joins: Mapping[str, Callable[[Any, Any], Any]]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        return reduce(joins[attrs["fold"]], _chunk(arrays[0], attrs, place, place[attrs["axis"]]))
+
+    return element
+
+
+def cumulative_chunk(joins: Mapping[str, Callable[[Any, Any], Any]]) -> Definition:
+    def element(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+        axis = attrs["axis"]
+        along = type.shape[axis] - 1 - place[axis] if attrs["reverse"] else place[axis]
+        number, behind = divmod(along, attrs["chunk"])
+        start = arrays[1][(*place[:axis], number, *place[axis + 1 :])].item()
+        return reduce(joins[attrs["fold"]], _chunk(arrays[0], attrs, place, number)[: behind + 1], start)
 
     return element
 
