@@ -28,6 +28,9 @@ OPTIONAL = {
     "memory_model": ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel", "vulkanMemoryModelDeviceScope"),
 }
 
+# Of the smallest texels that shaders see of a buffer.
+_WORD_BYTES = 4
+
 # The chain in which features are asked for and switched on.
 STRUCTURES = (
     "VkPhysicalDeviceVulkan13Features",
@@ -85,6 +88,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
         preserves_special_doubles=bool(version_12.shaderSignedZeroInfNanPreserveFloat64),
         preserves_denormals=_preserves_denormals(version_12),
+        descriptor_bytes=min(_WORD_BYTES * limits.maxTexelBufferElements, limits.maxStorageBufferRange),
         matrices=(),
         **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import Body
 from lavax.backends.vulkan.emit.shader import Parameters, reference, word
+from lavax.backends.vulkan.emit.windows import windowed_arrays
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -53,13 +54,15 @@ def local_invocations(profile: DeviceProfile) -> int:
 def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     """A body with the addresses of the kernel's arrays at hand; also the addresses of its outputs.
 
-    Slots: the inputs, the outputs, then for each array that moves the counters it moves with.
+    Slots: the inputs, the outputs, for each array that moves the counters it moves with, then the windowed arrays'
+    positions.
     """
     arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
     counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
-    body = Body(inputs, Parameters(len(arrays) + counters, lifted))
+    windowed = windowed_arrays(kernel)
+    body = Body(inputs, Parameters(len(arrays) + counters + len(windowed), lifted))
     body.parameters.declarations = body.scopes[0].lines
     body.packed, body.paired = kernel.packed, kernel.paired
     body.unaligned = {
@@ -72,6 +75,10 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
             address += f" + uint64_t({reference('i32')}(table.address[{word(counter)}]).data[0]) * {stride}ul"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
+    for slot, node in enumerate(windowed, counter):
+        number = arrays.index(node)
+        body.line(f"int w{number} = int(table.address[{word(slot)}]);")
+        (body.read_windows if node in inputs else body.write_windows)[f"p{number}"] = number
     return body, outputs
 
 

@@ -16,6 +16,7 @@ from lavax.backends.vulkan.emit.merged import emit_merged
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.row import emit_row
 from lavax.backends.vulkan.emit.shader import REST_WORD, strict_floats
+from lavax.backends.vulkan.emit.windows import windowed_arrays
 from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.errors import DtypeError
@@ -76,6 +77,7 @@ class _Emission:
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
+        self._positions: dict[int, int] = {}  # for the slot of a windowed array, that of its position
 
     def plan(self) -> Plan:
         commands = self._commands(self.program.steps)
@@ -88,6 +90,7 @@ class _Emission:
             arena_bytes=self.program.arena_bytes,
             commands=tuple(commands),
             flags=len(self.flags),
+            windowed=tuple(self._positions),
         )
 
     def _donor(self, name: str) -> int | None:
@@ -100,6 +103,9 @@ class _Emission:
             return _Place(self.slots[name])
         base = self._place(view.buffer)
         return _Place(base.slot, (*base.counters, self.slots[view.counter]), (*base.strides, view.stride))
+
+    def _position(self, place: _Place) -> int:
+        return self._positions.setdefault(place.slot, len(self.slots) + len(self._positions))
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
@@ -156,10 +162,18 @@ class _Emission:
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
             schedule = self.choice(kernel)
-            kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
+            kernel = replace(
+                kernel,
+                moving=moving,
+                packed=self.profile.packed,
+                paired=self.profile.paired,
+                window_bytes=0 if self.lifted else self.profile.window_bytes,
+            )
             launch = self._launch(kernel, schedule)
             counters = [slot for place in places for slot in place.counters]
-            slots = (*(place.slot for place in places), *counters)
+            seen = windowed_arrays(kernel)
+            positions = [self._position(place) for node, place in zip(arrays, places, strict=True) if node in seen]
+            slots = (*(place.slot for place in places), *counters, *positions)
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):
                 launch = replace(launch, before=None)

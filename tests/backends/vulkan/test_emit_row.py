@@ -185,19 +185,21 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         void main() {
             uint64_t p0 = table.address[words[0]];
             uint64_t p1 = table.address[words[1]];
+            int w0 = int(table.address[words[2]]);
+            int w1 = int(table.address[words[3]]);
             int i0 = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 16u + gl_LocalInvocationID.x);
             if (i0 >= 64) return;
             int i1 = i0 + 8;
             vec4 v1 = vec4(uintBitsToFloat(4286578688u));
             vec4 v2 = vec4(uintBitsToFloat(4286578688u));
             for (int k = 0; k < 80; k += 1) {
-                vec4 v3 = uintBitsToFloat(read_four(p0, (i0 + k * 64)));
+                vec4 v3 = uintBitsToFloat(texelFetch(vectors0, w0 + (i0 + k * 64)));
                 v1 = lx_maximum(v1, v3);
-                vec4 v4 = uintBitsToFloat(read_four(p0, (i1 + k * 64)));
+                vec4 v4 = uintBitsToFloat(texelFetch(vectors0, w0 + (i1 + k * 64)));
                 v2 = lx_maximum(v2, v4);
             }
-            write_four(p1, i0, floatBitsToUint(v1));
-            write_four(p1, i1, floatBitsToUint(v2));
+            stores1.data[w1 + i0] = floatBitsToUint(v1);
+            stores1.data[w1 + i1] = floatBitsToUint(v2);
         }
         """,
     ),
