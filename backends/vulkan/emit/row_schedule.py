@@ -72,6 +72,7 @@ class Schedule:
     turns: int = 1
     loop: bool = True
     strips: int = 1  # rows, or vectors of them, of one invocation: each a workgroup further on
+    chunked: bool = False  # whether rounding errors of long sums are kept for chunks of them only
 
     @property
     def shared(self) -> bool:
@@ -173,10 +174,10 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MOST_TURNS
     if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
         element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
-        return Schedule(subgroup, 1, element_width, subgroup, subgroup)
+        return Schedule(subgroup, 1, element_width, subgroup, subgroup, chunked=True)
     row_width = VECTOR if rows % VECTOR == 0 and along_rows > 0 and rows > VECTOR * subgroup else 1
     element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
-    return Schedule(1, row_width, element_width, local_invocations(profile))
+    return Schedule(1, row_width, element_width, local_invocations(profile), chunked=True)
 
 
 def _in_strips(kernel: Kernel, schedule: Schedule) -> Schedule:

@@ -203,6 +203,64 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         }
         """,
     ),
+    "long sums, whose rounding errors are kept from chunk to chunk": (
+        """
+        graph (x: f32[80,256]) {
+          %0 = sum(x) axes=[0] : f32[256]
+          return %0
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int w0 = int(table.address[words[2]]);
+            int w1 = int(table.address[words[3]]);
+            int i0 = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 16u + gl_LocalInvocationID.x);
+            if (i0 >= 64) return;
+            int i1 = i0 + 8;
+            vec4 v1 = vec4(float(0));
+            vec4 v1_lost = vec4(0);
+            vec4 v2 = vec4(float(0));
+            vec4 v2_lost = vec4(0);
+            for (int chunk = 0; chunk < 80; chunk += 32) {
+                vec4 v1_chunk = vec4(0);
+                vec4 v2_chunk = vec4(0);
+                int chunk_end = min(chunk + 32, 80);
+                for (int k = chunk; k < chunk_end; k += 1) {
+                    vec4 v3 = uintBitsToFloat(texelFetch(vectors0, w0 + (i0 + k * 64)));
+                    v1_chunk = (v1_chunk + v3);
+                    vec4 v4 = uintBitsToFloat(texelFetch(vectors0, w0 + (i1 + k * 64)));
+                    v2_chunk = (v2_chunk + v4);
+                }
+                vec4 v7 = v1_chunk;
+                precise vec4 v5 = v1 + v7;
+                precise vec4 v6 = v5 - v1;
+                precise vec4 v8 = (v1 - (v5 - v6)) + (v7 - v6);
+                v1_lost += v8;
+                v1 = v5;
+                vec4 v11 = v2_chunk;
+                precise vec4 v9 = v2 + v11;
+                precise vec4 v10 = v9 - v2;
+                precise vec4 v12 = (v2 - (v9 - v10)) + (v11 - v10);
+                v2_lost += v12;
+                v2 = v9;
+            }
+            v1.x += mix(0.0, v1_lost.x, abs(v1.x) < uintBitsToFloat(0x7f800000u));
+            v1.y += mix(0.0, v1_lost.y, abs(v1.y) < uintBitsToFloat(0x7f800000u));
+            v1.z += mix(0.0, v1_lost.z, abs(v1.z) < uintBitsToFloat(0x7f800000u));
+            v1.w += mix(0.0, v1_lost.w, abs(v1.w) < uintBitsToFloat(0x7f800000u));
+            v2.x += mix(0.0, v2_lost.x, abs(v2.x) < uintBitsToFloat(0x7f800000u));
+            v2.y += mix(0.0, v2_lost.y, abs(v2.y) < uintBitsToFloat(0x7f800000u));
+            v2.z += mix(0.0, v2_lost.z, abs(v2.z) < uintBitsToFloat(0x7f800000u));
+            v2.w += mix(0.0, v2_lost.w, abs(v2.w) < uintBitsToFloat(0x7f800000u));
+            stores1.data[w1 + i0] = floatBitsToUint(v1);
+            stores1.data[w1 + i1] = floatBitsToUint(v2);
+        }
+        """,
+    ),
     "a position": (
         """
         graph (x: f32[3,5]) {

@@ -227,3 +227,17 @@ def test_no_lane_leaves_out_a_shuffle(op: str) -> None:
     for profile in PROFILES.values():
         shuffles = [line for line in main_of(dispatch_of(text, profile)).splitlines() if "subgroupShuffle" in line]
         assert shuffles and not any("||" in line or "&&" in line for line in shuffles)
+
+
+@pytest.mark.parametrize("computed", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_small_numbers_are_not_lost_in_long_sums(axis: int, computed: Callable[..., list[np.ndarray]]) -> None:
+    """Ones behind a number to which none can be added alone: at most a chunk of them is lost a summand."""
+    length, other, large = 4096, 16, 2.0**24
+    shape = (length, other) if axis == 0 else (other, length)
+    array = np.ones(shape, np.float32)
+    array[(0, slice(None)) if axis == 0 else (slice(None), 0)] = large
+    text = f"%0 = sum(x) axes=[{axis}] : f32[{other}]\n  return %0"
+    graph = parse(f"graph (x: f32[{shape[0]},{shape[1]}]) {{\n  {text}\n}}")
+    (found,) = computed(graph, [array])
+    assert np.abs(found - (large + length - 1)).max() <= 32
