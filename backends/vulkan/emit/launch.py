@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import Body
 from lavax.backends.vulkan.emit.shader import Parameters, reference, word
-from lavax.backends.vulkan.emit.windows import windowed_arrays
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -61,8 +60,7 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
-    windowed = windowed_arrays(kernel)
-    body = Body(inputs, Parameters(len(arrays) + counters + len(windowed), lifted))
+    body = Body(inputs, Parameters(len(arrays) + counters + len(kernel.windowed), lifted))
     body.parameters.declarations = body.scopes[0].lines
     body.packed, body.paired = kernel.packed, kernel.paired
     body.unaligned = {
@@ -75,10 +73,9 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
             address += f" + uint64_t({reference('i32')}(table.address[{word(counter)}]).data[0]) * {stride}ul"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
-    for slot, node in enumerate(windowed, counter):
-        number = arrays.index(node)
+    for slot, number in enumerate(kernel.windowed, counter):
         body.line(f"int w{number} = int(table.address[{word(slot)}]);")
-        (body.read_windows if node in inputs else body.write_windows)[f"p{number}"] = number
+        (body.read_windows if number < len(inputs) else body.write_windows)[f"p{number}"] = number
     return body, outputs
 
 

@@ -178,8 +178,7 @@ def emit_copy(kernel: Kernel, source: Node, profile: DeviceProfile, lifted: bool
     moving = {copied if node is result else node: strides for node, strides in kernel.moving.items()}
     graph = graph_of(kernel.graph.inputs, [copied])
     places = {copied: kernel.places[result]}
-    copy = replace(kernel, kind="map", graph=graph, places=places, moving=moving, window_bytes=0)  # slots are the same
-    return emit_map(copy, profile, lifted)
+    return emit_map(replace(kernel, kind="map", graph=graph, places=places, moving=moving), profile, lifted)
 
 
 def _reads_vectors(kernel: Kernel, count: int) -> bool:

@@ -162,17 +162,13 @@ class _Emission:
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
             schedule = self.choice(kernel)
-            kernel = replace(
-                kernel,
-                moving=moving,
-                packed=self.profile.packed,
-                paired=self.profile.paired,
-                window_bytes=0 if self.lifted else self.profile.window_bytes,
-            )
+            kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
+            # A shader for every shape is one for small work too.
+            windowed = () if self.lifted else windowed_arrays(kernel, self.profile.window_bytes)
+            kernel = replace(kernel, windowed=windowed)
             launch = self._launch(kernel, schedule)
             counters = [slot for place in places for slot in place.counters]
-            seen = windowed_arrays(kernel)
-            positions = [self._position(place) for node, place in zip(arrays, places, strict=True) if node in seen]
+            positions = [self._position(places[array]) for array in windowed]
             slots = (*(place.slot for place in places), *counters, *positions)
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):

@@ -22,25 +22,27 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         void main() {
             uint64_t p0 = table.address[words[0]];
             uint64_t p1 = table.address[words[1]];
+            int w0 = int(table.address[words[2]]);
+            int w1 = int(table.address[words[3]]);
             int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
             if (i >= 512) return;
             int row = i / 8;
             int lane_of_row = i % 8;
             vec4 v1 = vec4(uintBitsToFloat(4286578688u));
             int k0 = lane_of_row;
-            vec4 v2 = uintBitsToFloat(read_four(p0, (k0 + row * 16)));
+            vec4 v2 = uintBitsToFloat(texelFetch(vectors0, w0 + (k0 + row * 16)));
             v1 = lx_maximum(v1, v2);
             int k1 = lane_of_row + 8;
-            vec4 v3 = uintBitsToFloat(read_four(p0, (k1 + row * 16)));
+            vec4 v3 = uintBitsToFloat(texelFetch(vectors0, w0 + (k1 + row * 16)));
             v1 = lx_maximum(v1, v3);
             float v4 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
             v4 = lx_maximum(v4, subgroupShuffleXor(v4, 1u));
             v4 = lx_maximum(v4, subgroupShuffleXor(v4, 2u));
             v4 = lx_maximum(v4, subgroupShuffleXor(v4, 4u));
             vec4 v5 = (v2 - vec4(v4));
-            write_four(p1, (k0 + row * 16), floatBitsToUint(v5));
+            stores1.data[w1 + (k0 + row * 16)] = floatBitsToUint(v5);
             vec4 v6 = (v3 - vec4(v4));
-            write_four(p1, (k1 + row * 16), floatBitsToUint(v6));
+            stores1.data[w1 + (k1 + row * 16)] = floatBitsToUint(v6);
         }
         """,
     ),

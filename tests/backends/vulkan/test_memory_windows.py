@@ -134,7 +134,7 @@ def test_a_loop_over_arrays_that_are_seen() -> None:
 
 
 def test_small_work_and_gpus_use_addresses() -> None:
-    small = PLUS.replace("128,128", "127,128")
+    small = PLUS.replace("128,128", "127,32")
     for text, profile in ((small, CPU_DRIVER), (PLUS, GENERIC_GPU)):
         plan = plan_of(text, profile)
         assert bindings_of(plan.dispatches[0].shader.source) == ()
