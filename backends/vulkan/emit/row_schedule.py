@@ -52,7 +52,7 @@ _MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
 # Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long.
 _WORTH_WRITING_OUT = 4096
 # Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
-_STRIPS, _BUSY_CPU = (4, 2), 32
+_STRIPS, _BUSY_CPU = (8, 4, 2), 32
 
 
 @dataclass(frozen=True)
