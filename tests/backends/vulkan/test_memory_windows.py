@@ -15,6 +15,7 @@ from lavax.backends.vulkan.memory import Buffer, MemoryPool
 from lavax.backends.vulkan.plan import bindings_of
 from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.program import MOST_RECORDED, RING, Program
+from lavax.backends.vulkan.validation import is_about_windows
 from lavax.ir import Graph, parse
 from tests.backends.vulkan.emission import dispatch_of, plan_of
 from tests.backends.vulkan.execution import assert_agrees
@@ -234,3 +235,10 @@ def test_temporaries_are_seen_too() -> None:
     plan = plan_of(graph, CPU_DRIVER)
     assert any(slot >= len(plan.arguments) + len(plan.results) + len(plan.constants) for slot in plan.windowed)
     assert_agrees(graph, drawn(graph))
+
+
+def test_the_validation_layer_is_not_heard_on_what_two_shaders_see() -> None:
+    hazard = "[ SYNC-HAZARD-READ-AFTER-WRITE ] vkCmdDispatch: Hazard READ_AFTER_WRITE for VkBuffer"
+    assert is_about_windows(f"{hazard}View, and VkDescriptorSet 0xb7, type: VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER")
+    assert not is_about_windows(f"{hazard}, vkCmdCopyBuffer")
+    assert not is_about_windows("[ VUID-vkCmdDispatch-None-02697 ] VkDescriptorSet 0xb7 is not bound")
