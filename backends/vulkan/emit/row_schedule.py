@@ -47,10 +47,11 @@ _SHARED_TEAM, _FEW_PARTS = 256, 8
 _UNROLLED = 4
 # Statements of a loop's body, times the turns written out.
 _MOST_STATEMENTS = 768
-# The same for CPU drivers, which compile slowly what is long, and the values that an invocation keeps there.
-_MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
-# Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long.
-_WORTH_WRITING_OUT = 4096
+# The same for CPU drivers, which compile slowly what is long.
+_MOST_STATEMENTS_OF_CPU = 384
+# Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long, how many
+# values an invocation then keeps at most, and how many statements are written out.
+_WORTH_WRITING_OUT = ((1 << 18, 96, 600), (4096, 64, _MOST_STATEMENTS_OF_CPU))
 # Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
 _STRIPS, _BUSY_CPU = (8, 4, 2), 32
 
@@ -196,9 +197,12 @@ def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule | None:
     kept = turns * max(schedule.row_width, schedule.element_width)
     whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
     walks = max(phases_of(kernel).values(), default=0) + whole_rows
-    short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
-    many = kernel.domain.rows * kernel.domain.length >= _WORTH_WRITING_OUT
-    return replace(schedule, turns=turns, loop=False) if walks > 1 and short and many else None
+    statements, elements = turns * len(kernel.graph.nodes), kernel.domain.rows * kernel.domain.length
+    worth = any(
+        elements >= least and kept <= most_kept and statements <= most_statements
+        for least, most_kept, most_statements in _WORTH_WRITING_OUT
+    )
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and worth else None
 
 
 def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:

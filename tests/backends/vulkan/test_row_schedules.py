@@ -155,6 +155,8 @@ def test_how_rows_are_shared_on_a_cpu_driver() -> None:
     assert not _schedule(64, 256, 1, CPU_DRIVER).loop, "short rows are kept for the next phase"
     assert _schedule(64, 4096, 1, CPU_DRIVER).loop
     assert _schedule(15, 256, 1, CPU_DRIVER).loop, "few elements are not worth the time to compile it written out"
+    assert _schedule(64, 768, 1, CPU_DRIVER).loop
+    assert not _schedule(1024, 768, 1, CPU_DRIVER).loop, "the more elements, the longer rows are worth it"
     assert _schedule_of_sums(64, 64, CPU_DRIVER).loop, "nothing is kept for a next phase where there is none"
     strips = [_schedule_of_sums(1024, columns, CPU_DRIVER).strips for columns in (64, 256, 260, 512, 1024)]
     assert strips == [1, 2, 1, 4, 8], "as many as leave enough workgroups and divide the columns"
