@@ -224,6 +224,16 @@ def _gamma_quotient(name: str, most: Interval, within: Interval) -> Function:
     return Function(f"special.{name}, x ≥ 0 (b)", ours, exact, (most, most), size=_smallest, within=within)
 
 
+def _scaled(function: Callable[..., Any], library: Any) -> Callable[..., Any]:
+    """`ldexp` of a float and of a whole number near another one."""
+
+    def value(x: Any, y: Any) -> Any:
+        power = library.nan_to_num(y, nan=0.0, posinf=300.0, neginf=-300.0)
+        return function(x, library.clip(library.round(power), -300, 300).astype(library.int32))
+
+    return value
+
+
 ARITHMETIC = (
     _numpy_pair("add"),
     _numpy_pair("subtract"),
@@ -251,6 +261,8 @@ ARITHMETIC = (
     _numpy_pair("maximum", bound=0.0),
     _numpy_pair("minimum", bound=0.0),
     _numpy_pair("float_power", 0, 40),
+    _numpy_pair("fmax", bound=0.0),
+    _numpy_pair("fmin", bound=0.0),
     Function("heaviside", lnp.heaviside, np.heaviside, ((-1, 1), (-10, 10)), 0.0, size=_smallest),
     Function("i0", lnp.i0, _infinite(reference.i0, sign=False), ((-92, 92),)),
     Function(
@@ -260,6 +272,8 @@ ARITHMETIC = (
         ((-10, 10), (-10, 10)),
         0.0,
     ),
+    Function("spacing", lnp.spacing, lambda x: np.spacing(x.astype(np.float32)), ((-10, 10),), 0.0),
+    Function("ldexp", _scaled(lnp.ldexp, lnp), _scaled(np.ldexp, np), ((-10, 10), (-300, 300)), 1.0),
 )
 EXPONENTIAL = (
     _numpy("exp", -100, 90),

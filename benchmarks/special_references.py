@@ -1,4 +1,4 @@
-"""Special functions in float64 for the accuracy table: SciPy's, and where it has none or loses digits their values."""
+"""Special functions in float64 for the accuracy table: SciPy's; where it has none or loses digits, their values."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,36 +7,19 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from lavax.ir.ops.integral_functions import log1p_less, smaller_gamma_integral
+
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 # Beside its transition SciPy's incomplete gamma functions lose digits at parameters of some thousands and more.
 _LARGE_PARAMETER = 200.0
-
-
-def _log_less(m: Doubles) -> Doubles:
-    """log(1 + m) - m, with its digits near 0 too."""
-    r = m / (2 + m)
-    series = sum(2 * r ** (2 * k + 2) / (2 * k + 3) for k in range(20))
-    return np.where(np.abs(m) < 0.3, r * series - m * r, np.log1p(m) - m)
-
-
-def _smaller_integral(a: Doubles, x: Doubles) -> Doubles:
-    """The lower incomplete gamma function below x = a, the upper one above, by Gauss and Legendre's rule."""
-    weight = np.exp(a * _log_less((x - a) / a) - 1 / (12 * a) + 1 / (360 * a**3)) * np.sqrt(a / (2 * np.pi)) / x
-    length = np.minimum(40 * x / np.abs(x - a), 10 * x / np.sqrt(a)) * np.where(x < a, -1, 1)
-    total = np.zeros_like(a)
-    for node, share in zip(_NODES, _WEIGHTS, strict=True):
-        t = length * ((node + 1) / 2)
-        total += share / 2 * np.exp((a - 1) * _log_less(t / x) - t * ((x - a + 1) / x))
-    return np.asarray(weight * np.abs(length) * total)
 
 
 def incomplete_gamma(upper: bool) -> Callable[[Doubles, Doubles], Doubles]:
     def exact(a: Doubles, x: Doubles) -> Doubles:
         found = np.array((special.gammaincc if upper else special.gammainc)(a, x))
         near = (a > _LARGE_PARAMETER) & np.isfinite(a) & (np.abs(x - a) < 0.5 * a)
-        part = _smaller_integral(a[near], x[near])
+        part = smaller_gamma_integral(a[near], x[near])
         found[near] = np.where((x[near] < a[near]) != upper, part, 1 - part)
         return found
 
@@ -99,7 +82,7 @@ def kl_div(x: Doubles, y: Doubles) -> Doubles:
     """SciPy's loses all digits where the arguments are near each other."""
     near = (np.abs(y - x) < 0.3 * x) & np.isfinite(x)
     p, q = np.where(near, x, 1.0), np.where(near, y, 1.0)
-    return np.where(near, -p * _log_less((q - p) / p), special.kl_div(x, y))
+    return np.where(near, -p * log1p_less((q - p) / p), special.kl_div(x, y))
 
 
 def boxcox(x: Doubles, power: Doubles) -> Doubles:

@@ -1,8 +1,9 @@
 """Element types and tensor types."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -13,10 +14,11 @@ from lavax.ir.brain_floats import BFLOAT16, brain_floats_from_bits, brain_floats
 _KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
     """An element type: its name in the text form, its family, and how NumPy and a device buffer hold it.
 
+    There is one object for each, so that comparison and hash are by identity: dtypes are looked up at every operation.
     bfloat16, which NumPy lacks, has its values in float32 there and its bits in 16-bit words in a buffer.
     """
 
@@ -28,6 +30,9 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Callable[[str], DType], tuple[str]]:
+        return _named, (self.name,)
 
     @property
     def is_float(self) -> bool:
@@ -52,7 +57,7 @@ class DType:
         """The greatest value as a Python number, inf for floats: what a minimum starts from."""
         return self._limits[1]
 
-    @property
+    @cached_property
     def _limits(self) -> tuple[Any, Any]:
         if self.is_float:
             return float("-inf"), float("inf")
@@ -74,6 +79,8 @@ class DType:
         """Numbers as a contiguous array of what a device buffer holds, rounded to the nearest even."""
         if self.name == "bf16":
             return np.ascontiguousarray(brain_floats_to_bits(numbers)).reshape(numbers.shape)
+        if numbers.dtype == self.storage:
+            return np.ascontiguousarray(numbers).reshape(numbers.shape)
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(numbers, self.storage).reshape(numbers.shape)
 
@@ -146,6 +153,11 @@ class TensorType:
 
     def with_dtype(self, dtype: DType) -> TensorType:
         return TensorType(self.shape, dtype)
+
+
+def _named(name: str) -> DType:
+    """The dtype of that name, for copies and pickles."""
+    return _tuple if name == _tuple.name else DTYPES[name]
 
 
 _tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void), None)

@@ -6,7 +6,7 @@ the first use. This module imports nothing of lavax; every room may import it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -69,6 +69,9 @@ _PRECISIONS = {"float32": "", "bfloat16": "bf16", "float16": "f16"}
 MatmulPrecision = tuple[str, str]
 _matmul_precision: ContextVar[MatmulPrecision] = ContextVar("matmul_precision", default=("", ""))
 
+# What operands of float32 products are rounded to, and those of their gradients, in the words of the IR.
+chosen_matmul_precision: Callable[[], MatmulPrecision] = _matmul_precision.get
+
 
 def recorded_precision(function: str, name: str, precision: str) -> str:
     """What the IR calls the dtype; `function` and `name` say who was given it. Raises ValueError."""
@@ -76,11 +79,6 @@ def recorded_precision(function: str, name: str, precision: str) -> str:
         choices = ", ".join(map(repr, _PRECISIONS))
         raise ValueError(f"{function}: {name} must be one of {choices}, got {precision!r}")
     return _PRECISIONS[precision]
-
-
-def chosen_matmul_precision() -> MatmulPrecision:
-    """What operands of float32 products are rounded to, and those of their gradients, in the words of the IR."""
-    return _matmul_precision.get()
 
 
 @contextmanager

@@ -5,7 +5,8 @@ This module imports nothing of lavax; every room may import it. Users read it th
 """
 from __future__ import annotations
 
-_counts: dict[str, int] = {
+# `count` adds to them; what is counted at every call is added here at once.
+counts: dict[str, int] = {
     "traces": 0,
     "glsl_compiles": 0,
     "pipelines": 0,
@@ -19,9 +20,9 @@ _counts: dict[str, int] = {
 
 def count(name: str, amount: int = 1) -> None:
     """Adds `amount` to the counter `name`, which must be one of those above."""
-    _counts[name] += amount
+    counts[name] += amount
 
 
 def snapshot() -> dict[str, int]:
     """A copy of all counters."""
-    return dict(_counts)
+    return dict(counts)

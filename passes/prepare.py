@@ -12,6 +12,7 @@ from lavax.ir.graph import Graph, Node, graph_of, make_node, users_of
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, precision_of, set_location
+from lavax.passes.clipping import comparing_clipped_values
 from lavax.passes.contractions import in_parts, neighbours_of, rounded, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.attention import with_read_shapes
@@ -20,6 +21,7 @@ from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
+from lavax.passes.signs import by_signs
 from lavax.passes.simplify.contraction import as_product
 from lavax.passes.target import ANY_DEVICE, Target
 from lavax.passes.widen import widen
@@ -248,7 +250,8 @@ def _turned(graph: Graph) -> set[Node]:
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it: no stop_gradient, no long concatenations, few products with vectors, no values
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
-    graph = with_read_shapes(with_stored_scores(sharing_orders(widen(graph)), target))
+    graph = comparing_clipped_values(sharing_orders(widen(graph)))
+    graph = by_signs(with_read_shapes(with_stored_scores(graph, target)))
     turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():

@@ -14,21 +14,18 @@ bool lx_isinf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000
 bool lx_isfinite(float x) { return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u; }
 
 //! function lx_maximum
-// The larger of both; NaN where either is NaN.
+// The larger of both; NaN where either is NaN: no comparison holds for it, so x is kept if it is one. On processors the
+// selection is one instruction, and the test for NaN none where y is a literal.
 float lx_maximum(float x, float y) {
-    uint x_bits = floatBitsToUint(x);
-    float larger = mix(y, x, x > y);
-    larger = mix(larger, y, (floatBitsToUint(y) & 0x7fffffffu) > 0x7f800000u);
-    return mix(larger, x, (x_bits & 0x7fffffffu) > 0x7f800000u);
+    precise float larger = mix(x, y, y > x);
+    return mix(larger, y, (floatBitsToUint(y) & 0x7fffffffu) > 0x7f800000u);
 }
 
 //! function lx_minimum
-// The smaller of both; NaN where either is NaN.
+// The smaller of both; NaN where either is NaN: see lx_maximum.
 float lx_minimum(float x, float y) {
-    uint x_bits = floatBitsToUint(x);
-    float smaller = mix(y, x, x < y);
-    smaller = mix(smaller, y, (floatBitsToUint(y) & 0x7fffffffu) > 0x7f800000u);
-    return mix(smaller, x, (x_bits & 0x7fffffffu) > 0x7f800000u);
+    precise float smaller = mix(x, y, y < x);
+    return mix(smaller, y, (floatBitsToUint(y) & 0x7fffffffu) > 0x7f800000u);
 }
 
 //! function lx_sign

@@ -3,8 +3,9 @@
 // Method: Cody and Waite, "Software Manual for the Elementary Functions" (1980): x = n ln 2 + r, |r| <= ln(2)/2,
 // with ln 2 in two parts of which n times the first is exact; then a minimax polynomial (our own Remez-like fits,
 // coefficients rounded to float32 one after the other) and a scaling by powers of two built from bits.
-// Nothing hangs on whether fma is fused. Selections are mix(otherwise, chosen, condition), which never branches: a
-// vector processor computes both sides anyway.
+// Nothing hangs on whether fma is fused; where it is not, a driver may take fma(n, a, fma(n, b, x)) for n (a + b) + x,
+// so what comes before the last of such terms is precise. Selections are mix(otherwise, chosen, condition), which never
+// branches: a vector processor computes both sides anyway.
 
 //! function lx_power_of_two
 // 2^n for -126 <= n <= 127.
@@ -19,106 +20,132 @@ float lx_scale(float x, int n) {
 }
 
 //! function lx_exp_polynomial
-// e^r - 1 for |r| <= 0.4; near 0 good to 2^-26 of e^r.
+// e^r - 1 for |r| <= 0.4; near 0 good to 2^-26 of e^r. By Estrin's scheme: half as many operations wait for each other.
 float lx_exp_polynomial(float r) {
-    float q = fma(0.0013820136, r, 0.008368686);
-    q = fma(q, r, 0.041668274);
-    q = fma(q, r, 0.16666521);
-    q = fma(q, r, 0.49999994);
-    precise float p = fma(r * r, q, r);
+    float z = r * r;
+    float q = fma(0.0013820136, z, fma(0.008368686, r, 0.041668274));
+    q = fma(q, z, fma(0.16666521, r, 0.49999994));
+    precise float p = fma(q, z, r);
     return p;
 }
 
-//! function lx_exp_scaled needs lx_scale, lx_exp_polynomial
-// 2^k e^x for small k; overflow and underflow happen only where the result's own do. NaN in, anything out. To add
-// 1.5 2^23 rounds to a whole number, which stands in the lowest bits of the sum: GPUs round and convert slowly.
+//! function lx_exp_reduced
+// x = n ln 2 + r. `shifted` is n + offset, which is 1.5 2^23 and a bias: so n + bias stands in its lowest bits, and
+// 2^(n + bias - 127) is these, moved to the exponent's place. GPUs round and convert slowly.
+float lx_exp_reduced(float x, float offset, out float shifted) {
+    precise float sum = fma(x, 1.442695, offset);
+    precise float minus_n = offset - sum;
+    precise float near = x + minus_n * 0.69314575;
+    precise float r = fma(minus_n, 1.4286068e-06, near);
+    shifted = sum;
+    return r;
+}
+
+//! function lx_exp_scaled needs lx_exp_reduced, lx_exp_polynomial
+// 2^k e^x for -40 <= k <= 0; overflow and underflow happen only where the result's own do. 2^(n + k) is two factors,
+// neither of which over- or underflows: a bias of 254 is 127 for each.
 float lx_exp_scaled(float x, int k) {
-    float y = clamp(x, -110.0, 130.0);
-    precise float shifted = y * 1.442695 + 12582912.0;
-    precise float n = shifted - 12582912.0;
-    precise float r = (y - n * 0.69314575) - n * 1.4286068e-06;
-    precise float p = 1.0 + lx_exp_polynomial(r);
-    return lx_scale(p, floatBitsToInt(shifted) - 0x4b400000 + k);
+    float shifted;
+    float r = lx_exp_reduced(x, 12583166.0, shifted);
+    int exponent = floatBitsToInt(shifted) + k;
+    int half_exponent = exponent >> 1;
+    float power = intBitsToFloat(half_exponent << 23);
+    float rest = intBitsToFloat((exponent - half_exponent) << 23);
+    precise float result = fma(power, lx_exp_polynomial(r), power) * rest;
+    result = mix(result, 0.0, x < -110.0);
+    return mix(result, uintBitsToFloat(0x7f800000u), x > 130.0);
 }
 
 //! function lx_exp needs lx_exp_scaled
 // e^x.
-float lx_exp(float x) {
-    float result = lx_exp_scaled(x, 0);
-    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
-}
+float lx_exp(float x) { return lx_exp_scaled(x, 0); }
 
-//! function lx_exp_nonpositive needs lx_exp_polynomial
-// e^x for x <= 1; 0 where it is below e^-87, which no sum with 1 in it notices. NaN in, NaN out.
+//! function lx_exp_nonpositive needs lx_exp_reduced, lx_exp_polynomial
+// e^x for x <= 1; results that are denormal numbers may be 0. A 2^n below the normal numbers has 0 for its bits.
 float lx_exp_nonpositive(float x) {
-    precise float shifted = x * 1.442695 + 12582912.0;
-    precise float n = shifted - 12582912.0;
-    precise float r = (x - n * 0.69314575) - n * 1.4286068e-06;
-    precise float p = 1.0 + lx_exp_polynomial(r);
-    float power = uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x3f800000u);
-    return mix(p * power, 0.0, x < -87.0);
+    float shifted;
+    float r = lx_exp_reduced(x, 12583039.0, shifted);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
+    precise float result = fma(power, lx_exp_polynomial(r), power);
+    return mix(result, 0.0, x < -88.0);
 }
 
-//! function lx_exp2 needs lx_scale
+//! function lx_exp2
 // 2^x; exact for whole x.
 float lx_exp2(float x) {
-    precise float y = mix(x, 130.0, x > 130.0);
-    y = mix(y, -155.0, y < -155.0);
-    float n = roundEven(y);
-    precise float r = y - n;
-    float q = fma(0.00015329264, r, 0.0013390969);
-    q = fma(q, r, 0.009618499);
-    q = fma(q, r, 0.055503596);
-    q = fma(q, r, 0.24022648);
-    q = fma(q, r, 0.6931472);
-    precise float p = fma(q, r, 1.0);
-    float result = lx_scale(p, int(n));
-    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+    precise float shifted = x + 12583166.0;
+    precise float minus_n = 12583166.0 - shifted;
+    precise float r = x + minus_n;
+    float z = r * r;
+    float q = fma(fma(0.00015329264, r, 0.0013390969), z, fma(0.009618499, r, 0.055503596));
+    q = fma(q, z, fma(0.24022648, r, 0.6931472));
+    int exponent = floatBitsToInt(shifted);
+    int half_exponent = exponent >> 1;
+    float power = intBitsToFloat(half_exponent << 23);
+    float rest = intBitsToFloat((exponent - half_exponent) << 23);
+    precise float result = fma(power, q * r, power) * rest;
+    result = mix(result, 0.0, x < -155.0);
+    return mix(result, uintBitsToFloat(0x7f800000u), x > 130.0);
 }
 
-//! function lx_expm1 needs lx_power_of_two
-// e^x - 1 = 2^n (e^r - 1) + (2^n - 1).
+//! function lx_expm1 needs lx_exp_reduced
+// e^x - 1 = 2^n (e^r - 1) + (2^n - 1), halved, so that 2^n does not overflow before the result.
 float lx_expm1(float x) {
-    precise float y = mix(x, 89.0, x > 89.0);
+    float y = mix(x, 89.0, x > 89.0);
     y = mix(y, -18.0, y < -18.0);
-    precise float n = roundEven(y * 1.442695);
-    precise float r = (y - n * 0.69314575) - n * 1.4286068e-06;
-    float q = fma(0.0013870696, r, 0.008366272);
-    q = fma(q, r, 0.041667435);
-    q = fma(q, r, 0.16666546);
-    q = fma(q, r, 0.49999997);
-    precise float p = fma(r * r, q, r);
-    float power = lx_power_of_two(mix(int(n), 127, n > 127.0));
-    precise float result = fma(power, p, power - 1.0) * mix(1.0, 2.0, n > 127.0);
-    uint magnitude = floatBitsToUint(x) & 0x7fffffffu;
-    // Below 2^-25 the result is x; this keeps the sign of zero, too.
-    return mix(result, x, magnitude > 0x7f800000u || magnitude < 0x33000000u);
+    float shifted;
+    float r = lx_exp_reduced(y, 12583038.0, shifted);
+    float z = r * r;
+    float q = fma(0.0013870696, z, fma(0.008366272, r, 0.041667435));
+    q = fma(q, z, fma(0.16666546, r, 0.49999997));
+    precise float p = fma(q, z, r);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
+    precise float below = power - 0.5;
+    precise float result = fma(power, p, below);
+    result = result + result;
+    // Below 2^-25 the result is x; half of it may be denormal. This keeps the sign of zero, too.
+    return mix(result, x, abs(x) < 2.9802322e-08);
 }
 
-//! function lx_logistic needs lx_exp
-// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
+//! function lx_logistic needs lx_exp_reduced, lx_exp_polynomial
+// 1 / (1 + e^-x), from e^-|x| so that nothing overflows; 2^64 times that first, so that 2^n is a normal number.
 float lx_logistic(float x) {
-    float e = lx_exp(-abs(x));
+    float a = abs(x);
+    float shifted;
+    float r = lx_exp_reduced(-a, 12583103.0, shifted);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
+    precise float e = fma(power, lx_exp_polynomial(r), power) * 5.421011e-20;
+    e = mix(e, 0.0, a > 110.0);
     precise float result = mix(1.0, e, x < 0.0) / (1.0 + e);
     return result;
 }
 
-//! function lx_tanh needs lx_expm1
-// t / (t + 2) with t = e^2|x| - 1.
+//! function lx_tanh
+// t / (1 - t) with t = (1 - e^-2|x|) / 2, and -2|x| = n ln 2 - 2 w; in 2 w the polynomial is that of e^r - 1.
 float lx_tanh(float x) {
-    float magnitude = abs(x);
-    float t = lx_expm1(mix(magnitude + magnitude, 20.0, magnitude > 10.0));
-    precise float result = t / (t + 2.0);
-    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
+    float a = abs(x);
+    precise float y = mix(a, 10.0, a > 10.0);
+    precise float shifted = fma(y, -2.88539, 12583039.0);
+    precise float minus_n = 12583039.0 - shifted;
+    precise float near = y - minus_n * 0.34657288;
+    precise float w = fma(minus_n, -7.143034e-07, near);
+    float z = w * w;
+    float q = fma(0.044612925, z, fma(-0.13387331, w, 0.33333117));
+    q = fma(q, z, fma(-0.6666616, w, 1.0));
+    precise float p = fma(-z, q, w);
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
+    precise float above = 0.5 * (1.0 - power);
+    precise float t = fma(power, p, above);
+    precise float result = t / (1.0 - t);
+    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(a)));
 }
 
 //! function lx_cosh needs lx_exp_scaled
 // h + 1 / 4h with h = e^|x| / 2.
 float lx_cosh(float x) {
-    float magnitude = abs(x);
-    float h = lx_exp_scaled(magnitude, -1);
+    float h = lx_exp_scaled(abs(x), -1);
     precise float result = h + 0.25 / h;
-    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+    return result;
 }
 
 //! function lx_sinh needs lx_exp_scaled
@@ -133,21 +160,17 @@ float lx_sinh(float x) {
     q = fma(q, z, 0.16666667);
     precise float small = fma(magnitude * z, q, magnitude);
     float result = mix(large, small, magnitude < 1.0);
-    result = uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
-    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
 }
 
 //! function lx_erf_small
-// erf(x) for |x| <= 1.
+// erf(x) for |x| <= 0.96.
 float lx_erf_small(float x) {
     float z = x * x;
-    float q = fma(7.806903e-05, z, -0.0007997853);
-    q = fma(q, z, 0.005187162);
-    q = fma(q, z, -0.026853347);
-    q = fma(q, z, 0.11283579);
-    q = fma(q, z, -0.37612626);
-    q = fma(q, z, 0.12837917);
-    precise float result = fma(x, q, x);
+    float square = z * z;
+    float q = fma(fma(-0.0005779039, z, 0.0049501136), square, fma(-0.02673623, z, 0.1128095));
+    q = fma(q, square, fma(-0.37612408, z, 0.12837914));
+    precise float result = x * (1.0 + q);  // no product with q alone, which may be denormal where the result is not
     return result;
 }
 
@@ -175,13 +198,24 @@ float lx_erfc_large(float a) {
     return lx_scale(result, int(n));
 }
 
-//! function lx_erf needs lx_erf_small, lx_erfc_large
-// The error function.
+//! function lx_erf needs lx_erf_small
+// The error function; from 0.95 on 1 less a power of two, whose exponent is a polynomial.
 float lx_erf(float x) {
     float magnitude = abs(x);
-    precise float result = mix(1.0 - lx_erfc_large(magnitude), lx_erf_small(magnitude), magnitude < 1.0);
-    result = uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) & 0x80000000u));
-    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
+    float a = mix(magnitude, 4.0, magnitude > 4.0);
+    float z = a * a;
+    float e = fma(fma(-0.0017464708, a, 0.02201449), z, fma(-0.1300407, a, -0.9409186));
+    e = fma(e, z, fma(-1.6145921, a, -0.0031331205));
+    precise float shifted = e + 12583039.0;
+    precise float minus_n = 12583039.0 - shifted;
+    precise float r = e + minus_n;
+    float square = r * r;
+    float q = fma(0.0013264825, square, fma(0.009671506, r, 0.055507336));
+    q = fma(q, square, fma(0.24022242, r, 0.693147));
+    float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
+    precise float missing = fma(power, q * r, power);
+    float result = mix(1.0 - missing, lx_erf_small(a), a < 0.95);
+    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(magnitude)));
 }
 
 //! function lx_erfc needs lx_erf_small, lx_erfc_large

@@ -1,6 +1,7 @@
 #version 460
 // Inverse functions in float32: roots, logarithms, inverse trigonometric and hyperbolic functions, erfinv.
-// Polynomials are our own Remez-like fits with coefficients rounded to float32 one after the other. Nothing hangs on
+// Polynomials are our own Remez-like fits with coefficients rounded to float32 one after the other; those of the
+// logarithms are computed by Estrin's scheme, so that few operations wait for each other. Nothing hangs on
 // whether fma is fused. Selections are mix(otherwise, chosen, condition), which never branches.
 
 //! function lx_sqrt
@@ -56,14 +57,10 @@ float lx_cbrt(float x) {
 //! function lx_log_polynomial
 // k ln 2 + log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2), ln 2 in two parts (Cody and Waite).
 float lx_log_polynomial(float k, float f) {
-    float q = fma(-0.07636395, f, 0.12762198);
-    q = fma(q, f, -0.13159613);
-    q = fma(q, f, 0.14201581);
-    q = fma(q, f, -0.16623409);
-    q = fma(q, f, 0.20001242);
-    q = fma(q, f, -0.2500082);
-    q = fma(q, f, 0.3333333);
     precise float square = f * f;
+    float low = fma(fma(-0.16623409, f, 0.20001242), square, fma(-0.2500082, f, 0.3333333));
+    float high = fma(fma(-0.07636395, f, 0.12762198), square, fma(-0.13159613, f, 0.14201581));
+    float q = fma(high, square * square, low);
     precise float tail = fma(square * f, q, k * 1.4286068e-06);
     precise float result = k * 0.69314575 + (f - (0.5 * square - tail));
     return result;
@@ -102,16 +99,12 @@ float lx_log(float x) {
 float lx_log2(float x) {
     float k;
     float f = lx_log_split(x, k);
-    float q = fma(-0.11096139, f, 0.18721658);
-    q = fma(q, f, -0.19119136);
-    q = fma(q, f, 0.20444843);
-    q = fma(q, f, -0.23958118);
-    q = fma(q, f, 0.28857377);
-    q = fma(q, f, -0.36069843);
-    q = fma(q, f, 0.48089817);
-    q = fma(q, f, -0.72134733);
-    q = fma(q, f, 1.925963e-08);
-    precise float result = k + fma(f, q, f * 1.442695);
+    float square = f * f;
+    float low = fma(fma(-0.23958118, f, 0.28857377), square, fma(-0.36069843, f, 0.48089817));
+    float high = fma(fma(-0.11096139, f, 0.18721658), square, fma(-0.19119136, f, 0.20444843));
+    float q = fma(fma(high, square * square, low), f, -0.72134733);
+    precise float first = f * 1.442695;
+    precise float result = k + fma(f, fma(q, f, 1.925963e-08), first);
     return lx_log_special(x, result);
 }
 

@@ -31,6 +31,9 @@ class NumpyProgram:
     donated: tuple[int, ...]
 
     def __call__(self, *buffers: NumpyBuffer) -> list[NumpyBuffer]:
+        return self.run(buffers)
+
+    def run(self, buffers: Sequence[NumpyBuffer]) -> list[NumpyBuffer]:
         arrays = [buffer.read() for buffer in buffers]
         for node, array in zip(self.graph.inputs, arrays, strict=True):
             assert array.shape == node.shape and array.dtype == node.dtype.storage, (node, array.shape, array.dtype)

@@ -13,8 +13,8 @@ from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.location import user_error
 from lavax.ir.types import DTYPES
 from lavax.tracer.abstract import Abstract, abstract
-from lavax.tracer.backend import Buffer, active
-from lavax.tracer.programs import program_for
+from lavax.tracer.backend import Buffer, active, runtime
+from lavax.tracer.programs import program_for, remember
 from lavax.tracer.value import PythonScalar, Value
 
 
@@ -102,7 +102,7 @@ class Array(Value):
     def block_until_ready(self) -> Array:
         """Waits until the numbers are there; gives the array itself."""
         if self._buffer is not None or self._source is None or isinstance(self._source, (_Donated, Array)):
-            active().wait(self.buffer)
+            active().wait(self._buffer or self.buffer)
         return self
 
     def __repr__(self) -> str:
@@ -122,7 +122,9 @@ class Array(Value):
 
 
 def computed_arrays(kinds: Sequence[Abstract], buffers: Sequence[Buffer]) -> list[Array]:
-    """Arrays of these kinds in the memory of `buffers`, in two thirds of the time of so many calls of Array."""
+    """Arrays of these kinds in the memory of `buffers`; many in two thirds of the time of so many calls of Array."""
+    if len(buffers) == 1:
+        return [Array(kinds[0], buffers[0])]
     arrays = list(map(Array.__new__, repeat(Array, len(buffers))))
     for array, kind, buffer in zip(arrays, kinds, buffers, strict=True):
         array.abstract = kind
@@ -149,18 +151,27 @@ def with_weakness(array: Array, weak: bool) -> Array:
 
 
 def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
-    """One element on the device."""
+    """One element on the device, in memory of its own."""
     return active().upload(dtype.to_storage(np.array(value, np.float64 if dtype.is_float else dtype.numpy)))
+
+
+def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:
+    """The same for whoever only reads it: there is one for each number, kept for the next."""
+    home = runtime()
+    key = (dtype, repr(value))  # which tells 0.0 from -0.0
+    found = home.scalars.get(key)
+    if found is None:
+        found = remember(home.scalars, key, scalar_buffer(value, dtype))
+    return found
 
 
 def _filled(value: PythonScalar, type: TensorType) -> Buffer:
     """Memory of its own with `value` everywhere."""
-    scalar = scalar_buffer(value, type.dtype)
     if not type.shape:
-        return scalar
+        return scalar_buffer(value, type.dtype)
     single = input_node("value", TensorType((), type.dtype))
     graph = graph_of((single,), (make_node("broadcast", (single,), {"axes": ()}, type),))
-    return program_for(graph, eager=True)(scalar)[0]
+    return program_for(graph, eager=True).run([shared_scalar(value, type.dtype)])[0]
 
 
 def _unpickled(numbers: np.ndarray, dtype: str, weak: bool) -> Array:

@@ -25,6 +25,8 @@ class Program(Protocol):
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]: ...
 
+    def run(self, buffers: Sequence[Buffer]) -> Sequence[Buffer]: ...  # the same, for buffers of the inputs' types
+
     def cost(self) -> Cost: ...
 
     def memory(self) -> Memory: ...
@@ -70,33 +72,39 @@ class Runtime:
     backend: Backend
     programs: Recent[Program] = field(default_factory=lambda: Recent(RECENT_PROGRAMS))
     operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.eager
-    scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # Python scalars met by eager operations
+    scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # numbers that programs only read
     refuses_nans: bool = field(default_factory=config.debug_nans)  # asked once: eager operations are short
+
+
+@dataclass(eq=False)
+class InUse:
+    """What `runtime` gives, or None before it is first asked: for those who look at every call."""
+
+    runtime: Runtime | None = None
 
 
 _lock = Lock()
 _factory: Callable[[], Backend] | None = None
-_runtime: Runtime | None = None
+in_use = InUse()
 
 
 def register(factory: Callable[[], Backend] | None) -> Callable[[], Backend] | None:
     """Makes `factory` the one that gives the backend, called when one is first needed; returns the one before it."""
-    global _factory, _runtime
+    global _factory
     with _lock:
-        before, _factory, _runtime = _factory, factory, None
+        before, _factory, in_use.runtime = _factory, factory, None
     return before
 
 
 def runtime() -> Runtime:
     """The backend in use with its caches."""
-    global _runtime
-    if _runtime is None:
+    found = in_use.runtime
+    if found is None:
         with _lock:
             if _factory is None:
                 raise DeviceError("no backend is registered: lavax.tracer.backend.register(factory) gives one")
-            if _runtime is None:
-                _runtime = Runtime(_factory())
-    return _runtime
+            found = in_use.runtime = in_use.runtime or Runtime(_factory())
+    return found
 
 
 def active() -> Backend:

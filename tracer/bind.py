@@ -24,7 +24,10 @@ def bind(op: str, /, *operands: Value, type: TensorType | None = None, **attrs: 
     trace = active_trace()
     try:
         if trace is None:
-            return run_operation(op, [_concrete(operand) for operand in operands], attrs, type)
+            for operand in operands:
+                if isinstance(operand, Tracer):
+                    require_alive(operand)
+            return run_operation(op, operands, attrs, type)  # type: ignore[arg-type]  # no tracer is alive here
         nodes = [node_in(trace, operand) for operand in operands]
         return Tracer(trace, make_node(op, nodes, attrs, type, user_location()))
     except (ShapeError, DtypeError) as error:
@@ -39,13 +42,6 @@ def with_weak(value: Value, weak: bool = True) -> Value:
         return Tracer(value.trace, value.node, weak)
     assert isinstance(value, Array)
     return with_weakness(value, weak)
-
-
-def _concrete(operand: Value) -> Array:
-    if isinstance(operand, Tracer):
-        require_alive(operand)
-    assert isinstance(operand, Array)
-    return operand
 
 
 def _located(error: ShapeError | DtypeError) -> ShapeError | DtypeError:

@@ -11,7 +11,7 @@ from lavax.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.array import Array
-from lavax.tracer.backend import runtime
+from lavax.tracer.backend import in_use, runtime
 from lavax.tracer.call import CallStructure, StaticArguments, call_of, named_conversion, static_arguments
 from lavax.tracer.convert import abstract_of, argument, lift
 from lavax.tracer.executable import Executable, refuse_tracers
@@ -23,8 +23,12 @@ from lavax.tracer.retrace import log_retrace
 from lavax.tracer.signature import Signature, signature_of
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracing import Traced, performed, trace_call
+from lavax.tracer.value import Value
 
 _Run = Callable[[Sequence[Array]], list[Array]]
+
+# Of a value; raises TypeError for anything else, whatever attributes that has.
+_kind_of: Callable[[Any], Abstract] = vars(Value)["abstract"].__get__
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,27 +64,25 @@ class CompiledFunction:
         self._donated = donated
         self._tune = tune
         self._entries: dict[tuple[Any, ...], _Entry] = {}
+        # Those of calls whose arguments are arrays, by their kinds and the names of what is passed by keyword.
+        self._of_arrays: dict[tuple[Any, ...], _Entry] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments. Inside a trace the function is traced as part of it."""
         if active_trace() is not None:
             return self._inlined(args, kwargs)
-        statics: tuple[Any, ...] = ()
-        if self._has_static:
-            args, kwargs, statics = self._static.part(self._signature, args, kwargs)
-        leaves, positional = flatten(args)
-        keywords = None
-        if kwargs:
-            more, keywords = flatten(kwargs)
-            leaves += more
-        try:
-            abstract = [leaf.abstract for leaf in leaves]
-            key = (runtime(), chosen_matmul_precision(), positional, keywords, statics, *abstract)
-            entry = self._entries.get(key)
-        except AttributeError:  # a leaf that is no array yet
-            entry = None
+        leaves: Sequence[Array] = args
+        entry = None
+        if self._of_arrays:
+            if kwargs:
+                leaves = (*args, *kwargs.values())
+            try:
+                kinds = map(_kind_of, leaves)
+                entry = self._of_arrays.get((in_use.runtime, chosen_matmul_precision(), *kwargs, *kinds))
+            except TypeError:
+                entry = None  # an argument that is no array
         if entry is None:
-            entry, leaves = self._prepared(leaves, CallStructure(positional, keywords, statics))
+            entry, leaves = self._entry_for(args, kwargs)
         results = entry.run(leaves)
         if entry.traced is not None:
             results = performed(entry.traced, results)
@@ -105,6 +107,27 @@ class CompiledFunction:
     def _traced(self, call: CallStructure, kinds: Sequence[Abstract]) -> Traced:
         count("traces")
         return trace_call(self._function, self._signature, call, kinds, "compile")
+
+    def _entry_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Entry, list[Array]]:
+        """The entry for these arguments, made if there is none yet, and their leaves as arrays."""
+        statics: tuple[Any, ...] = ()
+        if self._has_static:
+            args, kwargs, statics = self._static.part(self._signature, args, kwargs)
+        leaves, positional = flatten(args)
+        keywords = None
+        if kwargs:
+            more, keywords = flatten(kwargs)
+            leaves += more
+        try:
+            kinds = [leaf.abstract for leaf in leaves]
+            entry = self._entries.get((runtime(), chosen_matmul_precision(), positional, keywords, statics, *kinds))
+        except AttributeError:  # a leaf that is no array yet
+            entry = None
+        if entry is None:
+            return self._prepared(leaves, CallStructure(positional, keywords, statics))
+        if len(leaves) == len(args) + len(kwargs) and not self._has_static and _are_arrays(args, kwargs):
+            remember(self._of_arrays, (runtime(), chosen_matmul_precision(), *kwargs, *kinds), entry)
+        return entry, leaves
 
     def _prepared(self, leaves: list[Any], call: CallStructure) -> tuple[_Entry, list[Array]]:
         """The entry for these arguments, made if there is none yet, and the arguments as arrays."""
@@ -137,6 +160,11 @@ class CompiledFunction:
             return []
         positional = self._signature.positional
         return call.leaves_of(self._donated, [positional[p] for p in self._donated if p < len(positional)])
+
+
+def _are_arrays(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether the arguments are themselves the leaves, in order: arrays, with keywords in the order of their names."""
+    return all(isinstance(arg, Array) for arg in (*args, *kwargs.values())) and sorted(kwargs) == list(kwargs)
 
 
 class BoundMethod:

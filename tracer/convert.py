@@ -21,7 +21,11 @@ from lavax.tracer.value import PythonScalar, Value
 _OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype != bfloat16}
 # The 64-bit dtypes of NumPy's own defaults: data in them are held in 32 bits unless asked otherwise.
 _IN_32_BITS: dict[DType, DType] = {float64: float32, int64: int32, uint64: uint32}
-_OF_PYTHON: dict[type, DType] = {bool: bool_, int: int32, float: float32}
+_OF_PYTHON: dict[type, Abstract] = {
+    bool: abstract(TensorType((), bool_)),
+    int: abstract(TensorType((), int32), weak=True),
+    float: abstract(TensorType((), float32), weak=True),
+}
 _PYTHON_TYPE: dict[str, type] = {"float": float, "int": int, "uint": int, "bool": bool}
 
 
@@ -34,18 +38,25 @@ def dtype_of(dtype: Any) -> DType:
     """
     if isinstance(dtype, DType):
         return dtype
-    if is_brain_float(dtype):
-        return bfloat16
-    numpy = np.dtype(dtype)
-    if numpy not in _OF_NUMPY:
-        raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use bool, an integer or a real float")
-    held = _OF_NUMPY[numpy]
-    return held if config.keeps_64_bits() else _IN_32_BITS.get(held, held)
+    held = _OF_NUMPY.get(dtype) if isinstance(dtype, np.dtype) else None
+    if held is None:
+        if is_brain_float(dtype):
+            return bfloat16
+        numpy = np.dtype(dtype)
+        if numpy not in _OF_NUMPY:
+            raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use bool, an integer or a real float")
+        held = _OF_NUMPY[numpy]
+    narrow = _IN_32_BITS.get(held)
+    return held if narrow is None or config.keeps_64_bits() else narrow
 
 
 def constant(value: PythonScalar, type: TensorType, weak: bool = False) -> Value:
     """A value whose every element is `value`."""
-    number = _fitting(value, type.dtype)
+    return fitting_constant(_fitting(value, type.dtype), type, weak)
+
+
+def fitting_constant(number: PythonScalar, type: TensorType, weak: bool = False) -> Value:
+    """The same of a number that is of the Python type, and in the range, of the dtype."""
     trace = active_trace()
     if trace is None:
         return splat_array(number, abstract(type, weak))
@@ -127,9 +138,9 @@ def _scalar_kind(x: Any) -> Abstract | None:
     """What a Python or NumPy scalar becomes; None if `x` is neither. Python's numbers are weak, bools are not."""
     if isinstance(x, np.generic):
         return abstract(TensorType((), dtype_of(x.dtype)))
-    for cls, dtype in _OF_PYTHON.items():  # a bool is an int too, so it comes first
+    for cls, kind in _OF_PYTHON.items():  # a bool is an int too, so it comes first
         if isinstance(x, cls):
-            return abstract(TensorType((), dtype), cls is not bool)
+            return kind
     return None
 
 
@@ -162,10 +173,8 @@ def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:
 def _fitting(value: Any, dtype: DType) -> PythonScalar:
     """`value` as the Python type that constants of `dtype` hold."""
     number: PythonScalar = _PYTHON_TYPE[dtype.kind](value)
-    if dtype.is_integer:
-        bounds = np.iinfo(dtype.numpy)
-        if not bounds.min <= number <= bounds.max:
-            raise user_error(DtypeError, f"{value} is out of the range of {dtype} ({bounds.min} to {bounds.max})")
+    if dtype.is_integer and not dtype.holds(number):
+        raise user_error(DtypeError, f"{value} is out of the range of {dtype} ({dtype.lowest} to {dtype.highest})")
     return number
 
 

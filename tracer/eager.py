@@ -7,8 +7,8 @@ from typing import Any
 from lavax.ir import OPERATIONS, TensorType
 from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.tracer.abstract import Abstract, abstract
-from lavax.tracer.array import Array, scalar_buffer, splat_array
-from lavax.tracer.backend import Buffer, Program, Runtime, runtime
+from lavax.tracer.array import Array, shared_scalar, splat_array
+from lavax.tracer.backend import Program, runtime
 from lavax.tracer.programs import program_for, remember
 from lavax.tracer.value import PythonScalar
 
@@ -28,14 +28,19 @@ def run_operation(
     if op in _KEEP_SPLATS and splats[0] is not None:
         return splat_array(splats[0], abstract(OPERATIONS[op].infer([operands[0].type], attrs, type)))
     home = runtime()
+    scalars = [position for position, splat in enumerate(splats) if splat is not None]
     # repr tells 0.0 from -0.0 and 1 from True, which == does not.
-    kinds = [(operand.abstract, splat is None) for operand, splat in zip(operands, splats, strict=True)]
-    key = (op, repr(attrs), type and abstract(type), *kinds)
+    written = repr(attrs) if attrs else ""
+    key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
     found = home.operations.get(key)
     if found is None:
         found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
     program, kind = found
-    result = Array(kind, program(*[_operand(home, o, s) for o, s in zip(operands, splats, strict=True)])[0])
+    buffers = [
+        operand._buffer or operand.buffer if splat is None else shared_scalar(splat, operand.type.dtype)
+        for operand, splat in zip(operands, splats, strict=True)
+    ]
+    result = Array(kind, program.run(buffers)[0])
     if home.refuses_nans:
         from lavax.tracer.nan_check import refuse_fresh_nan  # which stands on this module
 
@@ -60,13 +65,3 @@ def _compiled(
         nodes.append(make_node("broadcast", (node,), {"axes": ()}, operand.type) if scalar else node)
     output = make_node(op, nodes, attrs, type)
     return program_for(graph_of(inputs, (output,)), eager=True), abstract(output.type)
-
-
-def _operand(home: Runtime, array: Array, splat: PythonScalar | None) -> Buffer:
-    if splat is None:
-        return array.buffer
-    key = (array.type.dtype.name, repr(splat))
-    found = home.scalars.get(key)
-    if found is None:
-        found = remember(home.scalars, key, scalar_buffer(splat, array.type.dtype))
-    return found

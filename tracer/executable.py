@@ -12,8 +12,8 @@ from lavax.ir.location import user_error
 from lavax.passes.inline import inline_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.abstract import Abstract, abstract
-from lavax.tracer.array import Array, computed_arrays, splat_array, with_weakness
-from lavax.tracer.backend import Program, runtime
+from lavax.tracer.array import Array, computed_arrays, shared_scalar, splat_array, with_weakness
+from lavax.tracer.backend import Buffer, Program, runtime
 from lavax.tracer.programs import program_for
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracer import Tracer, node_in, require_alive
@@ -73,8 +73,10 @@ class Executable:
         self._donated = self._plan.donated
         self._captured = tuple(captured)
         self._program: Program | None = None
+        self._run: Callable[[Sequence[Buffer]], Sequence[Buffer]] = _nothing
         if self._plan.graph.outputs:
             self._program = program_for(self._plan.graph, self._donated, tune=tune or config.tune())
+            self._run = self._program.run
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs. Raises DonatedArrayError, before anything runs, where an array has been given away or would
@@ -87,11 +89,10 @@ class Executable:
             refuse_tracers(arrays)
             raise
         if not all(buffers):  # some are None
-            buffers = [array.buffer for array in arrays]
+            buffers = [buffer or self._made(position, arrays[position]) for position, buffer in enumerate(buffers)]
         if self._donated and len(set(map(id, buffers))) != len(buffers):
-            self._check_donation(arrays)
-        made = self._program(*buffers) if self._program is not None else ()
-        results = computed_arrays(self._computed, made)
+            self._check_donation(arrays, buffers)
+        results = computed_arrays(self._computed, self._run(buffers))
         for position in self._donated:
             arrays[position].donate()
         return results if self._is_plain else self._assembled(results, arrays)
@@ -128,19 +129,31 @@ class Executable:
                 results.append(next(remaining))
         return results
 
-    def _check_donation(self, arrays: Sequence[Array]) -> None:
+    def _made(self, position: int, array: Array) -> Buffer:
+        """The memory of an array that has none yet; numbers that are only read share theirs."""
+        splat = array.splat
+        if splat is None or array.shape or position in self._donated:
+            return array.buffer
+        return shared_scalar(splat, array.type.dtype)
+
+    def _check_donation(self, arrays: Sequence[Array], buffers: Sequence[Buffer]) -> None:
         """Raises DonatedArrayError where memory that is given away is also that of another input."""
         names = [node.name for node in self._plan.graph.inputs]
         first: dict[int, int] = {}
-        for position, array in enumerate(arrays):
-            other = first.setdefault(id(array.buffer), position)
+        for position, buffer in enumerate(buffers):
+            other = first.setdefault(id(buffer), position)
             if other != position and (other in self._donated or position in self._donated):
                 raise user_error(
                     DonatedArrayError,
-                    f"the same array ({array.type}) is passed as {names[other]} and as {names[position]}, and at least "
-                    "one of them is donated: its memory cannot be overwritten and read at once. Pass copies "
-                    "(copy.copy(array)), or do not donate it",
+                    f"the same array ({arrays[position].type}) is passed as {names[other]} and as {names[position]}, "
+                    "and at least one of them is donated: its memory cannot be overwritten and read at once. Pass "
+                    "copies (copy.copy(array)), or do not donate it",
                 )
+
+
+def _nothing(buffers: Sequence[Buffer]) -> Sequence[Buffer]:
+    """The run of a program without results of its own."""
+    return ()
 
 
 def refuse_tracers(arrays: Iterable[Value]) -> None:

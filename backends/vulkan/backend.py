@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lavax.backends.vulkan.device import Device
     from lavax.backends.vulkan.instance import DeviceDescription
     from lavax.backends.vulkan.memory import Buffer
+    from lavax.backends.vulkan.program import Program
 
 # What tuning found: some hundred bytes a kernel.
 _TUNING_BYTES = 16 << 20
@@ -173,18 +174,19 @@ class CompiledGraph:
         kernels = lowered.kernels
         arguments = [node.name for node in kernels.graph.inputs]
         computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]
-        self._outputs = [
+        outputs = [
             (True, computed.index(name)) if name in computed else (False, arguments.index(name))
             for name in kernels.results
         ]
-        self._direct = self._outputs == [(True, position) for position in range(len(computed))]
+        in_order = outputs == [(True, position) for position in range(len(computed))]
+        self.run: Callable[[Sequence[Buffer]], Sequence[Buffer]] = (
+            self.program.run if in_order else partial(_run_in_order, self.program, outputs)
+        )
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]:
-        """Submits one run; returns one buffer an output at once."""
-        results = self.program(*buffers)
-        if self._direct:
-            return results
-        return [results[position] if is_computed else buffers[position] for is_computed, position in self._outputs]
+        """Submits one run; returns one buffer an output at once. Raises ValueError for buffers of other sizes."""
+        self.program.check(buffers)
+        return self.run(buffers)
 
     def cost(self) -> Cost:
         """What its kernels compute and move."""
@@ -213,3 +215,11 @@ class CompiledGraph:
         device = self.program.device
         dispatches, limits = self.program.profile(*buffers), measure_limits(device)
         return profile_of(device.physical.name, self.cost(), dispatches, limits.copy, limits.arithmetic)
+
+
+def _run_in_order(
+    program: Program, outputs: Sequence[tuple[bool, int]], buffers: Sequence[Buffer]
+) -> Sequence[Buffer]:
+    """A run whose results are told for each output: whether it was computed, and which result or argument it is."""
+    results = program.run(buffers)
+    return [results[position] if is_computed else buffers[position] for is_computed, position in outputs]

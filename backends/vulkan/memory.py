@@ -62,14 +62,15 @@ class Block:
 
 
 class Piece:
-    """A part of a block. `last_use`: the number of the last submission that used it before it came free.
+    """A part of a block. `last_use`: the number of the last submission that may have used it before it came free.
 
-    `window`, `position`: the window for an array that begins here, if there is one, and where that begins in it.
+    `returned`: the pieces of its size that are free, among which it is one when its buffer is dropped. `window`,
+    `position`: the window for an array that begins here, if there is one, and where that begins in it.
     """
 
-    __slots__ = ("block", "offset", "size", "address", "last_use", "window", "position")
+    __slots__ = ("block", "offset", "size", "address", "last_use", "queue", "returned", "window", "position")
 
-    def __init__(self, block: Block, offset: int, size: int, last_use: int) -> None:
+    def __init__(self, block: Block, offset: int, size: int, last_use: int, returned: list[Piece]) -> None:
         self.block = block
         self.offset = offset
         self.size = size
@@ -79,39 +80,55 @@ class Piece:
         self.position = 0
         if block.windows is not None:
             self.window, self.position = block.windows.at(offset)
+        self.queue = block.pool.queue
+        self.returned = returned
 
 
 class Buffer:
     """`nbytes` bytes of device memory at the 64-bit device address `address`, free again when dropped.
 
-    `produced` is the number of the submission that wrote its contents, `last_use` of the last that touched it.
+    `produced` is the number of the submission that wrote its contents. Which submissions read them is not noted at
+    every call: when a buffer is dropped, the last one so far counts as its last use.
     """
 
-    __slots__ = ("address", "nbytes", "piece", "produced", "last_use", "_returned", "__weakref__")
+    __slots__ = ("address", "nbytes", "piece", "produced", "__weakref__")
 
-    def __init__(self, piece: Piece, nbytes: int, returned: list[Piece]) -> None:
+    def __init__(self, piece: Piece, nbytes: int) -> None:
         self.address = piece.address
         self.nbytes = nbytes
         self.piece = piece
         self.produced = 0
-        self.last_use = piece.last_use
-        self._returned = returned
 
     def __del__(self) -> None:
-        self.piece.last_use = self.last_use
-        self._returned.append(self.piece)
+        piece = self.piece
+        piece.last_use = piece.queue.submitted
+        piece.returned.append(piece)
 
     def ready(self) -> bool:
         """Whether its contents have been produced; does not wait."""
-        return self.piece.block.pool.queue.reached(self.produced)
+        return self.piece.queue.reached(self.produced)
 
     def wait(self) -> None:
         """Returns when its contents have been produced."""
-        self.piece.block.pool.queue.wait(self.produced)
+        self.piece.queue.wait(self.produced)
 
     def host_pointer(self) -> Any:
         """Where the host sees its first byte; only in memory that the host sees."""
         return self.piece.block.host + self.piece.offset
+
+
+class StagingBuffer(Buffer):
+    """A buffer that only copies read or write: whoever submits one says so in `last_use`."""
+
+    __slots__ = ("last_use",)
+
+    def __init__(self, piece: Piece, nbytes: int) -> None:
+        super().__init__(piece, nbytes)
+        self.last_use = 0
+
+    def __del__(self) -> None:
+        self.piece.last_use = self.last_use
+        self.piece.returned.append(self.piece)
 
 
 @dataclass(frozen=True)
@@ -165,8 +182,8 @@ class MemoryPool:
         try:
             piece = returned.pop()
         except IndexError:
-            piece = self._cut(rounded_size(nbytes))
-        return Buffer(piece, nbytes, returned)
+            piece = self._cut(returned, nbytes)
+        return Buffer(piece, nbytes)
 
     def allocate_all(self, sizes: Sequence[int]) -> list[Buffer]:
         """A buffer of each size in bytes, as `allocate` gives them, in three quarters of the time of so many calls."""
@@ -174,8 +191,7 @@ class MemoryPool:
         buffers = []
         for nbytes in sizes:
             try:
-                returned = returned_by_nbytes[nbytes]
-                piece = returned.pop()
+                piece = returned_by_nbytes[nbytes].pop()
             except (KeyError, IndexError):
                 buffers.append(self.allocate(nbytes))
                 continue
@@ -184,24 +200,16 @@ class MemoryPool:
             buffer.nbytes = nbytes
             buffer.piece = piece
             buffer.produced = 0
-            buffer.last_use = piece.last_use
-            buffer._returned = returned
             buffers.append(buffer)
         return buffers
 
     def allocate_for_host(self, nbytes: int) -> Buffer:
         """A buffer of `nbytes` that the host may touch at once: its last use, if it has one, is over."""
-        returned = self._list_of_returned(nbytes)
-        try:
-            piece = returned.pop(0)
-        except IndexError:
-            piece = self._cut(rounded_size(nbytes))
-        else:
-            if not self.queue.reached(piece.last_use):
-                returned.append(piece)
-                piece = self._cut(rounded_size(nbytes))
-        self.queue.wait(piece.last_use)
-        return Buffer(piece, nbytes, returned)
+        return Buffer(self._idle_piece(nbytes), nbytes)
+
+    def allocate_staging(self, nbytes: int) -> StagingBuffer:
+        """The same, for copies."""
+        return StagingBuffer(self._idle_piece(nbytes), nbytes)
 
     def use(self) -> MemoryUse:
         """How much memory there is and is used."""
@@ -217,14 +225,31 @@ class MemoryPool:
                 self._release(block)
             self._blocks.clear()
 
+    def _idle_piece(self, nbytes: int) -> Piece:
+        returned = self._returned_by_nbytes.get(nbytes)
+        if returned is None:
+            returned = self._list_of_returned(nbytes)
+        try:
+            piece = returned.pop(0)
+        except IndexError:
+            pass
+        else:
+            if self.queue.reached(piece.last_use):
+                return piece
+            returned.append(piece)
+        piece = self._cut(returned, nbytes)
+        self.queue.wait(piece.last_use)
+        return piece
+
     def _list_of_returned(self, nbytes: int) -> list[Piece]:
         with self._lock:
             returned = self._returned.setdefault(rounded_size(nbytes), [])
             self._returned_by_nbytes[nbytes] = returned
             return returned
 
-    def _cut(self, size: int) -> Piece:
-        """A piece of `size` bytes from the free ranges, which grow if they must."""
+    def _cut(self, returned: list[Piece], nbytes: int) -> Piece:
+        """A piece for `nbytes` from the free ranges, which grow if they must; it goes to `returned` in the end."""
+        size = rounded_size(nbytes)
         with self._lock:
             found = self._free.take(size)
             if found is None:
@@ -236,7 +261,7 @@ class MemoryPool:
             assert found is not None, "a new block holds at least the size it was made for"
             self._cut_bytes += size
             self._peak_bytes = max(self._peak_bytes, self._cut_bytes)
-            return Piece(self._blocks[found.block], found.offset, size, found.last_use)
+            return Piece(self._blocks[found.block], found.offset, size, found.last_use, returned)
 
     def _collect_returned(self) -> None:
         """Puts all pieces that wait for reuse back into the free ranges."""

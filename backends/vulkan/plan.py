@@ -50,7 +50,8 @@ class Dispatch:
     """One run of a shader over `groups` workgroups. `barrier`: it waits for all dispatches before it.
 
     At most 30 slots and words together. A dispatch with a zero in `groups` does nothing. With `counts`, a slot of a
-    constant and an offset in bytes, the numbers of workgroups are read from there when it runs.
+    constant and an offset in bytes, the numbers of workgroups are read from there when it runs. `seen` are the slots of
+    the arrays that the shader's bindings number, where `slots` are not these.
     """
 
     shader: Shader
@@ -60,6 +61,7 @@ class Dispatch:
     barrier: bool
     name: str
     counts: tuple[int, int] | None = None
+    seen: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ import numpy as np
 from lavax import counters
 from lavax.backends.vulkan.api import ffi
 from lavax.backends.vulkan.commands import (
-    BEFORE_LATER_WORK,
-    BETWEEN_DISPATCHES,
+    COUNTED,
+    PLAIN,
     CommandPool,
     Recorder,
 )
@@ -76,20 +76,16 @@ class Recording:
     """One of the ring: its table, the addresses in the table, the commands that go with these, and the number of its
     last use. `made`: the commands for each combination of windows, those used last at the end."""
 
-    __slots__ = ("table", "address", "addresses", "current", "made", "number")
+    __slots__ = ("table", "address", "addresses", "submission", "parts", "made", "number")
 
     def __init__(self, table: Any, address: int) -> None:
         self.table = table
         self.address = address
         self.addresses: list[int] = []
-        self.current: Recorded | None = None
+        self.submission: Submission | None = None
+        self.parts: tuple[Part, ...] = ()
         self.made: dict[tuple[Window | None, ...], Recorded] = {}
         self.number = 0
-
-    @property
-    def submission(self) -> Submission | None:
-        """What a program without loops submits, once it was recorded."""
-        return None if self.current is None else self.current.submission
 
 
 class Resources:
@@ -133,8 +129,6 @@ class Resources:
     def retire(self) -> None:
         """Gives the buffers back, which later work may reuse at once; when all is done, the rest."""
         number = max((recording.number for recording in self.recordings), default=0)
-        for buffer in self.buffers():
-            buffer.last_use = max(buffer.last_use, number)
         sets = [recorded.sets for recording in self.recordings for recorded in recording.made.values()]
         self.device.retire(number, functools.partial(_destroy, self.pool, sets, self.pipelines))
 
@@ -163,16 +157,19 @@ class Program:
         self._allocate = device.arrays.allocate_all
         self._new_bytes = [result.nbytes for result in plan.results if result.donor is None]
         self._donors = [(k, result.donor) for k, result in enumerate(plan.results) if result.donor is not None]
-        self._argument_bytes = list(plan.arguments)
+        self._argument_bytes = plan.arguments
         given = len(plan.arguments) + len(plan.results)
-        self._addresses = struct.Struct(f"={given}Q")
+        addresses = struct.Struct(f"={given}Q")
+        self._write, self._moving_bytes = addresses.pack_into, addresses.size
         self._positions = struct.Struct(f"={len(plan.windowed)}Q")
+        self._windowed = bool(plan.windowed)
         self._seen = [slot for slot in plan.windowed if slot < given]
         self._has_loop = has_loop(self.segments)
         self._resources = Resources(device, plan, pipelines.values())
         self.recordings = self._resources.recordings
         self.recordings.extend(self._open_recording(index) for index in range(RING))
         self._turn = 0
+        self._recording = self.recordings[0]
         weakref.finalize(self, self._resources.retire).atexit = False
         if not plan.windowed:
             for recording in self.recordings:
@@ -184,35 +181,38 @@ class Program:
         `buffers` are the arguments. A result with a donor is the donor's buffer itself, with new contents. Raises
         DeviceError when the device has no memory left or fails.
         """
-        given = [buffer.nbytes for buffer in buffers]
-        if given != self._argument_bytes and self._is_misfit(given):
-            raise ValueError(self._misfit(buffers))
+        self.check(buffers)
+        return self.run(buffers)
+
+    def check(self, buffers: Sequence[Buffer]) -> None:
+        """Raises ValueError unless the buffers are as many as the arguments, and at least as large."""
+        given, wanted = [buffer.nbytes for buffer in buffers], self._argument_bytes
+        if len(given) != len(wanted) or any(map(operator.lt, given, wanted)):
+            sizes = ", ".join(map(str, wanted)), ", ".join(map(str, given))
+            raise ValueError("The program takes buffers of ({}) bytes, and got ({}).".format(*sizes))
+
+    def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """A call whose buffers are known to be as many as the arguments, and as large."""
         results = self._allocate(self._new_bytes)
         for position, donor in self._donors:
             results.insert(position, buffers[donor])
-        touched = [*buffers, *results]
-        addresses = [buffer.address for buffer in touched]
+        addresses = [buffer.address for buffer in (*buffers, *results)]
         queue = self._queue
         with queue.lock:
-            turn = self._turn
-            self._turn = (turn + 1) % RING
-            recording = self.recordings[turn]
+            recording = self._recording
             if recording.number > queue.completed:
-                queue.wait(recording.number)
+                recording = self._recording = self._next_recording()
             if recording.addresses != addresses:
-                self._place(recording, touched, addresses)
-            recorded = recording.current
-            assert recorded is not None, "commands are made with the addresses"
-            if recorded.submission is None:
-                number = self._run_loops(recorded)
-            elif self._transfer.pending:
-                number = queue.submit(recorded.submission, self._transfer.record_pending())
-                self._transfer.sent(number)
+                self._write(recording.table, 0, *addresses)
+                if self._windowed:
+                    self._place(recording, (*buffers, *results))
+                recording.addresses = addresses
+            submission = recording.submission
+            if submission is None or self._transfer.pending:
+                number = self._run_parts(recording)
             else:
-                number = queue.submit(recorded.submission)
+                number = queue.submit(submission)
             recording.number = number
-            for buffer in touched:
-                buffer.last_use = number
             for buffer in results:
                 buffer.produced = number
         return results
@@ -254,14 +254,11 @@ class Program:
             found[slot] = window
         return found
 
-    def _place(self, recording: Recording, touched: list[Buffer], addresses: list[int]) -> None:
-        """Writes the addresses of arguments and results into the table, and finds the commands for their windows."""
-        self._addresses.pack_into(recording.table, 0, *addresses)
-        if self.plan.windowed:
-            offset = self._addresses.size + ADDRESS_BYTES * len(self.static_addresses())
-            self._positions.pack_into(recording.table, offset, *self.positions(touched))
-            self._use_windows(recording, tuple([touched[slot].piece.window for slot in self._seen]))
-        recording.addresses = addresses
+    def _place(self, recording: Recording, given: tuple[Buffer, ...]) -> None:
+        """Writes where arrays begin in their windows into the table, and finds the commands for these windows."""
+        offset = self._moving_bytes + ADDRESS_BYTES * len(self.static_addresses())
+        self._positions.pack_into(recording.table, offset, *self.positions(given))
+        self._use_windows(recording, tuple([given[slot].piece.window for slot in self._seen]))
 
     def _use_windows(self, recording: Recording, windows: tuple[Window | None, ...]) -> None:
         """Finds the commands for these windows, or records them; the device is done with all others of this table."""
@@ -275,24 +272,38 @@ class Program:
             recorded = self._record(recording, self._windows(windows))
             if not any(windows in other.made for other in self.recordings):
                 counters.count("recordings")
-        made[windows] = recording.current = recorded
+        made[windows] = recorded
+        recording.submission, recording.parts = recorded.submission, recorded.parts
 
-    def _run_loops(self, recording: Recorded) -> int:
-        """Submits a program whose loops end by its data; the calls of other threads wait meanwhile."""
-        flags = self._resources.flags.host_pointer()
+    def _next_recording(self) -> Recording:
+        """The one used longest ago, once it is done.
 
-        def submit(submission: Submission) -> int:
-            if not self._transfer.pending:
-                return self._queue.submit(submission)
-            number = self._queue.submit(submission, self._transfer.record_pending())
-            self._transfer.sent(number)
-            return number
+        While calls are waited for one by one they share a recording, which is in the caches of host and device then.
+        """
+        self._turn = (self._turn + 1) % RING
+        recording = self.recordings[self._turn]
+        self._queue.wait(recording.number)
+        return recording
+
+    def _run_parts(self, recording: Recording) -> int:
+        """Submits what is more than one submission: behind copies that wait, or with loops that end by their data, for
+        which the calls of other threads wait meanwhile."""
+        if recording.submission is not None:
+            return self._submit(recording.submission)
+        flags = ffi.cast("uint32_t *", self._resources.flags.host_pointer())
 
         def is_set(flag: int, number: int) -> bool:
             self._queue.wait(number)
-            return bool(ffi.cast("uint32_t *", flags)[flag])
+            return bool(flags[flag])
 
-        return run_parts(recording.parts, submit, is_set)
+        return run_parts(recording.parts, self._submit, is_set)
+
+    def _submit(self, submission: Submission) -> int:
+        if not self._transfer.pending:
+            return self._queue.submit(submission)
+        number = self._queue.submit(submission, self._transfer.record_pending())
+        self._transfer.sent(number)
+        return number
 
     def _open_recording(self, index: int) -> Recording:
         """The recording with table `index`, of which the part that never changes is filled in."""
@@ -300,7 +311,7 @@ class Program:
         offset = index * stride
         table = ffi.buffer(tables.host_pointer() + offset, stride)
         static = self.static_addresses()
-        struct.pack_into(f"={len(static)}Q", table, self._addresses.size, *static)
+        struct.pack_into(f"={len(static)}Q", table, self._moving_bytes, *static)
         return Recording(table, tables.address + offset)
 
     def _record(self, recording: Recording, windows: Mapping[int, Window]) -> Recorded:
@@ -316,10 +327,11 @@ class Program:
     def _record_run(self, run: Run, table: int, shown: Mapping[Step, Any]) -> Any:
         """A command buffer with the dispatches of one row."""
         commands = self._resources.pool.allocate()
+        barriers = PLAIN if all(step.counts is None for step in self.steps) else COUNTED
         with Recorder(commands, run.repeated) as recorder:
             for step in self._steps.get(run, ()):
                 if step.barrier:
-                    recorder.wait(BETWEEN_DISPATCHES)
+                    recorder.wait(barriers.between)
                 record_step(recorder, step, table, shown)
                 if step.counts is None:
                     recorder.dispatch(step.groups)
@@ -327,17 +339,8 @@ class Program:
                     counts = self._resources.constants[step.counts[0]]
                     assert counts is not None
                     recorder.dispatch_counted(counts, step.counts[1])
-            recorder.wait(BEFORE_LATER_WORK)
+            recorder.wait(barriers.after)
         return commands
-
-    def _is_misfit(self, given: list[int]) -> bool:
-        wanted = self._argument_bytes
-        return len(given) != len(wanted) or any(map(operator.lt, given, wanted))
-
-    def _misfit(self, buffers: tuple[Buffer, ...]) -> str:
-        given = ", ".join(str(buffer.nbytes) for buffer in buffers)
-        wanted = ", ".join(map(str, self._argument_bytes))
-        return f"The program takes buffers of ({wanted}) bytes, and got ({given})."
 
 
 def make_steps(
@@ -355,7 +358,8 @@ def make_steps(
         if 0 not in dispatch.groups:
             words = struct.pack(f"={len(dispatch.slots + dispatch.words)}I", *dispatch.slots, *dispatch.words)
             counts = dispatch.counts and (dispatch.counts[0] - first_constant, dispatch.counts[1])
-            bindings = tuple((form, dispatch.slots[number]) for form, number in bindings_of(dispatch.shader.source))
+            seen = dispatch.seen or dispatch.slots
+            bindings = tuple((form, seen[number]) for form, number in bindings_of(dispatch.shader.source))
             pipeline = pipelines[dispatch.shader]
             steps.append(Step(pipeline, words, dispatch.groups, barrier, dispatch.name, counts, bindings))
             barrier = False

@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lavax import counters
 from lavax.backends.vulkan.api import array, check, created, ffi, lib, structure, vk
+from lavax.counters import counts
 
 # Short work is over before a sleeping thread would have been woken, so a wait first asks for a while, by the device's
 # kind. Between two questions it gives its turn to others: where the driver computes on the processor, to the very work
@@ -73,6 +73,7 @@ class Queue:
         info = structure("VkSemaphoreCreateInfo", pNext=kind)
         self._semaphore = created(lib.vkCreateSemaphore, device, info, "VkSemaphore")
         self.semaphores = array("VkSemaphore", [self._semaphore])
+        self._answers: list[Any] = []  # where threads that do not ask just now were answered
         self._submit = lib.vkQueueSubmit
         self._wait = lib.vkWaitSemaphores
         self._read = lib.vkGetSemaphoreCounterValue
@@ -84,24 +85,31 @@ class Queue:
         """
         number = self.submitted + 1
         submission.value[0] = number
-        info = submission.info
-        if preceding is not None:
-            submission.commands[0] = preceding
-            info.pCommandBuffers, info.commandBufferCount = submission.commands, submission.count + 1
-        result = self._submit(self._handle, 1, info, _NULL)
-        if preceding is not None:
-            info.pCommandBuffers, info.commandBufferCount = submission.own, submission.count
+        if preceding is None:
+            result = self._submit(self._handle, 1, submission.info, _NULL)
+        else:
+            result = self._submit_behind(preceding, submission)
         if result:
             check(result, "Submitting work to the device")
         self.submitted = number
-        counters.count("submits")
+        counts["submits"] += 1
         return number
+
+    def _submit_behind(self, preceding: Any, submission: Submission) -> int:
+        """Submits with `preceding` in front; returns the code of its success."""
+        info = submission.info
+        submission.commands[0] = preceding
+        info.pCommandBuffers, info.commandBufferCount = submission.commands, submission.count + 1
+        result: int = self._submit(self._handle, 1, info, _NULL)
+        info.pCommandBuffers, info.commandBufferCount = submission.own, submission.count
+        return result
 
     def wait(self, number: int) -> None:
         """Returns when submission `number` and all before it are done. Raises DeviceError if the device fails."""
-        if number <= self.completed:
+        if self.reached(number):
             return
         deadline = time.perf_counter() + self._asking
+        _give_turn()
         while not self.reached(number):
             if time.perf_counter() > deadline:
                 self.sleep(number)
@@ -123,9 +131,15 @@ class Queue:
         """Whether submission `number` is done; does not wait."""
         if number <= self.completed:
             return True
-        value = ffi.new("uint64_t *")
-        check(self._read(self._device, self._semaphore, value), "Asking how far the device is")
-        done: int = value[0]
+        try:
+            answer = self._answers.pop()
+        except IndexError:
+            answer = ffi.new("uint64_t *")
+        result = self._read(self._device, self._semaphore, answer)
+        if result:
+            check(result, "Asking how far the device is")
+        done: int = answer[0]
+        self._answers.append(answer)
         if done > self.completed:
             self.completed = done
         return done >= number

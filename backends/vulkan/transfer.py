@@ -14,7 +14,7 @@ import numpy as np
 from lavax import counters
 from lavax.backends.vulkan.api import ffi
 from lavax.backends.vulkan.commands import BEFORE_LATER_WORK, COPIES_BEFORE_HOST_READS, CommandPool, Recorder
-from lavax.backends.vulkan.memory import Buffer, MemoryPool
+from lavax.backends.vulkan.memory import Buffer, MemoryPool, StagingBuffer
 from lavax.backends.vulkan.queue import Queue, Submission
 
 # Large transfers go through staging memory in parts of this size.
@@ -29,7 +29,7 @@ DIRECT_READ_BYTES = 4096
 
 @dataclass(frozen=True)
 class _Copy:
-    staging: Buffer
+    staging: StagingBuffer
     target: Buffer
     offset: int
 
@@ -102,8 +102,7 @@ class Transfer:
         self._recorded = (None, [])
         self._uploads.append((commands, number))
         for copy in copies:
-            copy.staging.last_use = number
-            copy.target.last_use = copy.target.produced = number
+            copy.staging.last_use = copy.target.produced = number
 
     def flush(self) -> None:
         """Submits the copies that wait, if there are any."""
@@ -121,7 +120,7 @@ class Transfer:
 
     def _stage(self, part: np.ndarray[Any, np.dtype[np.uint8]], target: Buffer, offset: int) -> None:
         """Puts a part of an upload into staging memory and its copy into the list."""
-        staging = self._staging.allocate_for_host(part.nbytes)
+        staging = self._staging.allocate_staging(part.nbytes)
         ffi.memmove(staging.host_pointer(), part, part.nbytes)
         with self._queue.lock:
             self.pending.append(_Copy(staging, target, offset))
@@ -131,7 +130,7 @@ class Transfer:
 
     def _fetch(self, buffer: Buffer, offset: int, part: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         """Copies a part of a buffer to staging memory and from there to the host."""
-        staging = self._staging.allocate_for_host(part.nbytes)
+        staging = self._staging.allocate_staging(part.nbytes)
         with Recorder(self._download.commands[1]) as recorder:
             recorder.copy(buffer, staging, part.nbytes, source_offset=offset)
             recorder.wait(BEFORE_LATER_WORK if self._copy_queue is self._queue else COPIES_BEFORE_HOST_READS)

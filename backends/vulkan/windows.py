@@ -54,7 +54,7 @@ class Window:
 
 
 class Windows:
-    """The windows of one buffer of `size` bytes; made when first asked for.
+    """The windows of one buffer of `size` bytes; made when first asked for, by any thread.
 
     Each has at most `most` bytes, of which half is a multiple of the device's alignments.
     """
@@ -67,10 +67,11 @@ class Windows:
     def at(self, offset: int) -> tuple[Window, int]:
         """The window for an array that begins at the offset, and its position there, in texels."""
         start = offset // self._step * self._step
-        if start not in self._made:
+        window = self._made.get(start)
+        if window is None:
             nbytes = min(self._most, self._size - start)
-            self._made[start] = Window(self._device, self._buffer, start, nbytes)
-        return self._made[start], (offset - start) // TEXEL_BYTES
+            window = self._made.setdefault(start, Window(self._device, self._buffer, start, nbytes))
+        return window, (offset - start) // TEXEL_BYTES
 
     def close(self) -> None:
         """Gives all windows back; the device must be done with them."""

@@ -25,6 +25,9 @@ class JaxLibrary(Library):
     def convolution(self, x: Any, kernel: Any) -> Any:
         return jax.lax.conv(x, kernel, (1, 1), "SAME")
 
+    def relu(self, x: Any) -> Any:
+        return jax.nn.relu(x)
+
     def value_and_grad(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.value_and_grad(function)
 

@@ -21,6 +21,9 @@ class LavaxLibrary(Library):
 
         return nn.conv(x, kernel, padding="SAME")
 
+    def relu(self, x: Any) -> Any:
+        return lx.nn.relu(x)
+
     def value_and_grad(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return lx.value_and_grad(function)
 

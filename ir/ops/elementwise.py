@@ -126,7 +126,6 @@ _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "ceil": (_FLOAT, np.ceil),
     "round": (_FLOAT, np.rint),  # halves to the even number
     "truncate": (_FLOAT, np.trunc),
-    "exp": (_FLOAT, np.exp),
     "exp2": (_FLOAT, np.exp2),
     "log": (_FLOAT, np.log),
     "log2": (_FLOAT, np.log2),
@@ -281,6 +280,9 @@ for _arity, _functions in _IN_PAIRS:
         define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
 for _name, _function in COMPARISONS.items():
     define(Operation(_name, "elementwise", _rule(_name, 2, _ANY, to_bool=True), _evaluation(_function)))
+# With `nonpositive` nothing in the operand is above 0, and results that are denormal may be 0.
+_BOUND = {"nonpositive": False}
+define(Operation("exp", "elementwise", _rule("exp", 1, _FLOAT), _evaluation(np.exp), tuple(_BOUND), defaults=_BOUND))
 define(Operation("where", "elementwise", _infer_where, _evaluation(np.where)))
 define(Operation("cast", "elementwise", _infer_cast, _evaluate_cast, typed=True))
 define(Operation("bitcast", "elementwise", _infer_bitcast, _evaluate_bitcast, typed=True))

@@ -33,7 +33,7 @@ def _elementwise(function: Callable[..., Array]) -> Function:
     return evaluate
 
 
-def _log_less(m: Array) -> Array:
+def log1p_less(m: Array) -> Array:
     """log(1 + m) - m, with its digits near 0 too."""
     r = m / (2 + m)
     series = sum(2 * r ** (2 * k + 2) / (2 * k + 3) for k in range(20))
@@ -49,14 +49,14 @@ def _fraction(a: Array, x: Array) -> Array:
     return np.asarray(1 / tail)
 
 
-def _smaller_integral(a: Array, x: Array) -> Array:
+def smaller_gamma_integral(a: Array, x: Array) -> Array:
     """The upper integral from a on, the lower one below, for large `a` near `x`: by Gauss and Legendre's rule."""
-    weight = np.exp(a * _log_less((x - a) / a) - 1 / (12 * a) + 1 / (360 * a**3)) * np.sqrt(a / (2 * np.pi)) / x
+    weight = np.exp(a * log1p_less((x - a) / a) - 1 / (12 * a) + 1 / (360 * a**3)) * np.sqrt(a / (2 * np.pi)) / x
     length = np.minimum(40 * x / np.abs(x - a), 10 * x / np.sqrt(a)) * np.where(x < a, -1, 1)
     total = np.zeros_like(a)
     for node, share in zip(_NODES, _WEIGHTS, strict=True):
         t = length * ((node + 1) / 2)
-        total += share / 2 * np.exp((a - 1) * _log_less(t / x) - t * ((x - a + 1) / x))
+        total += share / 2 * np.exp((a - 1) * log1p_less(t / x) - t * ((x - a + 1) / x))
     return np.asarray(weight * np.abs(length) * total)
 
 
@@ -99,7 +99,7 @@ def _gamma_integral(upper: bool) -> Function:
         part = np.where(by_fraction, q, 1 - lower) if upper else lower
         part = np.where(p > 1e4, far if upper else 1 - far, part)
         part = np.where(corner, _corner(np.where(corner, p, 0.5), np.where(corner, y, 0.5), upper), part)
-        smaller = _smaller_integral(np.where(near, p, 99.0), np.where(near, y, 98.0))
+        smaller = smaller_gamma_integral(np.where(near, p, 99.0), np.where(near, y, 98.0))
         part = np.where(near, np.where((y < p) != upper, smaller, 1 - smaller), part)
         empty = (x == 0) & (a > 0) | (a == np.inf) & (x >= 0) & (x < np.inf)
         full = (a == 0) & (x > 0) | (x == np.inf) & (a >= 0) & (a < np.inf)

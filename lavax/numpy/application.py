@@ -1,8 +1,10 @@
 """How elementwise operations are applied: promote, broadcast, bind."""
 from __future__ import annotations
 
-from lavax.ir.types import TensorType, bool_
-from lavax.numpy.broadcasting import common_shape, fit
+from collections.abc import Sequence
+
+from lavax.ir.types import bool_
+from lavax.numpy.broadcasting import fit, type_together
 from lavax.numpy.operands import ArrayLike, Splat, as_operand, as_value, cast
 from lavax.numpy.promotion import floating, promote
 from lavax.tracer import bind, with_weak
@@ -15,8 +17,13 @@ def together(name: str, *arguments: ArrayLike | Splat, real: bool = False) -> tu
     `name` is what errors call the operation. With `real`, integers and truth values become floats.
     """
     operands = [as_operand(argument) for argument in arguments]
+    kind = operands[0].abstract
+    if not real or kind.type.dtype.is_float:
+        alike = [operand for operand in operands if isinstance(operand, Value) and operand.abstract is kind]
+        if len(alike) == len(operands):  # the usual case
+            return alike, kind.weak
     dtype, weak = promote(operands)
-    type = TensorType(common_shape(name, operands), floating(dtype) if real else dtype)
+    type = type_together(name, operands, floating(dtype) if real else dtype)
     return [fit(operand, type) for operand in operands], weak
 
 
@@ -26,7 +33,11 @@ def apply(op: str, *arguments: ArrayLike | Splat, name: str = "", real: bool = F
     `name` is what errors call it, `op` if not given. With `real`, integers and truth values are first made
     floats. The result is weak where all arguments are and the operation keeps the dtype.
     """
-    values, weak = together(name or op, *arguments, real=real)
+    return applied(op, *together(name or op, *arguments, real=real))
+
+
+def applied(op: str, values: Sequence[Value], weak: bool) -> Value:
+    """The elementwise operation `op` on what `together` gave."""
     result = bind(op, *values)
     return with_weak(result, True) if weak and result.type.dtype == values[0].type.dtype else result
 

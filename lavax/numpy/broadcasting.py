@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.ir.types import TensorType
+from lavax.ir.types import DType, TensorType
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, Operand, Splat, as_operand, as_value, cast, constant_of
 from lavax.numpy.promotion import promote
@@ -45,16 +45,18 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
     """The shape of the elementwise operation `name` on `operands`."""
-    shape = operands[0].shape
-    if all(operand.shape == shape for operand in operands):
-        return shape
+    shapes = {operand.abstract.type.shape for operand in operands}
+    if len(shapes) > 1:
+        shapes.discard(())
+    if len(shapes) == 1:
+        return shapes.pop()
     common, conflict = _combine([operand.shape for operand in operands])
     if conflict:
         axis, first, second = conflict
-        shapes = " and ".join(str(operand.shape) for operand in operands)
+        given = " and ".join(str(operand.shape) for operand in operands)
         types = " and ".join(str(operand.type) for operand in operands)
         raise shape_error(
-            f"{name}: shapes {shapes} do not broadcast: axis {axis} has {first} and {second}; the operands are {types}"
+            f"{name}: shapes {given} do not broadcast: axis {axis} has {first} and {second}; the operands are {types}"
         )
     return common
 
@@ -79,7 +81,19 @@ def fit(operand: Operand, type: TensorType) -> Value:
     """`operand` as a value of `type`: cast, then spread; a scalar becomes a constant of `type` at once."""
     if isinstance(operand, Splat):
         return constant_of(operand, type)
+    if operand.abstract.type is type:
+        return operand
     return spread(cast(operand, type.dtype), type.shape)
+
+
+def type_together(name: str, operands: Sequence[Operand], dtype: DType) -> TensorType:
+    """The type in which the elementwise operation `name` has `operands`, in `dtype`: an operand's own, if it can be."""
+    shape = common_shape(name, operands)
+    for operand in operands:
+        type = operand.abstract.type
+        if type.dtype is dtype and type.shape == shape:
+            return type
+    return TensorType(shape, dtype)
 
 
 def broadcast_to(x: ArrayLike, shape: int | Sequence[int]) -> Value:

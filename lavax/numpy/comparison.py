@@ -7,7 +7,7 @@ from lavax.ir.types import TensorType, bool_
 from lavax.numpy.application import apply, as_truth
 from lavax.numpy.broadcasting import common_shape, fit
 from lavax.numpy.elementwise import abs
-from lavax.numpy.operands import ArrayLike, Splat, as_operand, as_value
+from lavax.numpy.operands import ArrayLike, Splat, as_operand, as_value, splat
 from lavax.numpy.promotion import promote
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.value import Value
@@ -95,7 +95,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Value:
     The gradient of the choice not taken is zero, but 0 times an infinity is NaN: keep both choices finite.
     """
     given, chosen, other = as_operand(condition), as_operand(x), as_operand(y)
-    chooser = Splat(bool(given.value), bool_, weak=False) if isinstance(given, Splat) else as_truth(given)
+    chooser = splat(bool(given.value), bool_) if isinstance(given, Splat) else as_truth(given)
     dtype, weak = promote([chosen, other])
     shape = common_shape("where", [chooser, chosen, other])
     type = TensorType(shape, dtype)

@@ -7,7 +7,7 @@ import numpy as np
 
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error
-from lavax.numpy.operands import Operand, Splat, as_operand
+from lavax.numpy.operands import Operand, as_operand, splat
 from lavax.numpy.promotion import PROMOTION, promote
 from lavax.tracer.value import Value
 
@@ -47,7 +47,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 def _operand(x: Any) -> Operand:
     if isinstance(x, (Value, np.ndarray, np.generic, bool, int, float, list)):
         return as_operand(x)
-    return Splat(0, canonical_dtype(x), weak=False)
+    return splat(0, canonical_dtype(x))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:

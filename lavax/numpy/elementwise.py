@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lavax.ir.types import bool_
-from lavax.numpy.application import apply, as_floating
-from lavax.numpy.operands import ArrayLike, as_operand, as_value
-from lavax.numpy.promotion import promote
+from lavax.numpy.application import applied, apply, as_floating, together
+from lavax.numpy.operands import ArrayLike, as_value
 from lavax.tracer.value import Value
 
 __all__ = [
@@ -32,9 +31,8 @@ def real_function(op: str, meaning: str, name: str = "") -> Callable[[ArrayLike]
 
 def _arithmetic(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], Value]:
     def function(x: ArrayLike, y: ArrayLike) -> Value:
-        operands = as_operand(x), as_operand(y)
-        dtype, _ = promote(operands)
-        return apply(_OF_TRUTH_VALUES.get(op, op) if dtype == bool_ else op, *operands, name=op)
+        values, weak = together(op, x, y)
+        return applied(_OF_TRUTH_VALUES.get(op, op) if values[0].type.dtype == bool_ else op, values, weak)
 
     function.__name__ = function.__qualname__ = op
     function.__doc__ = f"{meaning}, elementwise, in the common shape and dtype of `x` and `y`."

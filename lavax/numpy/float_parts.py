@@ -9,7 +9,7 @@ from lavax.ir.types import DType, bfloat16, float16, float32, float64, int16, in
 from lavax.numpy.application import apply, as_floating, together
 from lavax.numpy.bitwise import bitwise_and
 from lavax.numpy.broadcasting import broadcast_arrays
-from lavax.numpy.comparison import equal, greater, isinf, isnan, less, logical_or, where
+from lavax.numpy.comparison import equal, greater, greater_equal, isinf, isnan, less, logical_or, where
 from lavax.numpy.elementwise import abs, add, clip, multiply, negative, subtract
 from lavax.numpy.errors import dtype_error
 from lavax.numpy.operands import ArrayLike, as_value, cast
@@ -152,7 +152,8 @@ def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 def spacing(x: ArrayLike) -> Value:
-    """The distance from each float to the next one that is further from 0, with its sign; NaN of infinities."""
+    """The distance from each float to the next one that is further from 0, which is infinity for the largest, with its
+    sign; NaN of infinities."""
     value = as_floating(x)
     given = value.type.dtype
     # The bits of bfloat16 are the upper ones of float32.
@@ -163,4 +164,6 @@ def spacing(x: ArrayLike) -> Value:
     normal = multiply(subtract(biased, layout.mantissa), 2**layout.mantissa)
     denormal = apply("shift_left", 1, clip(subtract(biased, 1), 0, layout.mantissa))
     step = multiply(_from_bits(where(greater(biased, layout.mantissa), normal, denormal), dtype), units)
-    return cast(where(equal(biased, 2 * layout.bias + 1), float("nan"), copysign(step, value)), given)
+    beyond = (2 * layout.bias + 1) * 2**layout.mantissa
+    step = where(greater_equal(magnitude, beyond - int(units)), float("inf"), step)
+    return cast(where(greater_equal(magnitude, beyond), float("nan"), copysign(step, value)), given)

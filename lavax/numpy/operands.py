@@ -11,30 +11,41 @@ import numpy as np
 from lavax.ir.types import DType, TensorType, bool_, float32, int32
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.promotion import promote
-from lavax.tracer import bind, constant, dtype_of, lift
+from lavax.tracer import bind, dtype_of, lift
+from lavax.tracer.abstract import Abstract, abstract
+from lavax.tracer.convert import fitting_constant
 from lavax.tracer.value import Value
 
 Scalar: TypeAlias = bool | int | float
 ArrayLike: TypeAlias = "Value | np.ndarray | np.generic | Scalar | Sequence[Any]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Splat:
     """A scalar that becomes a constant of the shape and dtype that its operation works in."""
 
     value: Scalar
-    dtype: DType
-    weak: bool
+    abstract: Abstract  # of shape (); weak if its dtype yields
 
     @property
     def type(self) -> TensorType:
-        return TensorType((), self.dtype)
+        return self.abstract.type
+
+    @property
+    def weak(self) -> bool:
+        return self.abstract.weak
 
     @property
     def shape(self) -> tuple[int, ...]:
         return ()
 
 
+def splat(value: Scalar, dtype: DType) -> Splat:
+    """A scalar whose dtype does not yield."""
+    return Splat(value, abstract(TensorType((), dtype)))
+
+
+_WEAK_INTEGER, _WEAK_FLOAT = abstract(TensorType((), int32), weak=True), abstract(TensorType((), float32), weak=True)
 Operand: TypeAlias = Value | Splat
 
 
@@ -43,13 +54,13 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
     if isinstance(x, (Value, Splat)):
         return x
     if isinstance(x, np.generic):
-        return Splat(x.item(), dtype_of(x.dtype), weak=False)
+        return splat(x.item(), dtype_of(x.dtype))
     if isinstance(x, bool):
-        return Splat(x, bool_, weak=False)
+        return splat(x, bool_)
     if isinstance(x, int):
-        return Splat(x, int32, weak=True)
+        return Splat(x, _WEAK_INTEGER)
     if isinstance(x, float):
-        return Splat(x, float32, weak=True)
+        return Splat(x, _WEAK_FLOAT)
     if isinstance(x, (list, tuple)) and holds_values(x):
         return join_along_new_axis("array", x, 0)
     return lift(x)
@@ -63,7 +74,8 @@ def as_value(x: ArrayLike) -> Value:
 
 def constant_of(splat: Splat, type: TensorType) -> Value:
     """A constant of `type` with the splat's value everywhere; weak if the splat is and keeps its dtype."""
-    return constant(scalar_as(splat.value, type.dtype), type, weak=splat.weak and splat.dtype == type.dtype)
+    kind = splat.abstract
+    return fitting_constant(scalar_as(splat.value, type.dtype), type, kind.weak and kind.type.dtype == type.dtype)
 
 
 def scalar_as(value: Scalar, dtype: DType) -> Scalar:
@@ -75,8 +87,7 @@ def scalar_as(value: Scalar, dtype: DType) -> Scalar:
         return float(value)
     if dtype.kind == "bool":
         return bool(value)
-    bounds = np.iinfo(dtype.numpy)
-    low, high = int(bounds.min), int(bounds.max)
+    low, high = dtype.lowest, dtype.highest
     if isinstance(value, float):
         return 0 if math.isnan(value) else int(min(max(value, low), high))
     if not low <= value <= high:

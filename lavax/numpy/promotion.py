@@ -2,20 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Protocol
 
-from lavax.ir.types import DTYPES, DType, TensorType, bfloat16, float16, float32, float64, int32, uint32
+from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64, int32, uint32
+from lavax.tracer.abstract import Abstract
 
 
 class Promotable(Protocol):
     """What promotion looks at: a type, and whether its dtype yields to others."""
 
     @property
-    def weak(self) -> bool: ...
-
-    @property
-    def type(self) -> TensorType: ...
+    def abstract(self) -> Abstract: ...
 
 
 _KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
@@ -59,9 +57,15 @@ def promote(operands: Iterable[Promotable]) -> tuple[DType, bool]:
     A weak dtype, that of a Python scalar, yields to a strong one unless it is of a higher kind
     (bool < integer < float): `x * 2` keeps the dtype of `x`, `i * 0.5` is float.
     """
-    operands = list(operands)
-    strong = [operand.type.dtype for operand in operands if not operand.weak]
-    weak = [operand.type.dtype for operand in operands if operand.weak]
+    kinds = [operand.abstract for operand in operands]
+    return _promoted(tuple([(kind.type.dtype, kind.weak) for kind in kinds]))
+
+
+@lru_cache(1024)
+def _promoted(dtypes: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+    """The same of dtypes, each with whether it is weak."""
+    strong = [dtype for dtype, is_weak in dtypes if not is_weak]
+    weak = [dtype for dtype, is_weak in dtypes if is_weak]
     if not weak:
         return reduce(join, strong), False
     yielding = reduce(join, weak)

@@ -12,7 +12,7 @@ from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.indexing import index
 from lavax.numpy.joining import stack
 from lavax.numpy.manipulation import as_shape, reshaped
-from lavax.numpy.operands import ArrayLike, Splat, as_value, cast, constant_of
+from lavax.numpy.operands import ArrayLike, as_value, cast, constant_of, splat
 from lavax.random.reuse import consume
 from lavax.tracer import bind, lift
 from lavax.tracer.value import Value
@@ -26,7 +26,7 @@ def key(seed: int | ArrayLike) -> Value:
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         return lift(np.array([0, operator.index(seed) % 2**32], np.uint32))
     low = word_of("key", seed, "seed")
-    return stack([constant_of(Splat(0, uint32, weak=False), low.type), low])
+    return stack([constant_of(splat(0, uint32), low.type), low])
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
@@ -48,7 +48,7 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Value:
     """
     held = as_key("fold_in", key)
     if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
-        low: Value = constant_of(Splat(operator.index(data) % 2**32, uint32, weak=False), TensorType((), uint32))
+        low: Value = constant_of(splat(operator.index(data) % 2**32, uint32), TensorType((), uint32))
     else:
         low = word_of("fold_in", data, "data")
     return stack([block(held, low, word) for word in (FIRST, SECOND)])
@@ -122,7 +122,7 @@ def positions(shape: tuple[int, ...]) -> Value:
 def block(key: Value, counter: Value, word: int) -> Value:
     """For each counter below 2^32 a word of its Threefry block: FIRST, SECOND or BOTH of them by xor."""
     words = [spread(index(key, place), counter.shape) for place in range(2)]
-    zero = constant_of(Splat(0, uint32, weak=False), counter.type)
+    zero = constant_of(splat(0, uint32), counter.type)
     return bind("threefry", *words, zero, counter, word=word)
 
 
@@ -144,10 +144,10 @@ def bits_of_each(keys: Words, dtype: DType) -> Value:
     """One draw of 32 or 64 bits from each key."""
     if dtype.bits == 64:
         high, low = (cast(_block_of_each(keys, 0, word), dtype) for word in (FIRST, SECOND))
-        return bind("or", bind("shift_left", high, constant_of(Splat(32, dtype, weak=False), high.type)), low)
+        return bind("or", bind("shift_left", high, constant_of(splat(32, dtype), high.type)), low)
     return _block_of_each(keys, 0, BOTH)
 
 
 def _block_of_each(keys: Words, counter: int, word: int) -> Value:
-    zero, count = (constant_of(Splat(number, uint32, weak=False), keys[0].type) for number in (0, counter))
+    zero, count = (constant_of(splat(number, uint32), keys[0].type) for number in (0, counter))
     return bind("threefry", *keys, zero, count, word=word)

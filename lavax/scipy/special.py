@@ -98,18 +98,29 @@ def log_softmax(x: ArrayLike, axis: Axis = None) -> Value:
 
 
 def logsumexp(
-    x: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False, return_sign: bool = False
+    x: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
 ) -> Value | tuple[Value, Value]:
     """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
-    Where the sum is negative the result is NaN; with `return_sign` it is the logarithm of the sum's absolute value,
-    and the sum's sign (-1, 0 or 1) comes with it.
+    Of the elements where `where`, which broadcasts to `x`, is true; None: all. Where the sum is negative the result is
+    NaN; with `return_sign` it is the logarithm of the sum's absolute value, and the sum's sign (-1, 0 or 1) comes with
+    it.
     """
     if not return_sign:
-        return functional.logsumexp(x, axis, b, keepdims)
+        return functional.logsumexp(x, axis, b, keepdims, where)
     factor = as_floating(1.0 if b is None else b)
-    gain = functional.logsumexp(x, axis, maximum(factor, 0.0), keepdims)
-    loss = functional.logsumexp(x, axis, maximum(negative(factor), 0.0), keepdims)
+    gain = functional.logsumexp(x, axis, maximum(factor, 0.0), keepdims, where)
+    loss = functional.logsumexp(x, axis, maximum(negative(factor), 0.0), keepdims, where)
+    return _difference_of_exponentials(gain, loss)
+
+
+def _difference_of_exponentials(gain: Value, loss: Value) -> tuple[Value, Value]:
+    """log|exp(gain) - exp(loss)|, and the difference's sign."""
     above = greater_equal(gain, loss)
     larger, smaller = where(above, gain, loss), where(above, loss, gain)
     is_empty = equal(larger, -math.inf)

@@ -1,6 +1,8 @@
 """The type rules: what they infer is in the cases of every operation; here is what they refuse, and how."""
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from lavax.ir import OPERATIONS
 from lavax.ir.graph import input_node, make_node
 from lavax.ir.operation import Operation, define
 from lavax.ir.parser import parse_type
+from lavax.ir.types import DTYPES, TensorType, tuple_of
 from tests.operation_cases import OPERATIONS_WITH_CASES, WITHOUT_CASES, cases_of
 
 Refused = tuple[str, str, dict[str, Any], str | None, type[Exception], str]
@@ -181,3 +184,11 @@ def test_wrong_operands_are_refused(refused: Refused) -> None:
     with pytest.raises(error) as raised:
         make_node(op, inputs, attrs, parse_type(declared) if declared else None)
     assert message in str(raised.value)
+
+
+def test_a_copied_or_pickled_dtype_is_the_same_object() -> None:
+    """Dtypes are compared by identity."""
+    for dtype in [*DTYPES.values(), tuple_of([]).dtype]:
+        assert pickle.loads(pickle.dumps(dtype)) is copy.deepcopy(dtype) is copy.copy(dtype) is dtype
+    kind = TensorType((2, 3), DTYPES["f32"])
+    assert pickle.loads(pickle.dumps(kind)) == kind and hash(copy.deepcopy(kind)) == hash(kind)

@@ -11,4 +11,4 @@ from tests.numpy_backend import NumpyBackend
 def reference_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference interpreter in float32 in place of a device, so that only the array functions are tested."""
     monkeypatch.setattr(backend, "_factory", NumpyBackend)
-    monkeypatch.setattr(backend, "_runtime", None)
+    monkeypatch.setattr(backend.in_use, "runtime", None)

@@ -192,6 +192,18 @@ def test_signed_sums_of_exponentials(x: np.ndarray) -> None:
     np.testing.assert_allclose(float(everything), theirs.logsumexp(x.astype(np.float64)), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("b", [None, np.array([1, -2, 0.5], F32)], ids=["b left out", "b"])
+def test_sums_of_exponentials_where_a_mask_is_true(b: np.ndarray | None) -> None:
+    x = np.array([[0.5, -1, 3], [100, 2, -7], [1, 1, 1]], F32)
+    mask = np.array([[True, False, True], [False, True, True], [False, False, False]])
+    terms = np.where(mask, np.exp(x.astype(np.float64)) * (1 if b is None else b), 0).sum(1)
+    found, sign = special.logsumexp(x, 1, b, return_sign=True, where=mask)
+    np.testing.assert_array_equal(np.asarray(sign), np.sign(terms))
+    np.testing.assert_allclose(np.asarray(sign) * np.exp(np.asarray(found)), terms, rtol=1e-5)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        np.testing.assert_allclose(np.asarray(special.logsumexp(x, 1, b, where=mask)), np.log(terms), rtol=1e-5)
+
+
 def test_sums_of_nothing_and_of_opposites() -> None:
     found = special.logsumexp(np.zeros(2, F32), b=np.array([1, -1], F32), return_sign=True)
     assert [float(one) for one in found] == [-INF, 0]

@@ -139,7 +139,7 @@ TEXTS: dict[str, tuple[str, str]] = {
             %0 = max(a0) axes=[1] : f32[6]
             %1 = broadcast(%0) axes=[0] : f32[6,5]
             %2 = subtract(a0, %1) : f32[6,5]
-            %3 = exp(%2) : f32[6,5]
+            %3 = exp(%2) nonpositive=true : f32[6,5]
             %4 = sum(%3) axes=[1] : f32[6]
             %5 = broadcast(%4) axes=[0] : f32[6,5]
             %6 = divide(%3, %5) : f32[6,5]

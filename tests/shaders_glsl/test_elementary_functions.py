@@ -148,12 +148,12 @@ def test_function_is_within_its_bound_over_the_whole_range(name: str) -> None:
 
 
 def test_exponential_of_nonpositive_numbers_is_within_its_bound() -> None:
-    """From -87 to 1 as exp; 0 below, and NaN of NaN."""
-    x, y = samples(-87, 1, 1)
+    """Where results are denormal they may be 0, as on a device that flushes them."""
+    x, y = samples(-100, 1, 1)
     x, y = x[~(x > 1)], y[~(x > 1)]
     got = apply("lx_exp_nonpositive", 1, x, y)
     with np.errstate(all="ignore"):
-        exact = np.where(x < -87, 0, np.exp(x.astype(np.float64)))
+        exact = np.exp(x.astype(np.float64))
     assert_within("lx_exp_nonpositive", errors(got, exact), 4.0, x, y, got, exact)
 
 

@@ -12,7 +12,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import DtypeError, StaticArgumentError
-from lavax.tracer.backend import runtime
+from lavax.tracer.backend import register, runtime
 from tests.numpy_backend import NumpyBackend
 
 Counted = Callable[[str], int]
@@ -38,6 +38,55 @@ def test_structure_is_part_of_the_key(counted: Counted) -> None:
     for tree in ([1.0, 2.0], (1.0, 2.0), {"a": 1.0, "b": 2.0}, {"b": 2.0, "a": 1.0}, [1.0, 2.0, None]):
         assert float(total(tree)) == 3.0
     assert counted("traces") == 4
+
+
+def test_arrays_by_themselves_and_in_containers_are_told_apart(counted: Counted) -> None:
+    @lx.tree.register_dataclass
+    @dataclass
+    class Pair:
+        first: Any
+
+        @property
+        def abstract(self) -> Any:
+            return self.first.abstract
+
+    def kinds(*args: Any) -> list[Any]:
+        return [x.first * 10 if isinstance(x, Pair) else x[0] * 100 if isinstance(x, list) else x for x in args]
+
+    f, x = lx.compile(kinds), lx.device_put(np.float32(2))
+    for _ in range(3):
+        assert [float(result) for result in f(x, x)] == [2, 2]
+        assert [float(result) for result in f([x], x)] == [200, 2]
+        assert [float(result) for result in f(x, Pair(x))] == [2, 20]
+        assert [float(result) for result in f(x)] == [2]
+        assert [float(result) for result in f(x, np.float32(3))] == [2, 3]
+        assert [float(result) for result in f(x, 3.0)] == [2, 3]
+    assert counted("traces") == 5
+
+
+def test_arrays_by_keyword_are_told_apart_by_name(counted: Counted) -> None:
+    f = lx.compile(lambda x, y=1.0, z=10.0: x + y * 2 + z * 3)
+    x, y, z = (lx.device_put(np.float32(n)) for n in (100, 1, 2))
+    for _ in range(3):
+        assert float(f(x, y=y, z=z)) == float(f(x, z=z, y=y)) == float(f(z=z, x=x, y=y)) == float(f(x, y, z=z)) == 108
+        assert float(f(x, z=y, y=z)) == 107
+        assert float(f(x, y)) == float(f(x, y=y)) == 132
+        assert float(f(x, z=y)) == 105
+        assert float(f(x, y=1.0, z=z)) == 108
+    assert counted("traces") == 7
+
+
+def test_each_backend_and_precision_has_programs_of_its_own(counted: Counted) -> None:
+    f, x = lx.compile(lambda x: x @ x), lx.device_put(np.ones((2, 2), "f"))
+    for _ in range(2):
+        assert f(x).tolist() == [[2, 2], [2, 2]]
+        with lx.matmul_precision("bfloat16"):
+            assert f(x).tolist() == [[2, 2], [2, 2]]
+    assert counted("traces") == 2
+    before = register(NumpyBackend)
+    assert f(lx.device_put(np.ones((2, 2), "f"))).tolist() == [[2, 2], [2, 2]]
+    register(before)
+    assert counted("traces") == 3
 
 
 def test_results_are_trees_of_arrays() -> None:

@@ -51,6 +51,24 @@ def test_training_in_place() -> None:
     assert p["w"].tolist() == [-0.5, -0.5]
 
 
+def test_numbers_that_calls_share_are_not_given_away(backend: NumpyBackend) -> None:
+    """A Python number is on the device once for all who only read it; whoever is given one gets it in other memory."""
+    step = lx.compile(lambda p, q, r: (p + q, p * r), donate_argnums=0)
+    reads = lx.compile(lambda p, q: p * 10 + q)
+    scalar = lnp.array(2.0)
+    for _ in range(3):
+        assert [float(part) for part in step(2.0, 2.0, 3.0)] == [4, 6]
+        assert [float(part) for part in step(np.float32(2), np.float32(2), 3.0)] == [4, 6]
+        assert float(reads(2.0, 3.0)) == 23 and float(scalar + 1) == 3
+    uploads = backend.uploads
+    reads(3.0, 2.0)
+    assert backend.uploads == uploads
+    assert [float(part) for part in step(scalar, 2.0, 3.0)] == [4, 6]
+    assert scalar.is_donated
+    assert float(reads(2.0, 3.0)) == 23 and float(reads(-0.0, 0.0)) == 0
+    assert np.signbit(lx.compile(lambda x: -x)(0.0)) and not np.signbit(lx.compile(lambda x: -x)(-0.0))
+
+
 @pytest.mark.parametrize("donate", [(0,), (1,), (0, 1)])
 def test_one_array_donated_and_used_at_once_is_refused_before_anything_changes(donate: tuple[int, ...]) -> None:
     step = lx.compile(lambda p, q: p + q, donate_argnums=donate)

@@ -12,28 +12,20 @@ loop over the lanes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage, Tiles
+from lavax.backends.vulkan.emit.attention_registers import RegisterTiles
+from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage, Tile
 from lavax.backends.vulkan.emit.body import LANE, Value
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
-from lavax.backends.vulkan.emit.launch import Launch, grid, open_body
+from lavax.backends.vulkan.emit.launch import Launch, grid
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.attention import BLOCK_OF_COLUMNS
-from lavax.passes.kernels.index import (
-    Index,
-    add,
-    clamp,
-    linear,
-    quotient,
-    remainder,
-    unflatten,
-    variable,
-)
+from lavax.passes.kernels.index import Index, add, clamp, linear, remainder, variable
 from lavax.passes.kernels.kernel import Kernel
 
 _ROWS = (32, 16, 8, 4, 2, 1)
@@ -69,26 +61,16 @@ def _vectors(node: Node, lanes: int) -> int:
     return -(-node.shape[-1] // (VECTOR * lanes))
 
 
-class BroadcastTiles(Tiles):
+class BroadcastTiles(RegisterTiles):
     """One tile a subgroup."""
 
     def __init__(
         self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem, shape: BroadcastShape
     ) -> None:
-        body, self.outputs = open_body(kernel, lifted)
-        self.lanes = profile.subgroup_size
-        groups = max(BLOCK_OF_COLUMNS // (VECTOR * self.lanes), 1)
-        super().__init__(body, problem, shape.rows, groups, groups * VECTOR * self.lanes)
-        down = -(-problem.rows // shape.rows)
-        self.count = problem.count * down
-        body.line("int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
-        body.line(f"if (group >= {body.parameters.integer(self.count)}) return;")
-        body.line("int member = int(gl_LocalInvocationID.x);")
-        body.scopes[0].variables |= {"group", "member"}
-        group = variable("group", self.count)
-        self.member = variable("member", self.lanes)
-        self.batch = unflatten(quotient(group, down), problem.batch)
-        self.corner = linear([(remainder(group, down), shape.rows)])
+        lanes = profile.subgroup_size
+        groups = max(BLOCK_OF_COLUMNS // (VECTOR * lanes), 1)
+        super().__init__(kernel, lifted, problem, Tile(shape.rows, groups, shape.rows, groups * VECTOR * lanes, lanes))
+        self.lanes = lanes
 
     def row_index(self, number: int) -> Index:
         return add(self.corner, number)
@@ -159,19 +141,9 @@ class BroadcastTiles(Tiles):
         """A lane's vectors of a row, neighbours being other lanes'."""
         return range(_vectors(node, self.lanes))
 
-    def _sum(self, node: Node, row: int, vector: int) -> str:
-        return f"{node.op}{row}_{vector}"
-
-    def open_result(self, node: Node) -> None:
-        for row in range(self.height):
-            names = ", ".join(f"{self._sum(node, row, vector)} = vec4(0)" for vector in self._vectors(node))
-            self.line(f"vec4 {names};")
-
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
         if scaled:
-            for row in range(self.height):
-                for vector in self._vectors(node):
-                    self.line(f"{self._sum(node, row, vector)} *= scale{row};")
+            self._scale(node, [f"scale{row}" for row in range(self.height)])
         with self._loop("c", self.width // VECTOR) as turn:
             lines = [self._line(of_columns, linear([(turn, VECTOR)], number)) for number in range(VECTOR)]
             for row in range(self.height):
@@ -206,9 +178,7 @@ class BroadcastTiles(Tiles):
     # -- results ------------------------------------------------------------------------------------------------------
 
     def close_result(self, node: Node, factors: Sequence[str]) -> None:
-        for row, factor in enumerate(factors):
-            for vector in self._vectors(node):
-                self.line(f"{self._sum(node, row, vector)} *= {factor};")
+        self._scale(node, factors)
         with self._loop("r", self.height) as number:
             place = linear([(self.corner, 1), (number, 1)])
             there = self.is_row(place)
@@ -238,10 +208,6 @@ class BroadcastTiles(Tiles):
             with self._if_below(along, length):
                 at = (*self.batch, row, clamp(along, 0, length - 1))
                 self.body.store(node, at, Value(f"{value}.{component}", 1), address)
-
-    def _if_below(self, number: Index, end: int) -> AbstractContextManager[None]:
-        """A block for what is below the end."""
-        return self.body.block(f"if ({self.body.index(number)} < {end})" if number.high >= end else "")
 
     def store_statistic(self, node: Node, values: Sequence[str]) -> None:
         for first in range(0, self.height, self.lanes):

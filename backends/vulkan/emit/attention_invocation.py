@@ -9,27 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage, Tiles
+from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage, Tile, Tiles
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
-from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations, open_body
+from lavax.backends.vulkan.emit.launch import Launch, grid, local_invocations
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.attention import BLOCK_OF_COLUMNS
-from lavax.passes.kernels.index import (
-    Index,
-    add,
-    clamp,
-    constant,
-    linear,
-    quotient,
-    remainder,
-    substitute,
-    unflatten,
-    variable,
-)
+from lavax.passes.kernels.index import Index, add, clamp, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 
 # How many subgroups keep a CPU busy.
@@ -49,20 +38,11 @@ class InvocationTiles(Tiles):
     """One tile an invocation."""
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> None:
-        body, self.outputs = open_body(kernel, lifted)
-        self.local = local_invocations(profile)
-        height = _height(problem, self.local)
-        super().__init__(body, problem, height, BLOCK_OF_COLUMNS // VECTOR, BLOCK_OF_COLUMNS)
-        together = height * self.local
-        down = -(-problem.rows // together)
-        self.count = problem.count * down
-        body.line("int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
-        body.line(f"if (group >= {body.parameters.integer(self.count)}) return;")
-        body.line("int member = int(gl_LocalInvocationID.x);")
-        body.scopes[0].variables |= {"group", "member"}
-        group = variable("group", self.count)
-        self.batch = unflatten(quotient(group, down), problem.batch)
-        self._first_row = linear([(remainder(group, down), together), (variable("member", self.local), height)])
+        local = local_invocations(profile)
+        height = _height(problem, local)
+        tile = Tile(height, BLOCK_OF_COLUMNS // VECTOR, height * local, BLOCK_OF_COLUMNS, local)
+        super().__init__(kernel, lifted, problem, tile)
+        self._first_row = linear([(self.corner, 1), (self.member, height)])
 
     def row_index(self, number: int) -> Index:
         return add(self._first_row, number)
@@ -71,8 +51,7 @@ class InvocationTiles(Tiles):
         return linear([(self.block, self.width)], VECTOR * group)
 
     def rows_together(self) -> tuple[str, int]:
-        first = substitute(self._first_row, {"member": constant(0)})
-        return self.body.index(first), self.height * self.local
+        return self.body.index(self.corner), self.height * self.local
 
     def folded(self, join: str, names: Sequence[str]) -> None:
         """A row is an invocation's own."""

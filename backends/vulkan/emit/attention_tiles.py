@@ -12,14 +12,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from lavax.backends.vulkan.emit.body import LANE, Body, is_multiple, quotient_exact, widened
+from lavax.backends.vulkan.emit.body import LANE, is_multiple, quotient_exact, widened
 from lavax.backends.vulkan.emit.expressions import VECTOR
-from lavax.backends.vulkan.emit.launch import Launch
+from lavax.backends.vulkan.emit.launch import WORKGROUP, Launch, open_body
 from lavax.backends.vulkan.emit.shader import reference
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
-from lavax.passes.kernels.index import Index, add, clamp, constant, flatten, linear, substitute, variable
-from lavax.passes.kernels.reads import Coordinates
+from lavax.passes.kernels.index import (
+    Index,
+    add,
+    clamp,
+    constant,
+    flatten,
+    linear,
+    quotient,
+    remainder,
+    substitute,
+    unflatten,
+    variable,
+)
+from lavax.passes.kernels.kernel import Kernel
 
 BLOCK = "block"
 
@@ -59,16 +71,43 @@ class Problem:
         return self.rows if self.by_keys else self.columns
 
 
+@dataclass(frozen=True)
+class Tile:
+    """An invocation's `height` rows by `groups` vectors, and its workgroup's: `local` invocations, `rows` in all, and
+    `width` columns of a block."""
+
+    height: int
+    groups: int
+    rows: int
+    width: int
+    local: int
+
+
 class Tiles(ABC):
     """A kernel of attention while it is being written."""
 
-    def __init__(self, body: Body, problem: Problem, height: int, groups: int, width: int) -> None:
-        self.body, self.problem = body, problem
-        self.height, self.groups = height, groups
-        self.width = width  # columns of a block
-        self.blocks_of_columns = -(-problem.columns // width)
-        self.batch: Coordinates = ()
+    def __init__(self, kernel: Kernel, lifted: bool, problem: Problem, tile: Tile) -> None:
+        self.body, self.outputs = open_body(kernel, lifted)
+        self.problem, self.local = problem, tile.local
+        self.height, self.groups, self.width = tile.height, tile.groups, tile.width
+        self.blocks_of_columns = -(-problem.columns // tile.width)
         self._ends: dict[int, str] = {}
+        down = -(-problem.rows // tile.rows)
+        self.count = problem.count * down  # of workgroups
+        self._open_group()
+        group = variable("group", self.count)
+        self.batch = unflatten(quotient(group, down), problem.batch)
+        self.corner = linear([(remainder(group, down), tile.rows)])  # the workgroup's first row
+        self.member = variable("member", tile.local)
+
+    def _open_group(self) -> None:
+        """Numbers workgroups and invocations, and ends those that are too many."""
+        self.line(f"int group = int{WORKGROUP};")
+        self.line(f"if (group >= {self.body.parameters.integer(self.count)}) return;")
+        if self.problem.grows:  # what takes longest starts first
+            self.line(f"group = {self.body.parameters.integer(self.count - 1)} - group;")
+        self.line("int member = int(gl_LocalInvocationID.x);")
+        self.body.scopes[0].variables |= {"group", "member"}
 
     # -- what a schedule says -----------------------------------------------------------------------------------------
 

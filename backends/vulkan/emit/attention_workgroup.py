@@ -9,35 +9,26 @@ loaded to registers before the step at hand is worked on, across stages and bloc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 
+from lavax.backends.vulkan.emit.attention_registers import RegisterTiles
 from lavax.backends.vulkan.emit.attention_shape import Shape
 from lavax.backends.vulkan.emit.attention_staging import Staging, stagings
-from lavax.backends.vulkan.emit.attention_tiles import BLOCK, Problem, Stage, Tiles
+from lavax.backends.vulkan.emit.attention_tiles import BLOCK, Problem, Stage, Tile
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
-from lavax.backends.vulkan.emit.launch import Launch, grid, open_body
+from lavax.backends.vulkan.emit.launch import Launch, grid
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import (
-    Index,
-    add,
-    clamp,
-    linear,
-    quotient,
-    remainder,
-    unflatten,
-    variable,
-)
+from lavax.passes.kernels.index import Index, add, clamp, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 
 # The block and the part of it whose vectors are loaded ahead.
 _NEXT_BLOCK, _NEXT_PART = "next_block", "next_part"
 
 
-class WorkgroupTiles(Tiles):
+class WorkgroupTiles(RegisterTiles):
     """One tile a workgroup."""
 
     def __init__(
@@ -49,24 +40,13 @@ class WorkgroupTiles(Tiles):
         stages: Sequence[Stage],
         shape: Shape,
     ) -> None:
-        body, self.outputs = open_body(kernel, lifted)
+        tile = Tile(shape.height, shape.groups, shape.rows, shape.columns, shape.local)
+        super().__init__(kernel, lifted, problem, tile)
         self.shape, self.stages, self.subgroup = shape, stages, profile.subgroup_size
-        super().__init__(body, problem, shape.height, shape.groups, shape.columns)
         self.at_stage = 0  # how many stages of the block are written
         self.tile_at = shape.line_vectors(stages)  # where in shared memory
-        down = -(-problem.rows // shape.rows)
-        self.count = problem.count * down
-        body.line("int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);")
-        body.line(f"if (group >= {body.parameters.integer(self.count)}) return;")
-        if problem.grows:  # what takes longest starts first
-            body.line(f"group = {body.parameters.integer(self.count - 1)} - group;")
-        body.line("int member = int(gl_LocalInvocationID.x);")
-        body.line(f"int line = member / {shape.across}, place = member % {shape.across};")
-        body.scopes[0].variables |= {"group", "member", "line", "place"}
-        group = variable("group", self.count)
-        self.batch = unflatten(quotient(group, down), problem.batch)
-        self.corner = linear([(remainder(group, down), shape.rows)])
-        self.member = variable("member", shape.local)
+        self.line(f"int line = member / {shape.across}, place = member % {shape.across};")
+        self.body.scopes[0].variables |= {"line", "place"}
         self.line_index, self.place_index = variable("line", shape.down), variable("place", shape.across)
 
     def row_index(self, number: int) -> Index:
@@ -158,10 +138,6 @@ class WorkgroupTiles(Tiles):
             value = f"mix(vec4(0), {value}, lessThan(ivec4({first}) + ivec4(0, 1, 2, 3), ivec4({length})))"
         self.line(f"staged[{self.body.index(staging.place(number))}] = {value};")
 
-    def _if_below(self, number: Index, end: int) -> AbstractContextManager[None]:
-        """A block for what is below the end."""
-        return self.body.block(f"if ({self.body.index(number)} < {end})" if number.high >= end else "")
-
     def _fetch_next(self, part: str, last: bool | None) -> None:
         """Loads the part of that number of the stage at hand or, if it was the last, the first part of the next one."""
         stage, following = self.stages[self.at_stage], (self.at_stage + 1) % len(self.stages)
@@ -215,21 +191,11 @@ class WorkgroupTiles(Tiles):
         """An invocation's vectors of a result's row."""
         return range(self.shape.vectors(node.shape[-1]))
 
-    def _sum(self, node: Node, row: int, vector: int) -> str:
-        return f"{node.op}{row}_{vector}"
-
-    def open_result(self, node: Node) -> None:
-        for row in range(self.height):
-            names = ", ".join(f"{self._sum(node, row, vector)} = vec4(0)" for vector in self._vectors(node))
-            self.line(f"vec4 {names};")
-
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
         shape, stage = self.shape, self.stages[self.at_stage]
         assert stage.of_rows is None and stage.of_columns is of_columns, "stages come in the order that was said"
         if scaled:
-            for row in range(self.height):
-                for vector in self._vectors(node):
-                    self.line(f"{self._sum(node, row, vector)} *= scale{row};")
+            self._scale(node, [f"scale{row}" for row in range(self.height)])
         turns = shape.chunk // shape.share
         for chunk in range(self.width // shape.chunk):
             self.line("barrier();")

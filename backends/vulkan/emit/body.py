@@ -323,6 +323,10 @@ class Body:
         scope.loads[node, position] = Value(name, value.width)
         return scope.loads[node, position]
 
+    def loads(self) -> int:
+        """How many loads from memory stand in the blocks that are open."""
+        return sum(len(scope.loads) for scope in self.scopes)
+
     def provide(self, node: Node, position: Index, value: Value) -> None:
         """Says that what an array holds at a position, in the shader's variables, stands ready."""
         self.scopes[-1].loads[node, position] = value
@@ -336,7 +340,7 @@ class Body:
         if lane_step(position) == 1 and node.dtype.bits not in self.packed:
             if is_multiple(base, VECTOR) and node not in self.unaligned:
                 aligned = self.index(quotient_exact(base, VECTOR))
-                return self._as_read(self._four(node.dtype, address, aligned), VECTOR, node.dtype)
+                return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
             return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
             parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
@@ -373,7 +377,7 @@ class Body:
         words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
         return f"write_packed({_byte(dtype, address, position)}, {dtype.bits}u, {words});"
 
-    def _four(self, dtype: DType, address: str, position: str) -> str:
+    def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
         number = self.read_windows.get(address)
         if number is not None:
@@ -395,7 +399,7 @@ class Body:
             return f"{reference(dtype.name, 'x4u')}({address} + {offset}).data[0]"
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}(read_unaligned_four({address}, {position}))"
 
-    def _stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
+    def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements."""
         number = self.write_windows.get(address)
         if number is not None:
@@ -421,7 +425,7 @@ class Body:
         alone = node.dtype.bits not in self.packed
         if alone and lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
             wide = as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
-            self.line(self._stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
+            self.line(self.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
         name = self.name()
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")

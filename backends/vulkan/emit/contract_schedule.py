@@ -51,7 +51,12 @@ _COMPILED_PRODUCTS: dict[type[RegisterTile | BroadcastTile], int] = {BroadcastTi
 _LEAST_SUMS, _CALLS = 8, 20_000
 # How fast tiles are where there are enough of them, the largest ones being 1: what they read of shared memory, and how
 # many threads there are to wait for it, makes the difference.
-_RATES = {(128, 256): 1.0, (128, 128): 0.93, (64, 128): 0.94, (64, 64): 0.85, (32, 32): 0.5}
+_RATES = {(128, 256): 1.0, (128, 128): 0.93, (64, 128): 0.94, (128, 64): 0.93, (64, 64): 0.85, (32, 32): 0.5}
+# Tiles that are as fast only where each processor has at least so many of them, one after the other.
+_FROM_MANY = {(128, 64): 8}
+# Where a processor has one workgroup at a time, nothing is multiplied while one ends and the next one begins: so many
+# steps of the sum could be.
+_STEPS_BETWEEN = 31
 # The same of cooperative tiles, 1 being strict float32.
 _MATRIX_RATES = {(128, 128): 7.1, (64, 64): 3.9, (32, 32): 1.8}
 # So many invocations keep one processor of a device busy, and with how few of them its speed falls: a half of them have
@@ -146,12 +151,23 @@ def _cost(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile:
 
     It takes as long as the processor with most tiles; one with few invocations waits for some of its loads.
     """
-    processors = profile.busy_invocations // _BUSY_PROCESSOR
+    processors = _processors(profile)
     most = -(-tile.tiles(sizes) * parts // processors)
     busy = math.pow(min(most * tile.threads / _BUSY_PROCESSOR, 1), _IDLE_EXPONENT)
     rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
-    products = processors * most * tile.rows * tile.columns * -(-sizes.k // parts) / (rate * busy)
+    steps = most * -(-sizes.k // parts)
+    if isinstance(tile, SharedTile) and tile.is_alone:
+        steps += (most - 1) * _STEPS_BETWEEN
+    products = processors * steps * tile.rows * tile.columns / (rate * busy)
     return products + (parts > 1) * (_SECOND_KERNEL_COST + _PARTIAL_COST * parts * sizes.b * sizes.m * sizes.n)
+
+
+def _are_enough(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
+    return tile.tiles(sizes) >= _processors(profile) * _FROM_MANY.get((tile.rows, tile.columns), 0)
+
+
+def _processors(profile: DeviceProfile) -> int:
+    return profile.busy_invocations // _BUSY_PROCESSOR
 
 
 def _parts(invocations: int, busy: int, sizes: Sizes, shortest: int) -> int:
@@ -209,7 +225,7 @@ def _shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
     fitting = [
         tile
         for tile in (NARROW_TILES if min(sizes.m, sizes.n) < _NARROW else SHARED_TILES)
-        if fits(tile, profile)
+        if fits(tile, profile) and _are_enough(tile, sizes, profile)
     ]
     suited = [
         tile

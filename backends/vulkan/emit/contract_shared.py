@@ -15,8 +15,9 @@ order (docs/benchmarks.md says what it is worth).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import Value, widened
 from lavax.backends.vulkan.emit.contract_tiles import SharedTile
@@ -34,6 +35,8 @@ _BLOCK_ACROSS, _BLOCK_DOWN = 8, 4
 # Vectors left free behind four steps of what is transposed: the stores of 8 rows and 4 vectors along the sum, which
 # neighbouring invocations make at once, then go to 32 different banks.
 _APART = 2
+# Loads that an invocation has under way while it writes its results: 64 registers, which the loop needed as well.
+_LOADS_AHEAD = 16
 
 
 class SharedTileEmitter:
@@ -204,33 +207,76 @@ class SharedTileEmitter:
     # -- the result ---------------------------------------------------------------------------------------------------
 
     def _write_tile(self) -> None:
-        write = self._write_along_rows if self.contraction.lies_along_rows() else self._write_along_columns
-        for group in range(self.tile.register_rows // VECTOR):
-            for vector in self._vectors():
-                m = linear([(self.down, VECTOR)], group * self.tile.threads_down * VECTOR)
-                n = linear([(self.across, VECTOR)], vector * self.tile.threads_across * VECTOR)
-                write(m, n, [self._vector(VECTOR * group + row, vector) for row in range(VECTOR)])
+        """Four neighbouring elements at a time, while what later ones are made with is on its way from memory.
 
-    def _vector(self, row: int, vector: int) -> str:
-        """Four neighbouring sums of a row."""
-        sums = ", ".join(f"s{row}_{VECTOR * vector + component}" for component in range(VECTOR))
-        return self.body.declare(self.body.scopes[-1], self.kind, f"{self.kind}({sums})")
+        Compilers keep the order of loads and stores, since any two arrays may be the same memory: a load that stands
+        right before its store is waited for by itself.
+        """
+        fours, waiting, ahead = self._fours(), deque[int](), 0
+        for number, four in enumerate(fours):
+            while ahead < len(fours) and (ahead <= number or sum(waiting) < _LOADS_AHEAD):
+                waiting.append(self.contraction.load_for_results(*self._place_of(fours[ahead])))
+                ahead += 1
+            self._write(four)
+            waiting.popleft()
 
-    def _write_along_columns(self, m: Index, n: Index, sums: Sequence[str]) -> None:
-        """Four rows of four neighbouring columns, a row at a time."""
+    def _fours(self) -> list[Four]:
+        """All of this invocation's sums, neighbours in the results' memory together."""
+        along_rows = self.contraction.lies_along_rows()
+        return [
+            Four(VECTOR * group, VECTOR * vector + lane, True)
+            if along_rows
+            else Four(VECTOR * group + lane, VECTOR * vector, False)
+            for group in range(self.tile.register_rows // VECTOR)
+            for vector in self._vectors()
+            for lane in range(VECTOR)
+        ]
+
+    def _offsets(self, four: Four) -> tuple[Index, Index]:
+        """Where its row and its column, or the first of them, stand in the tile."""
+        starts = (four.row, self.down, self.tile.threads_down), (four.column, self.across, self.tile.threads_across)
+        m, n = (
+            linear([(place, VECTOR)], number // VECTOR * apart * VECTOR + number % VECTOR)
+            for number, place, apart in starts
+        )
+        return m, n
+
+    def _place_of(self, four: Four) -> tuple[Index, Index]:
         rows, columns = self.spans
-        for row, name in enumerate(sums):
-            guards = both(rows.guards(self.body, add(m, row)), columns.guards(self.body, n, VECTOR))
-            self.contraction.write(rows.at(add(m, row)), columns.at(n, VECTOR), Value(name, VECTOR), guards)
+        m, n = self._offsets(four)
+        return rows.at(m, four.height), columns.at(n, four.width)
 
-    def _write_along_rows(self, m: Index, n: Index, sums: Sequence[str]) -> None:
-        """The same a column at a time."""
-        rows, columns = self.spans
-        for column, component in enumerate(COMPONENTS):
-            guards = both(columns.guards(self.body, add(n, column)), rows.guards(self.body, m, VECTOR))
-            value = f"{self.kind}({', '.join(f'{name}.{component}' for name in sums)})"
-            name = self.body.declare(self.body.scopes[-1], self.kind, value)
-            self.contraction.write(rows.at(m, VECTOR), columns.at(add(n, column)), Value(name, VECTOR), guards)
+    def _write(self, four: Four) -> None:
+        body, (rows, columns), (m, n) = self.body, self.spans, self._offsets(four)
+        along = columns.guards(body, n, four.width), rows.guards(body, m, four.height)
+        guards = both(*along) if four.along_rows else both(*reversed(along))
+        name = body.declare(body.scopes[-1], self.kind, f"{self.kind}({', '.join(four.sums())})")
+        self.contraction.write(*self._place_of(four), Value(name, VECTOR), guards)
+
+
+@dataclass(frozen=True)
+class Four:
+    """Four neighbouring sums of an invocation, the first of which is in this row and column of its own."""
+
+    row: int
+    column: int
+    along_rows: bool
+
+    @property
+    def height(self) -> int:
+        return VECTOR if self.along_rows else 1
+
+    @property
+    def width(self) -> int:
+        return 1 if self.along_rows else VECTOR
+
+    def sums(self) -> list[str]:
+        """The sums' names."""
+        return [
+            f"s{self.row + row}_{self.column + column}"
+            for row in range(self.height)
+            for column in range(self.width)
+        ]
 
 
 def _component(name: str, number: int) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Union
 
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.profile import DeviceProfile, MatrixShape
@@ -21,6 +20,8 @@ from lavax.passes.contractions import Sizes
 EIGHT = 8
 # The loads of a vector of four: two of 64 bits.
 _LOADS = 2
+# From so many sums an invocation on, 256 invocations take all registers of a processor.
+_ALONE = 128
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ class SharedTile(Tile):
     @property
     def threads(self) -> int:
         return self.threads_down * self.threads_across
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its sums take so many registers that a processor has none left for another workgroup."""
+        return self.register_rows * self.register_columns >= _ALONE
 
     @property
     def shared_bytes(self) -> int:
@@ -190,9 +196,7 @@ class BroadcastTile(Tile):
         return self.rows * VECTOR * self.vectors
 
 
-Schedule = Union[  # noqa: UP007  # isinstance takes it too
-    RegisterTile, SharedTile, SubgroupTile, BroadcastTile, CooperativeTile
-]
+Schedule = RegisterTile | SharedTile | SubgroupTile | BroadcastTile | CooperativeTile
 
 # From the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
@@ -206,6 +210,7 @@ SHARED_TILES = (
     SharedTile(128, 256, 16, 8, 16, 1),
     SharedTile(128, 128, 16, 8, 8, 1),
     SharedTile(64, 128, 16, 8, 8, 1, interleaved=True),
+    SharedTile(128, 64, 16, 8, 8, 1),
     SharedTile(64, 64, 16, 8, 4, 1, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
 )
@@ -215,7 +220,6 @@ OTHER_TILES = (
     SharedTile(128, 128, 8, 8, 8, 2),
     SharedTile(256, 128, 16, 8, 16, 1),
     SharedTile(128, 128, 16, 8, 16, 1),
-    SharedTile(128, 64, 16, 8, 8, 1),
     SharedTile(128, 64, 16, 8, 4, 1),
     SharedTile(64, 128, 16, 8, 8, 1),
     SharedTile(64, 64, 16, 8, 8, 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.body import LANE, Body, Value
@@ -146,15 +147,31 @@ class Contraction:
 
     def load(self, side: int, free: Index, summed: Index) -> None:
         """Reads from memory what an element is computed from, where that depends on nothing else."""
+        for node, at in self._reads(self.dot.operands[side], self._place(side, free, summed)):
+            self.body.value(node, at)
+
+    def load_for_results(self, m: Index, n: Index) -> int:
+        """Reads from memory what the results are computed from besides an element of the contraction, or four, and
+        tells how many loads that took. What several of them read, such as a bias, is left out."""
+        places, before = self.kernel.places, self.body.loads()
+        with self.body.at(self.place_of(m, n, self.batch)):
+            for output in self.kernel.graph.outputs:
+                for node, at in self._reads(output, places[output]):
+                    if node.type.size >= self.dot.type.size:
+                        self.body.value(node, at)
+        return self.body.loads() - before
+
+    def _reads(self, node: Node, at: Coordinates) -> Iterator[tuple[Node, Coordinates]]:
+        """What an element is computed from, in memory, at coordinates that depend on no other element."""
         seen: set[tuple[Node, Coordinates]] = set()
-        stack = [(self.dot.operands[side], self._place(side, free, summed))]
+        stack = [(node, at)]
         while stack:
             node, at = stack.pop()
-            if (node, at) in seen or node.op == "gather":
+            if (node, at) in seen or node.op == "gather" or node is self.dot:
                 continue
             seen.add((node, at))
             if node.op == INPUT:
-                self.body.value(node, at)
+                yield node, at
             else:
                 stack.extend(reversed(READS[node.op](node, at)))
 
@@ -162,7 +179,7 @@ class Contraction:
         """Whether neighbours in the results' memory are rows of the contraction, and not columns."""
         row, column = variable("row", self.sizes.m), variable("column", self.sizes.n)
         batch = tuple(variable(f"batch{number}", extent) for number, extent in enumerate(self.sizes.batch))
-        place = self._place_of(row, column, batch)
+        place = self.place_of(row, column, batch)
         positions = [
             flatten(tuple(substitute(index, place) for index in self.kernel.places[output]), output.shape)
             for output in self.kernel.graph.outputs
@@ -170,7 +187,7 @@ class Contraction:
         along = [sum(grows_by_one(position, name) for position in positions) for name in ("row", "column")]
         return along[0] > along[1]
 
-    def _place_of(self, m: Index, n: Index, batch: Coordinates) -> dict[str, Index]:
+    def place_of(self, m: Index, n: Index, batch: Coordinates) -> dict[str, Index]:
         """The kernel's loop variables at an element of the contraction."""
         indices = (*batch, *unflatten(m, self.sizes.rows), *unflatten(n, self.sizes.columns))
         pairs = zip(self.kernel.domain.outer_variables, indices, strict=True)
@@ -179,7 +196,7 @@ class Contraction:
     def write(self, m: Index, n: Index, value: Value, guards: list[Guard]) -> None:
         """The results made of one element of the contraction, or of four: those lanes where the condition holds."""
         places = self.kernel.places
-        with self.body.at(self._place_of(m, n, self.batch)):
+        with self.body.at(self.place_of(m, n, self.batch)):
             self.body.define(self.dot, places[self.dot], value)
             results = {output: self.body.value(output, places[output]) for output in self.kernel.graph.outputs}
             for lane, condition in guards:

@@ -121,6 +121,12 @@ def _divide(call: Call) -> str:
     return f"{own_function(zero or 'lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
 
 
+def _exp(call: Call) -> str:
+    """Without a way to overflow where the operand is known not to be positive; doubles have one function."""
+    bounded = call.node.attrs["nonpositive"] and call.node.dtype.bits <= 32
+    return _own("lx_exp_nonpositive" if bounded else "lx_exp")(call)
+
+
 def _population_count(call: Call) -> str:
     count = "lx_population_count_64" if call.node.dtype.bits == 64 else "bitCount"
     return f"{call.result_type}({count}({call.arguments[0]}))"
@@ -247,7 +253,7 @@ def _bitcast(call: Call) -> str:
 
 # Functions that lavax has its own of, under the operation's name.
 _OWN_FUNCTIONS = (
-    *("ceil", "round", "truncate", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "logistic"),
+    *("ceil", "round", "truncate", "sqrt", "rsqrt", "cbrt", "exp2", "expm1", "log", "log2", "log1p", "logistic"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
     *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
     *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
@@ -268,6 +274,7 @@ EXPRESSIONS: dict[str, Expression] = {
         uint=lambda call: f"min({call.arguments[0]}, {call.result_type}(1u))",
     ),
     "floor": _function("floor"),
+    "exp": _exp,
     **{name: _own(f"lx_{name}") for name in _OWN_FUNCTIONS},
     "population_count": _population_count,
     "not": _by_kind(

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from lavax.backends.vulkan.emit.contract import emit_contract
+from lavax.backends.vulkan.emit.contract import emit_contract, emit_strided_contracts
 from lavax.backends.vulkan.emit.guard import guard_shader
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.map import emit_map
@@ -23,7 +23,7 @@ from lavax.errors import DtypeError
 from lavax.ir.types import float64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import updated_in_place
-from lavax.passes.kernels.commands import Guard, Guarded
+from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, Step, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 
@@ -69,6 +69,8 @@ class _Emission:
     def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool, choice: Choice) -> None:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._launches: dict[Hashable, Launch] = {}
+        self._schedules: dict[Kernel, Hashable | None] = {}
+        self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
         self.flags = list(_flags_of(program.steps))
@@ -106,6 +108,20 @@ class _Emission:
 
     def _position(self, place: _Place) -> int:
         return self._positions.setdefault(place.slot, len(self.slots) + len(self._positions))
+
+    def _strided_contracts(self) -> dict[Kernel, Launch]:
+        """The launches of contractions that share shaders."""
+        still = (step for step in steps_of(self.program.steps) if not _moves(step, self.program.views))
+        contracts = [kernel for step in still for kernel in step.kernels if kernel.kind == "contract"]
+        # A shader for every shape is one for small work too, and uses addresses.
+        profile = replace(self.profile, descriptor_bytes=0) if self.lifted else self.profile
+        return emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, profile)
+
+    def _schedule(self, kernel: Kernel) -> Hashable | None:
+        """What is chosen for a kernel; asked for once."""
+        if kernel not in self._schedules:
+            self._schedules[kernel] = self.choice(kernel)
+        return self._schedules[kernel]
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
@@ -161,22 +177,28 @@ class _Emission:
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-            schedule = self.choice(kernel)
+            strided = self._strided.get(kernel)
+            schedule = self._schedule(kernel)
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-            # A shader for every shape is one for small work too.
-            windowed = () if self.lifted else windowed_arrays(kernel, self.profile.window_bytes)
+            # Strided products say themselves what they see.
+            by_address = self.lifted or strided is not None
+            windowed = () if by_address else windowed_arrays(kernel, self.profile.window_bytes)
             kernel = replace(kernel, windowed=windowed)
-            launch = self._launch(kernel, schedule)
+            launch = self._launch(kernel, schedule) if strided is None else strided
             counters = [slot for place in places for slot in place.counters]
+            ordered = places if launch.order is None else [places[array] for array in launch.order]
             positions = [self._position(places[array]) for array in windowed]
-            slots = (*(place.slot for place in places), *counters, *positions)
+            seen = tuple(place.slot for place in ordered)
+            given = tuple(self._position(place) for place in ordered) if launch.windowed else seen
+            slots = (*given, *counters, *positions)
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):
                 launch = replace(launch, before=None)
             if launch.before is not None:
                 yield self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
             later = barrier or launch.before is not None
-            yield self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
+            dispatch = self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
+            yield replace(dispatch, seen=seen) if launch.windowed else dispatch
 
     def _is_in_place(self, step: Step, number: int) -> bool:
         """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""

@@ -52,6 +52,8 @@ _MOST_STATEMENTS_OF_CPU = 384
 # Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long, how many
 # values an invocation then keeps at most, and how many statements are written out.
 _WORTH_WRITING_OUT = ((1 << 18, 96, 600), (4096, 64, _MOST_STATEMENTS_OF_CPU))
+# The same for four rows an invocation of which most elements are not read together.
+_WORTH_FOUR_ROWS = 1 << 15
 # Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
 _STRIPS, _BUSY_CPU = (8, 4, 2), 32
 
@@ -176,7 +178,9 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
         element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
         return Schedule(subgroup, 1, element_width, subgroup, subgroup, chunked=True)
-    row_width = VECTOR if rows % VECTOR == 0 and along_rows > 0 and rows > VECTOR * subgroup else 1
+    worth_it = along_rows >= along_row or rows * length >= _WORTH_FOUR_ROWS
+    several = rows % VECTOR == 0 and rows > VECTOR * subgroup
+    row_width = VECTOR if several and along_rows > 0 and worth_it else 1
     element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
     return Schedule(1, row_width, element_width, local_invocations(profile), chunked=True)
 

@@ -10,15 +10,41 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.commands import COUNTED, PLAIN, Recorder
 from lavax.errors import ConcretizationError, ControlFlowTypeError, DtypeError, ShapeError
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
 from lavax.passes.simplify import simplify
+from tests.backends.vulkan.execution import backend
 
 random = np.random.default_rng(7)
 X = random.normal(size=5).astype("f")
 W = (random.normal(size=(5, 5)) * 0.5).astype("f")
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_only_programs_with_numbers_of_workgroups_in_memory_wait_for_who_reads_them(
+    is_counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[Any] = []
+    recorded = Recorder.wait
+
+    def wait(self: Recorder, dependency: Any) -> None:
+        waits.append(dependency)
+        recorded(self, dependency)
+
+    def f(n: Any, x: Any) -> Any:
+        total = lnp.sum(x)
+        if not is_counted:
+            return (x - total) @ W
+        return lx.cond(n > 0, lambda x: x * total, lambda x: x - total, x)
+
+    program = backend().lower(simplify(lx.trace(f)(np.int32(1), X))).compile
+    monkeypatch.setattr(Recorder, "wait", wait)
+    program()
+    chosen = COUNTED if is_counted else PLAIN
+    assert {id(dependency) for dependency in waits} == {id(chosen.between), id(chosen.after)}
 
 
 def collatz(n: Any) -> Any:

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from lavax.backends.vulkan.device import Device, get_device
+from lavax.backends.vulkan.api import vk
+from lavax.backends.vulkan.device import Device, families_among, get_device
 from lavax.backends.vulkan.instance import choose_device, list_devices
 from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
 from lavax.errors import DeviceError
@@ -27,6 +28,33 @@ def test_devices_are_chosen_by_index_and_by_part_of_the_name() -> None:
 def test_a_selector_that_names_no_device_lists_those_there_are(selector: str) -> None:
     with pytest.raises(DeviceError, match=f"LAVAX_DEVICE={selector}.*0: "):
         choose_device(selector)
+
+
+@pytest.mark.parametrize(
+    ("families", "expected"),
+    [
+        (["draws computes copies"], (0, 0)),
+        (["draws computes copies", "copies", "computes copies"], (2, 1)),
+        (["draws computes copies", "computes copies", "computes copies"], (1, 1)),
+        (["draws copies", "draws computes copies", "copies other"], (1, 1)),
+        (["draws computes", "copies"], (0, 1)),
+    ],
+)
+def test_programs_run_where_nothing_is_drawn_and_downloads_where_nothing_else_is_done(
+    families: list[str], expected: tuple[int, int]
+) -> None:
+    bits = {
+        "draws": vk.VK_QUEUE_GRAPHICS_BIT,
+        "computes": vk.VK_QUEUE_COMPUTE_BIT,
+        "copies": vk.VK_QUEUE_TRANSFER_BIT | vk.VK_QUEUE_SPARSE_BINDING_BIT,
+        "other": 1 << 8,
+    }
+    assert families_among([sum(bits[name] for name in family.split()) for family in families]) == expected
+
+
+def test_a_device_that_runs_no_shaders_is_refused() -> None:
+    with pytest.raises(DeviceError, match="no queue that runs compute shaders"):
+        families_among([vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_TRANSFER_BIT])
 
 
 def test_the_profile_has_the_limits_of_the_device(device: Device) -> None:

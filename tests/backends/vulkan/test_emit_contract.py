@@ -251,17 +251,17 @@ SHADERS: dict[str, tuple[str, str, str]] = {
                 barrier();
             }
             vec4 v16 = vec4(s0_0, s0_1, s0_2, s0_3);
-            vec4 v17 = vec4(s1_0, s1_1, s1_2, s1_3);
-            vec4 v18 = vec4(s2_0, s2_1, s2_2, s2_3);
-            vec4 v19 = vec4(s3_0, s3_1, s3_2, s3_3);
-            vec4 v20 = F32x4(p2).data[(v12 + v13 * 8)];
-            vec4 v21 = (v16 + v20);
-            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8)] = v21;
-            vec4 v22 = (v17 + v20);
-            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 16)] = v22;
-            vec4 v23 = (v18 + v20);
-            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 32)] = v23;
-            vec4 v24 = (v19 + v20);
+            vec4 v17 = F32x4(p2).data[(v12 + v13 * 8)];
+            vec4 v18 = (v16 + v17);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8)] = v18;
+            vec4 v19 = vec4(s1_0, s1_1, s1_2, s1_3);
+            vec4 v20 = (v19 + v17);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 16)] = v20;
+            vec4 v21 = vec4(s2_0, s2_1, s2_2, s2_3);
+            vec4 v22 = (v21 + v17);
+            F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 32)] = v22;
+            vec4 v23 = vec4(s3_0, s3_1, s3_2, s3_3);
+            vec4 v24 = (v23 + v17);
             F32x4(p3).data[(v12 + v11 * 64 + v13 * 8 + 48)] = v24;
         }
         """,
@@ -338,9 +338,28 @@ def test_tiles_are_no_wider_than_the_result_and_parts_as_many_as_fill_a_device()
     assert of(65536, 256, 64) == ((64, 64), 1)
     assert of(64, 4096, 65536) == ((64, 128), 1)
     assert of(8192, 1024, 1024) == ((128, 256), 1)
+    assert of(8192, 256, 8192) == ((64, 128), 1), "short sums, and large tiles begin and end with nothing else to do"
+    assert of(8192, 1024, 8192) == ((128, 256), 1)
+    assert of(131072, 1024, 64) == ((128, 64), 1), "eight tiles for each processor, one after the other"
     assert of(4096, 8192, 1024, "a") == ((128, 256), 1), "128 tiles are one for each processor"
     assert of(1024, 8192, 1024, "a")[1] == 4
     assert of(4097, 4095, 4099)[1] == 1, "a few tiles more than come out even are not worth more memory"
+
+
+def test_what_an_epilogue_reads_is_under_way_before_it_is_needed() -> None:
+    """Loads and stores keep their order, so a load right before its store would be waited for by itself."""
+    text = """
+        graph (x: f32[1024,512], w: f32[512,4096], mask: f32[1024,4096]) {
+          %0 = dot(x, w) contract=[1]x[0] : f32[1024,4096]
+          %1 = multiply(%0, mask) : f32[1024,4096]
+          return %1
+        }
+    """
+    lines = [line.strip() for line in dispatch_of(text, GENERIC_GPU).shader.source.splitlines()]
+    later = [line for line in lines if "(p2)" in line or "(p3)" in line]
+    accesses = ["store" if line.startswith("F32x4(p3)") else "load" for line in later]
+    ahead = [accesses[:place].count("load") for place, access in enumerate(accesses) if access == "store"]
+    assert ahead == [min(number + 16, len(ahead)) for number in range(len(ahead))]
 
 
 def test_sums_of_integers() -> None:

@@ -82,7 +82,7 @@ SHAPES = {
     _gather: ((5, 7), (11, 13)),
     _row_maximum: ((30, 128), (50, 256)),
     _column_sum: ((5, 256), (9, 1024)),
-    _dot: ((52, 64), (60, 128)),
+    _dot: ((68, 64), (76, 128)),
     _scatter_add: ((5, 4), (9, 6)),
 }
 
@@ -96,11 +96,11 @@ def test_two_shapes_have_one_shader(graph: Callable[[int, int], str], device: st
 
 
 def test_a_compiled_shader_has_its_sizes_as_literals() -> None:
-    """But for the ends of loops that are not to be unrolled, which are a tile's."""
+    """But for products of arrays in strides on CPU drivers, which share theirs."""
     for graph, shapes in SHAPES.items():
         one, other = (dispatch_of(graph(*shape), PROFILES["cpu"]) for shape in shapes)
-        assert one.words == other.words and (graph is _dot or not one.words)
-        assert one.shader != other.shader
+        assert (one.shader == other.shader) is (graph is _dot)
+        assert graph is _dot or not (one.words or other.words)
 
 
 def test_the_shader_and_its_words() -> None:

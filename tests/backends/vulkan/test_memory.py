@@ -36,7 +36,7 @@ def test_buffers_are_aligned_and_apart(pool: MemoryPool) -> None:
 
 def test_a_dropped_buffer_is_reused_by_the_next_of_its_size(pool: MemoryPool) -> None:
     first = pool.allocate(1000)
-    address, first.last_use = first.address, 0
+    address = first.address
     del first
     again = pool.allocate(1001)
     assert again.address == address
@@ -52,15 +52,32 @@ def test_buffers_allocated_together_are_like_those_allocated_alone(pool: MemoryP
     assert [buffer.nbytes for buffer in first] == [1000, 5, 1000]
     addresses = [buffer.address for buffer in first]
     assert len(set(addresses)) == 3
-    for number, buffer in enumerate(first, start=1):
-        buffer.last_use = -number  # long over
-    del buffer, first
+    del first
     again = pool.allocate_all([5, 1000, 1000])  # what came back
     assert sorted(buffer.address for buffer in again) == sorted(addresses)
-    assert again[0].address == addresses[1] and again[0].last_use == -2 and again[0].produced == 0
+    assert again[0].address == addresses[1] and again[0].produced == 0
     assert pool.use().in_use == 2 * rounded_size(1000) + rounded_size(5)
     del again
     assert pool.use().in_use == 0
+    pool.close()
+
+
+def test_the_host_gets_no_memory_that_work_so_far_may_use(pool: MemoryPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody notes what reads a buffer, so all that was submitted when it was dropped must be over."""
+    queue = pool.queue
+    buffer, staging = pool.allocate(1000), pool.allocate_staging(5)
+    addresses = buffer.address, staging.address
+    monkeypatch.setattr(queue, "submitted", queue.submitted + 2)
+    staging.last_use = queue.submitted - 1
+    del buffer, staging
+    under_way = pool.allocate_for_host(1000)
+    assert under_way.address != addresses[0]
+    monkeypatch.setattr(queue, "completed", queue.submitted - 1)
+    assert pool.allocate_staging(5).address == addresses[1], "copies say themselves how long they need it"
+    assert pool.allocate_for_host(1000).address != addresses[0]
+    monkeypatch.setattr(queue, "completed", queue.submitted)
+    assert pool.allocate_for_host(1000).address == addresses[0]
+    del under_way
     pool.close()
 
 

@@ -127,6 +127,23 @@ def test_calls_do_not_wait_and_may_be_many_in_flight(device: Device) -> None:
         np.testing.assert_array_equal(down(device, result), 2.0)
 
 
+def test_calls_that_are_waited_for_share_a_recording_and_write_no_addresses_again(device: Device) -> None:
+    program = Program(device, add_one())
+    buffer = up(device)
+    program(buffer)[0].wait()
+    (used,) = (recording for recording in program.recordings if recording.number)
+    addresses = used.addresses
+    for _ in range(2 * RING):
+        program(buffer)[0].wait()
+    assert [recording for recording in program.recordings if recording.number] == [used]
+    assert used.addresses is addresses
+    np.testing.assert_array_equal(down(device, program(up(device, -VALUES))[0]), 1 - VALUES)
+    long = Program(device, slow(300_000))
+    results = [long(buffer)[0] for _ in range(RING)]
+    assert len({recording.number for recording in long.recordings}) == RING, "in flight each call has its own"
+    results[-1].wait()
+
+
 def test_different_programs_are_in_flight_together(device: Device) -> None:
     first, second = Program(device, slow(300_000)), Program(device, chain(2))
     for program in (first, second):

@@ -1,0 +1,163 @@
+"""Contractions of arrays that lie in strides: what differs between them is numbers, and functions of four elements.
+
+Such a contraction is result = epilogue(Σ left(a) · right(b), x, …). a, b, x and the result are arrays in which a step
+along the batch, the rows, the columns or the sum is always as long, and the functions are elementwise. So one shader
+serves all of them: strides are given when it runs, as is which functions are meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.body import Body, Value, widened
+from lavax.backends.vulkan.emit.contraction import Contraction
+from lavax.backends.vulkan.emit.expressions import VECTOR
+from lavax.backends.vulkan.emit.shader import Parameters
+from lavax.ir.graph import INPUT, Node
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import float32
+from lavax.passes.contractions import Sizes
+from lavax.passes.fuse.costs import cost_of
+from lavax.passes.kernels.index import Index, Variable, flatten, unflatten, variable
+from lavax.passes.kernels.kernel import Kernel
+
+# Of what moves elements, that which computes nothing of their places.
+_MOVEMENT = frozenset(("reshape", "transpose", "broadcast", "slice"))
+_BATCH, _ROW, _COLUMN, _SUM = "batch", "row", "column", "summed"
+
+
+@dataclass(frozen=True)
+class Strided:
+    """An array: its number among the kernel's inputs and outputs, and how many elements further on the next one lies
+    along the batch and along two axes: the free one and the sum of an operand, rows and columns of anything else."""
+
+    array: int
+    batch: int
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Function:
+    """The body of a GLSL function of vectors x0, x1, … that returns one, and what it costs an element."""
+
+    lines: tuple[str, ...]
+    cost: int
+
+
+@dataclass(frozen=True)
+class StridedProduct:
+    """A contraction whose arrays are float32 and lie in strides."""
+
+    sizes: Sizes
+    left: Strided
+    right: Strided
+    others: tuple[Strided, ...]
+    result: Strided
+    functions: tuple[Function, Function, Function]  # of the left operand, the right one, the sum and the others
+    windowed: bool = False  # whether all arrays may be seen in windows
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The kernel's arrays in the order in which the shader has them."""
+        return tuple(array.array for array in (self.left, self.right, *self.others, self.result))
+
+
+class _Recorder(Body):
+    """Writes values of arrays' elements that stand in x0, x1, …, and notes which elements these are."""
+
+    def __init__(self, first: int, names: Sequence[str]) -> None:
+        super().__init__({}, Parameters(0, lifted=False))
+        self.scopes[0].variables = frozenset(names)
+        self.first, self.read = first, list[tuple[Node, Index]]()
+
+    def load_at(self, node: Node, position: Index) -> Value:
+        self.read.append((node, position))
+        return Value(f"x{self.first + len(self.read) - 1}", VECTOR)
+
+    def function(self, result: Value, nodes: Sequence[Node]) -> Function:
+        text = widened(result, VECTOR, float32)
+        return Function((*self.scopes[0].lines, f"return {text};"), sum(map(cost_of, nodes)))
+
+
+def strided_product(kernel: Kernel, contraction: Contraction) -> StridedProduct | None:
+    """The kernel as a strided product; None if it is none."""
+    graph, dot = kernel.graph, contraction.dot
+    arrays = (*graph.inputs, *graph.outputs)
+    if kernel.moving or len(graph.outputs) > 1 or any(node.dtype != float32 for node in arrays):
+        return None
+    if not all(node is dot or _is_elementwise(node) for node in graph.nodes):
+        return None
+    batch = variable(_BATCH, contraction.sizes.b)
+    contraction.batch = unflatten(batch, contraction.sizes.batch)
+    numbers = {node: number for number, node in enumerate(arrays)}
+    left_operand, right_operand = (_operand(contraction, side, numbers) for side in range(2))
+    epilogue = _epilogue(kernel, contraction, batch, numbers)
+    if left_operand is None or right_operand is None or epilogue is None:
+        return None
+    (left, left_function), (right, right_function) = left_operand, right_operand
+    (*others, result), function = epilogue
+    functions = (left_function, right_function, function)
+    return StridedProduct(contraction.sizes, left, right, tuple(others), result, functions)
+
+
+def _is_elementwise(node: Node) -> bool:
+    return node.op == "constant" or node.op in _MOVEMENT or OPERATIONS[node.op].family == "elementwise"
+
+
+def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> tuple[Strided, Function] | None:
+    """The array that an operand is made of, and how; None if there are several, or it lies otherwise."""
+    sizes = contraction.sizes
+    free, summed = variable(_ROW, sizes.m if side == 0 else sizes.n), variable(_SUM, sizes.k)
+    body = _Recorder(0, (_BATCH, _ROW, _SUM))
+    value = body.value(*contraction.element(side, free, summed))
+    if len(body.read) != 1:
+        return None
+    ((node, position),) = body.read
+    array = _strided(numbers[node], position, (_BATCH, _ROW, _SUM))
+    return None if array is None else (array, body.function(value, _computed(contraction.dot.operands[side], None)))
+
+
+def _epilogue(
+    kernel: Kernel, contraction: Contraction, batch: Index, numbers: dict[Node, int]
+) -> tuple[list[Strided], Function] | None:
+    """The arrays that the sum meets, the result, and how it is made; None if one of them lies otherwise."""
+    sizes, (output,) = contraction.sizes, kernel.graph.outputs
+    body = _Recorder(1, (_BATCH, _ROW, _COLUMN))
+    row, column = variable(_ROW, sizes.m), variable(_COLUMN, sizes.n)
+    with body.at(contraction.place_of(row, column, contraction.batch)):
+        body.define(contraction.dot, kernel.places[contraction.dot], Value("x0", VECTOR))
+        value = body.value(output, kernel.places[output])
+        written = flatten(tuple(body.real(index) for index in kernel.places[output]), output.shape)
+    places = [(numbers[node], position) for node, position in body.read]
+    # The output may be an input's node: its own number is that of what is written.
+    places.append((len(kernel.graph.inputs), written))
+    arrays = [_strided(number, position, (_BATCH, _ROW, _COLUMN)) for number, position in places]
+    if None in arrays:
+        return None
+    return [array for array in arrays if array], body.function(value, _computed(output, contraction.dot))
+
+
+def _computed(node: Node, given: Node | None) -> list[Node]:
+    """The nodes that a value is made by, from `given` and arrays on."""
+    found: dict[Node, None] = {}
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node is not given and node.op != INPUT and node not in found:
+            found[node] = None
+            stack += node.operands
+    return list(found)
+
+
+def _strided(number: int, position: Index, names: tuple[str, str, str]) -> Strided | None:
+    """The array that is read at a position of these variables; None where that is no sum of multiples of them."""
+    if position.constant:
+        return None
+    strides = dict.fromkeys(names, 0)
+    for atom, coefficient in position.terms:
+        if not isinstance(atom, Variable) or coefficient < 0:
+            return None
+        strides[atom.name] = coefficient
+    return Strided(number, *(strides[name] for name in names))

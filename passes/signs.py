@@ -1,0 +1,123 @@
+"""What is known of the signs of floats, and the cheaper form that an operation has where it helps.
+
+A sign holds for every element that is a number; any may be NaN. Zeros of either sign are neither positive nor negative.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Flag, auto
+
+from lavax.ir.graph import Graph, Node, graph_of, make_node
+
+
+class Sign(Flag):
+    """What no element is; of zeros both hold."""
+
+    UNKNOWN = 0
+    NOT_POSITIVE = auto()
+    NOT_NEGATIVE = auto()
+
+
+Rule = Callable[[Node, Sequence[Sign]], Sign]
+
+
+def _opposite(sign: Sign) -> Sign:
+    found = Sign.NOT_NEGATIVE if Sign.NOT_POSITIVE in sign else Sign.UNKNOWN
+    return found | Sign.NOT_POSITIVE if Sign.NOT_NEGATIVE in sign else found
+
+
+def _constant(node: Node, signs: Sequence[Sign]) -> Sign:
+    value = node.attrs["value"]
+    found = Sign.NOT_POSITIVE if value <= 0 else Sign.UNKNOWN
+    return found | Sign.NOT_NEGATIVE if value >= 0 else found
+
+
+def _subtract(node: Node, signs: Sequence[Sign]) -> Sign:
+    known = signs[0] & _opposite(signs[1])
+    return known | Sign.NOT_POSITIVE if _is_less_its_maximum(node) else known
+
+
+def _is_less_its_maximum(node: Node) -> bool:
+    """x - max(x), the maximum of some axes of x laid out along them again."""
+    x, repeated = map(_origin, node.operands)
+    if repeated.op != "broadcast":
+        return False
+    greatest = _origin(repeated.operands[0])
+    if greatest.op != "max" or _origin(greatest.operands[0]) is not x:
+        return False
+    axes = greatest.attrs["axes"]
+    return bool(repeated.attrs["axes"] == tuple(axis for axis in range(x.type.rank) if axis not in axes))
+
+
+def _origin(node: Node) -> Node:
+    """What has the same values, without marks and conversions to wider floats."""
+    while node.op == "stop_gradient" or (node.op == "cast" and _is_wider(node)):
+        (node,) = node.operands
+    return node
+
+
+def _is_wider(cast: Node) -> bool:
+    source = cast.operands[0].dtype
+    return source.is_float and cast.dtype.is_float and cast.dtype.bits > source.bits
+
+
+def _multiply(node: Node, signs: Sequence[Sign]) -> Sign:
+    left, right = signs
+    if node.operands[0] is node.operands[1]:
+        return Sign.NOT_NEGATIVE
+    opposite = _opposite(left) & right
+    alike = left & right
+    found = Sign.NOT_POSITIVE if opposite else Sign.UNKNOWN
+    return found | Sign.NOT_NEGATIVE if alike else found
+
+
+def _extremum(wins: Sign) -> Rule:
+    """Of two values the one further towards a sign: one of them with it is enough, against it both have to be."""
+    return lambda node, signs: (signs[0] | signs[1]) & wins | signs[0] & signs[1]
+
+
+def _cast(node: Node, signs: Sequence[Sign]) -> Sign:
+    return signs[0] if node.operands[0].dtype.is_float else Sign.UNKNOWN
+
+
+_SAME: Rule = lambda node, signs: signs[0]  # noqa: E731
+_NEVER_NEGATIVE: Rule = lambda node, signs: Sign.NOT_NEGATIVE  # noqa: E731
+
+_RULES: dict[str, Rule] = {
+    "constant": _constant,
+    "add": lambda node, signs: signs[0] & signs[1],
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "negate": lambda node, signs: _opposite(signs[0]),
+    "maximum": _extremum(Sign.NOT_NEGATIVE),
+    "minimum": _extremum(Sign.NOT_POSITIVE),
+    "where": lambda node, signs: signs[1] & signs[2],
+    "cast": _cast,
+    **dict.fromkeys(("reshape", "transpose", "broadcast", "slice", "flip", "stop_gradient", "sum"), _SAME),
+    **dict.fromkeys(("abs", "sqrt", "exp", "exp2", "logistic", "cosh", "erfc"), _NEVER_NEGATIVE),
+}
+
+
+def signs_of(graph: Graph) -> dict[Node, Sign]:
+    """The signs of a graph's floats, by one walk from its inputs, of which nothing is known."""
+    found = dict.fromkeys(graph.inputs, Sign.UNKNOWN)
+    for node in graph.nodes:
+        rule = _RULES.get(node.op)
+        known = rule is not None and node.type.dtype.is_float
+        found[node] = rule(node, [found[operand] for operand in node.operands]) if rule and known else Sign.UNKNOWN
+    return found
+
+
+def by_signs(graph: Graph) -> Graph:
+    """The graph whose exponentials say where their operand is not positive: they cannot overflow."""
+    if not any(node.op == "exp" for node in graph.nodes):
+        return graph
+    signs = signs_of(graph)
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        attrs = node.attrs
+        if node.op == "exp" and Sign.NOT_POSITIVE in signs[node.operands[0]]:
+            attrs = {"nonpositive": True}
+        operands = tuple(found[operand] for operand in node.operands)
+        found[node] = make_node(node.op, operands, attrs, node.type, node.location)
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
