@@ -1,10 +1,11 @@
 """Recording command buffers: pools, and a recorder with the few commands lavax uses, each a raw call."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lavax.backends.vulkan.api import check, created, ffi, lib, structure, vk
+from lavax.backends.vulkan.api import array, check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.memory import Buffer
 
 # Stages and accesses of the barriers below. Only what shaders, copies and the host do is ever waited for.
@@ -12,7 +13,7 @@ SHADER = vk.VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
 COPY = vk.VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT
 COUNTS = vk.VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT  # numbers of workgroups that dispatches read
 HOST = vk.VK_PIPELINE_STAGE_2_HOST_BIT
-SHADER_READ = vk.VK_ACCESS_2_SHADER_STORAGE_READ_BIT
+SHADER_READ = vk.VK_ACCESS_2_SHADER_STORAGE_READ_BIT | vk.VK_ACCESS_2_SHADER_SAMPLED_READ_BIT  # the second: of texels
 SHADER_WRITE = vk.VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT
 COPY_READ = vk.VK_ACCESS_2_TRANSFER_READ_BIT
 COPY_WRITE = vk.VK_ACCESS_2_TRANSFER_WRITE_BIT
@@ -90,6 +91,10 @@ class CommandPool:
         check(lib.vkAllocateCommandBuffers(self._device, info, commands), "Allocating a command buffer")
         return commands[0]
 
+    def free(self, commands: Sequence[Any]) -> None:
+        """Frees some command buffers; the device must be done with them."""
+        lib.vkFreeCommandBuffers(self._device, self._handle, len(commands), array("VkCommandBuffer", commands))
+
     def close(self) -> None:
         """Frees the command buffers; the device must be done with them."""
         lib.vkDestroyCommandPool(self._device, self._handle, ffi.NULL)
@@ -119,6 +124,11 @@ class Recorder:
     def bind(self, pipeline: Any) -> None:
         """The compute pipeline of the dispatches that follow."""
         lib.vkCmdBindPipeline(self.commands, vk.VK_PIPELINE_BIND_POINT_COMPUTE, pipeline)
+
+    def show(self, layout: Any, descriptors: Any) -> None:
+        """What the dispatches that follow see through descriptors: an array of one set."""
+        point = vk.VK_PIPELINE_BIND_POINT_COMPUTE
+        lib.vkCmdBindDescriptorSets(self.commands, point, layout, 0, 1, descriptors, 0, ffi.NULL)
 
     def push(self, layout: Any, constants: bytes) -> None:
         """The push constants of the dispatches that follow, from their first byte."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lavax.backends.vulkan.api import ffi, lib, structure, text, version, vk
+from lavax.backends.vulkan.plan import MAX_WORDS
 from lavax.backends.vulkan.profile import DeviceProfile
 
 # Members of the structures of VkPhysicalDevice…Features, by structure. Vulkan 1.3 does not run without these.
@@ -27,6 +28,12 @@ OPTIONAL = {
     "storage_8bit": ("VkPhysicalDeviceVulkan12Features", "storageBuffer8BitAccess"),
     "memory_model": ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel", "vulkanMemoryModelDeviceScope"),
 }
+
+# Of the smallest texels that shaders see of a buffer.
+_WORD_BYTES = 4
+
+# Descriptors of a shader whose push constants are slots and positions of arrays: each is written, or read in two forms.
+_MOST_STORED, _MOST_READ = MAX_WORDS // 2, MAX_WORDS
 
 # The chain in which features are asked for and switched on.
 STRUCTURES = (
@@ -85,6 +92,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
         preserves_special_doubles=bool(version_12.shaderSignedZeroInfNanPreserveFloat64),
         preserves_denormals=_preserves_denormals(version_12),
+        descriptor_bytes=_descriptor_bytes(limits),
         matrices=(),
         **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
     )
@@ -98,6 +106,14 @@ def _preserves_denormals(properties: Any) -> bool:
     """Whether shaders may ask for denormals of 32-bit floats without a word on those of 16 and 64 bits."""
     independent = properties.denormBehaviorIndependence != vk.VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE
     return independent and bool(properties.shaderDenormPreserveFloat32)
+
+
+def _descriptor_bytes(limits: Any) -> int:
+    """What a descriptor shows of a buffer at most; 0 where a shader may have fewer of them than it has arrays."""
+    stored, read = limits.maxPerStageDescriptorStorageBuffers, limits.maxPerStageDescriptorSampledImages
+    if stored < _MOST_STORED or read < _MOST_READ:
+        return 0
+    return int(min(_WORD_BYTES * limits.maxTexelBufferElements, limits.maxStorageBufferRange))
 
 
 def _triple(values: Any) -> tuple[int, int, int]:

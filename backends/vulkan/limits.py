@@ -15,8 +15,8 @@ from lavax.backends.vulkan.emit.shader import ShaderText, assemble, reference
 from lavax.backends.vulkan.memory import Buffer, MemoryPool
 from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.backends.vulkan.profiling import table_of
-from lavax.backends.vulkan.program import Program, record_step
+from lavax.backends.vulkan.profiling import Bound
+from lavax.backends.vulkan.program import Program
 from lavax.backends.vulkan.timing import runs_of
 from lavax.errors import DeviceError
 
@@ -102,13 +102,12 @@ def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer, vectors: 
 
 def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer]) -> float:
     """The shortest of some runs over these arguments and results."""
-    table = table_of(program, buffers)
+    bound = Bound(program, buffers)
 
     def record(recorder: Recorder, mark: Callable[[], None]) -> None:
         mark()
         for step in program.steps:
-            record_step(recorder, device, step, table.address)
-            recorder.dispatch(step.groups)
+            bound.record(recorder, step)
         mark()
 
     return runs_of(device, 2, record)[0][-1]

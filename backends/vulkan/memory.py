@@ -19,6 +19,7 @@ from lavax.backends.vulkan.api import check, ffi, lib, structure, vk
 from lavax.backends.vulkan.free_ranges import FreeRanges, Range
 from lavax.backends.vulkan.memory_types import MemoryType, create_buffer, requirements
 from lavax.backends.vulkan.queue import Queue
+from lavax.backends.vulkan.windows import Window, Windows
 from lavax.errors import DeviceError
 
 ALIGNMENT = 256
@@ -32,12 +33,23 @@ _OUT_OF_MEMORY = (vk.VK_ERROR_OUT_OF_DEVICE_MEMORY, vk.VK_ERROR_OUT_OF_HOST_MEMO
 
 
 class Block:
-    """One allocation of the driver, one VkBuffer over all of it. `host`: its mapped pointer, or NULL."""
+    """One allocation of the driver, one VkBuffer over all of it. `host`: its mapped pointer, or NULL.
 
-    __slots__ = ("pool", "number", "size", "memory", "buffer", "address", "host")
+    `windows`: where shaders see it through descriptors, what they see.
+    """
+
+    __slots__ = ("pool", "number", "size", "memory", "buffer", "address", "host", "windows")
 
     def __init__(
-        self, pool: MemoryPool, number: int, size: int, memory: Any, buffer: Any, address: int, host: Any
+        self,
+        pool: MemoryPool,
+        number: int,
+        size: int,
+        memory: Any,
+        buffer: Any,
+        address: int,
+        host: Any,
+        windows: Windows | None,
     ) -> None:
         self.pool = pool
         self.number = number
@@ -46,15 +58,17 @@ class Block:
         self.buffer = buffer
         self.address = address
         self.host = host
+        self.windows = windows
 
 
 class Piece:
     """A part of a block. `last_use`: the number of the last submission that may have used it before it came free.
 
-    `returned`: the pieces of its size that are free, among which it is one when its buffer is dropped.
+    `returned`: the pieces of its size that are free, among which it is one when its buffer is dropped. `window`,
+    `position`: the window for an array that begins here, if there is one, and where that begins in it.
     """
 
-    __slots__ = ("block", "offset", "size", "address", "last_use", "queue", "returned")
+    __slots__ = ("block", "offset", "size", "address", "last_use", "queue", "returned", "window", "position")
 
     def __init__(self, block: Block, offset: int, size: int, last_use: int, returned: list[Piece]) -> None:
         self.block = block
@@ -62,6 +76,10 @@ class Piece:
         self.size = size
         self.address = block.address + offset
         self.last_use = last_use
+        self.window: Window | None = None
+        self.position = 0
+        if block.windows is not None:
+            self.window, self.position = block.windows.at(offset)
         self.queue = block.pool.queue
         self.returned = returned
 
@@ -123,15 +141,25 @@ class MemoryUse:
 
 
 class MemoryPool:
-    """Buffers of one memory type. Safe in several threads."""
+    """Buffers of one memory type. Safe in several threads.
+
+    With `window_bytes`, shaders see so much of a block at once through a descriptor.
+    """
 
     def __init__(
-        self, device: Any, queue: Queue, families: tuple[int, ...], memory_type: MemoryType, largest_block: int
+        self,
+        device: Any,
+        queue: Queue,
+        families: tuple[int, ...],
+        memory_type: MemoryType,
+        largest_block: int,
+        window_bytes: int = 0,
     ) -> None:
         self.queue = queue
         self.type = memory_type
         self._device = device
         self._families = families
+        self._window_bytes = window_bytes
         self._largest_block = largest_block // COARSEST_ROUNDING_BYTES * COARSEST_ROUNDING_BYTES
         self._blocks: dict[int, Block] = {}
         self._next_block = 0
@@ -267,7 +295,7 @@ class MemoryPool:
 
     def _add_block(self, size: int) -> bool:
         """Allocates a block and adds it to the free ranges; False when the device has not that much memory."""
-        buffer = create_buffer(self._device, size, self._families)
+        buffer = create_buffer(self._device, size, self._families, texels=self._window_bytes > 0)
         flags = structure("VkMemoryAllocateFlagsInfo", flags=lib.VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT)
         info = structure(
             "VkMemoryAllocateInfo",
@@ -286,7 +314,8 @@ class MemoryPool:
         number = self._next_block
         self._next_block += 1
         host = _mapped(self._device, memory[0], size) if self.type.host_visible else ffi.NULL
-        self._blocks[number] = Block(self, number, size, memory[0], buffer, address, host)
+        windows = Windows(self._device, buffer, size, self._window_bytes) if self._window_bytes else None
+        self._blocks[number] = Block(self, number, size, memory[0], buffer, address, host, windows)
         self._free.give(Range(number, 0, size, 0))
         return True
 
@@ -298,6 +327,8 @@ class MemoryPool:
                 del self._blocks[block.number]
 
     def _release(self, block: Block) -> None:
+        if block.windows is not None:
+            block.windows.close()
         lib.vkDestroyBuffer(self._device, block.buffer, ffi.NULL)
         lib.vkFreeMemory(self._device, block.memory, ffi.NULL)
 

@@ -55,14 +55,18 @@ def choose_memory_types(physical: Any, device: Any, families: tuple[int, ...], l
     )
 
 
-def create_buffer(device: Any, size: int, families: tuple[int, ...]) -> Any:
-    """A VkBuffer of `size` bytes for shaders and copies, shared by the queue families that use it."""
+def create_buffer(device: Any, size: int, families: tuple[int, ...], texels: bool = False) -> Any:
+    """A VkBuffer of `size` bytes for shaders and copies, shared by the queue families that use it.
+
+    With `texels`, shaders may read it as such.
+    """
     usage = (
         lib.VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
         | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
         | vk.VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
         | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT
         | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
+        | (vk.VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT if texels else 0)
     )
     info = structure(
         "VkBufferCreateInfo",

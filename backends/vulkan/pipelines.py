@@ -11,8 +11,9 @@ from typing import Any
 from lavax import config, counters
 from lavax.backends.vulkan.api import check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.disk_cache import DiskCache
-from lavax.backends.vulkan.plan import Shader
+from lavax.backends.vulkan.plan import Shader, bindings_of
 from lavax.backends.vulkan.shader_compiler import compile_glsl
+from lavax.backends.vulkan.windows import Layouts
 from lavax.recent import Recent
 
 PUSH_CONSTANT_BYTES = 128
@@ -25,14 +26,17 @@ RECENT = 256
 class Pipeline:
     """One compute pipeline, destroyed when it is dropped: whoever records it keeps it until the device is done."""
 
-    def __init__(self, device: Any, handle: Any) -> None:
+    def __init__(self, device: Any, handle: Any, layout: Any) -> None:
         self.handle = handle
+        self.layout = layout
         self.destroy = weakref.finalize(self, lib.vkDestroyPipeline, device, handle, ffi.NULL)
         self.destroy.atexit = False
 
 
 class Pipelines:
-    """The pipelines of one device. They share `layout`: push constants, and nothing else. Safe in several threads.
+    """The pipelines of one device. Safe in several threads.
+
+    Their `layouts` have push constants, and a descriptor for each form in which a shader sees an array's window.
 
     A shader's pipeline is the same one for as long as programs use it, or it is one of the last that were asked for.
     """
@@ -50,7 +54,7 @@ class Pipelines:
             pInitialData=ffi.from_buffer(self._saved),
         )
         self._cache = created(lib.vkCreatePipelineCache, device, info, "VkPipelineCache")
-        self.layout = self._create_layout()
+        self.layouts = Layouts(device, PUSH_CONSTANT_BYTES)
 
     def get(self, shaders: Iterable[Shader]) -> dict[Shader, Pipeline]:
         """The pipelines of all `shaders`; those not made yet are compiled and made now, in several threads."""
@@ -85,15 +89,8 @@ class Pipelines:
         """Destroys everything; the device must be done with it."""
         for pipeline in self.made.values():
             pipeline.destroy()
-        lib.vkDestroyPipelineLayout(self._device, self.layout, ffi.NULL)
+        self.layouts.close()
         lib.vkDestroyPipelineCache(self._device, self._cache, ffi.NULL)
-
-    def _create_layout(self) -> Any:
-        constants = structure(
-            "VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=PUSH_CONSTANT_BYTES
-        )
-        info = structure("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=constants)
-        return created(lib.vkCreatePipelineLayout, self._device, info, "VkPipelineLayout")
 
     def _create(self, shader: Shader) -> Pipeline:
         spirv = compile_glsl(shader.source)
@@ -102,12 +99,13 @@ class Pipelines:
         code = structure("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=words)
         module = created(lib.vkCreateShaderModule, self._device, code, "VkShaderModule")
         stage = _stage(module, shader)
-        info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=self.layout)
+        layout = self.layouts.of_pipeline(tuple(form for form, _ in bindings_of(shader.source)))
+        info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=layout)
         pipeline = ffi.new("VkPipeline *")
         result = lib.vkCreateComputePipelines(self._device, self._cache, 1, info, ffi.NULL, pipeline)
         lib.vkDestroyShaderModule(self._device, module, ffi.NULL)
         check(result, "Creating a compute pipeline")
-        return Pipeline(self._device, pipeline[0])
+        return Pipeline(self._device, pipeline[0], layout)
 
 
 def _stage(module: Any, shader: Shader) -> Any:

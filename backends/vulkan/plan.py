@@ -1,16 +1,29 @@
 """What a program does, as data: shaders, dispatches, memory. Lowering makes it; `program.Program` runs it.
 
-Imports no Vulkan. The slots of a program stand in the order arguments, results, constants, temporaries, flags; a
-program's address table holds one 64-bit device address a slot. Every shader gets one push constant block of
-128 bytes: `uint64_t table` and `uint words[30]`, the words being the dispatch's slots, then its own words.
+Imports no Vulkan. The slots of a program stand in the order arguments, results, constants, temporaries, flags, and
+positions in windows; a program's address table holds one 64-bit device address, or position, a slot. Every shader gets
+one push constant block of 128 bytes: `uint64_t table` and `uint words[30]`, the words being the dispatch's slots, then
+its own words.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Union
 
 MAX_WORDS = 30
+
+# The GLSL of what a shader sees through a descriptor of the array in its n-th slot, by the form in which it is seen:
+# texels of four words, texels of one, and four words at once to be written.
+BINDINGS = {
+    "vectors": "layout(set = 0, binding = {binding}) uniform usamplerBuffer vectors{number};\n",
+    "elements": "layout(set = 0, binding = {binding}) uniform usamplerBuffer elements{number};\n",
+    "stores": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Stores{number} "
+    "{{ uvec4 data[]; }} stores{number};\n",
+}
+_DECLARED = re.compile(r"^layout\(set = 0, binding = \d+.*\b(vectors|elements|stores)(\d+);$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -26,12 +39,19 @@ class Shader:
     subgroup_size: int | None = None
 
 
+@lru_cache(maxsize=1024)
+def bindings_of(source: str) -> tuple[tuple[str, int], ...]:
+    """At each of a shader's bindings the form, one of BINDINGS, and the array's place among the dispatch's slots."""
+    return tuple((form, int(number)) for form, number in _DECLARED.findall(source))
+
+
 @dataclass(frozen=True)
 class Dispatch:
     """One run of a shader over `groups` workgroups. `barrier`: it waits for all dispatches before it.
 
     At most 30 slots and words together. A dispatch with a zero in `groups` does nothing. With `counts`, a slot of a
-    constant and an offset in bytes, the numbers of workgroups are read from there when it runs.
+    constant and an offset in bytes, the numbers of workgroups are read from there when it runs. `seen` are the slots of
+    the arrays that the shader's bindings number, where `slots` are not these.
     """
 
     shader: Shader
@@ -41,6 +61,7 @@ class Dispatch:
     barrier: bool
     name: str
     counts: tuple[int, int] | None = None
+    seen: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +106,9 @@ class Plan:
 
     Constants may be empty: nothing reads them then.
 
-    `flags` is how many 32-bit words there are that the host reads to end loops; their slots are the last.
+    `flags` is how many 32-bit words there are that the host reads to end loops. `windowed` are the slots of arguments,
+    results and temporaries that shaders see in windows; their positions there, in texels of 16 bytes, have the last
+    slots.
     """
 
     arguments: tuple[int, ...]
@@ -95,6 +118,7 @@ class Plan:
     arena_bytes: int
     commands: tuple[Command, ...]
     flags: int = 0
+    windowed: tuple[int, ...] = ()
 
     @property
     def dispatches(self) -> list[Dispatch]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 _OPERATIONS_A_BYTE = {"cpu": 0.0, "gpu": 2.0}
 # Eight subgroups on a processor; a hundred workgroups of 256 on a GPU.
 _BUSY_INVOCATIONS = {"cpu": 64, "gpu": 1 << 15}
+# Of the lengths of windows: half of one is a multiple of any device's alignment for texels and storage.
+_WINDOW_UNIT = 512
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class DeviceProfile:
     int16: bool
     storage_8bit: bool
     storage_16bit: bool
+    descriptor_bytes: int  # what a descriptor shows of a buffer at most, as texels of 32 bits and as storage
     memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices are written in
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, best first
 
@@ -75,6 +78,14 @@ class DeviceProfile:
         """
         return self.kind == "cpu"
 
+    @property
+    def window_bytes(self) -> int:
+        """How much of a block of memory shaders see at once where they read texels, through descriptors; 0: none do.
+
+        Drivers for processors make an access by address a loop over the lanes, and a read of a texel none.
+        """
+        return self.descriptor_bytes & -_WINDOW_UNIT if self.kind == "cpu" else 0
+
 
 # What every desktop GPU of the last years offers; for lowering where there is no device.
 GENERIC_GPU = DeviceProfile(
@@ -99,6 +110,7 @@ GENERIC_GPU = DeviceProfile(
     int16=False,
     storage_8bit=False,
     storage_16bit=False,
+    descriptor_bytes=1 << 27,
     memory_model=False,
     matrices=(),
 )
@@ -126,6 +138,7 @@ CPU_DRIVER = DeviceProfile(
     int16=True,
     storage_8bit=True,
     storage_16bit=True,
+    descriptor_bytes=1 << 27,
     memory_model=True,
     matrices=(),
 )

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import struct
+import weakref
 from collections.abc import Callable, Sequence
 
 from lavax.backends.vulkan.api import ffi
 from lavax.backends.vulkan.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.memory import Buffer
-from lavax.backends.vulkan.program import ADDRESS_BYTES, Program, record_step
+from lavax.backends.vulkan.program import ADDRESS_BYTES, Program, Step, record_step
 from lavax.backends.vulkan.timing import median_run
 from lavax.passes.reports import TimedDispatch
 
@@ -26,7 +27,7 @@ def profile_program(program: Program, buffers: tuple[Buffer, ...]) -> list[Timed
         device.arrays.allocate(result.nbytes) if result.donor is None else copies[result.donor]
         for result in plan.results
     ]
-    table = table_of(program, [*arguments, *results])
+    bound = Bound(program, [*arguments, *results])
 
     def record(recorder: Recorder, mark: Callable[[], None]) -> None:
         for donor, copy in copies.items():
@@ -34,8 +35,7 @@ def profile_program(program: Program, buffers: tuple[Buffer, ...]) -> list[Timed
         for step in program.steps:
             recorder.wait(BEFORE_LATER_WORK)
             mark()
-            record_step(recorder, device, step, table.address)
-            recorder.dispatch(step.groups)
+            bound.record(recorder, step)
             mark()
 
     times = median_run(device, 2 * len(program.steps), record)
@@ -44,9 +44,21 @@ def profile_program(program: Program, buffers: tuple[Buffer, ...]) -> list[Timed
     return [TimedDispatch(step.name, start, end - start) for step, start, end in timed]
 
 
-def table_of(program: Program, buffers: Sequence[Buffer]) -> Buffer:
-    """A table of addresses for runs of the program over these arguments and results, beside its own tables."""
-    addresses = [buffer.address for buffer in buffers] + program.static_addresses()
-    table = program.device.tables.allocate_for_host(ADDRESS_BYTES * len(addresses))
-    struct.pack_into(f"={len(addresses)}Q", ffi.buffer(table.host_pointer(), table.piece.size), 0, *addresses)
-    return table
+class Bound:
+    """A program and its arguments and results, with a table of their addresses beside the program's own tables.
+
+    It must live until the device is done with what was recorded.
+    """
+
+    def __init__(self, program: Program, buffers: Sequence[Buffer]) -> None:
+        addresses = [buffer.address for buffer in buffers] + program.static_addresses() + program.positions(buffers)
+        self._table = program.device.tables.allocate_for_host(ADDRESS_BYTES * len(addresses))
+        contents = ffi.buffer(self._table.host_pointer(), self._table.piece.size)
+        struct.pack_into(f"={len(addresses)}Q", contents, 0, *addresses)
+        sets, self._shown = program.shown(buffers)
+        weakref.finalize(self, sets.close).atexit = False
+
+    def record(self, recorder: Recorder, step: Step) -> None:
+        """Records one of the program's steps."""
+        record_step(recorder, step, self._table.address, self._shown)
+        recorder.dispatch(step.groups)

@@ -13,8 +13,8 @@ from lavax.backends.vulkan.device import Device
 from lavax.backends.vulkan.memory import Buffer
 from lavax.backends.vulkan.pipelines import Pipeline
 from lavax.backends.vulkan.plan import Plan, Shader
-from lavax.backends.vulkan.profiling import table_of
-from lavax.backends.vulkan.program import Program, record_step
+from lavax.backends.vulkan.profiling import Bound
+from lavax.backends.vulkan.program import Program
 from lavax.backends.vulkan.timing import TimedWork, rounds, timed_work
 from lavax.errors import LavaxError
 from lavax.ir.types import DType
@@ -38,14 +38,14 @@ def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -
     pipelines = _made_at_once(device, plans)
     programs = {number: program for number, plan in enumerate(plans) if (program := _program(device, plan)) is not None}
     del pipelines  # the programs keep theirs
-    tables = {number: table_of(program, [*arguments, *results]) for number, program in programs.items()}
-    first = {number: _first_seconds(device, program, tables[number]) for number, program in programs.items()}
+    bound = {number: Bound(program, [*arguments, *results]) for number, program in programs.items()}
+    first = {number: _first_seconds(device, program, bound[number]) for number, program in programs.items()}
     fastest = min(first.values(), default=math.inf)
     repeats = min(max(math.ceil(_LONG_ENOUGH / max(fastest, 1e-9)), 1), _MOST_REPEATS)
     best = [math.inf] * len(plans)
     with ExitStack() as stack:
         works = {
-            number: stack.enter_context(timed_work(device, 2, _recording(device, program, tables[number], repeats)))
+            number: stack.enter_context(timed_work(device, 2, _recording(program, bound[number], repeats)))
             for number, program in programs.items()
             if first[number] <= _HOPELESS * fastest
         }
@@ -87,21 +87,20 @@ def _program(device: Device, plan: Plan) -> Program | None:
 
 
 def _recording(
-    device: Device, program: Program, table: Buffer, repeats: int
+    program: Program, bound: Bound, repeats: int
 ) -> Callable[[Recorder, Callable[[], None]], None]:
     def record(recorder: Recorder, mark: Callable[[], None]) -> None:
         mark()
         for _ in range(repeats):
             for step in program.steps:
                 recorder.wait(BEFORE_LATER_WORK)
-                record_step(recorder, device, step, table.address)
-                recorder.dispatch(step.groups)
+                bound.record(recorder, step)
         mark()
 
     return record
 
 
-def _first_seconds(device: Device, program: Program, table: Buffer) -> float:
+def _first_seconds(device: Device, program: Program, bound: Bound) -> float:
     """The shorter of two runs after a first one, in which drivers may compile."""
-    with timed_work(device, 2, _recording(device, program, table, 1)) as work:
+    with timed_work(device, 2, _recording(program, bound, 1)) as work:
         return min([work.run()[-1] for _ in range(3)][1:])

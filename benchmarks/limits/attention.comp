@@ -15,25 +15,17 @@
 #ifndef ROWS
 #define ROWS 8
 #endif
-#ifndef PAIRED  // four floats as two loads of 64 bits
-#define PAIRED 1
-#endif
 #define VECTORS (SIZE / 4)
 #define PARTS (SIZE / 32)
 layout(local_size_x = 8) in;
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uint64_t address[]; };
 layout(push_constant, scalar) uniform Arguments { Table table; uint words[30]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Floats { vec4 data[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Pairs { u64vec2 data[]; };
+layout(set = 0, binding = 0) uniform usamplerBuffer vectors0;
+layout(set = 0, binding = 1) uniform usamplerBuffer vectors1;
+layout(set = 0, binding = 2) uniform usamplerBuffer vectors2;
+layout(set = 0, binding = 3, scalar) writeonly buffer Stores3 { uvec4 data[]; } stores3;
 
-vec4 load(uint64_t address, uint i) {
-#if PAIRED
-    u64vec2 pairs = Pairs(address).data[i];
-    return vec4(uintBitsToFloat(unpackUint2x32(pairs.x)), uintBitsToFloat(unpackUint2x32(pairs.y)));
-#else
-    return Floats(address).data[i];
-#endif
-}
+vec4 load(usamplerBuffer array, uint i) { return uintBitsToFloat(texelFetch(array, int(i))); }
 
 uint place(uint batch, uint position, uint head) {
     return ((batch * POSITIONS + position) * HEADS + head) * VECTORS;
@@ -52,7 +44,8 @@ float sum_of_lanes(float x) {
 }
 
 void main() {
-    uint64_t q = table.address[0], k = table.address[1], v = table.address[2];
+    uint q = uint(table.address[4]), k = uint(table.address[5]), v = uint(table.address[6]);
+    uint result = uint(table.address[7]);
     uint lane = gl_LocalInvocationID.x, blocks = POSITIONS / ROWS;
     uint block = gl_WorkGroupID.x % blocks, head = gl_WorkGroupID.x / blocks % HEADS;
     uint batch = gl_WorkGroupID.x / (blocks * HEADS);
@@ -60,7 +53,7 @@ void main() {
     float largest[ROWS], sums[ROWS];
     [[unroll]] for (int r = 0; r < ROWS; ++r) {
         uint own = place(batch, block * ROWS + r, head);
-        [[unroll]] for (int d = 0; d < VECTORS; ++d) query[r][d] = load(q, own + d) * inversesqrt(float(SIZE));
+        [[unroll]] for (int d = 0; d < VECTORS; ++d) query[r][d] = load(vectors0, q + own + d) * inversesqrt(float(SIZE));
         [[unroll]] for (int part = 0; part < PARTS; ++part) found[r][part] = vec4(0);
         largest[r] = -1.7e38;
         sums[r] = 0.0;
@@ -70,7 +63,7 @@ void main() {
         vec4 products[ROWS];
         [[unroll]] for (int r = 0; r < ROWS; ++r) products[r] = vec4(0);
         [[unroll]] for (int d = 0; d < VECTORS; ++d) {
-            vec4 part = load(k, key + d);
+            vec4 part = load(vectors1, k + key + d);
             [[unroll]] for (int r = 0; r < ROWS; ++r) products[r] += query[r][d] * part;
         }
         float weights[ROWS];
@@ -86,16 +79,16 @@ void main() {
         [[unroll]] for (int other = 0; other < 8; ++other) {
             uint value = place(batch, first + other, head) + lane;
             [[unroll]] for (int part = 0; part < PARTS; ++part) {
-                vec4 numbers = load(v, value + 8 * part);
+                vec4 numbers = load(vectors2, v + value + 8 * part);
                 [[unroll]] for (int r = 0; r < ROWS; ++r)
                     found[r][part] += subgroupBroadcast(weights[r], other) * numbers;
             }
         }
     }
-    Floats result = Floats(table.address[3]);
     [[unroll]] for (int r = 0; r < ROWS; ++r) {
         float factor = 1.0 / sum_of_lanes(sums[r]);
         uint own = place(batch, block * ROWS + r, head) + lane;
-        [[unroll]] for (int part = 0; part < PARTS; ++part) result.data[own + 8 * part] = found[r][part] * factor;
+        [[unroll]] for (int part = 0; part < PARTS; ++part)
+            stores3.data[result + own + 8 * part] = floatBitsToUint(found[r][part] * factor);
     }
 }

@@ -38,7 +38,8 @@ class HandWritten:
         slots = tuple(range(len(shapes) + 1))
         dispatch = Dispatch(shader, slots, (), (self.groups(macros), 1, 1), False, self.file)
         result = Result(FLOAT_BYTES * prod(self.result(shapes)), None)
-        return Plan(tuple(argument.nbytes for argument in arguments), (result,), (), (), 0, (dispatch,))
+        nbytes = tuple(argument.nbytes for argument in arguments)
+        return Plan(nbytes, (result,), (), (), 0, (dispatch,), windowed=slots)
 
 
 def source(file: str, macros: Sizes) -> str:
@@ -62,8 +63,8 @@ _MATMUL = HandWritten(
     lambda sizes: sizes["M"] // sizes["ROWS"] * (sizes["N"] // (4 * LANES * sizes["COLUMNS"])),
     _product,
     tuple(
-        {"ROWS": rows, "COLUMNS": columns, "PAIRED": paired}
-        for rows, columns, paired in ((8, 1, 1), (16, 1, 1), (16, 2, 0), (16, 2, 1), (32, 1, 1), (32, 2, 1))
+        {"ROWS": rows, "COLUMNS": columns}
+        for rows, columns in ((8, 1), (16, 1), (16, 2), (32, 1), (32, 2))
     ),
 )
 _ELEMENTWISE = HandWritten(
@@ -71,7 +72,7 @@ _ELEMENTWISE = HandWritten(
     lambda shapes: {"SIZE": shapes[0][0]},
     lambda sizes: -(-sizes["SIZE"] // (4 * LANES * sizes["VECTORS"])),
     _first,
-    tuple({"VECTORS": vectors, "PAIRED": paired} for vectors in (1, 4, 16) for paired in (0, 1)),
+    tuple({"VECTORS": vectors} for vectors in (1, 4, 16)),
 )
 _SOFTMAX, _LAYER_NORM = (
     HandWritten(file, lambda shapes: {"WIDTH": shapes[0][1], "HEIGHT": shapes[0][0]}, lambda s: s["HEIGHT"], _first)
@@ -82,7 +83,7 @@ _ATTENTION = HandWritten(
     lambda shapes: dict(zip(("BATCH", "POSITIONS", "HEADS", "SIZE"), shapes[0], strict=True)),
     lambda sizes: sizes["BATCH"] * sizes["HEADS"] * sizes["POSITIONS"] // sizes["ROWS"],
     _first,
-    tuple({"ROWS": rows, "PAIRED": paired} for rows in (4, 8) for paired in (0, 1)),
+    tuple({"ROWS": rows} for rows in (4, 8)),
 )
 
 # By the workload that each is for.

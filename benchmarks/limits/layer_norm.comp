@@ -12,7 +12,12 @@
 layout(local_size_x = 8) in;
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uint64_t address[]; };
 layout(push_constant, scalar) uniform Arguments { Table table; uint words[30]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Floats { vec4 data[]; };
+layout(set = 0, binding = 0) uniform usamplerBuffer vectors0;
+layout(set = 0, binding = 1) uniform usamplerBuffer vectors1;
+layout(set = 0, binding = 2) uniform usamplerBuffer vectors2;
+layout(set = 0, binding = 3, scalar) writeonly buffer Stores3 { uvec4 data[]; } stores3;
+
+vec4 load(usamplerBuffer array, uint i) { return uintBitsToFloat(texelFetch(array, int(i))); }
 
 float of_row(vec4 parts) {
     float sum = parts.x + parts.y + parts.z + parts.w;
@@ -22,13 +27,13 @@ float of_row(vec4 parts) {
 }
 
 void main() {
-    Floats x = Floats(table.address[0]), scale = Floats(table.address[1]), shift = Floats(table.address[2]);
-    Floats result = Floats(table.address[3]);
+    uint x = uint(table.address[4]), scale = uint(table.address[5]), shift = uint(table.address[6]);
+    uint result = uint(table.address[7]);
     uint lane = gl_LocalInvocationID.x, first = gl_WorkGroupID.x * (WIDTH / 4) + lane;
     vec4 row[VECTORS];
     vec4 sums = vec4(0);
     [[unroll]] for (int n = 0; n < VECTORS; ++n) {
-        row[n] = x.data[first + 8 * n];
+        row[n] = load(vectors0, x + first + 8 * n);
         sums += row[n];
     }
     float mean = of_row(sums) / WIDTH;
@@ -38,6 +43,8 @@ void main() {
         squares += row[n] * row[n];
     }
     float factor = 1.0 / sqrt(of_row(squares) / WIDTH + 1e-5);
-    [[unroll]] for (int n = 0; n < VECTORS; ++n)
-        result.data[first + 8 * n] = row[n] * factor * scale.data[lane + 8 * n] + shift.data[lane + 8 * n];
+    [[unroll]] for (int n = 0; n < VECTORS; ++n) {
+        vec4 scaled = row[n] * factor * load(vectors1, scale + lane + 8 * n);
+        stores3.data[result + first + 8 * n] = floatBitsToUint(scaled + load(vectors2, shift + lane + 8 * n));
+    }
 }

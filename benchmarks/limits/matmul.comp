@@ -15,27 +15,18 @@
 #define ROWS 8
 #define COLUMNS 1
 #endif
-#ifndef PAIRED  // four floats as two loads of 64 bits
-#define PAIRED 1
-#endif
 #define ACROSS (N / (32 * COLUMNS))
 layout(local_size_x = 8) in;
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uint64_t address[]; };
 layout(push_constant, scalar) uniform Arguments { Table table; uint words[30]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Floats { vec4 data[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Pairs { u64vec2 data[]; };
+layout(set = 0, binding = 0) uniform usamplerBuffer vectors0;
+layout(set = 0, binding = 1) uniform usamplerBuffer vectors1;
+layout(set = 0, binding = 2, scalar) writeonly buffer Stores2 { uvec4 data[]; } stores2;
 
-vec4 load(uint64_t address, uint i) {
-#if PAIRED
-    u64vec2 pairs = Pairs(address).data[i];
-    return vec4(uintBitsToFloat(unpackUint2x32(pairs.x)), uintBitsToFloat(unpackUint2x32(pairs.y)));
-#else
-    return Floats(address).data[i];
-#endif
-}
+vec4 load(usamplerBuffer array, uint i) { return uintBitsToFloat(texelFetch(array, int(i))); }
 
 void main() {
-    uint64_t a = table.address[0], b = table.address[1];
+    uint a = uint(table.address[3]), b = uint(table.address[4]), result = uint(table.address[5]);
     uint lane = gl_LocalInvocationID.x;
     uint row = gl_WorkGroupID.x / ACROSS * ROWS;
     uint column = (gl_WorkGroupID.x % ACROSS) * (8 * COLUMNS) + lane;  // in vectors of four
@@ -44,11 +35,11 @@ void main() {
         [[unroll]] for (int c = 0; c < COLUMNS; ++c) sums[r][c] = vec4(0);
     for (uint k = 0; k < K; k += 4) {
         vec4 left[ROWS / 8];
-        [[unroll]] for (int r = 0; r < ROWS / 8; ++r) left[r] = load(a, ((row + 8 * r + lane) * K + k) / 4);
+        [[unroll]] for (int r = 0; r < ROWS / 8; ++r) left[r] = load(vectors0, a + ((row + 8 * r + lane) * K + k) / 4);
         vec4 right[4][COLUMNS];
         [[unroll]] for (int step = 0; step < 4; ++step)
             [[unroll]] for (int c = 0; c < COLUMNS; ++c)
-                right[step][c] = load(b, (k + step) * (N / 4) + column + 8 * c);
+                right[step][c] = load(vectors1, b + (k + step) * (N / 4) + column + 8 * c);
         [[unroll]] for (int r = 0; r < ROWS; ++r) {
             vec4 factors = subgroupBroadcast(left[r / 8], r % 8);
             [[unroll]] for (int c = 0; c < COLUMNS; ++c) {
@@ -59,8 +50,7 @@ void main() {
             }
         }
     }
-    Floats result = Floats(table.address[2]);
     [[unroll]] for (int r = 0; r < ROWS; ++r)
         [[unroll]] for (int c = 0; c < COLUMNS; ++c)
-            result.data[(row + r) * (N / 4) + column + 8 * c] = sums[r][c];
+            stores2.data[result + (row + r) * (N / 4) + column + 8 * c] = floatBitsToUint(sums[r][c]);
 }

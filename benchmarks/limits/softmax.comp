@@ -12,15 +12,18 @@
 layout(local_size_x = 8) in;
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uint64_t address[]; };
 layout(push_constant, scalar) uniform Arguments { Table table; uint words[30]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Floats { vec4 data[]; };
+layout(set = 0, binding = 0) uniform usamplerBuffer vectors0;
+layout(set = 0, binding = 1, scalar) writeonly buffer Stores1 { uvec4 data[]; } stores1;
+
+vec4 load(usamplerBuffer array, uint i) { return uintBitsToFloat(texelFetch(array, int(i))); }
 
 void main() {
-    Floats x = Floats(table.address[0]), result = Floats(table.address[1]);
+    uint x = uint(table.address[2]), result = uint(table.address[3]);
     uint first = gl_WorkGroupID.x * (WIDTH / 4) + gl_LocalInvocationID.x;
     vec4 row[VECTORS];
     vec4 most = vec4(-3.402823466e38);
     [[unroll]] for (int n = 0; n < VECTORS; ++n) {
-        row[n] = x.data[first + 8 * n];
+        row[n] = load(vectors0, x + first + 8 * n);
         most = max(most, row[n]);
     }
     float largest = max(max(most.x, most.y), max(most.z, most.w));
@@ -37,5 +40,6 @@ void main() {
     sum += subgroupShuffleXor(sum, 2);
     sum += subgroupShuffleXor(sum, 4);
     float factor = 1.0 / sum;
-    [[unroll]] for (int n = 0; n < VECTORS; ++n) result.data[first + 8 * n] = row[n] * factor;
+    [[unroll]] for (int n = 0; n < VECTORS; ++n)
+        stores1.data[result + first + 8 * n] = floatBitsToUint(row[n] * factor);
 }

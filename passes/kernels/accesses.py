@@ -65,8 +65,8 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
 
 def updated_in_place(kernel: Kernel) -> Node | None:
     """The input that a scatter's result is but for its updates, if nothing else of it is made of that input."""
-    (node,) = kernel.graph.outputs
-    if node.op not in (*SCATTERS, "join_runs"):
+    node, *company = kernel.graph.outputs
+    if company or node.op not in (*SCATTERS, "join_runs"):
         return None
     array, *others = node.operands
     return array if array.op == INPUT and not any(array in _cone(operand) for operand in others) else None

@@ -44,7 +44,8 @@ class Kernel:
     coordinates, in the loop variables of `domain`, each output and each reduction or contraction is computed.
     `moving` has the inputs and outputs that begin further on from turn to turn of loops: by how many bytes, for each
     loop they move with. `packed` are the widths in bits of elements that the device cannot address by themselves, but
-    only in 32-bit words; `paired` is whether it is better to access four 32-bit elements as two of 64 bits.
+    only in 32-bit words; `paired` is whether it is better to access four 32-bit elements as two of 64 bits. `windowed`
+    are the numbers of those inputs and outputs, counted in this order, that are seen through descriptors.
     """
 
     kind: Kind
@@ -54,6 +55,7 @@ class Kernel:
     moving: Mapping[Node, tuple[int, ...]] = field(default_factory=dict)
     packed: frozenset[int] = frozenset()
     paired: bool = False
+    windowed: tuple[int, ...] = ()
 
     def is_row_level(self, node: Node) -> bool:
         """Whether a placed node has one element a row, and not one for each element reduced."""
@@ -73,7 +75,8 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
     placed = tuple(position[node] for node in kernel.places)
     moving = tuple((position[node], strides) for node, strides in kernel.moving.items())
     extents = kernel.domain.outer, kernel.domain.reduced
-    return kernel.kind, structural_key(kernel.graph), extents, placed, places, moving, kernel.packed, kernel.paired
+    memory = kernel.packed, kernel.paired, kernel.windowed
+    return kernel.kind, structural_key(kernel.graph), extents, placed, places, moving, memory
 
 
 @dataclass(frozen=True, eq=False)

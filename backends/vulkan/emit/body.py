@@ -39,6 +39,8 @@ _LANE = "lane"
 # Vectors of four 32-bit elements, made of words and made words.
 _FROM_WORDS = {"vec4": "uintBitsToFloat", "ivec4": "ivec4", "uvec4": "uvec4"}
 _TO_WORDS = {"vec4": "floatBitsToUint", "ivec4": "uvec4", "uvec4": "uvec4"}
+# An element made of a word.
+_FROM_WORD = {"float": "uintBitsToFloat", "int": "int", "uint": "uint"}
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,9 @@ class Body:
         self.unaligned: set[Node] = set()  # arrays that may begin anywhere, and not at a multiple of 16 bytes
         self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
         self.paired = False  # whether four words are better read and written as two of 64 bits
+        # By address, the arrays that are seen through descriptors, and the numbers in their names.
+        self.read_windows: dict[str, int] = {}
+        self.write_windows: dict[str, int] = {}
         self.parameters = parameters
         self.scopes = [Scope(frozenset())]
         self._meaning: Mapping[str, Index] = {}
@@ -340,7 +345,7 @@ class Body:
         if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
             parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
             return Value(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
-        loads = (self.element(node.dtype, address, text) for text in self._components(position))
+        loads = (self._read(node.dtype, address, text) for text in self._components(position))
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
 
@@ -349,10 +354,17 @@ class Body:
         own = f" + low_bits({address})" if self.paired and dtype.storage.itemsize >= WORD_BYTES else ""
         return f"{reference(dtype.name)}({address}).data[{position}{own}]"
 
+    def _read(self, dtype: DType, address: str, position: str) -> str:
+        """What memory holds at a position of an array."""
+        number = self.read_windows.get(address)
+        if number is None:
+            return self.element(dtype, address, position)
+        return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch(elements{number}, 4 * w{number} + {position}).x)"
+
     def loaded(self, dtype: DType, address: str, position: str) -> str:
         """The element at a position of an array in memory."""
         if dtype.bits not in self.packed:
-            return as_read(self.element(dtype, address, position), 1, dtype)
+            return as_read(self._read(dtype, address, position), 1, dtype)
         words = f"read_packed({_byte(dtype, address, position)}, {dtype.bits}u)"
         if dtype.is_float:
             return f"lx_{dtype.name}_from_bits({words})"
@@ -367,6 +379,10 @@ class Body:
 
     def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
+        number = self.read_windows.get(address)
+        if number is not None:
+            texel = f"texelFetch(vectors{number}, w{number} + {position})"
+            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
         if not self._is_paired(dtype):
             return f"{reference(dtype.name, 'x4')}({address}).data[{position}]"
         words = f"read_four({address}, {position})"
@@ -374,6 +390,10 @@ class Body:
 
     def _unaligned_four(self, dtype: DType, address: str, position: str) -> str:
         """Four elements from any position on, as memory holds them."""
+        number = self.read_windows.get(address)
+        if number is not None:
+            texels = f"fetch_four(elements{number}, 4 * w{number} + {position})"
+            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
         if not self._is_paired(dtype):
             offset = f"{dtype.storage.itemsize}ul * uint64_t({position})"
             return f"{reference(dtype.name, 'x4u')}({address} + {offset}).data[0]"
@@ -381,6 +401,10 @@ class Body:
 
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements."""
+        number = self.write_windows.get(address)
+        if number is not None:
+            words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
+            return f"stores{number}.data[w{number} + {position}] = {words};"
         if not self._is_paired(dtype):
             return f"{reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
         return f"write_four({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"

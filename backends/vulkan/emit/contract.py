@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lavax.backends.vulkan.emit.contract_broadcast import emit_broadcast
@@ -23,6 +24,7 @@ from lavax.backends.vulkan.emit.contract_tiles import (
 from lavax.backends.vulkan.emit.contraction import Contraction
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.strided_product import StridedProduct, strided_product
+from lavax.backends.vulkan.emit.windows import windowed_arrays
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel, kernel_key
@@ -70,7 +72,10 @@ def _strided(
     if not isinstance(tile, BroadcastTile):
         return None
     product = strided_product(kernel, Contraction(kernel, dot, profile, lifted=False))
-    return (product, tile) if product is not None and fits_strided(product, tile) else None
+    if product is None or not fits_strided(product, tile):
+        return None
+    windowed = set(product.order) <= set(windowed_arrays(kernel, profile.window_bytes))
+    return replace(product, windowed=windowed), tile
 
 
 def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:

@@ -44,7 +44,7 @@ class Access:
     rest: bool
 
 
-_ELEMENTS = Access(False, False, False)
+_ELEMENTS, _VECTORS = Access(False, False, False), Access(True, True, True)
 
 
 def access_of(product: StridedProduct, tile: BroadcastTile) -> Access:
@@ -83,13 +83,15 @@ class _Key:
     tile: BroadcastTile
     access: Access
     others: int
+    windowed: bool
     dear: tuple[Function | None, ...]
 
 
 def _key(product: StridedProduct, tile: BroadcastTile) -> _Key:
     limits = (_CHEAP_OPERAND, _CHEAP_OPERAND, _CHEAP_RESULT)
     dear = (own if own.cost > most else None for own, most in zip(product.functions, limits, strict=True))
-    return _Key(tile, access_of(product, tile), len(product.others), tuple(dear))
+    access = access_of(product, tile)
+    return _Key(tile, access, len(product.others), product.windowed and access == _VECTORS, tuple(dear))
 
 
 @dataclass
@@ -128,13 +130,13 @@ def emit_strided(products: Sequence[tuple[StridedProduct, BroadcastTile]], paire
 
 def _emit_sharing(products: Sequence[StridedProduct], key: _Key, sharing: _Sharing, paired: bool) -> Iterator[Launch]:
     functions = tuple(tuple(own) for own in sharing.functions)
-    shader = _StridedTile(products[0], key.tile, key.access, functions, paired).shader()
+    shader = _StridedTile(products[0], key.tile, key.access, functions, paired, key.windowed).shader()
     for product in products:
         words = _words(product, key.tile)
         for place, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << place * _FUNCTION_BITS
         groups = (key.tile.tiles(product.sizes), 1, 1)
-        yield Launch(shader, tuple(words.values()), groups, order=product.order)
+        yield Launch(shader, tuple(words.values()), groups, windowed=key.windowed, order=product.order)
 
 
 def _words(product: StridedProduct, tile: BroadcastTile) -> dict[str, int]:
@@ -179,10 +181,15 @@ class _StridedTile:
     access: Access
     functions: tuple[tuple[Function, ...], ...]  # of each place those that there are
     paired: bool
+    windowed: bool
     body: Body = field(default_factory=lambda: Body({}, Parameters(0, lifted=False)))
 
     def shader(self) -> Shader:
         self.body.paired = self.paired
+        if self.windowed:
+            *read, written = range(len(self.product.order))
+            self.body.read_windows = {f"p{number}": number for number in read}
+            self.body.write_windows = {f"p{written}": written}
         text = ShaderText(list(self._main()), (self.tile.lanes, 1), list(self._functions()), subgroup=True)
         return Shader(assemble(text), subgroup_size=self.tile.lanes)
 
@@ -197,7 +204,8 @@ class _StridedTile:
 
     def _main(self) -> Iterator[str]:
         tile, slots = self.tile, len(self.product.order)
-        yield from (f"uint64_t p{number} = table.address[{word(number)}];" for number in range(slots))
+        begin = "int w{0} = int(table.address[{1}]);" if self.windowed else "uint64_t p{0} = table.address[{1}];"
+        yield from (begin.format(number, word(number)) for number in range(slots))
         names = enumerate(_words(self.product, tile), slots)
         yield from (f"int {name} = int({word(number)});" for number, name in names)
         yield f"int t = int({WORKGROUP}), member = int(gl_LocalInvocationID.x);"

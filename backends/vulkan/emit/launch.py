@@ -35,6 +35,7 @@ class Launch:
     groups: tuple[int, int, int]
     constants: tuple[bytes, ...] = ()  # arrays of the kernel's own, in slots behind those of its buffers
     before: Launch | None = None  # what must have run, over the same slots, before this one starts
+    windowed: bool = False  # whether its slots are those of the arrays' positions in windows
     order: tuple[int, ...] | None = None  # whose slots it gets, of the kernel's arrays by number; None: of all of them
 
 
@@ -54,13 +55,14 @@ def local_invocations(profile: DeviceProfile) -> int:
 def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     """A body with the addresses of the kernel's arrays at hand; also the addresses of its outputs.
 
-    Slots: the inputs, the outputs, then for each array that moves the counters it moves with.
+    Slots: the inputs, the outputs, for each array that moves the counters it moves with, then the windowed arrays'
+    positions.
     """
     arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
     counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
-    body = Body(inputs, Parameters(len(arrays) + counters, lifted))
+    body = Body(inputs, Parameters(len(arrays) + counters + len(kernel.windowed), lifted))
     body.parameters.declarations = body.scopes[0].lines
     body.packed, body.paired = kernel.packed, kernel.paired
     body.unaligned = {
@@ -73,6 +75,9 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
             address += f" + uint64_t({reference('i32')}(table.address[{word(counter)}]).data[0]) * {stride}ul"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
+    for slot, number in enumerate(kernel.windowed, counter):
+        body.line(f"int w{number} = int(table.address[{word(slot)}]);")
+        (body.read_windows if number < len(inputs) else body.write_windows)[f"p{number}"] = number
     return body, outputs
 
 

@@ -16,6 +16,7 @@ from lavax.backends.vulkan.emit.merged import emit_merged
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.row import emit_row
 from lavax.backends.vulkan.emit.shader import REST_WORD, strict_floats
+from lavax.backends.vulkan.emit.windows import windowed_arrays
 from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.errors import DtypeError
@@ -78,6 +79,7 @@ class _Emission:
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
+        self._positions: dict[int, int] = {}  # for the slot of a windowed array, that of its position
 
     def plan(self) -> Plan:
         commands = self._commands(self.program.steps)
@@ -90,6 +92,7 @@ class _Emission:
             arena_bytes=self.program.arena_bytes,
             commands=tuple(commands),
             flags=len(self.flags),
+            windowed=tuple(self._positions),
         )
 
     def _donor(self, name: str) -> int | None:
@@ -103,11 +106,16 @@ class _Emission:
         base = self._place(view.buffer)
         return _Place(base.slot, (*base.counters, self.slots[view.counter]), (*base.strides, view.stride))
 
+    def _position(self, place: _Place) -> int:
+        return self._positions.setdefault(place.slot, len(self.slots) + len(self._positions))
+
     def _strided_contracts(self) -> dict[Kernel, Launch]:
         """The launches of contractions that share shaders."""
         still = (step for step in steps_of(self.program.steps) if not _moves(step, self.program.views))
         contracts = [kernel for step in still for kernel in step.kernels if kernel.kind == "contract"]
-        return emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, self.profile)
+        # A shader for every shape is one for small work too, and uses addresses.
+        profile = replace(self.profile, descriptor_bytes=0) if self.lifted else self.profile
+        return emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, profile)
 
     def _schedule(self, kernel: Kernel) -> Hashable | None:
         """What is chosen for a kernel; asked for once."""
@@ -172,17 +180,25 @@ class _Emission:
             strided = self._strided.get(kernel)
             schedule = self._schedule(kernel)
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
+            # Strided products say themselves what they see.
+            by_address = self.lifted or strided is not None
+            windowed = () if by_address else windowed_arrays(kernel, self.profile.window_bytes)
+            kernel = replace(kernel, windowed=windowed)
             launch = self._launch(kernel, schedule) if strided is None else strided
             counters = [slot for place in places for slot in place.counters]
             ordered = places if launch.order is None else [places[array] for array in launch.order]
-            slots = (*(place.slot for place in ordered), *counters)
+            positions = [self._position(places[array]) for array in windowed]
+            seen = tuple(place.slot for place in ordered)
+            given = tuple(self._position(place) for place in ordered) if launch.windowed else seen
+            slots = (*given, *counters, *positions)
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):
                 launch = replace(launch, before=None)
             if launch.before is not None:
                 yield self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
             later = barrier or launch.before is not None
-            yield self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
+            dispatch = self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
+            yield replace(dispatch, seen=seen) if launch.windowed else dispatch
 
     def _is_in_place(self, step: Step, number: int) -> bool:
         """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""

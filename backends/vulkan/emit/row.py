@@ -8,8 +8,8 @@ team.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from lavax.backends.vulkan.emit.body import Value, widened
 from lavax.backends.vulkan.emit.early_reads import early_reads, waits_for_none
@@ -38,6 +38,8 @@ from lavax.passes.kernels.reads import Coordinates
 
 # From this many additions one after the other on, what rounding loses is kept and added in the end.
 _LONG_CHAIN = 64
+# So many are added plainly first where that saves time.
+_CHUNK = 32
 _INFINITY = "uintBitsToFloat(0x7f800000u)"
 
 
@@ -102,8 +104,13 @@ class RowEmitter:
 
     # -- walks over the row -------------------------------------------------------------------------------------------
 
-    def _walk(self, visit: Callable[[int, str], None]) -> None:
-        """Visits the elements of each strip's row, with the condition that there is one more: "" if there always is."""
+    def _walk(
+        self, visit: Callable[[int, str], None], chunk: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> None:
+        """Visits the elements of each strip's row, with the condition that there is one more: "" if there always is.
+
+        With `chunk` a loop goes from chunk to chunk of the row, each visited within that context.
+        """
         schedule = self.schedule
         steps = schedule.steps(self.kernel.domain.length)
         stride = schedule.team * schedule.turns
@@ -113,11 +120,20 @@ class RowEmitter:
             for turn in range(schedule.turns):
                 self._visit(turn, first, steps, bound, visit, always=schedule.team * (turn + 1) <= steps)
             return
-        head = f"for (int k = {first}; k < {bound}; k += {stride})"
-        with self.body.block(head, frozenset(("k",))):
-            self._visit_strips(variable("k", steps), visit, "")
-            for turn in range(1, schedule.turns):
-                self._visit(turn, "k", steps, bound, visit, always=steps % stride == 0)
+
+        def walk(first: str, end: str) -> None:
+            with self.body.block(f"for (int k = {first}; k < {end}; k += {stride})", frozenset(("k",))):
+                self._visit_strips(variable("k", steps), visit, "")
+                for turn in range(1, schedule.turns):
+                    self._visit(turn, "k", steps, bound, visit, always=steps % stride == 0)
+
+        if chunk is None:
+            walk(first, bound)
+            return
+        length = _CHUNK * schedule.team  # in elements, or vectors of them
+        with self.body.block(f"for (int chunk = {first}; chunk < {bound}; chunk += {length})"), chunk():
+            self.body.line(f"int chunk_end = min(chunk + {length}, {bound});")
+            walk("chunk", "chunk_end")
 
     def _visit(
         self, turn: int, first: str, steps: int, bound: str, visit: Callable[[int, str], None], *, always: bool
@@ -150,7 +166,18 @@ class RowEmitter:
             for node in reductions:
                 self._take(node, registers[strip][node], width, condition)
 
-        self._walk(take)
+        chunked = [node for node in reductions if self._is_chunked(node)]
+
+        @contextmanager
+        def chunk() -> Iterator[None]:
+            sums = [(of_row[node], type_name(node.dtype, width)) for of_row in registers for node in chunked]
+            for name, kind in sums:
+                self.body.line(f"{kind} {name}_chunk = {kind}(0);")
+            yield
+            for name, kind in sums:
+                self._add_exactly(name, f"{name}_chunk", kind)
+
+        self._walk(take, chunk if chunked else None)
         for row, of_row in zip(self.rows, registers, strict=True):
             partial = [(node, self._close_register(node, of_row[node], width)) for node in reductions]
             if self.schedule.shared:
@@ -170,10 +197,11 @@ class RowEmitter:
             return
         taken = widened(value, width, node.dtype)
         with self._if(condition):
-            if self._is_compensated(node):
+            if self._is_compensated(node) and not self._is_chunked(node):
                 self._add_exactly(name, taken, type_name(node.dtype, width))
-            else:
-                self.body.line(f"{name} = {REDUCTIONS[node.op].join(name, taken, node.dtype, width)};")
+                return
+            total = f"{name}_chunk" if self._is_chunked(node) else name
+            self.body.line(f"{total} = {REDUCTIONS[node.op].join(total, taken, node.dtype, width)};")
 
     def _open_register(self, node: Node, width: int) -> str:
         name = self.body.name()
@@ -195,6 +223,10 @@ class RowEmitter:
         """Whether so many floats are added one after the other that their rounding errors are added up as well."""
         additions = self.schedule.additions(self.kernel.domain.length)
         return node.op == "sum" and node.dtype.is_float and additions >= _LONG_CHAIN
+
+    def _is_chunked(self, node: Node) -> bool:
+        """Whether chunks of the floats are added plainly, and only the chunks' sums with their rounding errors."""
+        return self.schedule.chunked and self.schedule.loop and self._is_compensated(node)
 
     def _add_exactly(self, name: str, taken: str, kind: str) -> None:
         """Knuth's sum of two floats: the rounded sum, and what rounding lost."""

@@ -47,14 +47,15 @@ _SHARED_TEAM, _FEW_PARTS = 256, 8
 _UNROLLED = 4
 # Statements of a loop's body, times the turns written out.
 _MOST_STATEMENTS = 768
-# The same for CPU drivers, which compile slowly what is long, and the values that an invocation keeps there.
-_MOST_STATEMENTS_OF_CPU, _KEPT_BY_CPU = 384, 64
-# Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long.
-_WORTH_WRITING_OUT = 4096
+# The same for CPU drivers, which compile slowly what is long.
+_MOST_STATEMENTS_OF_CPU = 384
+# Elements of all rows from which on what a CPU driver's call saves is worth compiling several times as long, how many
+# values an invocation then keeps at most, and how many statements are written out.
+_WORTH_WRITING_OUT = ((1 << 18, 96, 600), (4096, 64, _MOST_STATEMENTS_OF_CPU))
 # The same for four rows an invocation of which most elements are not read together.
 _WORTH_FOUR_ROWS = 1 << 15
 # Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
-_STRIPS, _BUSY_CPU = (4, 2), 32
+_STRIPS, _BUSY_CPU = (8, 4, 2), 32
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Schedule:
     turns: int = 1
     loop: bool = True
     strips: int = 1  # rows, or vectors of them, of one invocation: each a workgroup further on
+    chunked: bool = False  # whether rounding errors of long sums are kept for chunks of them only
 
     @property
     def shared(self) -> bool:
@@ -175,12 +177,12 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MOST_TURNS
     if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
         element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
-        return Schedule(subgroup, 1, element_width, subgroup, subgroup)
+        return Schedule(subgroup, 1, element_width, subgroup, subgroup, chunked=True)
     worth_it = along_rows >= along_row or rows * length >= _WORTH_FOUR_ROWS
     several = rows % VECTOR == 0 and rows > VECTOR * subgroup
     row_width = VECTOR if several and along_rows > 0 and worth_it else 1
     element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
-    return Schedule(1, row_width, element_width, local_invocations(profile))
+    return Schedule(1, row_width, element_width, local_invocations(profile), chunked=True)
 
 
 def _in_strips(kernel: Kernel, schedule: Schedule) -> Schedule:
@@ -199,9 +201,12 @@ def _with_rows_kept(kernel: Kernel, schedule: Schedule) -> Schedule | None:
     kept = turns * max(schedule.row_width, schedule.element_width)
     whole_rows = any(not kernel.is_row_level(output) for output in kernel.graph.outputs)
     walks = max(phases_of(kernel).values(), default=0) + whole_rows
-    short = kept <= _KEPT_BY_CPU and turns * len(kernel.graph.nodes) <= _MOST_STATEMENTS_OF_CPU
-    many = kernel.domain.rows * kernel.domain.length >= _WORTH_WRITING_OUT
-    return replace(schedule, turns=turns, loop=False) if walks > 1 and short and many else None
+    statements, elements = turns * len(kernel.graph.nodes), kernel.domain.rows * kernel.domain.length
+    worth = any(
+        elements >= least and kept <= most_kept and statements <= most_statements
+        for least, most_kept, most_statements in _WORTH_WRITING_OUT
+    )
+    return replace(schedule, turns=turns, loop=False) if walks > 1 and worth else None
 
 
 def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> Schedule:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
-from lavax.backends.vulkan.plan import MAX_WORDS
+from lavax.backends.vulkan.plan import BINDINGS, MAX_WORDS
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.types import DTYPES
 from lavax.shaders_glsl import elementary_functions, function_source
@@ -103,6 +103,13 @@ _PAIRED = {
 }
 """,
 }
+# What is seen through descriptors, and four texels of a word each.
+_SEEN = re.compile(r"\b(vectors|elements|stores)(\d+)\b")
+_FETCH_FOUR = """uvec4 fetch_four(usamplerBuffer words, int first) {
+    return uvec4(texelFetch(words, first).x, texelFetch(words, first + 1).x, texelFetch(words, first + 2).x,
+        texelFetch(words, first + 3).x);
+}
+"""
 _CALL = re.compile(r"\b(lx_\w+)\(")
 _SIGNATURE = re.compile(r"^(float|double|int|uint|int64_t|uint64_t|bool) (lx_\w+)\(([^)]*)\)", re.MULTILINE)
 _IN_PAIRS = "lx_pair_settled("  # called by functions that compute in pairs of floats
@@ -178,7 +185,8 @@ def assemble(text: ShaderText) -> str:
     paired = "".join(text for name, text in _PAIRED.items() if f"{name}(" in body)
     low_bits = _LOW_BITS if "low_bits(" in paired + body else ""
     accesses = low_bits + (_PACKED if "_packed(" in body else "") + paired
-    parts.append(_ARGUMENTS + _references(accesses + body) + accesses)
+    fetches = _FETCH_FOUR if "fetch_four(" in body else ""
+    parts.append(_ARGUMENTS + _references(accesses + body) + _bindings(body) + accesses + fetches)
     called = {name for name in _CALL.findall(body) if name in elementary_functions()}
     functions = function_source(called)
     return "".join([*parts, functions, _vector_forms(called, functions), body])
@@ -207,6 +215,11 @@ def _references(body: str) -> str:
         f"buffer {name} {{ {_REFERENCES[name][0]} data[]; }};\n"
         for name in used
     )
+
+
+def _bindings(body: str) -> str:
+    seen = dict.fromkeys(_SEEN.findall(body))
+    return "".join(BINDINGS[form].format(binding=n, number=number) for n, (form, number) in enumerate(seen))
 
 
 def _vector_forms(called: set[str], functions: str) -> str:

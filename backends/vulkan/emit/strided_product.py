@@ -56,6 +56,7 @@ class StridedProduct:
     others: tuple[Strided, ...]
     result: Strided
     functions: tuple[Function, Function, Function]  # of the left operand, the right one, the sum and the others
+    windowed: bool = False  # whether all arrays may be seen in windows
 
     @property
     def order(self) -> tuple[int, ...]:

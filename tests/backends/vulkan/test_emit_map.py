@@ -44,12 +44,14 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         void main() {
             uint64_t p0 = table.address[words[0]];
             uint64_t p1 = table.address[words[1]];
+            int w0 = int(table.address[words[2]]);
+            int w1 = int(table.address[words[3]]);
             int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
-            for (int turn = 0; turn < int(words[2]); ++turn) {
+            for (int turn = 0; turn < int(words[4]); ++turn) {
                 int i = (group * 16 + turn) * 8 + int(gl_LocalInvocationID.x);
-                vec4 v1 = uintBitsToFloat(read_four(p0, i));
+                vec4 v1 = uintBitsToFloat(texelFetch(vectors0, w0 + i));
                 vec4 v2 = (-v1);
-                write_four(p1, i, floatBitsToUint(v2));
+                stores1.data[w1 + i] = floatBitsToUint(v2);
             }
         }
         """,

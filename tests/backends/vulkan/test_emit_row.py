@@ -22,25 +22,27 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         void main() {
             uint64_t p0 = table.address[words[0]];
             uint64_t p1 = table.address[words[1]];
+            int w0 = int(table.address[words[2]]);
+            int w1 = int(table.address[words[3]]);
             int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
             if (i >= 512) return;
             int row = i / 8;
             int lane_of_row = i % 8;
             vec4 v1 = vec4(uintBitsToFloat(4286578688u));
             int k0 = lane_of_row;
-            vec4 v2 = uintBitsToFloat(read_four(p0, (k0 + row * 16)));
+            vec4 v2 = uintBitsToFloat(texelFetch(vectors0, w0 + (k0 + row * 16)));
             v1 = lx_maximum(v1, v2);
             int k1 = lane_of_row + 8;
-            vec4 v3 = uintBitsToFloat(read_four(p0, (k1 + row * 16)));
+            vec4 v3 = uintBitsToFloat(texelFetch(vectors0, w0 + (k1 + row * 16)));
             v1 = lx_maximum(v1, v3);
             float v4 = lx_maximum(lx_maximum(v1.x, v1.y), lx_maximum(v1.z, v1.w));
             v4 = lx_maximum(v4, subgroupShuffleXor(v4, 1u));
             v4 = lx_maximum(v4, subgroupShuffleXor(v4, 2u));
             v4 = lx_maximum(v4, subgroupShuffleXor(v4, 4u));
             vec4 v5 = (v2 - vec4(v4));
-            write_four(p1, (k0 + row * 16), floatBitsToUint(v5));
+            stores1.data[w1 + (k0 + row * 16)] = floatBitsToUint(v5);
             vec4 v6 = (v3 - vec4(v4));
-            write_four(p1, (k1 + row * 16), floatBitsToUint(v6));
+            stores1.data[w1 + (k1 + row * 16)] = floatBitsToUint(v6);
         }
         """,
     ),
@@ -185,19 +187,79 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         void main() {
             uint64_t p0 = table.address[words[0]];
             uint64_t p1 = table.address[words[1]];
+            int w0 = int(table.address[words[2]]);
+            int w1 = int(table.address[words[3]]);
             int i0 = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 16u + gl_LocalInvocationID.x);
             if (i0 >= 64) return;
             int i1 = i0 + 8;
             vec4 v1 = vec4(uintBitsToFloat(4286578688u));
             vec4 v2 = vec4(uintBitsToFloat(4286578688u));
             for (int k = 0; k < 80; k += 1) {
-                vec4 v3 = uintBitsToFloat(read_four(p0, (i0 + k * 64)));
+                vec4 v3 = uintBitsToFloat(texelFetch(vectors0, w0 + (i0 + k * 64)));
                 v1 = lx_maximum(v1, v3);
-                vec4 v4 = uintBitsToFloat(read_four(p0, (i1 + k * 64)));
+                vec4 v4 = uintBitsToFloat(texelFetch(vectors0, w0 + (i1 + k * 64)));
                 v2 = lx_maximum(v2, v4);
             }
-            write_four(p1, i0, floatBitsToUint(v1));
-            write_four(p1, i1, floatBitsToUint(v2));
+            stores1.data[w1 + i0] = floatBitsToUint(v1);
+            stores1.data[w1 + i1] = floatBitsToUint(v2);
+        }
+        """,
+    ),
+    "long sums, whose rounding errors are kept from chunk to chunk": (
+        """
+        graph (x: f32[80,256]) {
+          %0 = sum(x) axes=[0] : f32[256]
+          return %0
+        }
+        """,
+        "cpu",
+        """
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int w0 = int(table.address[words[2]]);
+            int w1 = int(table.address[words[3]]);
+            int i0 = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 16u + gl_LocalInvocationID.x);
+            if (i0 >= 64) return;
+            int i1 = i0 + 8;
+            vec4 v1 = vec4(float(0));
+            vec4 v1_lost = vec4(0);
+            vec4 v2 = vec4(float(0));
+            vec4 v2_lost = vec4(0);
+            for (int chunk = 0; chunk < 80; chunk += 32) {
+                vec4 v1_chunk = vec4(0);
+                vec4 v2_chunk = vec4(0);
+                int chunk_end = min(chunk + 32, 80);
+                for (int k = chunk; k < chunk_end; k += 1) {
+                    vec4 v3 = uintBitsToFloat(texelFetch(vectors0, w0 + (i0 + k * 64)));
+                    v1_chunk = (v1_chunk + v3);
+                    vec4 v4 = uintBitsToFloat(texelFetch(vectors0, w0 + (i1 + k * 64)));
+                    v2_chunk = (v2_chunk + v4);
+                }
+                vec4 v7 = v1_chunk;
+                precise vec4 v5 = v1 + v7;
+                precise vec4 v6 = v5 - v1;
+                precise vec4 v8 = (v1 - (v5 - v6)) + (v7 - v6);
+                v1_lost += v8;
+                v1 = v5;
+                vec4 v11 = v2_chunk;
+                precise vec4 v9 = v2 + v11;
+                precise vec4 v10 = v9 - v2;
+                precise vec4 v12 = (v2 - (v9 - v10)) + (v11 - v10);
+                v2_lost += v12;
+                v2 = v9;
+            }
+            v1.x += mix(0.0, v1_lost.x, abs(v1.x) < uintBitsToFloat(0x7f800000u));
+            v1.y += mix(0.0, v1_lost.y, abs(v1.y) < uintBitsToFloat(0x7f800000u));
+            v1.z += mix(0.0, v1_lost.z, abs(v1.z) < uintBitsToFloat(0x7f800000u));
+            v1.w += mix(0.0, v1_lost.w, abs(v1.w) < uintBitsToFloat(0x7f800000u));
+            v2.x += mix(0.0, v2_lost.x, abs(v2.x) < uintBitsToFloat(0x7f800000u));
+            v2.y += mix(0.0, v2_lost.y, abs(v2.y) < uintBitsToFloat(0x7f800000u));
+            v2.z += mix(0.0, v2_lost.z, abs(v2.z) < uintBitsToFloat(0x7f800000u));
+            v2.w += mix(0.0, v2_lost.w, abs(v2.w) < uintBitsToFloat(0x7f800000u));
+            stores1.data[w1 + i0] = floatBitsToUint(v1);
+            stores1.data[w1 + i1] = floatBitsToUint(v2);
         }
         """,
     ),

@@ -296,4 +296,4 @@ def test_arrays_are_read_in_vectors_where_they_can_be(sizes: Sequence[int]) -> N
         """,
         BroadcastTile(32, 32, 8),
     )
-    assert ("read_four(p0" in launch.shader.source) is (sizes == (64, 64, 64))
+    assert ("texelFetch(vectors0" in launch.shader.source) is (sizes == (64, 64, 64))

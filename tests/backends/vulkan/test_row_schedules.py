@@ -155,9 +155,11 @@ def test_how_rows_are_shared_on_a_cpu_driver() -> None:
     assert not _schedule(64, 256, 1, CPU_DRIVER).loop, "short rows are kept for the next phase"
     assert _schedule(64, 4096, 1, CPU_DRIVER).loop
     assert _schedule(15, 256, 1, CPU_DRIVER).loop, "few elements are not worth the time to compile it written out"
+    assert _schedule(64, 768, 1, CPU_DRIVER).loop
+    assert not _schedule(1024, 768, 1, CPU_DRIVER).loop, "the more elements, the longer rows are worth it"
     assert _schedule_of_sums(64, 64, CPU_DRIVER).loop, "nothing is kept for a next phase where there is none"
-    strips = [_schedule_of_sums(1024, columns, CPU_DRIVER).strips for columns in (64, 256, 260, 1024)]
-    assert strips == [1, 2, 1, 4], "as many as leave enough workgroups and divide the columns"
+    strips = [_schedule_of_sums(1024, columns, CPU_DRIVER).strips for columns in (64, 256, 260, 512, 1024)]
+    assert strips == [1, 2, 1, 4, 8], "as many as leave enough workgroups and divide the columns"
 
 
 @pytest.mark.parametrize(("rows", "length"), [(4096, 300), (300, 4096), (20_000, 40), (70_001, 7)])
@@ -227,3 +229,17 @@ def test_no_lane_leaves_out_a_shuffle(op: str) -> None:
     for profile in PROFILES.values():
         shuffles = [line for line in main_of(dispatch_of(text, profile)).splitlines() if "subgroupShuffle" in line]
         assert shuffles and not any("||" in line or "&&" in line for line in shuffles)
+
+
+@pytest.mark.parametrize("computed", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_small_numbers_are_not_lost_in_long_sums(axis: int, computed: Callable[..., list[np.ndarray]]) -> None:
+    """Ones behind a number to which none can be added alone: at most a chunk of them is lost a summand."""
+    length, other, large = 4096, 16, 2.0**24
+    shape = (length, other) if axis == 0 else (other, length)
+    array = np.ones(shape, np.float32)
+    array[(0, slice(None)) if axis == 0 else (slice(None), 0)] = large
+    text = f"%0 = sum(x) axes=[{axis}] : f32[{other}]\n  return %0"
+    graph = parse(f"graph (x: f32[{shape[0]},{shape[1]}]) {{\n  {text}\n}}")
+    (found,) = computed(graph, [array])
+    assert np.abs(found - (large + length - 1)).max() <= 32
