@@ -14,17 +14,17 @@ bool lx_isinf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000
 bool lx_isfinite(float x) { return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u; }
 
 //! function lx_maximum
-// The larger of both; NaN where either is NaN: no comparison holds for it, so x is kept if it is one. On processors the
-// selection is one instruction, and the test for NaN none where y is a literal.
+// The larger of both, y where they are equal; NaN where either is NaN: no comparison holds for it, so x is kept if it is
+// one. The test for NaN is none where y is a literal.
 float lx_maximum(float x, float y) {
-    precise float larger = mix(x, y, y > x);
+    precise float larger = mix(x, y, y >= x);
     return mix(larger, y, (floatBitsToUint(y) & 0x7fffffffu) > 0x7f800000u);
 }
 
 //! function lx_minimum
 // The smaller of both; NaN where either is NaN: see lx_maximum.
 float lx_minimum(float x, float y) {
-    precise float smaller = mix(x, y, y < x);
+    precise float smaller = mix(x, y, y <= x);
     return mix(smaller, y, (floatBitsToUint(y) & 0x7fffffffu) > 0x7f800000u);
 }
 

@@ -103,8 +103,10 @@ float lx_expm1(float x) {
     precise float below = power - 0.5;
     precise float result = fma(power, p, below);
     result = result + result;
-    // Below 2^-25 the result is x; half of it may be denormal. This keeps the sign of zero, too.
-    return mix(result, x, abs(x) < 2.9802322e-08);
+    uint magnitude = floatBitsToUint(x) & 0x7fffffffu;
+    // Below 2^-25 the result is x; half of it may be denormal. This keeps the sign of zero, too, and NaN, for which a
+    // driver may take any of the selections above.
+    return mix(result, x, magnitude > 0x7f800000u || magnitude < 0x33000000u);
 }
 
 //! function lx_logistic needs lx_exp_reduced, lx_exp_polynomial
@@ -137,7 +139,8 @@ float lx_tanh(float x) {
     precise float above = 0.5 * (1.0 - power);
     precise float t = fma(power, p, above);
     precise float result = t / (1.0 - t);
-    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(a)));
+    result = uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(a)));
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
 }
 
 //! function lx_cosh needs lx_exp_scaled
@@ -215,7 +218,8 @@ float lx_erf(float x) {
     float power = uintBitsToFloat(floatBitsToUint(shifted) << 23);
     precise float missing = fma(power, q * r, power);
     float result = mix(1.0 - missing, lx_erf_small(a), a < 0.95);
-    return uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(magnitude)));
+    result = uintBitsToFloat(floatBitsToUint(result) | (floatBitsToUint(x) ^ floatBitsToUint(magnitude)));
+    return mix(result, x, (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u);
 }
 
 //! function lx_erfc needs lx_erf_small, lx_erfc_large

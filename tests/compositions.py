@@ -166,7 +166,10 @@ _BATCHES_ITSELF = frozenset(name for name in EVERY if "vmap" in name)
 # Why something is not defined -> for which operations, and which compositions these are.
 # Operations that graphs have only once they are prepared for kernels.
 PREPARED = frozenset(
-    {"householder", "jacobi", "merge_runs", "sort_runs", "count_digits", "move_by_digit", "fold_runs", "join_runs"}
+    {
+        *("householder", "jacobi", "merge_runs", "sort_runs", "count_digits", "move_by_digit"),
+        *("fold_runs", "join_runs", "chunk_totals", "cumulative_chunks"),
+    }
 )
 UNDEFINED: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "whole numbers, truth values, steps, bits, or made of nothing: no derivative passes it": (

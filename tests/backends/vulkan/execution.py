@@ -23,9 +23,10 @@ def backend() -> VulkanBackend:
 @cache
 def backend_with(**changes: Any) -> VulkanBackend:
     """The device at hand with another profile. `kind="gpu"`: shared memory, barriers and large teams, which are in no
-    shader for a CPU driver; any device runs them, if not fast."""
+    shader for a CPU driver; any device runs them, if not fast. Memory has windows only where it has them anyway."""
     found = VulkanBackend()
-    found.profile = replace(backend().profile, **changes)
+    own = backend().profile
+    found.profile = replace(own, **{"descriptor_bytes": own.descriptor_bytes if own.window_bytes else 0, **changes})
     return found
 
 

@@ -10,11 +10,17 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile, broadcast_tile
-from tests.backends.vulkan.execution import assert_agrees, backend, run
+from tests.backends.vulkan.execution import assert_agrees, backend_with, run
 
 RANDOM = np.random.default_rng(0)
+
+
+def device() -> VulkanBackend:
+    """These are schedules of CPU drivers, which any device runs."""
+    return backend_with(kind="cpu")
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -25,7 +31,7 @@ def numbers(*shape: int) -> np.ndarray:
 @pytest.fixture(params=[1, 2], ids=["one vector", "two vectors"])
 def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BroadcastTile:
     """A tile of four rows a lane, which every contraction gets."""
-    lanes = backend().profile.subgroup_size
+    lanes = device().profile.subgroup_size
     found = broadcast_tile((4 * lanes, request.param), lanes)
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: found)
     return found
@@ -34,8 +40,8 @@ def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bro
 def assert_one_shader(function: Callable[..., Any], *arrays: np.ndarray, shaders: int = 1) -> None:
     """The results are right, and as many shaders do for all contractions."""
     graph = lx.trace(function)(*arrays)
-    assert_agrees(graph, arrays)
-    sources = {dispatch.shader.source for dispatch in backend().lower(graph).plan.dispatches}
+    assert_agrees(graph, arrays, device=device())
+    sources = {dispatch.shader.source for dispatch in device().lower(graph).plan.dispatches}
     assert sum("sum_end" in source for source in sources) == shaders
 
 
@@ -92,7 +98,7 @@ def _step(x: Any, w: Any, b: Any, y: Any) -> Any:
 def test_functions_of_operands_and_of_the_sum(tile: BroadcastTile) -> None:
     m, n = tile.rows + 12, tile.columns + 4
     arrays = numbers(m, 2 * tile.columns), numbers(2 * tile.columns, n), numbers(n), numbers(m, n)
-    assert_agrees(lx.trace(_step)(*arrays), arrays)
+    assert_agrees(lx.trace(_step)(*arrays), arrays, device=device())
 
 
 def test_a_result_in_the_place_of_what_the_sum_meets(tile: BroadcastTile) -> None:
@@ -107,7 +113,8 @@ def test_numbers_that_are_none_stay_where_they_are(tile: BroadcastTile) -> None:
     """The rest of a sum is set to zero in both operands, and a function's other results are not added in."""
     left, right = numbers(33, 35), numbers(35, 34)
     left[3, 20], left[5, 34], right[34, 7] = np.inf, np.nan, np.inf
-    found, relu = run(lx.trace(lambda a, b: (a @ b, lnp.maximum(a, 0.0) @ b))(left, right), [left, right])
+    graph = lx.trace(lambda a, b: (a @ b, lnp.maximum(a, 0.0) @ b))(left, right)
+    found, relu = run(graph, [left, right], device=device())
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(found, left @ right)
         np.testing.assert_array_equal(relu, np.maximum(left, 0.0) @ right)
