@@ -240,5 +240,8 @@ def test_temporaries_are_seen_too() -> None:
 def test_the_validation_layer_is_not_heard_on_what_two_shaders_see() -> None:
     hazard = "[ SYNC-HAZARD-READ-AFTER-WRITE ] vkCmdDispatch: Hazard READ_AFTER_WRITE for VkBuffer"
     assert is_about_windows(f"{hazard}View, and VkDescriptorSet 0xb7, type: VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER")
+    write = "prior_usage: SYNC_COMPUTE_SHADER_SHADER_STORAGE_WRITE"
+    assert is_about_windows(f"{hazard} for indirect VkBuffer 0x7, {write}")
+    assert not is_about_windows(f"{hazard} for indirect VkBuffer 0x7, prior_usage: SYNC_COPY_TRANSFER_WRITE")
     assert not is_about_windows(f"{hazard}, vkCmdCopyBuffer")
     assert not is_about_windows("[ VUID-vkCmdDispatch-None-02697 ] VkDescriptorSet 0xb7 is not bound")
