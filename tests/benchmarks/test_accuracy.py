@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import lavax.numpy as lnp
-from benchmarks.accuracy import FUNCTIONS, Function, measure, units
+from benchmarks.accuracy import measure, units
+from benchmarks.accuracy_functions import FUNCTIONS, Function
 from benchmarks.double_accuracy import CASES, INNER
 from benchmarks.double_accuracy import units as units_of_doubles
 
