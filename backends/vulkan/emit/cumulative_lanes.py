@@ -59,7 +59,6 @@ class LanesEmitter:
         self.steps = self.lines.length // team.width
         self.chunk_steps = -(-min(self.lines.chunk, self.lines.length) // team.width)
         self.groups = self.lines.count * self.lines.parts
-        self.last_first = profile.kind == "gpu" and self.lines.starts is not None
 
     def emit(self) -> Launch:
         self._open()
@@ -82,8 +81,6 @@ class LanesEmitter:
         lines, body, integer = self.lines, self.body, self.body.parameters.integer
         self._declare("group", self._chunk_number(), "int")
         body.line(f"if (group >= {integer(self.groups)}) return;")
-        if self.last_first:  # what the kernel before read last may still be in the cache
-            body.line(f"group = {integer(self.groups - 1)} - group;")
         body.scopes[0].variables |= {"group"}
         self.line, self.part = unflatten(variable("group", self.groups), (lines.count, lines.parts))
         of_subgroup = "int(gl_SubgroupInvocationID)"
