@@ -131,7 +131,8 @@ def test_every_shape_of_a_workgroup_agrees(
 @pytest.mark.parametrize(
     ("queries", "keys", "head", "window"),
     [
-        (70, 40, 32, dict(lowest=-69, highest=0)),  # blocks that are gone past, rows and columns beyond the last
+        (70, 40, 32, dict(lowest=-20, highest=0)),  # blocks gone past on both sides, rows and columns beyond the last
+        pytest.param(70, 40, 32, dict(lowest=-69, highest=0), marks=SLOW),
         pytest.param(64, 64, 64, dict(lowest=-63, highest=63), marks=SLOW),
         pytest.param(70, 90, 32, dict(lowest=-9, highest=20), marks=SLOW),
     ],
@@ -156,7 +157,10 @@ def test_parts_of_the_gradient_of_queries(
     random = np.random.default_rng(5)
     arrays = [random.normal(size=node.shape).astype(np.float32) for node in graph.inputs]
     arrays[-1] = arrays[-1] + 2
-    assert len(device.lower(graph).plan.dispatches) == 2
+    plan = device.lower(graph).plan
+    assert len(plan.dispatches) == 2
+    # The program's temporaries get this memory: whatever is not written is NaN.
+    device.upload(np.full(plan.arena_bytes // 4, np.nan, np.float32))
     assert_close(graph, arrays, device=device)
 
 

@@ -206,6 +206,7 @@ def test_arrays_are_seen_wherever_they_lie_in_a_block(blocks: MemoryPool) -> Non
         for value, buffer in enumerate(buffers):
             (result,) = program(buffers[5], buffer)
             assert np.all(of_result(result) == 5 + value)
+    assert max(len(recording.made) for recording in program.recordings) == MOST_RECORDED
     del shift, buffers, buffer
 
 
