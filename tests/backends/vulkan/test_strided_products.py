@@ -85,7 +85,7 @@ def test_rest_of_a_result_in_vectors_and_few_rows(tile: BroadcastTile) -> None:
 
 
 def test_batches(tile: BroadcastTile) -> None:
-    x, w, v = numbers(3, 2, 36, 12), numbers(3, 2, 12, tile.columns), numbers(12, tile.columns)
+    x, w, v = numbers(3, 2, tile.rows + 4, 12), numbers(3, 2, 12, tile.columns), numbers(12, tile.columns)
     assert_one_shader(lambda x, w, v: (x @ w, x @ v), x, w, v)
 
 
