@@ -19,6 +19,7 @@ from lavax.passes.attention import company
 from lavax.passes.contractions import lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
+from lavax.passes.fuse.evaluations import Evaluations, bound, evaluations_of
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.reasons import Reason
@@ -32,6 +33,8 @@ _ROWS_TO_KEEP_BUSY, _SHORT = 32, 1 << 14
 _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 # Recomputing a small expensive value for every element of a large one: how often, and how much work in all.
 _REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
+# What may be computed for an element that others compute too: about as much as it takes to store and to read a value.
+_WORTH_REPEATING, _FLOAT_BYTES = 32, 4
 # Operands of routines that are read many times over: worth storing where they are computed and not merely moved.
 _READ_OFTEN: dict[str, tuple[int, ...]] = {
     **{op: tuple(range(len(names))) for op, names in ATTENTION.items()},
@@ -49,14 +52,16 @@ class Fusion:
 
     def __init__(self, graph: Graph, target: Target) -> None:
         self.target = target
+        self.worth_repeating = max(_WORTH_REPEATING, 2 * _FLOAT_BYTES * target.operations_a_byte)
         self.readers = Readers(graph, beyond_movement=target.stages_operands)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
+        self.number = {node: number for number, node in enumerate(graph.nodes)}
         self.homes: dict[Node, Home] = {}
         self.all_homes: list[Home] = []
         self.bases: dict[Node, tuple[Node, ...]] = {}  # members of kernels that a moved node is made of
         self.settled: dict[Node, Order] = {}  # the last kernel whose results a floating node reads
-        self.weight: dict[Node, int] = {}  # how many nodes it takes to compute a floating node, at most
+        self.weight: dict[Node, Evaluations] = {}  # what it takes to compute a floating node
         self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
         self.companies: dict[tuple[object, ...], Home] = {}  # kernels of routines that may compute more than one
@@ -228,31 +233,61 @@ class Fusion:
 
     def _float(self, node: Node) -> None:
         """Leaves the node to be computed by whoever reads it, unless that would take too much."""
-        weight = 1 + sum(self.weight.get(operand, 0) for operand in node.operands)
-        reading = self._arrays_of(node.operands)
-        if weight > MOST_NODES:
-            weight = len(self.cone([node])[0])
-        for operand in sorted(node.operands, key=self._load_of, reverse=True):
-            if weight <= MOST_NODES and len(reading) <= MOST_FLOATING_ARRAYS:
-                break
-            self.store(operand, Reason.LARGE)
-            weight = 1 + sum(self.weight.get(other, 0) for other in node.operands if other not in self.homes)
-            reading = self._arrays_of(node.operands)
-        self.settled[node] = self._last_needed(node.operands)
-        self.weight[node] = weight
-        self.reading[node] = reading
+        self._weigh(node)
+        while self._takes_much(node) and (value := self._value_to_store(node)) is not None:
+            self.store(value, Reason.LARGE)
+            for other in self._floating_above(value, node):
+                self._weigh(other)
 
-    def _load_of(self, node: Node) -> int:
-        return 0 if node in self.homes else self.weight.get(node, 0) + len(self.reading.get(node, ()))
+    def _weigh(self, node: Node) -> None:
+        """Notes what it takes to compute a floating node; in full only where a bound that is soon found is high."""
+        weight = bound(node, [self.weight[operand] for operand in node.operands if self._floats(operand)])
+        if weight.values > MOST_NODES or weight.repeated > self.worth_repeating:
+            weight = evaluations_of(node, self.homes.__contains__, MOST_NODES)
+        self.weight[node] = weight
+        self.reading[node] = self._arrays_of(node.operands)
+        if node in self.bases:
+            self.settled[node] = max(self._settled_of(operand) for operand in node.operands)
+        else:
+            self.settled[node] = self._last_needed(node.operands)
+
+    def _floats(self, node: Node) -> bool:
+        return node.op != INPUT and node not in self.homes
+
+    def _takes_much(self, node: Node) -> bool:
+        weight = self.weight[node]
+        if weight.values > MOST_NODES or len(self.reading[node]) > MOST_FLOATING_ARRAYS:
+            return True
+        return weight.repeated > self.worth_repeating and weight.repeated * node.type.size >= _REPEATED_WORK
+
+    def _value_to_store(self, node: Node) -> Node | None:
+        """The value behind a floating node without which it takes least: one of many places, or else an operand."""
+        saved = {
+            value: (number * node.type.size - value.type.size) * self.weight[value].work
+            for value, number in self.weight[node].places.items()
+            if number > 1 and OPERATIONS[value.op].family == "elementwise"
+        }
+        value = max(saved, key=saved.__getitem__, default=None)
+        if value is not None and saved[value] > 0:
+            return value
+        operands = [operand for operand in node.operands if self._floats(operand) and operand not in self.bases]
+        return max(operands, key=lambda operand: self.weight[operand].values + len(self.reading[operand]), default=None)
+
+    def _floating_above(self, value: Node, node: Node) -> list[Node]:
+        """The floating nodes that a node is computed from and that read a value, from that one on, and the node."""
+        above = {value: None}
+        for other in sorted(self.cone([node])[0], key=self.number.__getitem__):
+            if not above.keys().isdisjoint(other.operands):
+                above[other] = None
+        return list(above)[1:]
 
     def _visit_moved(self, node: Node) -> None:
         if node.op == "broadcast" and not self.bases_of(node.operands[0]) and self._repeats_much(node):
             self.store(node.operands[0], Reason.REPEATED)
-        self._float(node)
         bases = self._bases_of(node.operands)
         if bases:
             self.bases[node] = bases
-            self.settled[node] = max(self._settled_of(operand) for operand in node.operands)
+        self._float(node)
 
     def _settled_of(self, operand: Node) -> Order:
         """The last kernel an operand needs besides those of its bases."""
