@@ -1,4 +1,4 @@
-"""Functions that neural networks are made of: activations, and what turns scores into probabilities."""
+"""What turns scores into probabilities, and classes into vectors."""
 from __future__ import annotations
 
 import math
@@ -8,36 +8,32 @@ from lavax.ir.types import TensorType, float32
 from lavax.numpy.application import apply, as_floating
 from lavax.numpy.axes import Axis, normal_axis, rising_axes
 from lavax.numpy.broadcasting import broadcast_arrays, spread_back
-from lavax.numpy.comparison import isfinite, less_equal
+from lavax.numpy.comparison import isfinite, less
 from lavax.numpy.comparison import where as choice
 from lavax.numpy.creation import iota
 from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.elementwise import add, divide, exp, log, multiply, subtract, tanh
+from lavax.numpy.elementwise import (
+    add,
+    divide,
+    exp,
+    expm1,
+    log,
+    log1p,
+    multiply,
+    negative,
+    sqrt,
+    subtract,
+)
 from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.exponential import logaddexp
 from lavax.numpy.manipulation import reshaped
 from lavax.numpy.operands import ArrayLike, as_value, cast
-from lavax.numpy.reductions import among, fold
+from lavax.numpy.promotion import averaging
+from lavax.numpy.reductions import among, fold, var
+from lavax.numpy.reductions import mean as average
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
-__all__ = ["log_softmax", "logsumexp", "one_hot", "relu", "sigmoid", "softmax", "softplus", "tanh"]
-
-
-def relu(x: ArrayLike) -> Value:
-    """max(x, 0), elementwise, in the dtype of `x`; its derivative at 0 is 0."""
-    value = as_value(x)
-    return choice(less_equal(value, 0), 0, value)
-
-
-def sigmoid(x: ArrayLike) -> Value:
-    """1 / (1 + exp(-x)), elementwise, without overflow."""
-    return apply("logistic", x, name="sigmoid", real=True)
-
-
-def softplus(x: ArrayLike) -> Value:
-    """log(1 + exp(x)), elementwise, without overflow."""
-    return logaddexp(x, 0.0)
+__all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
 
 def _peak(value: Value, axes: tuple[int, ...]) -> Value:
@@ -105,6 +101,41 @@ def logsumexp(
         grown = multiply(grown, factor)
     result = add(log(fold("sum", grown, axes, keepdims=False)), peak)
     return reshaped(result, kept) if keepdims else result
+
+
+def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Value:
+    """log(mean(exp(x))) over `axis` (None: all axes), without overflow; of the elements where `where` is true."""
+    value = as_floating(x)
+    total = logsumexp(value, axis, keepdims=keepdims, where=where)
+    return subtract(total, logsumexp(constant(0.0, value.type), axis, keepdims=keepdims, where=where))
+
+
+def log1mexp(x: ArrayLike) -> Value:
+    """log(1 - exp(-x)) of x > 0, without loss near 0 and far from it. Mächler, "Accurately computing" (2012), eq. 7."""
+    value = as_floating(x)
+    is_small = less(value, math.log(2))
+    near = log(negative(expm1(negative(choice(is_small, value, 1.0)))))
+    return choice(is_small, near, log1p(negative(exp(negative(choice(is_small, 1.0, value))))))
+
+
+def standardize(
+    x: ArrayLike,
+    axis: Axis = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: float = 1e-5,
+    where: ArrayLike | None = None,
+) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) along `axis` (None: all axes), in the dtype of `x`, or as float32.
+
+    `mean` and `variance` broadcast to `x`; without them they are those of `x` itself, of the elements where `where`,
+    which broadcasts to `x`, is true. Floats of 16 bits are taken as float32.
+    """
+    value = as_floating(x)
+    wide = cast(value, averaging(value.type.dtype))
+    middle = average(wide, axis, keepdims=True, where=where) if mean is None else as_value(mean)
+    spread = var(wide, axis, keepdims=True, where=where) if variance is None else as_value(variance)
+    return cast(divide(subtract(wide, middle), sqrt(add(spread, epsilon))), value.type.dtype)
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Value:

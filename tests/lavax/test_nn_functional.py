@@ -105,6 +105,41 @@ def test_logsumexp_of_infinities_and_with_factors() -> None:
     )
 
 
+def test_logmeanexp() -> None:
+    x, mask = sample((3, 4), low=-50, high=50), np.arange(12).reshape(3, 4) % 3 > 0
+    for axis in (None, 0, -1, (0, 1)):
+        mean = lambda x: log_of_sum(x, axis, True) - np.log(x.size / log_of_sum(x, axis, True).size)  # noqa: B023, E731
+        check(lambda x: nn.logmeanexp(x, axis, keepdims=True), lambda x: np.asarray(mean(x.astype(np.float64)), F32), x)  # noqa: B023
+    chosen = np.log(np.where(mask, np.exp(x.astype(np.float64)), 0).sum(1) / mask.sum(1)).astype(F32)
+    check(lambda x, mask: nn.logmeanexp(x, 1, mask), lambda x, mask: chosen, x, mask)
+
+
+def test_log1mexp() -> None:
+    x = np.logspace(-30, 1.9, 200).astype(F32)
+    wide = x.astype(np.float64)
+    exact = np.where(wide < 0.5, np.log(-np.expm1(-wide)), np.log1p(-np.exp(-np.maximum(wide, 0.5))))
+    check(nn.log1mexp, lambda _: exact.astype(F32), x, atol=0)
+    check(nn.log1mexp, lambda _: np.array([-np.inf, 0, np.nan], F32), np.array([0, np.inf, -1], F32))
+    slope = lx.grad(lambda x: lnp.sum(nn.log1mexp(x)))(x)
+    np.testing.assert_allclose(np.asarray(slope), 1 / np.expm1(wide), rtol=1e-5)
+
+
+def test_standardize() -> None:
+    x = sample((4, 6), low=90, high=110)
+    mask = np.arange(24).reshape(4, 6) % 5 > 0
+
+    def standard(x: np.ndarray, axis: Any, where: Any = True) -> np.ndarray:
+        x = x.astype(np.float64)
+        mean, variance = (f(x, axis=axis, keepdims=True, where=where) for f in (np.mean, np.var))
+        return np.asarray((x - mean) / np.sqrt(variance + 1e-5), F32)
+
+    # The mean, of size 100, is rounded; elements lie 6 from it.
+    for axis in (None, 0, -1, (0, 1)):
+        check(lambda x: nn.standardize(x, axis), lambda x: standard(x, axis), x, atol=1e-5)  # noqa: B023
+    check(lambda x, m: nn.standardize(x, 1, where=m), lambda x, m: standard(x, 1, m), x, mask, atol=1e-5)
+    check(lambda x: nn.standardize(x, -1, 100.0, 24.0, 1.0), lambda x: (x - 100) / F32.type(5), x, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [I32, U32], ids=str)
 def test_one_hot(dtype: np.dtype) -> None:
     for shape in SHAPES:

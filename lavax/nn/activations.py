@@ -1,0 +1,228 @@
+"""Activations: functions of one array, element by element, as jax.nn has them.
+
+Values of 16 bits are computed in float32 and rounded once. Derivatives at bends are those that JAX takes, but of
+relu6 and of what is made of it, which have 0 there.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from lavax.ir.types import float32
+from lavax.numpy.application import apply, as_floating
+from lavax.numpy.axes import normal_axis
+from lavax.numpy.comparison import equal, greater, greater_equal, less_equal
+from lavax.numpy.comparison import where as choice
+from lavax.numpy.elementwise import abs as absolute
+from lavax.numpy.elementwise import add, clip, divide, expm1, multiply, negative, sqrt, square, tanh
+from lavax.numpy.errors import shape_error
+from lavax.numpy.exponential import logaddexp
+from lavax.numpy.joining import split
+from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.tracer.value import Value
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "identity",
+    "leaky_relu",
+    "log_sigmoid",
+    "logistic",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_sign",
+    "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
+    "swish",
+    "tanh",
+]
+
+# Klambauer et al., "Self-Normalizing Neural Networks" (2017), equation 14: what keeps mean 0 and variance 1.
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def _rounded_once(function: Callable[..., Value]) -> Callable[..., Value]:
+    """`function` of floats: of 16 bits as of float32, and its result rounded to the dtype it was given."""
+
+    @wraps(function)
+    def activation(x: ArrayLike, *arguments: Any, **keywords: Any) -> Value:
+        value = as_floating(x)
+        dtype = value.type.dtype
+        wide = cast(value, float32) if dtype.bits < 32 else value
+        return cast(function(wide, *arguments, **keywords), dtype)
+
+    return activation
+
+
+def identity(x: ArrayLike) -> Value:
+    """`x` itself."""
+    return as_value(x)
+
+
+def relu(x: ArrayLike) -> Value:
+    """max(x, 0), in the dtype of `x`."""
+    value = as_value(x)
+    return choice(less_equal(value, 0), 0, value)
+
+
+def relu6(x: ArrayLike) -> Value:
+    """min(max(x, 0), 6), in the dtype of `x`."""
+    value = relu(x)
+    return choice(greater_equal(value, 6), 6, value)
+
+
+def sigmoid(x: ArrayLike) -> Value:
+    """1 / (1 + exp(-x)), without overflow."""
+    return apply("logistic", x, name="sigmoid", real=True)
+
+
+@_rounded_once
+def log_sigmoid(x: Value) -> Value:
+    """log(sigmoid(x)), exact for small probabilities too."""
+    return negative(softplus(negative(x)))
+
+
+@_rounded_once
+def softplus(x: Value) -> Value:
+    """log(1 + exp(x)), without overflow."""
+    return logaddexp(x, 0.0)
+
+
+@_rounded_once
+def silu(x: Value) -> Value:
+    """x · sigmoid(x); 0 at -inf."""
+    return multiply(_finite_below(x), sigmoid(x))
+
+
+@_rounded_once
+def mish(x: Value) -> Value:
+    """x · tanh(log(1 + exp(x))); 0 at -inf. Misra (2019)."""
+    return multiply(_finite_below(x), tanh(softplus(x)))
+
+
+@_rounded_once
+def gelu(x: Value, approximate: bool = True) -> Value:
+    """x · Φ(x), with Φ the normal distribution's probability of less than x; 0 at -inf.
+
+    `approximate`: Φ as (1 + tanh(sqrt(2/π) · (x + 0.044715 · x³))) / 2. Hendrycks and Gimpel (2016), section 2.
+    """
+    if approximate:
+        # Beyond 100 the share is 0 or 1 to the last place, and the square in its derivative must not overflow.
+        inner = clip(x, -100.0, 100.0)
+        cubic = multiply(inner, add(1.0, multiply(0.044715, square(inner))))
+        share = sigmoid(multiply(2 * math.sqrt(2 / math.pi), cubic))  # sigmoid(2u) = (1 + tanh(u)) / 2, without loss
+    else:
+        share = multiply(0.5, apply("erfc", multiply(-math.sqrt(0.5), x)))
+    return multiply(_finite_below(x), share)
+
+
+def _finite_below(x: Value) -> Value:
+    """`x` with its dtype's least finite number in place of -inf, so that its product with 0 is one."""
+    return choice(equal(x, -math.inf), float(np.finfo(x.type.dtype.numpy).min), x)
+
+
+@_rounded_once
+def leaky_relu(x: Value, negative_slope: ArrayLike = 0.01) -> Value:
+    """x where x >= 0, else negative_slope · x."""
+    return choice(greater_equal(x, 0), x, multiply(negative_slope, x))
+
+
+def _grown(x: Value) -> Value:
+    """exp(x) - 1 below 0, where it is in use, and 0 above: nothing overflows there that has no use."""
+    return expm1(choice(greater(x, 0), 0.0, x))
+
+
+@_rounded_once
+def elu(x: Value, alpha: ArrayLike = 1.0) -> Value:
+    """x where x > 0, else alpha · (exp(x) - 1)."""
+    return choice(greater(x, 0), x, multiply(alpha, _grown(x)))
+
+
+@_rounded_once
+def celu(x: Value, alpha: ArrayLike = 1.0) -> Value:
+    """x where x > 0, else alpha · (exp(x / alpha) - 1). Barron (2017)."""
+    return choice(greater(x, 0), x, multiply(alpha, _grown(divide(x, alpha))))
+
+
+@_rounded_once
+def selu(x: Value) -> Value:
+    """1.0507 · elu(x, 1.6733), with the constants of self-normalizing networks."""
+    return choice(greater(x, 0), multiply(_SELU_SCALE, x), multiply(_SELU_SCALE * _SELU_ALPHA, _grown(x)))
+
+
+def hard_tanh(x: ArrayLike) -> Value:
+    """x clipped to -1 … 1."""
+    value = as_floating(x)
+    return choice(greater(value, 1), 1.0, choice(greater(-1.0, value), -1.0, value))
+
+
+@_rounded_once
+def hard_sigmoid(x: Value) -> Value:
+    """relu6(x + 3) / 6."""
+    return divide(relu6(add(x, 3.0)), 6.0)
+
+
+@_rounded_once
+def hard_silu(x: Value) -> Value:
+    """x · hard_sigmoid(x); 0 at -inf."""
+    return multiply(_finite_below(x), hard_sigmoid(x))
+
+
+@_rounded_once
+def soft_sign(x: Value) -> Value:
+    """x / (1 + |x|)."""
+    return divide(x, add(1.0, absolute(x)))
+
+
+@_rounded_once
+def squareplus(x: Value, b: ArrayLike = 4.0) -> Value:
+    """(x + sqrt(x² + b)) / 2. Barron (2021)."""
+    return multiply(0.5, add(x, sqrt(add(square(x), b))))
+
+
+@_rounded_once
+def sparse_plus(x: Value) -> Value:
+    """0 up to -1, x from 1 on, and (x + 1)² / 4 in between."""
+    between = multiply(0.25, square(add(clip(x, -1.0, 1.0), 1.0)))
+    return choice(less_equal(x, -1.0), 0.0, choice(greater_equal(x, 1.0), x, between))
+
+
+@_rounded_once
+def sparse_sigmoid(x: Value) -> Value:
+    """(x + 1) / 2 clipped to 0 … 1: the derivative of sparse_plus."""
+    between = multiply(0.5, add(x, 1.0))
+    return choice(less_equal(x, -1.0), 0.0, choice(greater_equal(x, 1.0), 1.0, between))
+
+
+def glu(x: ArrayLike, axis: int = -1) -> Value:
+    """The first half of `x` along `axis` times the sigmoid of the second. Dauphin et al. (2017).
+
+    Raises ShapeError where the axis has an odd length.
+    """
+    value = as_floating(x)
+    place = normal_axis("glu", axis, value.type)
+    if value.shape[place] % 2:
+        raise shape_error(f"glu: axis {axis} of {value.type} has an odd length, and is taken in two halves")
+    first, second = split(value, 2, place)
+    return multiply(first, sigmoid(second))
+
+
+logistic = sigmoid
+swish = silu
+hard_swish = hard_silu
