@@ -70,6 +70,18 @@ float lx_exp_nonpositive(float x) {
     return mix(result, 0.0, x < -88.0);
 }
 
+//! function lx_exp_term
+// e^x for x <= 20, as one of the terms of a sum that is not far below 1: 0 where it is far below the last place of 1.
+// x = (n + f) ln 2, |f| <= 1/2, where Vulkan bounds the builtin by 3 + 2 |f| units; n + 127 stands in the lowest bits of
+// `shifted`, and where n is kept from falling below -126 f falls in its place. So -inf has 0, and NaN stays.
+float lx_exp_term(float x) {
+    precise float shifted = max(fma(x, 1.442695, 12583039.0), 12582913.0);
+    precise float minus_n = 12583039.0 - shifted;
+    precise float near = fma(x, 1.442695, minus_n);
+    precise float f = fma(x, 1.925963e-08, near);
+    return exp2(f) * uintBitsToFloat(floatBitsToUint(shifted) << 23);
+}
+
 //! function lx_exp2
 // 2^x; exact for whole x.
 float lx_exp2(float x) {

@@ -17,14 +17,15 @@ from dataclasses import dataclass, replace
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import at_element, at_row, local_invocations, placed
+from lavax.backends.vulkan.emit.online_sum import online_sum_of, phases_of
 from lavax.backends.vulkan.emit.reductions import POSITIONS
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.ir.graph import INPUT, Node
+from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import Index, grows_by_one, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.loop_limit import MOST_TURNS
-from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.kernels.reads import Coordinates
 
 # What keeps a GPU busy, in invocations: below it teams grow at the cost of work to each member.
 _BUSY = 1 << 17
@@ -76,6 +77,7 @@ class Schedule:
     loop: bool = True
     strips: int = 1  # rows, or vectors of them, of one invocation: each a workgroup further on
     chunked: bool = False  # whether rounding errors of long sums are kept for chunks of them only
+    online: bool = False  # whether a row's maximum and its sum of exponentials are made in one walk
 
     @property
     def shared(self) -> bool:
@@ -108,7 +110,9 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
     if length <= _SHORT_ROW and rows >= profile.subgroup_size:
         turns, loop = _turns(kernel, length // width, 0 if lifted else _SHORT_ROW)
         return Schedule(1, 1, width, local_invocations(profile), turns=turns, loop=loop)
-    return _side_by_side(kernel, profile, width, lifted)
+    schedule = _side_by_side(kernel, profile, width, lifted)
+    online = schedule.loop and schedule.shared and online_sum_of(kernel) is not None
+    return replace(schedule, online=True) if online else schedule
 
 
 def candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
@@ -155,18 +159,6 @@ def _ways_to_walk(kernel: Kernel, schedule: Schedule) -> list[Schedule]:
     ways = [replace(schedule, turns=turns, loop=False)] if short else []
     unrolled = [several for several in (1, _UNROLLED) if several <= turns and _may_write_out(kernel, several)]
     return [*ways, *(replace(schedule, turns=several, loop=True) for several in unrolled)]
-
-
-def phases_of(kernel: Kernel) -> dict[Node, int]:
-    """For each reduction, the loop it is done in, from 1: after all reductions it depends on."""
-    depth: dict[Node, int] = {}
-    phases: dict[Node, int] = {}
-    for node in kernel.graph.nodes:
-        depth[node] = max((depth.get(operand, 0) for operand in node.operands if operand.op != INPUT), default=0)
-        if node.op not in READS:
-            depth[node] += 1
-            phases[node] = depth[node]
-    return phases
 
 
 def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, along_rows: int) -> Schedule:
