@@ -54,10 +54,12 @@ class OnlineSum:
 def online_sum_of(kernel: Kernel) -> OnlineSum | None:
     """The first two walks of a kernel, if the first one is of a maximum and the second of such a sum alone."""
     phases = phases_of(kernel)
-    first, second = ([node for node, phase in phases.items() if phase == number] for number in (1, 2))
-    if [node.op for node in (*first, *second)] != ["max", "sum"] or second[0].dtype != float32:
+    early = sorted((phase, node.op) for node, phase in phases.items() if phase <= 2)
+    if early != [(1, "max"), (2, "sum")]:
         return None
-    (greatest,), (total,) = first, second
+    greatest, total = sorted((node for node in phases if phases[node] <= 2), key=phases.__getitem__)
+    if total.dtype != float32:
+        return None
     at = operand_coordinates(total, kernel.places[total], kernel)
     grown = total.operands[0]
     if grown.op != "exp" or grown.operands[0].op != "subtract":

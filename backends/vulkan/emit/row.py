@@ -24,8 +24,8 @@ from lavax.backends.vulkan.emit.launch import (
     open_invocations,
     open_strips,
 )
-from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats
 from lavax.backends.vulkan.emit.online_sum import OnlineRegisters, OnlineSum, online_sum_of, phases_of
+from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats
 from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule, element_index, row_index
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.emit.team import Team
