@@ -79,7 +79,7 @@ def _prepare_concatenate(node: Node) -> Node:
     return node if operands is node.operands else build("concatenate", *operands, **node.attrs)
 
 
-def _prepare_reduction(node: Node) -> Node:
+def _prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     """Splits a long row: parts first, then the sum of the parts. Every run adds in the same order."""
     (operand,) = node.operands
     axes = node.attrs["axes"]
@@ -87,8 +87,9 @@ def _prepare_reduction(node: Node) -> Node:
     rows = node.type.size
     if length == 0:
         return build("constant", type=node.type, value=_IDENTITIES[node.op](node.dtype))
-    long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > MOST_TURNS
     columns = len(operand.shape) - 1 not in axes
+    longest = MOST_TURNS if columns else target.longest_row
+    long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > longest
     if columns and 0 < rows < _FEW_COLUMNS and length >= _LONG_COLUMN:
         part = 1 << (length * rows // _COLUMNS_OF_PARTS).bit_length() >> 1
         return _in_parts(node, length, rows, max(min(part, _PART), _LEAST_PART))
@@ -228,7 +229,6 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
     "concatenate": _prepare_concatenate,
     "argmax": _prepare_position,
     "argmin": _prepare_position,
-    **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **DECOMPOSE,
 }
 
@@ -236,6 +236,7 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 _BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "dot": _prepare_dot,
     "conv": _prepare_conv,
+    **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **CUMULATIVE,
     **PARTS,
 }

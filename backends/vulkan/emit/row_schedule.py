@@ -115,6 +115,11 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
     return replace(schedule, online=True) if online else schedule
 
 
+def longest_row(profile: DeviceProfile) -> int:
+    """Rows of more neighbouring elements are better reduced in parts: loops of a GPU's teams may go so far."""
+    return MOST_TURNS * profile.subgroup_size if profile.kind == "gpu" and profile.subgroup_shuffle else MOST_TURNS
+
+
 def candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
     """The schedules worth a try, first the one that is chosen without trying.
 
