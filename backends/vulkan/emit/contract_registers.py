@@ -11,10 +11,6 @@ from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan import Shader
 from lavax.passes.kernels.index import Index, add, constant, linear, variable
 
-# Steps of the sum that are written out, and with them so many of the right operand's vectors are loaded at once where
-# shaders run on a GPU: what is read once only is waited for. Elements of both operands that an invocation then holds.
-_STEPS, _UNDER_WAY, _MOST_HELD = VECTOR, 16, 96
-
 
 class RegisterTileEmitter:
     """The state of writing one contraction by register tiles."""
@@ -30,26 +26,10 @@ class RegisterTileEmitter:
     def emit(self) -> Launch:
         body = self.contraction.body
         self._declare_sums()
-        self._sum_loop(self._steps_together())
+        self._sum_loop(VECTOR if self.contraction.sizes.k % VECTOR == 0 else 1)
         self._write_tile()
         text = ShaderText(body.scopes[0].lines, (self.local, 1))
         return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-self.count // self.local)))
-
-    def _steps_together(self) -> int:
-        """How many steps of the sum a turn of the loop has."""
-        length = self.contraction.sizes.k
-        if length % _STEPS:
-            return 1
-        steps = _STEPS
-        each = self.tile.rows + self.tile.columns
-        if self.contraction.profile.kind == "gpu":
-            while (
-                2 * steps * len(self._vectors()) <= _UNDER_WAY
-                and 2 * steps * each <= _MOST_HELD
-                and length % (2 * steps) == 0
-            ):
-                steps *= 2
-        return steps
 
     def _vectors(self) -> range:
         return range(self.tile.columns // self.width)
@@ -78,12 +58,8 @@ class RegisterTileEmitter:
         """The left operand's elements of a row for `unrolled` steps of the sum: neighbours in one load if they are."""
         if unrolled == 1:
             return [self.contraction.operand(0, row, start).text]
-        elements: list[str] = []
-        for first in range(0, unrolled, VECTOR):
-            value = self.contraction.operand(0, row, linear([(start, 1), (LANE, 1)], first))
-            four = [f"{value.text}.{c}" for c in COMPONENTS] if value.width == VECTOR else [value.text] * VECTOR
-            elements += four
-        return elements
+        value = self.contraction.operand(0, row, linear([(start, 1), (LANE, 1)]))
+        return [f"{value.text}.{c}" for c in COMPONENTS] if value.width == VECTOR else [value.text] * unrolled
 
     def _write_tile(self) -> None:
         for row in range(self.tile.rows):

@@ -40,6 +40,8 @@ _KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
 # Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
 # Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
 _LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
+# Invocations of a team that makes a maximum and a sum in one walk, if that keeps a device busy.
+_ONLINE_TEAM = 256
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -112,7 +114,7 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
         return Schedule(1, 1, width, local_invocations(profile), turns=turns, loop=loop)
     schedule = _side_by_side(kernel, profile, width, lifted)
     online = schedule.loop and schedule.shared and online_sum_of(kernel) is not None
-    return replace(schedule, online=True) if online else schedule
+    return _in_one_walk(schedule, rows) if online else schedule
 
 
 def longest_row(profile: DeviceProfile) -> int:
@@ -224,6 +226,14 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     turns, loop = _turns(kernel, -(-steps // team), 0 if lifted else kept)
     local = team if team > subgroup else min(_GROUP, most)
     return Schedule(team, 1, width, local, subgroup, turns=turns, loop=loop)
+
+
+def _in_one_walk(schedule: Schedule, rows: int) -> Schedule:
+    """Teams of which several are at work on a processor: while one exchanges, others read."""
+    team = min(_ONLINE_TEAM, schedule.team)
+    while team < schedule.team and rows * team < _BUSY:
+        team *= 2
+    return replace(schedule, team=team, local=max(team, min(_GROUP, schedule.local)), online=True)
 
 
 def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] | None:
