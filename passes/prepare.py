@@ -162,11 +162,12 @@ def _prepare_dot(node: Node, target: Target) -> Node:
     if sizes.m > 1 and sizes.n > 1:
         return _in_parts_for(node, target)
     matrix = 1 if sizes.m == 1 else 0
-    if node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM or sizes.m * sizes.n == 1:
-        return _vector_as_sum(node)
+    small = node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM
+    if target.vectors_as_sums or small or sizes.m * sizes.n == 1:
+        return _vector_as_sum(node, target)
     along_sums = neighbours_of(node, matrix).summed
     if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
-        return _vector_as_sum(node)
+        return _vector_as_sum(node, target)
     kept = along_sums or matrix == 1
     return _reshape(_in_parts_for(node if kept else _exchanged(node), target), node.shape)
 
@@ -189,7 +190,7 @@ def _exchanged(node: Node) -> Node:
     return build("dot", vector, left, contract=contract, batch=batched, **precision_of(node))
 
 
-def _vector_as_sum(node: Node) -> Node:
+def _vector_as_sum(node: Node, target: Target) -> Node:
     left, right = node.operands
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     left_free, right_free = free_axes(left.type, left_batch, left_sum), free_axes(right.type, right_batch, right_sum)
@@ -209,7 +210,7 @@ def _vector_as_sum(node: Node) -> Node:
     )
     repeated = _broadcast(vector, (*range(first), *summed_axes), matrix.shape)
     product = build("multiply", matrix, repeated)
-    return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes)), node.shape)
+    return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes), target), node.shape)
 
 
 def _prepare_conv(node: Node, target: Target, turned: bool = False) -> Node:

@@ -68,6 +68,7 @@ class VulkanBackend:
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
             chunk=lambda cumulative: chunk_of(cumulative, self.profile),
             query_parts=self._query_parts,
+            vectors_as_sums=self.profile.kind == "gpu",
             longest_row=longest_row(self.profile),
             operations_a_byte=self.profile.operations_a_byte,
         )

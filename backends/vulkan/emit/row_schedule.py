@@ -40,8 +40,9 @@ _KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
 # Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
 # Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
 _LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
-# Invocations of a team that makes a maximum and a sum in one walk, if that keeps a device busy.
-_ONLINE_TEAM = 256
+# Rows that are read once: elements, or vectors of them, that each member of a team has at least, and the largest team
+# but where rows are too few to keep a device busy.
+_LEAST_ONCE, _MOST_ONCE = 16, 512
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -113,8 +114,8 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
         turns, loop = _turns(kernel, length // width, 0 if lifted else _SHORT_ROW)
         return Schedule(1, 1, width, local_invocations(profile), turns=turns, loop=loop)
     schedule = _side_by_side(kernel, profile, width, lifted)
-    online = schedule.loop and schedule.shared and online_sum_of(kernel) is not None
-    return _in_one_walk(schedule, rows) if online else schedule
+    once = not lifted and length // width >= _LEAST_ONCE * profile.subgroup_size
+    return _in_one_walk(kernel, schedule, profile) if once else schedule
 
 
 def longest_row(profile: DeviceProfile) -> int:
@@ -228,12 +229,24 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     return Schedule(team, 1, width, local, subgroup, turns=turns, loop=loop)
 
 
-def _in_one_walk(schedule: Schedule, rows: int) -> Schedule:
-    """Teams of which several are at work on a processor: while one exchanges, others read."""
-    team = min(_ONLINE_TEAM, schedule.team)
-    while team < schedule.team and rows * team < _BUSY:
+def _in_one_walk(kernel: Kernel, schedule: Schedule, profile: DeviceProfile) -> Schedule:
+    """The schedule for a row that is only read, and once, or that registers do not hold: smaller teams.
+
+    Several are at work on a processor, and while one exchanges, others read.
+    """
+    read_only = all(kernel.is_row_level(output) for output in kernel.graph.outputs)
+    online = online_sum_of(kernel) is not None and (read_only or schedule.loop)
+    if not online and not (read_only and max(phases_of(kernel).values()) == 1):
+        return schedule
+    rows, steps, team = kernel.domain.rows, schedule.steps(kernel.domain.length), profile.subgroup_size
+    most = min(_MOST_GROUP, profile.max_workgroup_invocations, profile.subgroup_size**2)
+    while team < min(_MOST_ONCE, most) and 2 * team * _LEAST_ONCE <= steps:
         team *= 2
-    return replace(schedule, team=team, local=max(team, min(_GROUP, schedule.local)), online=True)
+    while team < min(most, steps) and rows * team < _BUSY:
+        team *= 2
+    turns, loop = _turns(kernel, -(-steps // team), _UNROLLED)
+    local = team if team > profile.subgroup_size else min(_GROUP, most)
+    return replace(schedule, team=team, local=local, turns=turns, loop=loop, online=online)
 
 
 def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] | None:

@@ -59,7 +59,7 @@ def _assert_agrees(function: Callable[..., Any], x: np.ndarray) -> None:
 
 
 # Multiples of what a team takes at a time, and others; single elements and vectors; with rounding errors, and without.
-@pytest.mark.parametrize("length", [16_384, 6144, 5000, 16_383, 3001])
+@pytest.mark.parametrize("length", [16_384, 6144, 5000, 1024, 16_383, 3001, 700])
 @pytest.mark.parametrize("function", [_sum_relative_to_maximum, _logsumexp, _logsumexp_of_computed])
 def test_long_rows(function: Callable[..., Any], length: int) -> None:
     x = (5 * RANDOM.standard_normal((3, length))).astype(np.float32)
