@@ -1,8 +1,8 @@
 """Scatters of updates in the order of their places: each run of updates of one place is joined by one invocation.
 
 Invocations stand at the updates, and those join a run where one begins; or at the places, and bisect for the run that
-each place has. What a run has behind its first chunk of updates was folded before, an invocation a chunk, and chunks of what is folded
-were folded again, so that no invocation takes more than a chunk of each.
+each place has. What a run has behind its first chunk of updates was folded before, an invocation a chunk, and chunks of
+what is folded were folded again, so that no invocation takes more than a chunk of each.
 """
 
 from __future__ import annotations
