@@ -27,8 +27,9 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.kernels.reads import Coordinates
 
-# What keeps a GPU busy, in invocations: below it teams grow at the cost of work to each member.
-_BUSY = 1 << 17
+# What keeps a GPU busy, in invocations: below it teams grow at the cost of work to each member. Columns that are read
+# once want more.
+_BUSY, _BUSY_COLUMNS = 1 << 17, 1 << 18
 # Invocations of a workgroup in which several teams stand side by side.
 _GROUP = 128
 _MOST_GROUP = 1024
@@ -40,9 +41,10 @@ _KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
 # Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
 # Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
 _LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
-# Rows that are read once: elements, or vectors of them, that each member of a team has at least, and the largest team
-# but where rows are too few to keep a device busy.
-_LEAST_ONCE, _MOST_ONCE = 16, 512
+# Rows that are read once: elements, or vectors of them, that each member of a team has at least; the largest team,
+# but where rows are too few to keep a device busy; how many subgroups are worth their barriers; and members that read
+# enough together where they are no subgroup.
+_LEAST_ONCE, _MOST_ONCE, _LEAST_WORKGROUP, _LEAST_TOGETHER = 16, 512, 4, 4
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -114,8 +116,7 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
         turns, loop = _turns(kernel, length // width, 0 if lifted else _SHORT_ROW)
         return Schedule(1, 1, width, local_invocations(profile), turns=turns, loop=loop)
     schedule = _side_by_side(kernel, profile, width, lifted)
-    once = not lifted and length // width >= _LEAST_ONCE * profile.subgroup_size
-    return _in_one_walk(kernel, schedule, profile) if once else schedule
+    return schedule if lifted else _in_one_walk(kernel, schedule, profile)
 
 
 def longest_row(profile: DeviceProfile) -> int:
@@ -234,19 +235,34 @@ def _in_one_walk(kernel: Kernel, schedule: Schedule, profile: DeviceProfile) -> 
 
     Several are at work on a processor, and while one exchanges, others read.
     """
-    read_only = all(kernel.is_row_level(output) for output in kernel.graph.outputs)
-    online = online_sum_of(kernel) is not None and (read_only or schedule.loop)
-    if not online and not (read_only and max(phases_of(kernel).values()) == 1):
+    online = online_sum_of(kernel) is not None and (_is_only_read(kernel) or schedule.loop)
+    if not online and not _is_read_once(kernel):
         return schedule
-    rows, steps, team = kernel.domain.rows, schedule.steps(kernel.domain.length), profile.subgroup_size
-    most = min(_MOST_GROUP, profile.max_workgroup_invocations, profile.subgroup_size**2)
-    while team < min(_MOST_ONCE, most) and 2 * team * _LEAST_ONCE <= steps:
-        team *= 2
+    rows, steps, subgroup = kernel.domain.rows, schedule.steps(kernel.domain.length), profile.subgroup_size
+    most = min(_MOST_GROUP, profile.max_workgroup_invocations, subgroup**2)
+    team = _power_of_two(min(steps // _LEAST_ONCE, _MOST_ONCE, most))
+    if team < (_LEAST_TOGETHER if online and schedule.element_width == VECTOR else subgroup):
+        return schedule
+    if team < _LEAST_WORKGROUP * subgroup:
+        team = min(team, subgroup)
     while team < min(most, steps) and rows * team < _BUSY:
         team *= 2
     turns, loop = _turns(kernel, -(-steps // team), _UNROLLED)
-    local = team if team > profile.subgroup_size else min(_GROUP, most)
+    local = team if team > subgroup else min(_GROUP, most)
     return replace(schedule, team=team, local=local, turns=turns, loop=loop, online=online)
+
+
+def _is_only_read(kernel: Kernel) -> bool:
+    return all(kernel.is_row_level(output) for output in kernel.graph.outputs)
+
+
+def _is_read_once(kernel: Kernel) -> bool:
+    return _is_only_read(kernel) and max(phases_of(kernel).values(), default=0) == 1
+
+
+def _power_of_two(number: int) -> int:
+    """The largest power of two up to the number, or 1."""
+    return 1 << max(number, 1).bit_length() - 1
 
 
 def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] | None:
@@ -254,7 +270,7 @@ def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] 
 
     What is only read is as fast in loops: the next rows are read meanwhile.
     """
-    if all(kernel.is_row_level(output) for output in kernel.graph.outputs):
+    if _is_only_read(kernel):
         return None
     for team, each, together in _LONG_ROWS:
         kept = min(each, together // _arrays_kept(kernel)) // width
@@ -270,8 +286,9 @@ def _interleaved(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Schedu
     side_by_side = max(_LINE // (4 * width), 1)
     room = profile.shared_memory_bytes // (width * max(_bytes_of_partial_results(kernel), 1))
     most = min(_MOST_GROUP, profile.max_workgroup_invocations, room) // side_by_side
+    busy = _BUSY_COLUMNS if _is_read_once(kernel) else _BUSY
     team = 1
-    while 2 * team <= most and 2 * team * _LEAST_ELEMENTS <= length and rows // width * team < _BUSY:
+    while 2 * team <= most and 2 * team * _LEAST_ELEMENTS <= length and rows // width * team < busy:
         team *= 2
     if lifted and team > 1:
         team = min(team, _FEW_PARTS) if team < most // 2 else team

@@ -25,7 +25,7 @@ from lavax.passes.kernels.reads import Coordinates
 # In how many neighbouring updates one invocation looks for beginnings of runs, by kind of device: lanes of a CPU
 # driver's subgroup wait for each other, and where runs are long most of them would have none. Divides every chunk.
 _SHARES = {"cpu": 64, "gpu": 1}
-# So many updates of a run are loaded at once where invocations stand at the places.
+# So many updates of a run are loaded at once by a GPU's invocations that go through all of it.
 _TOGETHER = 4
 
 
@@ -79,6 +79,25 @@ class _Runs:
     def joined(self, update: str) -> str:
         return f"total = {self.join('total', update, self.routine.node.dtype)};"
 
+    def join_run(self, start: str, window: Coordinates) -> None:
+        """Joins the updates from a place in the order up to `end`, as long as they go to `place`.
+
+        The loads of a few of them are under way at once; instead of others' updates the first one is read again.
+        """
+        body, routine, numbers = self.body, self.routine, range(_TOGETHER)
+        with body.block(f"for (int k = {start}; k < end; k += {_TOGETHER})", frozenset(("k",))):
+            for number in numbers:
+                routine.position(f"k{number}", f"min(k + {number}, end - 1)", self.count)
+            for number in numbers:
+                body.line(f"bool own{number} = k + {number} < end && {self.place(f'k{number}')} == place;")
+            body.line("if (!own0) break;")
+            for number in numbers:
+                routine.position(f"one{number}", f"own{number} ? k{number} : k0", self.count)
+            found = [self.update(f"one{number}", window) for number in numbers]
+            for number in numbers:
+                body.line(f"if (own{number}) {self.joined(found[number])}")
+            body.line(f"if (!own{_TOGETHER - 1}) break;")
+
 
 def emit_fold_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of fold_runs: one invocation an element of the result."""
@@ -90,9 +109,13 @@ def emit_fold_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Laun
     routine.position("first", f"{body.index(chunk)} * chunk", runs.count)
     body.line(f"int place = {runs.place('first')};")
     body.line(f"{runs.kind} total = {runs.update('first', tuple(window))};")
-    with body.block("for (int k = first + 1; k < min(first + chunk, count); ++k)", frozenset(("k",))):
-        body.line(f"if ({runs.place('k')} != place) break;")
-        body.line(runs.joined(runs.update("k", tuple(window))))
+    if profile.kind == "gpu":
+        body.line("int end = min(first + chunk, count);")
+        runs.join_run("first + 1", tuple(window))
+    else:
+        with body.block("for (int k = first + 1; k < min(first + chunk, count); ++k)", frozenset(("k",))):
+            body.line(f"if ({runs.place('k')} != place) break;")
+            body.line(runs.joined(runs.update("k", tuple(window))))
     runs.store((chunk, *window))
     return routine.close(routine.node.type.size // width)
 
@@ -218,8 +241,7 @@ class _JoiningAtPlaces(_Joining):
         self._find(runs)
         body.line(f"{runs.kind} total = {runs.read(self.array, at)};")
         body.line("int end = min((first / chunk + 1) * chunk, count);")
-        with body.block(f"for (int k = first; k < end; k += {_TOGETHER})", frozenset(("k",))):
-            self._join_some(runs)
+        runs.join_run("first", self.window)
         self._join_levels(runs)
         self._store(at)
         return routine.close(self.array.type.size // self.width)
@@ -233,22 +255,6 @@ class _JoiningAtPlaces(_Joining):
             body.line(f"bool behind = {runs.place('centre')} < place;")
             body.line("first = behind ? centre + 1 : first;")
             body.line("high = behind ? high : centre;")
-
-    def _join_some(self, runs: _Runs) -> None:
-        """A few updates of the run, all of whose loads are under way at once; instead of others the first is read."""
-        body, routine = self.body, self.routine
-        numbers = range(_TOGETHER)
-        for number in numbers:
-            routine.position(f"k{number}", f"min(k + {number}, end - 1)", runs.count)
-        for number in numbers:
-            body.line(f"bool own{number} = k + {number} < end && {runs.place(f'k{number}')} == place;")
-        body.line("if (!own0) break;")
-        for number in numbers:
-            routine.position(f"one{number}", f"own{number} ? k{number} : k0", runs.count)
-        found = [runs.update(f"one{number}", self.window) for number in numbers]
-        for number in numbers:
-            body.line(f"if (own{number}) {runs.joined(found[number])}")
-        body.line(f"if (!own{_TOGETHER - 1}) break;")
 
 
 def emit_join_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:

@@ -66,6 +66,14 @@ def test_long_rows(function: Callable[..., Any], length: int) -> None:
     _assert_agrees(function, x)
 
 
+def test_short_rows_of_many() -> None:
+    """A few members of a subgroup have a row, and its vectors come to each of them one after the other."""
+    x = np.tile((5 * RANDOM.standard_normal((100, 260))).astype(np.float32), (330, 1))
+    (step,) = steps_of(schedule(prepare(_graph(_logsumexp, x))).steps)
+    assert choose_schedule(step.kernel, GENERIC_GPU, lifted=False).team == 4
+    _assert_agrees(_logsumexp, x)
+
+
 def test_rows_that_are_written_as_well() -> None:
     _assert_agrees(_softmax, RANDOM.standard_normal((3, 7001)).astype(np.float32))
 
