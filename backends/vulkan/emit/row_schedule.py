@@ -41,10 +41,10 @@ _KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
 # Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
 # Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
 _LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
-# Rows that are read once: elements, or vectors of them, that each member of a team has at least; the largest team,
-# but where rows are too few to keep a device busy; how many subgroups are worth their barriers; and members that read
-# enough together where they are no subgroup.
-_LEAST_ONCE, _MOST_ONCE, _LEAST_WORKGROUP, _LEAST_TOGETHER = 16, 512, 4, 4
+# Rows that are read once, in elements or vectors of them: how many each member of a part of a subgroup has at least, and
+# at most those of so many subgroups; of how many subgroups teams are for longer rows; and how many members read enough
+# together that are no subgroup.
+_LEAST_ONCE, _TEAMS_ONCE, _MOST_ONCE, _LEAST_TOGETHER = 16, ((1, 48), (4, 32), (8, 64)), 16, 4
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -240,11 +240,9 @@ def _in_one_walk(kernel: Kernel, schedule: Schedule, profile: DeviceProfile) -> 
         return schedule
     rows, steps, subgroup = kernel.domain.rows, schedule.steps(kernel.domain.length), profile.subgroup_size
     most = min(_MOST_GROUP, profile.max_workgroup_invocations, subgroup**2)
-    team = _power_of_two(min(steps // _LEAST_ONCE, _MOST_ONCE, most))
+    team = min(_team_reading_once(steps, subgroup), most)
     if team < (_LEAST_TOGETHER if online and schedule.element_width == VECTOR else subgroup):
         return schedule
-    if team < _LEAST_WORKGROUP * subgroup:
-        team = min(team, subgroup)
     while team < min(most, steps) and rows * team < _BUSY:
         team *= 2
     turns, loop = _turns(kernel, -(-steps // team), _UNROLLED)
@@ -260,9 +258,12 @@ def _is_read_once(kernel: Kernel) -> bool:
     return _is_only_read(kernel) and max(phases_of(kernel).values(), default=0) == 1
 
 
-def _power_of_two(number: int) -> int:
-    """The largest power of two up to the number, or 1."""
-    return 1 << max(number, 1).bit_length() - 1
+def _team_reading_once(steps: int, subgroup: int) -> int:
+    """How many invocations share a row of so many elements, or vectors of them, where there are many rows."""
+    if steps < _LEAST_ONCE * subgroup:
+        return 1 << max(steps // _LEAST_ONCE, 1).bit_length() - 1
+    sizes = (number * subgroup for number, each in _TEAMS_ONCE if steps <= number * subgroup * each)
+    return next(sizes, _MOST_ONCE * subgroup)
 
 
 def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] | None:
