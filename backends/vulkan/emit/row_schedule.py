@@ -41,9 +41,9 @@ _KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
 # Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
 # Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
 _LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
-# Rows that are read once, in elements or vectors of them: how many each member of a part of a subgroup has at least, and
-# at most those of so many subgroups; of how many subgroups teams are for longer rows; and how many members read enough
-# together that are no subgroup.
+# Rows that are read once, in elements or vectors of them: how many each member of a part of a subgroup has at least,
+# and at most those of so many subgroups; of how many subgroups teams are for longer rows; and how many members read
+# enough together that are no subgroup.
 _LEAST_ONCE, _TEAMS_ONCE, _MOST_ONCE, _LEAST_TOGETHER = 16, ((1, 48), (4, 32), (8, 64)), 16, 4
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
