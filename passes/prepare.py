@@ -33,6 +33,8 @@ from lavax.passes.widen import widen
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
 # A vector times a matrix of so many elements, with so long a sum, is a contraction and not a sum over rows.
 _LARGE_MATRIX, _LONG_SUM = 1 << 16, 128
+# Of so many columns neighbours are read together by a sum over rows, too.
+_MANY_COLUMNS = 32
 # Sums over leading axes: where there are fewer than so many columns, and at least so many elements in each, parts are
 # made so small that together they are so many, but not smaller than this.
 _FEW_COLUMNS, _LONG_COLUMN, _COLUMNS_OF_PARTS, _LEAST_PART = 1 << 12, 1 << 13, 1 << 14, 1 << 8
@@ -163,9 +165,10 @@ def _prepare_dot(node: Node, target: Target) -> Node:
         return _in_parts_for(node, target)
     matrix = 1 if sizes.m == 1 else 0
     small = node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM
-    if target.vectors_as_sums or small or sizes.m * sizes.n == 1:
-        return _vector_as_sum(node, target)
     along_sums = neighbours_of(node, matrix).summed
+    as_sum = target.vectors_as_sums and (along_sums or sizes.m * sizes.n >= _MANY_COLUMNS)
+    if as_sum or small or sizes.m * sizes.n == 1:
+        return _vector_as_sum(node, target)
     if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
         return _vector_as_sum(node, target)
     kept = along_sums or matrix == 1
