@@ -19,8 +19,7 @@ uint lx_f16_to_bits(float x) {
 float lx_f16_from_bits(uint h) {
     uint magnitude = h & 0x7fffu, sign = (h & 0x8000u) << 16;
     uint normal = (magnitude << 13) + (magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u);
-    precise float small = uintBitsToFloat(0x3f000000u | magnitude) - 0.5;  // a half's last place is 2^-24
-    uint subnormal = floatBitsToUint(small);
+    uint subnormal = floatBitsToUint(float(magnitude) * 5.9604644775390625e-8);
     return uintBitsToFloat(sign | (magnitude < 0x400u ? subnormal : normal));
 }
 //! function lx_round_to_f16 needs lx_f16_to_bits, lx_f16_from_bits
