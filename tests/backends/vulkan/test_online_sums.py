@@ -16,7 +16,7 @@ from lavax.ir import Graph, interpret
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
-from tests.backends.vulkan.emission import main_of, plan_of
+from tests.backends.vulkan.emission import assert_shader, dispatch_of, main_of, plan_of
 from tests.backends.vulkan.execution import backend_with, run_as_gpu
 
 RANDOM = np.random.default_rng(0)
@@ -135,6 +135,77 @@ def test_what_is_no_such_sum_has_a_walk_for_each_reduction() -> None:
         assert not _is_online(function, x)
     assert not _is_online(_logsumexp, x[:, :64]), "what registers hold is read once anyway"
     assert not _is_online(_logsumexp, x, CPU_DRIVER)
+
+
+def test_shader() -> None:
+    text = """
+        graph (x: f32[4096,1023]) {
+          %0 = max(x) axes=[1] : f32[4096]
+          %1 = broadcast(%0) axes=[0] : f32[4096,1023]
+          %2 = subtract(x, %1) : f32[4096,1023]
+          %3 = exp(%2) nonpositive=true : f32[4096,1023]
+          %4 = sum(%3) axes=[1] : f32[4096]
+          return %4
+        }
+    """
+    assert_shader(
+        dispatch_of(text, GENERIC_GPU),
+        """
+        layout(local_size_x = 128, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_SubgroupID * 32u + gl_SubgroupInvocationID);
+            if (i >= 131072) return;
+            int row = i / 32;
+            int lane_of_row = i % 32;
+            float v1 = float(float(0));
+            float v2 = uintBitsToFloat(0xff800000u);
+            float v3 = uintBitsToFloat(0xff7fffffu);
+            for (int k = lane_of_row; k < 1023; k += 128) {
+                float v4 = F32(p0).data[(k + row * 1023)];
+                int k1 = min(k + 32, 1023 - 1);
+                float v5 = F32(p0).data[(k1 + row * 1023)];
+                float v6 = v5;
+                if (!(k + 32 < 1023)) v6 = float(uintBitsToFloat(0xff800000u));
+                int k2 = min(k + 64, 1023 - 1);
+                float v7 = F32(p0).data[(k2 + row * 1023)];
+                float v8 = v7;
+                if (!(k + 64 < 1023)) v8 = float(uintBitsToFloat(0xff800000u));
+                int k3 = min(k + 96, 1023 - 1);
+                float v9 = F32(p0).data[(k3 + row * 1023)];
+                float v10 = v9;
+                if (!(k + 96 < 1023)) v10 = float(uintBitsToFloat(0xff800000u));
+                float v11 = max(max(v4, v6), max(v8, v10));
+                if (v11 > v3 + 16.0) {
+                    float v11_factor = lx_exp_nonpositive(v3 - v11);
+                    v1 *= v11_factor;
+                    v3 = v11;
+                }
+                float v12 = lx_exp_term(v4 - v3) + lx_exp_term(v6 - v3) + lx_exp_term(v8 - v3) + lx_exp_term(v10 - v3);
+                v1 += v12;
+                if (lx_isnan(v12)) v11 = lx_maximum(lx_maximum(v4, v6), lx_maximum(v8, v10));
+                v2 = lx_maximum(v2, v11);
+            }
+            v2 = lx_maximum(v2, subgroupShuffleXor(v2, 1u));
+            v2 = lx_maximum(v2, subgroupShuffleXor(v2, 2u));
+            v2 = lx_maximum(v2, subgroupShuffleXor(v2, 4u));
+            v2 = lx_maximum(v2, subgroupShuffleXor(v2, 8u));
+            v2 = lx_maximum(v2, subgroupShuffleXor(v2, 16u));
+            v1 *= lx_exp(v3 - v2);
+            v1 = (v1 + subgroupShuffleXor(v1, 1u));
+            v1 = (v1 + subgroupShuffleXor(v1, 2u));
+            v1 = (v1 + subgroupShuffleXor(v1, 4u));
+            v1 = (v1 + subgroupShuffleXor(v1, 8u));
+            v1 = (v1 + subgroupShuffleXor(v1, 16u));
+            precise float v1_above = v2 - v2;
+            v1 = mix(v1, lx_exp(v1_above), lx_isinf(v2));
+            if (lane_of_row == 0) {
+                F32(p1).data[row] = v1;
+            }
+        }
+        """,  # noqa: E501
+    )
 
 
 def test_a_row_is_read_once() -> None:
