@@ -33,6 +33,8 @@ from lavax.passes.widen import widen
 _LONG_ROW, _FEW_ROWS, _PART = 1 << 15, 256, 1 << 12
 # A vector times a matrix of so many elements, with so long a sum, is a contraction and not a sum over rows.
 _LARGE_MATRIX, _LONG_SUM = 1 << 16, 128
+# Of so many columns neighbours are read together by a sum over rows, too.
+_MANY_COLUMNS = 32
 # Sums over leading axes: where there are fewer than so many columns, and at least so many elements in each, parts are
 # made so small that together they are so many, but not smaller than this.
 _FEW_COLUMNS, _LONG_COLUMN, _COLUMNS_OF_PARTS, _LEAST_PART = 1 << 12, 1 << 13, 1 << 14, 1 << 8
@@ -79,7 +81,7 @@ def _prepare_concatenate(node: Node) -> Node:
     return node if operands is node.operands else build("concatenate", *operands, **node.attrs)
 
 
-def _prepare_reduction(node: Node) -> Node:
+def _prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     """Splits a long row: parts first, then the sum of the parts. Every run adds in the same order."""
     (operand,) = node.operands
     axes = node.attrs["axes"]
@@ -87,8 +89,9 @@ def _prepare_reduction(node: Node) -> Node:
     rows = node.type.size
     if length == 0:
         return build("constant", type=node.type, value=_IDENTITIES[node.op](node.dtype))
-    long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > MOST_TURNS
     columns = len(operand.shape) - 1 not in axes
+    longest = MOST_TURNS if columns else target.longest_row
+    long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > longest
     if columns and 0 < rows < _FEW_COLUMNS and length >= _LONG_COLUMN:
         part = 1 << (length * rows // _COLUMNS_OF_PARTS).bit_length() >> 1
         return _in_parts(node, length, rows, max(min(part, _PART), _LEAST_PART))
@@ -161,11 +164,13 @@ def _prepare_dot(node: Node, target: Target) -> Node:
     if sizes.m > 1 and sizes.n > 1:
         return _in_parts_for(node, target)
     matrix = 1 if sizes.m == 1 else 0
-    if node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM or sizes.m * sizes.n == 1:
-        return _vector_as_sum(node)
+    small = node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM
     along_sums = neighbours_of(node, matrix).summed
+    as_sum = target.vectors_as_sums and (along_sums or sizes.m * sizes.n >= _MANY_COLUMNS)
+    if as_sum or small or sizes.m * sizes.n == 1:
+        return _vector_as_sum(node, target)
     if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
-        return _vector_as_sum(node)
+        return _vector_as_sum(node, target)
     kept = along_sums or matrix == 1
     return _reshape(_in_parts_for(node if kept else _exchanged(node), target), node.shape)
 
@@ -188,7 +193,7 @@ def _exchanged(node: Node) -> Node:
     return build("dot", vector, left, contract=contract, batch=batched, **precision_of(node))
 
 
-def _vector_as_sum(node: Node) -> Node:
+def _vector_as_sum(node: Node, target: Target) -> Node:
     left, right = node.operands
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     left_free, right_free = free_axes(left.type, left_batch, left_sum), free_axes(right.type, right_batch, right_sum)
@@ -208,7 +213,7 @@ def _vector_as_sum(node: Node) -> Node:
     )
     repeated = _broadcast(vector, (*range(first), *summed_axes), matrix.shape)
     product = build("multiply", matrix, repeated)
-    return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes)), node.shape)
+    return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes), target), node.shape)
 
 
 def _prepare_conv(node: Node, target: Target, turned: bool = False) -> Node:
@@ -228,7 +233,6 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
     "concatenate": _prepare_concatenate,
     "argmax": _prepare_position,
     "argmin": _prepare_position,
-    **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **DECOMPOSE,
 }
 
@@ -236,6 +240,7 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 _BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "dot": _prepare_dot,
     "conv": _prepare_conv,
+    **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **CUMULATIVE,
     **PARTS,
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
+from lavax.passes.kernels.loop_limit import MOST_TURNS
 
 
 def _one_part(dot: Node) -> int:
@@ -33,6 +34,10 @@ class Target:
     `query_parts`: for how many keys each the kernel of keys' gradients is to compute a part of the gradient of
     attention's queries; None where that has a kernel of its own.
 
+    `vectors_as_sums`: whether the product of a large matrix and a vector is best a sum over the matrix's rows, too.
+
+    `longest_row`: rows of more neighbouring elements are reduced in parts, however many rows there are.
+
     `operations_a_byte`: how many simple operations are worth computing again to save the moving of a byte; 0 where
     that does not pay.
     """
@@ -43,6 +48,8 @@ class Target:
     kept_bytes: int = 0
     chunk: Callable[[Node], int | None] = _as_a_whole
     query_parts: Callable[[Node], int | None] = _as_a_whole
+    vectors_as_sums: bool = False
+    longest_row: int = MOST_TURNS
     operations_a_byte: float = 0.0
 
 

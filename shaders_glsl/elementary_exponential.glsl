@@ -70,6 +70,19 @@ float lx_exp_nonpositive(float x) {
     return mix(result, 0.0, x < -88.0);
 }
 
+//! function lx_exp_term
+// e^x for x <= 20, as a term of a sum that is not far below 1: 0 where it is far below the last place of 1.
+// x = n ln 2 + r, and e^r is the builtin 2^f, |f| <= 1/2, which Vulkan bounds by 3 + 2 |f| units; n + 127 stands in the
+// lowest bits of `shifted`. Where n is kept from falling below -126 f falls in its place, so -inf has 0, and NaN stays.
+float lx_exp_term(float x) {
+    precise float shifted = max(fma(x, 1.442695, 12583039.0), 12582913.0);
+    precise float minus_n = 12583039.0 - shifted;
+    precise float near = fma(minus_n, 0.69314575, x);
+    precise float scaled = near * 1.442695;
+    precise float f = fma(minus_n, 2.0610441e-06, scaled);
+    return exp2(f) * uintBitsToFloat(floatBitsToUint(shifted) << 23);
+}
+
 //! function lx_exp2
 // 2^x; exact for whole x.
 float lx_exp2(float x) {

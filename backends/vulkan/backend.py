@@ -16,6 +16,7 @@ from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, pays_in_
 from lavax.backends.vulkan.emit.contract_schedule import choose_parts
 from lavax.backends.vulkan.emit.cumulative import chunk_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
+from lavax.backends.vulkan.emit.row_schedule import longest_row
 from lavax.backends.vulkan.plan import Plan
 from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
@@ -67,6 +68,8 @@ class VulkanBackend:
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
             chunk=lambda cumulative: chunk_of(cumulative, self.profile),
             query_parts=self._query_parts,
+            vectors_as_sums=self.profile.kind == "gpu",
+            longest_row=longest_row(self.profile),
             operations_a_byte=self.profile.operations_a_byte,
         )
 

@@ -229,6 +229,11 @@ def test_a_large_matrix_times_a_vector_is_a_contraction_with_the_matrix_s_rows_s
     graph = parse(dedent(text))
     (dot,) = prepare(graph).nodes
     assert dot.op == "dot" and dot.operands == tuple(reversed(graph.inputs))
+    prepared = prepare(graph, Target(vectors_as_sums=True))
+    assert [node.op for node in prepared.nodes if node.op in ("dot", "sum")] == ["sum"]
+    _assert_same(graph, prepared)
+    few = parse(dedent(text.replace("512", "16").replace("256", "8192")))
+    assert all(node.op == "dot" for node in prepare(few, Target(vectors_as_sums=True)).nodes), "columns read one by one"
 
 
 def _assert_same(graph: Graph, prepared: Graph, tolerance: float = 0.0) -> None:

@@ -157,6 +157,19 @@ def test_exponential_of_nonpositive_numbers_is_within_its_bound() -> None:
     assert_within("lx_exp_nonpositive", errors(got, exact), 4.0, x, y, got, exact)
 
 
+def test_exponential_as_a_term_of_a_sum_is_within_its_bound() -> None:
+    """Half a unit more than Vulkan has for exp2 of what is at most a half; small terms count beside 1 only."""
+    x, y = samples(-90, 20, 1)
+    x, y = x[~(x > 20)], y[~(x > 20)]
+    got = apply("lx_exp_term", 1, x, y)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.float64))
+    small = exact < 1e-30
+    np.testing.assert_allclose(got[small], exact[small], rtol=0, atol=1e-35)
+    x, y, got, exact = (array[~small] for array in (x, y, got, exact))
+    assert_within("lx_exp_term", errors(got, exact), 4.5, x, y, got, exact)
+
+
 def test_inverse_error_function_is_within_its_bound() -> None:
     x, y = samples(-1, 1, 1)
     got = apply("lx_erfinv", 1, x, y)

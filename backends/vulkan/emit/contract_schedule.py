@@ -36,7 +36,7 @@ _FEW = 8
 _MOST_SHARED_SUMS = 16
 # Parts of sums: how long they are at least with shared tiles and with register tiles, how many more invocations than
 # usual keep a device busy that mostly reads, and how many elements are read at least for each that is written.
-_PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 2, 8
+_PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 4, 8
 # From so many products on a second kernel, which adds up the parts, is worth its dispatch.
 _WORTH_PARTS = 1 << 18
 # A workgroup's tile pays from so many rows and columns on, where so much of it is of use; a narrow one below so many.

@@ -24,8 +24,9 @@ from lavax.backends.vulkan.emit.launch import (
     open_invocations,
     open_strips,
 )
+from lavax.backends.vulkan.emit.online_sum import OnlineRegisters, OnlineSum, online_sum_of, phases_of
 from lavax.backends.vulkan.emit.reductions import POSITIONS, REDUCTIONS, beats
-from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule, element_index, phases_of, row_index
+from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule, element_index, row_index
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble
 from lavax.backends.vulkan.emit.team import Team
 from lavax.backends.vulkan.plan import Shader
@@ -60,7 +61,11 @@ class RowEmitter:
         self.rows = [at_row(row_index(schedule, self.kernel.domain.rows, name), self.kernel) for name in names]
         early = early_reads(self.kernel) if schedule.team > schedule.subgroup and not schedule.interleaved else []
         self._read([read for read in early if waits_for_none(read)])
-        for phase in range(max(self.phases.values(), default=0)):
+        found = online_sum_of(self.kernel) if schedule.online else None
+        if found is not None:
+            self._reduce_online(found)
+            self._read(early)
+        for phase in range(2 if found is not None else 0, max(self.phases.values(), default=0)):
             self._reduce([node for node, of in self.phases.items() if of == phase + 1])
             self._read(early)
         self._write_rows()
@@ -105,11 +110,15 @@ class RowEmitter:
     # -- walks over the row -------------------------------------------------------------------------------------------
 
     def _walk(
-        self, visit: Callable[[int, str], None], chunk: Callable[[], AbstractContextManager[None]] | None = None
+        self,
+        visit: Callable[[int, str], None],
+        chunk: Callable[[], AbstractContextManager[None]] | None = None,
+        after: Callable[[], None] = lambda: None,
     ) -> None:
         """Visits the elements of each strip's row, with the condition that there is one more: "" if there always is.
 
-        With `chunk` a loop goes from chunk to chunk of the row, each visited within that context.
+        With `chunk` a loop goes from chunk to chunk of the row, each visited within that context. `after` follows on
+        what is written out: all visits, or those of one turn of a loop.
         """
         schedule = self.schedule
         steps = schedule.steps(self.kernel.domain.length)
@@ -119,6 +128,7 @@ class RowEmitter:
         if not schedule.loop:
             for turn in range(schedule.turns):
                 self._visit(turn, first, steps, bound, visit, always=schedule.team * (turn + 1) <= steps)
+            after()
             return
 
         def walk(first: str, end: str) -> None:
@@ -126,6 +136,7 @@ class RowEmitter:
                 self._visit_strips(variable("k", steps), visit, "")
                 for turn in range(1, schedule.turns):
                     self._visit(turn, "k", steps, bound, visit, always=steps % stride == 0)
+                after()
 
         if chunk is None:
             walk(first, bound)
@@ -270,6 +281,52 @@ class RowEmitter:
         first, second = (reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw"))
         self.body.line(f"{type_name(node.dtype, 1)} {name} = {reduction.join(first, second, node.dtype, 1)};")
         return name
+
+    def _reduce_online(self, found: OnlineSum) -> None:
+        """The first two phases in one walk."""
+        body, width, at = self.body, self.schedule.element_width, self.kernel.places
+        kind = type_name(found.total.dtype, width)
+        total = self._open_register(found.total, width)
+        registers = OnlineRegisters(body.name(), body.name(), total)
+        for line in registers.opened():
+            body.line(line)
+        values: list[str] = []
+
+        def take(_: int, condition: str) -> None:
+            place = operand_coordinates(found.greatest, at[found.greatest], self.kernel)
+            value = widened(body.value(found.x, place), width, found.total.dtype)
+            values.append(body.name() if condition else value)
+            for line in registers.masked(values[-1], value, condition, kind) if condition else ():
+                body.line(line)
+
+        def add_up() -> None:
+            top, part = body.name(), body.name()
+            for line in registers.shifted(values, width, top, self._is_compensated(found.total)):
+                body.line(line)
+            body.line(f"{kind} {part} = {registers.part(values)};")
+            if self._is_compensated(found.total):
+                self._add_exactly(total, part, kind)
+            else:
+                body.line(f"{total} += {part};")
+            for line in registers.peaked(values, width, top, part):
+                body.line(line)
+
+        self._walk(take, after=add_up)
+        self._join_online(found, registers, self._close_register(found.total, total, width))
+
+    def _join_online(self, found: OnlineSum, registers: OnlineRegisters, total: str) -> None:
+        """First the maximum, which the subtrahend is made of, then the sums relative to it."""
+        body, at = self.body, self.kernel.places
+        (row,) = self.rows
+        with body.at(row):
+            self.team.join([(found.greatest, registers.peak)])
+            body.define(found.greatest, at[found.greatest], Value(registers.peak, 1))
+            subtrahend = body.value(*found.subtrahend).text
+            body.line(registers.closed(subtrahend, total))
+            self.team.join([(found.total, total)])
+            for line in registers.ended(subtrahend, total):
+                body.line(line)
+            body.define(found.total, at[found.total], Value(total, 1))
 
     # -- results ------------------------------------------------------------------------------------------------------
 

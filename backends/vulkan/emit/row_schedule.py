@@ -17,17 +17,19 @@ from dataclasses import dataclass, replace
 from lavax.backends.vulkan.emit.body import LANE
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import at_element, at_row, local_invocations, placed
+from lavax.backends.vulkan.emit.online_sum import online_sum_of, phases_of
 from lavax.backends.vulkan.emit.reductions import POSITIONS
 from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.ir.graph import INPUT, Node
+from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import Index, grows_by_one, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.loop_limit import MOST_TURNS
-from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.kernels.reads import Coordinates
 
-# What keeps a GPU busy, in invocations: below it teams grow at the cost of work to each member.
-_BUSY = 1 << 17
+# What keeps a GPU busy, in invocations: below it teams grow at the cost of work to each member. Columns that are read
+# once want more.
+_BUSY, _BUSY_COLUMNS = 1 << 17, 1 << 18
 # Invocations of a workgroup in which several teams stand side by side.
 _GROUP = 128
 _MOST_GROUP = 1024
@@ -39,6 +41,10 @@ _KEPT_ALONE, _KEPT, _MOST_KEPT = 32, 16, 64
 # Long rows that are written as well as read: invocations of a team, what each keeps of each array, and of all arrays.
 # Two teams of the first size are at work on a processor at once; members of the second have fewer registers.
 _LONG_ROWS = ((512, 40, 64), (1024, 32, 48))
+# Rows that are read once, in elements or vectors of them: how many each member of a part of a subgroup has at least,
+# and at most those of so many subgroups; of how many subgroups teams are for longer rows; and how many members read
+# enough together that are no subgroup.
+_LEAST_ONCE, _TEAMS_ONCE, _MOST_ONCE, _LEAST_TOGETHER = 16, ((1, 48), (4, 32), (8, 64)), 16, 4
 # Rows of up to so many elements are not shared.
 _SHORT_ROW = 16
 # Schedules that serve every shape have one of few teams: a subgroup or this many side by side, or so many interleaved.
@@ -76,6 +82,7 @@ class Schedule:
     loop: bool = True
     strips: int = 1  # rows, or vectors of them, of one invocation: each a workgroup further on
     chunked: bool = False  # whether rounding errors of long sums are kept for chunks of them only
+    online: bool = False  # whether a row's maximum and its sum of exponentials are made in one walk
 
     @property
     def shared(self) -> bool:
@@ -108,7 +115,13 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
     if length <= _SHORT_ROW and rows >= profile.subgroup_size:
         turns, loop = _turns(kernel, length // width, 0 if lifted else _SHORT_ROW)
         return Schedule(1, 1, width, local_invocations(profile), turns=turns, loop=loop)
-    return _side_by_side(kernel, profile, width, lifted)
+    schedule = _side_by_side(kernel, profile, width, lifted)
+    return schedule if lifted else _in_one_walk(kernel, schedule, profile)
+
+
+def longest_row(profile: DeviceProfile) -> int:
+    """Rows of more neighbouring elements are better reduced in parts: loops of a GPU's teams may go so far."""
+    return MOST_TURNS * profile.subgroup_size if profile.kind == "gpu" and profile.subgroup_shuffle else MOST_TURNS
 
 
 def candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
@@ -155,18 +168,6 @@ def _ways_to_walk(kernel: Kernel, schedule: Schedule) -> list[Schedule]:
     ways = [replace(schedule, turns=turns, loop=False)] if short else []
     unrolled = [several for several in (1, _UNROLLED) if several <= turns and _may_write_out(kernel, several)]
     return [*ways, *(replace(schedule, turns=several, loop=True) for several in unrolled)]
-
-
-def phases_of(kernel: Kernel) -> dict[Node, int]:
-    """For each reduction, the loop it is done in, from 1: after all reductions it depends on."""
-    depth: dict[Node, int] = {}
-    phases: dict[Node, int] = {}
-    for node in kernel.graph.nodes:
-        depth[node] = max((depth.get(operand, 0) for operand in node.operands if operand.op != INPUT), default=0)
-        if node.op not in READS:
-            depth[node] += 1
-            phases[node] = depth[node]
-    return phases
 
 
 def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, along_rows: int) -> Schedule:
@@ -229,12 +230,48 @@ def _side_by_side(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bo
     return Schedule(team, 1, width, local, subgroup, turns=turns, loop=loop)
 
 
+def _in_one_walk(kernel: Kernel, schedule: Schedule, profile: DeviceProfile) -> Schedule:
+    """The schedule for a row that is only read, and once, or that registers do not hold: smaller teams.
+
+    Several are at work on a processor, and while one exchanges, others read.
+    """
+    online = online_sum_of(kernel) is not None and (_is_only_read(kernel) or schedule.loop)
+    if not online and not _is_read_once(kernel):
+        return schedule
+    rows, steps, subgroup = kernel.domain.rows, schedule.steps(kernel.domain.length), profile.subgroup_size
+    most = min(_MOST_GROUP, profile.max_workgroup_invocations, subgroup**2)
+    team = min(_team_reading_once(steps, subgroup), most)
+    if team < (_LEAST_TOGETHER if online and schedule.element_width == VECTOR else subgroup):
+        return schedule
+    while team < min(most, steps) and rows * team < _BUSY:
+        team *= 2
+    turns, loop = _turns(kernel, -(-steps // team), _UNROLLED)
+    local = team if team > subgroup else min(_GROUP, most)
+    return replace(schedule, team=team, local=local, turns=turns, loop=loop, online=online)
+
+
+def _is_only_read(kernel: Kernel) -> bool:
+    return all(kernel.is_row_level(output) for output in kernel.graph.outputs)
+
+
+def _is_read_once(kernel: Kernel) -> bool:
+    return _is_only_read(kernel) and max(phases_of(kernel).values(), default=0) == 1
+
+
+def _team_reading_once(steps: int, subgroup: int) -> int:
+    """How many invocations share a row of so many elements, or vectors of them, where there are many rows."""
+    if steps < _LEAST_ONCE * subgroup:
+        return 1 << max(steps // _LEAST_ONCE, 1).bit_length() - 1
+    sizes = (number * subgroup for number, each in _TEAMS_ONCE if steps <= number * subgroup * each)
+    return next(sizes, _MOST_ONCE * subgroup)
+
+
 def _team_of_long_row(kernel: Kernel, width: int, most: int) -> tuple[int, int] | None:
     """The team that a row is kept by, and how many vectors a member has of each array, if the row is not too long.
 
     What is only read is as fast in loops: the next rows are read meanwhile.
     """
-    if all(kernel.is_row_level(output) for output in kernel.graph.outputs):
+    if _is_only_read(kernel):
         return None
     for team, each, together in _LONG_ROWS:
         kept = min(each, together // _arrays_kept(kernel)) // width
@@ -250,8 +287,9 @@ def _interleaved(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Schedu
     side_by_side = max(_LINE // (4 * width), 1)
     room = profile.shared_memory_bytes // (width * max(_bytes_of_partial_results(kernel), 1))
     most = min(_MOST_GROUP, profile.max_workgroup_invocations, room) // side_by_side
+    busy = _BUSY_COLUMNS if _is_read_once(kernel) else _BUSY
     team = 1
-    while 2 * team <= most and 2 * team * _LEAST_ELEMENTS <= length and rows // width * team < _BUSY:
+    while 2 * team <= most and 2 * team * _LEAST_ELEMENTS <= length and rows // width * team < busy:
         team *= 2
     if lifted and team > 1:
         team = min(team, _FEW_PARTS) if team < most // 2 else team

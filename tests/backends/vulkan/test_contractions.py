@@ -111,6 +111,26 @@ def test_sizes_that_are_given_when_it_runs(kind: str) -> None:
         assert_agrees(lx.trace(lambda a, b: a @ b.T)(*arrays), arrays, eager=True, device=backend_with(kind=kind))
 
 
+@pytest.mark.parametrize("transposed", ["", "b"])
+def test_a_matrix_and_a_vector_are_one_kernel_on_a_gpu(transposed: str) -> None:
+    """A sum over rows or columns that are read once, in batches and with an epilogue too."""
+    matrices, vectors, bias = numbers(2, 600, 520), numbers(2, 600), numbers(2, 520)
+    if transposed:
+        matrices = np.ascontiguousarray(matrices.swapaxes(1, 2))
+
+    def function(matrices: Any, vectors: Any, bias: Any) -> Any:
+        right = matrices.swapaxes(1, 2) if transposed else matrices
+        return nn.relu((vectors[:, None, :] @ right)[:, 0, :] + bias)
+
+    graph = lx.compile(function).lower(matrices, vectors, bias).optimized
+    arrays = {"matrices": matrices, "vectors": vectors, "bias": bias}
+    given = [arrays[node.name] for node in graph.inputs]
+    assert len(backend_with(kind="gpu").lower(graph).plan.dispatches) == 1
+    (found,) = run_as_gpu(graph, given)
+    right = matrices.swapaxes(1, 2) if transposed else matrices
+    np.testing.assert_array_equal(found, np.maximum(np.einsum("bk,bkn->bn", vectors, right) + bias, 0))
+
+
 def _residual(x: Any, w: Any, b: Any) -> Any:
     return lnp.maximum(lnp.abs(x) @ w + b, 0.0) + x[:, :1]
 

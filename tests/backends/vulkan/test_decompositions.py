@@ -212,13 +212,25 @@ def test_scatter(op: str, shape: Any, axes: Any, count: Any, way: str) -> None:
     assert_agrees(program, [array, updates, *indices])
 
 
+# Shape of the array, the indexed axis, number of updates: fewer than places, or not, so that places are gone over.
 @pytest.mark.parametrize("op", ["add", "maximum", "set"])
-@pytest.mark.parametrize(("count", "width"), [(300, 8), (3000, 2), (40_000, 4)])
-def test_scatter_with_the_schedules_of_gpus(op: str, count: int, width: int) -> None:
-    array = RANDOM.integers(-3, 4, (60_000, width)).astype(np.int32)
-    updates = RANDOM.integers(-3, 4, (count, width)).astype(np.int32)
-    index = np.where(RANDOM.random(count) < 0.5, 7, RANDOM.integers(-2, 60_002, count)).astype(np.int32)
-    program = scattered(op, array, updates, [index], (0,))
+@pytest.mark.parametrize(
+    ("shape", "axis", "count"),
+    [
+        ((60_000, 8), 0, 300), ((60_000, 2), 0, 3000), ((60_000, 4), 0, 40_000),
+        ((5000, 4), 0, 9000), ((4500,), 0, 40_000), ((5000, 3), 0, 5000), ((3, 1500, 8), 1, 1800),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_scatter_with_the_schedules_of_gpus(op: str, shape: tuple[int, ...], axis: int, count: int) -> None:
+    """Half of the updates go to one place: a run of many chunks."""
+    array = RANDOM.integers(-3, 4, shape).astype(np.int32)
+    extent, window = shape[axis], (*shape[:axis], *shape[axis + 1 :])
+    updates = RANDOM.integers(-3, 4, (count, *window)).astype(np.int32)
+    index = np.where(RANDOM.random(count) < 0.5, 7, RANDOM.integers(-2, extent + 2, count)).astype(np.int32)
+    program = scattered(op, array, updates, [index], (axis,))
+    sources = as_gpu().lower(program).as_text("glsl")
+    assert ("behind" in sources) == (count >= extent), "places are gone over"
     (found,) = run(program, [array, updates, index], device=as_gpu())
     np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 

@@ -6,6 +6,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from tests.backends.vulkan.execution import backend_with, run
 
 RANDOM = np.random.default_rng(0)
 
@@ -13,6 +14,16 @@ RANDOM = np.random.default_rng(0)
 def test_a_long_column_is_summed_whole() -> None:
     x = RANDOM.integers(-3, 4, (70_001, 260)).astype(np.float32)
     np.testing.assert_array_equal(lx.compile(lambda x: lnp.sum(x, axis=0))(x), x.sum(0, dtype=np.float64))
+
+
+def test_a_long_row_of_many_is_one_workgroup_s_on_a_gpu() -> None:
+    """On a CPU driver, where a row is a subgroup's at most, long rows go in parts whatever their number."""
+    x = RANDOM.integers(-3, 4, (260, 70_001)).astype(np.float32)
+    graph = lx.compile(lambda x: lnp.sum(x, axis=1)).lower(x).optimized
+    for device, kernels in ((backend_with(kind="gpu"), 1), (backend_with(kind="cpu"), 2)):
+        assert len(device.lower(graph).plan.dispatches) == kernels
+        (found,) = run(graph, [x], device=device)
+        np.testing.assert_array_equal(found, x.sum(1, dtype=np.float64))
 
 
 def test_a_long_contraction_is_summed_whole() -> None:
