@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 
 from lavax.backends.vulkan.emit.contract import emit_contract, emit_strided_contracts
+from lavax.backends.vulkan.emit.flat_map import emit_flat_map, suits_windows
 from lavax.backends.vulkan.emit.guard import guard_shader
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.map import emit_map
@@ -168,11 +169,7 @@ class _Emission:
         if not self.profile.float64:
             _refuse_float64(step, self.profile)
         if len(parts) > 1 and not _moves(step, self.program.views):
-            of_parts = [[place.slot for place in places] for _, places in parts]
-            launch = emit_merged(step.kernels, of_parts, self.profile)
-            (self.constants[step.name],) = launch.constants
-            own = (self.slots[step.name],)
-            yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, step.barrier, step.name)
+            yield from self._merged(step, parts)
             return
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
@@ -199,6 +196,23 @@ class _Emission:
             later = barrier or launch.before is not None
             dispatch = self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
             yield replace(dispatch, seen=seen) if launch.windowed else dispatch
+
+    def _merged(self, step: Step, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
+        """Flat maps of one form: those that windows suit one by one, by one shader, and one dispatch of all others."""
+        barrier, together = step.barrier, []
+        for kernel, places in parts:
+            if not suits_windows(kernel, self.profile):
+                together.append((kernel, [place.slot for place in places]))
+                continue
+            launch = emit_flat_map(kernel, self.profile)
+            slots = (*(place.slot for place in places), *map(self._position, places))
+            yield Dispatch(self._strict(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
+            barrier = False
+        if together:
+            launch = emit_merged(*zip(*together, strict=True), self.profile)
+            (self.constants[step.name],) = launch.constants
+            own = (self.slots[step.name],)
+            yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, barrier, step.name)
 
     def _is_in_place(self, step: Step, number: int) -> bool:
         """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""
