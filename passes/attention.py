@@ -158,6 +158,12 @@ def weights_of_derivative(node: Node, query: Node | None = None) -> Node:
     return exp(subtract(scores, _along_rows(named_operands(node)["logsumexp"], scores)))
 
 
+def cotangent_of_weights(node: Node, cotangent: Node | None = None) -> Node:
+    """Of a node with the operands of attention_query_gradient; `cotangent` may stand for the operand."""
+    operands = named_operands(node)
+    return _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
+
+
 def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
     """Of a node with the operands of attention_query_gradient: the cotangent of each score, 0 where it is `fill`.
 
@@ -165,7 +171,7 @@ def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: 
     """
     operands = named_operands(node)
     weights = weights or weights_of_derivative(node)
-    of_weights = _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
+    of_weights = cotangent_of_weights(node, cotangent)
     found = multiply(weights, subtract(of_weights, _along_rows(operands["delta"], weights)))
     visible = _visible(node, found.shape)
     return found if visible is None else where(visible, found, zeros(found.type))

@@ -9,14 +9,14 @@ they have the same shape and read the same arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import inf
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import company
-from lavax.passes.contractions import lies_scattered
+from lavax.passes.contractions import is_strided, lies_in_strides, lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
@@ -303,8 +303,25 @@ class Fusion:
             return Reason.EPILOGUE_COST
         if arrays > _EPILOGUE_ARRAYS:
             return Reason.EPILOGUE_ARRAYS
+        (product,) = home.heavy
+        one_to_one = node.type.size == product.type.size
+        if one_to_one and self.target.shares_products(product) and not self._is_in_strides(node, home):
+            return Reason.STRIDES
         bases = (base for base in self._bases_of(node.operands) if self.homes[base] is home)
         return None if all(self.readers.come_together(base) for base in bases) else Reason.READ_APART
+
+    def _is_in_strides(self, node: Node, home: Home) -> bool:
+        """Whether a contraction shares its shader if its epilogue computes a node. Elements that are gathered for that
+        are written in order first."""
+        for operand in node.operands:
+            if self.homes.get(operand) is home or self._is_made_of(operand, home):
+                continue
+            others = [other for other in self.cone([operand])[0] if not is_strided(other)]
+            if any(other.op != "iota" and other.type.size >= node.type.size for other in others):
+                self.store(operand, Reason.STRIDES)
+            elif others:
+                return False
+        return is_strided(node) and self._last_needed(node.operands, home) < home.order
 
     def _place(self, node: Node, home: Home) -> Reason | None:
         """Computes a node in a kernel's loops, or says why there is no place for it there."""
@@ -419,8 +436,22 @@ class Fusion:
                 self.store(operand, Reason.PROLOGUE)
             elif self.target.stages_operands and lies_scattered(node, side):
                 self.store(operand, Reason.SCATTERED)
+            elif self._shares_if_stored(node, side, computed, arrays):
+                self.store(operand, Reason.STRIDES)
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
+
+    def _shares_if_stored(
+        self, node: Node, side: int, computed: Collection[Node], arrays: Collection[Node]
+    ) -> bool:
+        """Whether a contraction could share its shader if an operand, which is no larger than what it is made of, were
+        written in order."""
+        operand = node.operands[side]
+        if not computed or operand.type.size > sum(array.type.size for array in arrays):
+            return False
+        return self.target.shares_products(node) and not (
+            len(arrays) == 1 and lies_in_strides(node, side, frozenset(computed))
+        )
 
     def _visit_region(self, node: Node) -> None:
         """A branch or loop is a kernel by itself, which writes those of its results that are taken out."""

@@ -26,6 +26,9 @@ _WORTH = 1 << 20
 # Of the device's memory all scores of a node may take this part; about four times as much is in use at a time.
 PART_OF_MEMORY = 32
 _SCORE_BYTES = 4
+# On CPU drivers products share a shader with others, where each kernel of attention takes a second to compile. Scores
+# are stored where that takes no more than so many times the memory of the queries.
+_SHORT = 4
 
 
 def stores_scores(node: Node, memory_bytes: int) -> bool:
@@ -41,6 +44,14 @@ def stores_scores(node: Node, memory_bytes: int) -> bool:
     slower = _SLOWER if max(heads) <= _LONG_HEAD else _SLOWER_BY_LONG_HEADS
     by_kernels = visible_pairs(node) * _operations(_BY_KERNELS, heads) * slower
     return by_kernels > _GAIN * pairs * (_operations(_BY_CONTRACTIONS, heads) + _MOVED * _MOVE)
+
+
+def stores_short_scores(node: Node) -> bool:
+    """Whether a node is a derivative of attention over so few keys that products are best on a CPU driver."""
+    if node.op not in _GRADIENTS:
+        return False
+    query, key = node.operands[:2]
+    return key.shape[-2] <= _SHORT * query.shape[-1]
 
 
 def pays_in_parts(node: Node, block: int, memory_bytes: int) -> bool:

@@ -199,7 +199,8 @@ class _Emission:
 
     def _merged(self, step: Step, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
         """Flat maps of one form: those that windows suit one by one, by one shader, and one dispatch of all others."""
-        barrier, together = step.barrier, []
+        barrier = step.barrier
+        together: list[tuple[Kernel, list[int]]] = []
         for kernel, places in parts:
             if not suits_windows(kernel, self.profile):
                 together.append((kernel, [place.slot for place in places]))
@@ -209,7 +210,8 @@ class _Emission:
             yield Dispatch(self._strict(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
             barrier = False
         if together:
-            launch = emit_merged(*zip(*together, strict=True), self.profile)
+            kernels, slots_of_parts = zip(*together, strict=True)
+            launch = emit_merged(kernels, slots_of_parts, self.profile)
             (self.constants[step.name],) = launch.constants
             own = (self.slots[step.name],)
             yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, barrier, step.name)
