@@ -9,7 +9,7 @@ they have the same shape and read the same arrays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from math import inf
 
 from lavax.ir.graph import INPUT, Graph, Node
@@ -59,6 +59,7 @@ class Fusion:
         self.weight: dict[Node, int] = {}  # how many nodes it takes to compute a floating node, at most
         self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
+        self.sharing: set[Node] = set()  # contractions that are to share a shader with others
         self.companies: dict[tuple[object, ...], Home] = {}  # kernels of routines that may compute more than one
         self.maps: dict[tuple[tuple[int, ...], Node], list[Home]] = {}  # maps over a shape that read an array
         self.refusals: dict[tuple[Node, Home], Reason] = {}  # why a node is not computed in a kernel it reads from
@@ -305,7 +306,7 @@ class Fusion:
             return Reason.EPILOGUE_ARRAYS
         (product,) = home.heavy
         one_to_one = node.type.size == product.type.size
-        if one_to_one and self.target.shares_products(product) and not self._is_in_strides(node, home):
+        if one_to_one and product in self.sharing and not self._is_in_strides(node, home):
             return Reason.STRIDES
         bases = (base for base in self._bases_of(node.operands) if self.homes[base] is home)
         return None if all(self.readers.come_together(base) for base in bases) else Reason.READ_APART
@@ -436,22 +437,25 @@ class Fusion:
                 self.store(operand, Reason.PROLOGUE)
             elif self.target.stages_operands and lies_scattered(node, side):
                 self.store(operand, Reason.SCATTERED)
-            elif self._shares_if_stored(node, side, computed, arrays):
-                self.store(operand, Reason.STRIDES)
+        if self.target.shares_products(node):
+            self._bring_into_strides(node)
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
 
-    def _shares_if_stored(
-        self, node: Node, side: int, computed: Collection[Node], arrays: Collection[Node]
-    ) -> bool:
-        """Whether a contraction could share its shader if an operand, which is no larger than what it is made of, were
-        written in order."""
-        operand = node.operands[side]
-        if not computed or operand.type.size > sum(array.type.size for array in arrays):
-            return False
-        return self.target.shares_products(node) and not (
-            len(arrays) == 1 and lies_in_strides(node, side, frozenset(computed))
-        )
+    def _bring_into_strides(self, node: Node) -> None:
+        """Has operands of a contraction written in order that keep it from sharing its shader, unless one of them is
+        larger than what it is made of, as windows are."""
+        scattered = []
+        for side, operand in enumerate(node.operands):
+            computed, arrays = self.cone([operand])
+            if len(arrays) == 1 and lies_in_strides(node, side, frozenset(computed)):
+                continue
+            if operand.type.size > sum(array.type.size for array in arrays):
+                return
+            scattered.append(operand)
+        self.sharing.add(node)
+        for operand in scattered:
+            self.store(operand, Reason.STRIDES)
 
     def _visit_region(self, node: Node) -> None:
         """A branch or loop is a kernel by itself, which writes those of its results that are taken out."""
