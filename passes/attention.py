@@ -55,6 +55,19 @@ def visible_pairs(node: Node) -> int:
     return in_window * prod(query.shape[:-2])
 
 
+def pairs_in_blocks(node: Node) -> int:
+    """How many pairs the kernels of a CPU driver compute: those of blocks that are not all outside the window."""
+    query, key = node.operands[:2]
+    queries, keys, size = query.shape[-2], key.shape[-2], BLOCK_OF_COLUMNS
+    found = 0
+    for start in range(0, queries, size):
+        rows = min(size, queries - start)
+        first = max(start + node.attrs["lowest"], 0) // size * size
+        end = min(start + rows + node.attrs["highest"], keys)
+        found += rows * max(min(-(-end // size) * size, keys) - first, 0)
+    return found * prod(query.shape[:-2])
+
+
 # Operations that one kernel computes together: which operands they must share, by name.
 _TOGETHER: Mapping[str, tuple[str, ...]] = {
     "attention": ("query", "key", "bias", "mask"),
