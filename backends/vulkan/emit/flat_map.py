@@ -7,6 +7,7 @@ are is given when it runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lavax.backends.vulkan.emit.body import LANE
@@ -34,23 +35,32 @@ def suits_windows(kernel: Kernel, profile: DeviceProfile) -> bool:
     return len(windowed) == len(arrays) and 2 * len(arrays) + _WORDS <= REST_WORD and divided
 
 
-def emit_flat_map(kernel: Kernel, profile: DeviceProfile) -> Launch:
-    """The shader of a flat map that suits windows, whose slots are followed by those of its arrays' positions."""
+def emit_flat_maps(kernels: Sequence[Kernel], profile: DeviceProfile) -> list[Launch]:
+    """The launches of flat maps of one form that suit windows; behind their slots come those of arrays' positions."""
+    shader = _shader(kernels[0], profile) if kernels else None
+    return [_launch(kernel, shader, profile) for kernel in kernels if shader is not None]
+
+
+def _launch(kernel: Kernel, shader: Shader, profile: DeviceProfile) -> Launch:
     vectors, local = kernel.domain.rows // VECTOR, local_invocations(profile)
     turns = next((n for n in _TURNS if vectors % (n * local) == 0 and vectors // n >= _BUSY), 1)
-    windowed = windowed_arrays(kernel, profile.window_bytes)
+    groups = vectors // (turns * local)
+    return Launch(shader, (turns, groups), grid(groups))
+
+
+def _shader(kernel: Kernel, profile: DeviceProfile) -> Shader:
+    windowed, local = windowed_arrays(kernel, profile.window_bytes), local_invocations(profile)
     flat = replace(flattened(kernel), packed=profile.packed, paired=profile.paired, windowed=windowed)
     body, outputs = open_body(flat, lifted=False)
-    bound, groups = body.parameters.unknown(turns), body.parameters.unknown(vectors // (turns * local))
+    turns, groups = (body.parameters.unknown(0) for _ in range(_WORDS))
     body.line(f"int group = int{WORKGROUP};")
     body.line(f"if (group >= {groups}) return;")
-    with body.block(f"for (int turn = 0; turn < {bound}; ++turn)", frozenset(("i",))):
-        body.line(f"int i = (group * {bound} + turn) * {local} + int(gl_LocalInvocationID.x);")
+    with body.block(f"for (int turn = 0; turn < {turns}; ++turn)", frozenset(("i",))):
+        body.line(f"int i = (group * {turns} + turn) * {local} + int(gl_LocalInvocationID.x);")
         element = variable("i", flat.domain.rows // VECTOR)
         values = {"o0": linear([(element, VECTOR), (LANE, 1)])}
         places = {output: placed(flat.places[output], values) for output in flat.graph.outputs}
         results = {output: body.value(output, at) for output, at in places.items()}
         for output, result in results.items():
             body.store(output, places[output], result, outputs[output])
-    text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(vectors // (turns * local)))
+    return Shader(assemble(ShaderText(body.scopes[0].lines, (local, 1))))
