@@ -67,3 +67,28 @@ def test_results(shapes: tuple[tuple[int, ...], ...]) -> None:
     found = run(ir.parse(_negations(*shapes)), arrays)
     for result, array in zip(found, arrays, strict=True):
         np.testing.assert_array_equal(result, -array)
+
+
+def test_arrays_of_one_element_and_other_types() -> None:
+    graph = ir.parse("""
+        graph (rate: f32[], x: f32[64,128], y: f32[4096], z: f32[5], n: i32[8192], m: i32[4096]) {
+          %0 = broadcast(rate) axes=[] : f32[64,128]
+          %1 = multiply(x, %0) : f32[64,128]
+          %2 = broadcast(rate) axes=[] : f32[4096]
+          %3 = multiply(y, %2) : f32[4096]
+          %4 = broadcast(rate) axes=[] : f32[5]
+          %5 = multiply(z, %4) : f32[5]
+          %6 = constant() value=100 : i32[8192]
+          %7 = less(n, %6) : bool[8192]
+          %8 = constant() value=100 : i32[4096]
+          %9 = less(m, %8) : bool[4096]
+          return %1, %3, %5, %7, %9
+        }
+    """)
+    random = np.random.default_rng(0)
+    rate, *arrays = [np.float32(0.5), *(random.standard_normal(shape, np.float32) for shape in ((64, 128), 4096, 5))]
+    integers = [random.integers(0, 200, length).astype(np.int32) for length in (8192, 4096)]
+    assert len(plan_of(graph, PROFILES["cpu"]).dispatches) == 5
+    found = run(graph, [rate, *arrays, *integers])
+    for result, array in zip(found, [*(rate * array for array in arrays), *(n < 100 for n in integers)], strict=True):
+        np.testing.assert_array_equal(result, array)
