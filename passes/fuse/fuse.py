@@ -16,13 +16,14 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import company
-from lavax.passes.contractions import is_strided, lies_in_strides, lies_scattered
+from lavax.passes.contractions import is_strided, lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Again, Siblings, again_instead
+from lavax.passes.fuse.strides import Way, scattered_operands, way_into_epilogue
 from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.target import ANY_DEVICE, Target
 
@@ -312,16 +313,17 @@ class Fusion:
         return None if all(self.readers.come_together(base) for base in bases) else Reason.READ_APART
 
     def _is_in_strides(self, node: Node, home: Home) -> bool:
-        """Whether a contraction shares its shader if its epilogue computes a node. Elements that are gathered for that
-        are written in order first."""
+        """Whether a contraction that shares its shader is to compute a node; stores what it is to read for that."""
+        (product,) = home.heavy
+        read_apart = node not in self.returned and not self.readers.come_together(node)
         for operand in node.operands:
             if self.homes.get(operand) is home or self._is_made_of(operand, home):
                 continue
-            others = [other for other in self.cone([operand])[0] if not is_strided(other)]
-            if any(other.op != "iota" and other.type.size >= node.type.size for other in others):
-                self.store(operand, Reason.STRIDES)
-            elif others:
+            way = way_into_epilogue(node, self.cone([operand])[0], product, read_apart)
+            if way is Way.LEFT_OUT:
                 return False
+            if way is Way.STORED:
+                self.store(operand, Reason.STRIDES)
         return is_strided(node) and self._last_needed(node.operands, home) < home.order
 
     def _place(self, node: Node, home: Home) -> Reason | None:
@@ -437,25 +439,13 @@ class Fusion:
                 self.store(operand, Reason.PROLOGUE)
             elif self.target.stages_operands and lies_scattered(node, side):
                 self.store(operand, Reason.SCATTERED)
-        if self.target.shares_products(node):
-            self._bring_into_strides(node)
+        scattered = scattered_operands(node, self.cone, self.bases_of) if self.target.shares_products(node) else None
+        if scattered is not None:
+            self.sharing.add(node)
+            for operand in scattered:
+                self.store(operand, Reason.STRIDES)
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
-
-    def _bring_into_strides(self, node: Node) -> None:
-        """Has operands of a contraction written in order that keep it from sharing its shader, unless one of them is
-        larger than what it is made of, as windows are."""
-        scattered = []
-        for side, operand in enumerate(node.operands):
-            computed, arrays = self.cone([operand])
-            if len(arrays) == 1 and lies_in_strides(node, side, frozenset(computed)):
-                continue
-            if operand.type.size > sum(array.type.size for array in arrays):
-                return
-            scattered.append(operand)
-        self.sharing.add(node)
-        for operand in scattered:
-            self.store(operand, Reason.STRIDES)
 
     def _visit_region(self, node: Node) -> None:
         """A branch or loop is a kernel by itself, which writes those of its results that are taken out."""

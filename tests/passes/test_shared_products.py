@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lavax as lx
+import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare import prepare
@@ -38,33 +39,57 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], list[str], li
     ),
     "parts that are put together": (
         lambda x, y, w: lnp.concatenate([x, y], axis=1) @ w,
-        (f32(6, 4), f32(6, 4), f32(8, 5)),
+        (f32(6, 4), f32(6, 4), f32(8, 128)),
         ["concatenate", "dot"],
         ["concatenate dot"],
     ),
+    "parts that are read a few times": (
+        lambda x, y, w: lnp.concatenate([x, y], axis=1) @ w,
+        (f32(6, 4), f32(6, 4), f32(8, 127)),
+        ["concatenate dot"],
+        ["concatenate dot"],
+    ),
     "windows are not written": (
-        lambda x, w: lx.nn.conv(x, w, padding="SAME"),
+        lambda x, w: nn.conv(x, w, padding="SAME"),
         (f32(2, 3, 8, 8), f32(4, 3, 3, 3)),
         ["pad shear dot transpose transpose"],
         ["pad shear dot transpose transpose"],
     ),
     "gathered elements for the epilogue": (
         lambda x, v, w, table, places: x @ v @ w + table[places],
-        (f32(6, 4), f32(4, 3), f32(3, 5), f32(9, 5), i32(6)),
+        (f32(6, 4), f32(4, 128), f32(128, 5), f32(9, 5), i32(6)),
         ["dot", "gather", "dot"],
+        ["dot", "dot gather"],
+    ),
+    "gathered elements for the epilogue of a short sum": (
+        lambda x, v, w, table, places: x @ v @ w + table[places],
+        (f32(6, 4), f32(4, 127), f32(127, 5), f32(9, 5), i32(6)),
+        ["dot", "dot gather"],
         ["dot", "dot gather"],
     ),
     "elements for the epilogue that nobody could have gathered before": (
         lambda x, w, table, places: x @ w + table[places],
-        (f32(6, 4), f32(4, 5), f32(9, 5), i32(6)),
+        (f32(6, 128), f32(128, 5), f32(9, 5), i32(6)),
         ["dot", "gather"],
         ["dot gather"],
     ),
     "places in the epilogue": (
         lambda x, w: lnp.tril(x @ w),
-        (f32(6, 4), f32(4, 6)),
+        (f32(6, 128), f32(128, 6)),
         ["dot", "iota iota"],
         ["iota iota dot"],
+    ),
+    "places in the epilogue of a short sum": (
+        lambda x, w: lnp.tril(x @ w),
+        (f32(6, 127), f32(127, 6)),
+        ["iota iota dot"],
+        ["iota iota dot"],
+    ),
+    "places in the epilogue of a short sum that is read apart": (
+        lambda x, w: nn.softmax(lnp.where(lnp.arange(6)[:, None] >= lnp.arange(6), x @ w, -lnp.inf)),
+        (f32(6, 4), f32(4, 6)),
+        ["dot", "iota iota"],
+        ["iota iota dot", ""],
     ),
 }
 
