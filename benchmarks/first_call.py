@@ -31,8 +31,8 @@ CACHE_VARIABLES = (
     "XDG_CACHE_HOME",
 )
 SETTINGS = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-FULL = ("call-1", "mlp-step", "transformer-step", "gradient-of-1000-layers")
-QUICK = ("call-1", "mlp-step")
+FULL = ("call-1", "mlp-step", "transformer-step", "gpt-step", "gradient-of-1000-layers")
+QUICK = ("call-1", "mlp-step", "gpt-step")
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,19 @@ def visible_pairs(node: Node) -> int:
     return in_window * prod(query.shape[:-2])
 
 
+def pairs_in_blocks(node: Node) -> int:
+    """How many pairs the kernels of a CPU driver compute: those of blocks that are not all outside the window."""
+    query, key = node.operands[:2]
+    queries, keys, size = query.shape[-2], key.shape[-2], BLOCK_OF_COLUMNS
+    found = 0
+    for start in range(0, queries, size):
+        rows = min(size, queries - start)
+        first = max(start + node.attrs["lowest"], 0) // size * size
+        end = min(start + rows + node.attrs["highest"], keys)
+        found += rows * max(min(-(-end // size) * size, keys) - first, 0)
+    return found * prod(query.shape[:-2])
+
+
 # Operations that one kernel computes together: which operands they must share, by name.
 _TOGETHER: Mapping[str, tuple[str, ...]] = {
     "attention": ("query", "key", "bias", "mask"),
@@ -158,6 +171,12 @@ def weights_of_derivative(node: Node, query: Node | None = None) -> Node:
     return exp(subtract(scores, _along_rows(named_operands(node)["logsumexp"], scores)))
 
 
+def cotangent_of_weights(node: Node, cotangent: Node | None = None) -> Node:
+    """Of a node with the operands of attention_query_gradient; `cotangent` may stand for the operand."""
+    operands = named_operands(node)
+    return _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
+
+
 def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
     """Of a node with the operands of attention_query_gradient: the cotangent of each score, 0 where it is `fill`.
 
@@ -165,7 +184,7 @@ def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: 
     """
     operands = named_operands(node)
     weights = weights or weights_of_derivative(node)
-    of_weights = _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
+    of_weights = cotangent_of_weights(node, cotangent)
     found = multiply(weights, subtract(of_weights, _along_rows(operands["delta"], weights)))
     visible = _visible(node, found.shape)
     return found if visible is None else where(visible, found, zeros(found.type))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
@@ -10,13 +11,15 @@ from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DTYPES, DType
 from lavax.passes.builder import build, cast, precision_of
-from lavax.passes.kernels.index import ZERO, Index, flatten, grows_by_one, unflatten, variable
+from lavax.passes.kernels.index import ZERO, Index, Variable, flatten, grows_by_one, unflatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
 # Beyond so many nodes between an operand and memory nobody asks how it lies there.
 _FAR = 32
 # A copy in another order pays for a product that reads each element so often, with so many products in all.
 _READ_OVER, _WORTH_COPY = 1 << 9, 1 << 28
+# Of what moves elements, that which computes nothing of their places.
+_STRIDED_MOVEMENT = frozenset(("reshape", "transpose", "broadcast", "slice"))
 # Vectors of four are loaded along a part.
 _STEP = 4
 
@@ -99,6 +102,31 @@ def lies_scattered(dot: Node, side: int) -> bool:
         return False
     found = neighbours_of(dot, side)
     return not (found.summed or found.free)
+
+
+def lies_in_strides(dot: Node, side: int, computed: Collection[Node]) -> bool:
+    """Whether an operand is made, element by element, of one array, where a step along the free axes and the sum is
+    always as long; `computed` are the nodes that are computed of those it is made of."""
+    sizes, operand = sizes_of(dot), dot.operands[side]
+    extents = sizes.rows if side == 0 else sizes.columns
+    free, summed = variable("free", prod(extents)), variable("summed", sizes.k)
+    at = operand_at(dot, side, (ZERO,) * len(sizes.batch), unflatten(free, extents), unflatten(summed, sizes.summed))
+    found: set[Index] = set()
+    stack = [(operand, at)]
+    while stack:
+        node, place = stack.pop()
+        if node not in computed:
+            found.add(flatten(place, node.shape))
+        elif is_strided(node):
+            stack.extend(READS[node.op](node, place))
+        else:
+            return False
+    return all(isinstance(atom, Variable) for position in found for atom, _ in position.terms)
+
+
+def is_strided(node: Node) -> bool:
+    """Whether a node computes nothing of its elements' places, and moves no element out of strides."""
+    return node.op in _STRIDED_MOVEMENT or node.op == "constant" or OPERATIONS[node.op].family == "elementwise"
 
 
 def _is_reordered(node: Node) -> bool:

@@ -13,7 +13,7 @@ def _one_part(dot: Node) -> int:
     return 1
 
 
-def _nowhere(attention: Node) -> bool:
+def _nowhere(node: Node) -> bool:
     return False
 
 
@@ -28,7 +28,12 @@ class Target:
     `stages_operands`: whether contractions bring both operands into one order in shared memory, so that it does not
     matter which of them stands on the left, but that neighbours in memory are neighbours in the contraction.
     `stores_scores`: whether a derivative of attention is best computed by contractions, with scores in memory;
-    `kept_bytes`: how much memory the scores of all attention may take that wait there for derivatives.
+    `kept_bytes`: how much memory the scores of all attention may take that wait there for derivatives;
+    `scores_by_rows`: whether what is made of stored scores is made by kernels over their rows, and not in products'
+    epilogues.
+
+    `shares_products`: whether a contraction shares its shader with others if its arrays lie in strides, so that it pays
+    to write an operand in order once, and to leave out of its epilogue what would keep it from that.
 
     `chunk`: in chunks of how many elements a cumulative operation is best done; None where it goes along whole lines.
     `query_parts`: for how many keys each the kernel of keys' gradients is to compute a part of the gradient of
@@ -46,6 +51,8 @@ class Target:
     stages_operands: bool = False
     stores_scores: Callable[[Node], bool] = _nowhere
     kept_bytes: int = 0
+    scores_by_rows: bool = False
+    shares_products: Callable[[Node], bool] = _nowhere
     chunk: Callable[[Node], int | None] = _as_a_whole
     query_parts: Callable[[Node], int | None] = _as_a_whole
     vectors_as_sums: bool = False

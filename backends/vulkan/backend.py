@@ -12,8 +12,13 @@ import numpy as np
 from lavax import config
 from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.backends.vulkan.emit.attention import block_of_parts
-from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, pays_in_parts, stores_scores
-from lavax.backends.vulkan.emit.contract_schedule import choose_parts
+from lavax.backends.vulkan.emit.attention_scores import (
+    PART_OF_MEMORY,
+    pays_in_parts,
+    stores_scores,
+    stores_short_scores,
+)
+from lavax.backends.vulkan.emit.contract_schedule import choose_parts, shares_shader
 from lavax.backends.vulkan.emit.cumulative import chunk_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.emit.row_schedule import longest_row
@@ -66,6 +71,8 @@ class VulkanBackend:
             stages_operands=self.profile.kind == "gpu",
             stores_scores=self._stores_scores,
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
+            scores_by_rows=self.profile.kind == "cpu",
+            shares_products=lambda dot: shares_shader(dot, self.profile),
             chunk=lambda cumulative: chunk_of(cumulative, self.profile),
             query_parts=self._query_parts,
             vectors_as_sums=self.profile.kind == "gpu",
@@ -74,7 +81,9 @@ class VulkanBackend:
         )
 
     def _stores_scores(self, attention: Node) -> bool:
-        return self.profile.kind == "gpu" and stores_scores(attention, self._memory_bytes)
+        if self.profile.kind == "cpu":
+            return stores_short_scores(attention)
+        return stores_scores(attention, self._memory_bytes)
 
     def _query_parts(self, gradient: Node) -> int | None:
         block = block_of_parts(gradient, self.profile)

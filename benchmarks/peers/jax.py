@@ -19,8 +19,8 @@ class JaxLibrary(Library):
     def softmax(self, x: Any) -> Any:
         return jax.nn.softmax(x)
 
-    def attention(self, q: Any, k: Any, v: Any) -> Any:
-        return jax.nn.dot_product_attention(q, k, v)
+    def attention(self, q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+        return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
 
     def convolution(self, x: Any, kernel: Any) -> Any:
         return jax.lax.conv(x, kernel, (1, 1), "SAME")

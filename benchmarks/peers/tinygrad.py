@@ -36,9 +36,9 @@ class TinygradLibrary(Library):
     def cross_entropy(self, scores: Any, labels: Any) -> Any:
         return scores.sparse_categorical_crossentropy(labels)
 
-    def attention(self, q: Any, k: Any, v: Any) -> Any:
+    def attention(self, q: Any, k: Any, v: Any, causal: bool = False) -> Any:
         by_head = (x.transpose(1, 2) for x in (q, k, v))
-        return Tensor.scaled_dot_product_attention(*by_head).transpose(1, 2)
+        return Tensor.scaled_dot_product_attention(*by_head, is_causal=causal).transpose(1, 2)
 
     def convolution(self, x: Any, kernel: Any) -> Any:
         return x.conv2d(kernel, padding=1)

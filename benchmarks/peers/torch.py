@@ -48,9 +48,9 @@ class TorchLibrary(Library):
     def cross_entropy(self, scores: Any, labels: Any) -> Any:
         return functional.cross_entropy(scores, labels)
 
-    def attention(self, q: Any, k: Any, v: Any) -> Any:
+    def attention(self, q: Any, k: Any, v: Any, causal: bool = False) -> Any:
         by_head = (x.transpose(1, 2) for x in (q, k, v))
-        return functional.scaled_dot_product_attention(*by_head).transpose(1, 2)
+        return functional.scaled_dot_product_attention(*by_head, is_causal=causal).transpose(1, 2)
 
     def convolution(self, x: Any, kernel: Any) -> Any:
         return functional.conv2d(x, kernel, padding="same")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from benchmarks.workloads.trees import map_tree
@@ -36,9 +37,12 @@ class Library:
         logarithm = self.numpy.log(self.numpy.sum(self.numpy.exp(shifted), axis=-1))
         return self.numpy.mean(logarithm - self.numpy.take_along_axis(shifted, labels[:, None], axis=-1)[:, 0])
 
-    def attention(self, q: Any, k: Any, v: Any) -> Any:
-        """Of arrays (batch, positions, heads, size)."""
+    def attention(self, q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+        """Of arrays (batch, positions, heads, size); if `causal`, a query sees no key behind its own position."""
         scores = self.numpy.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+        if causal:
+            positions = self.numpy.arange(q.shape[1])
+            scores = self.numpy.where(positions[:, None] >= positions, scores, -inf)
         return self.numpy.einsum("bhqk,bkhd->bqhd", self.softmax(scores), v)
 
     def convolution(self, x: Any, kernel: Any) -> Any:

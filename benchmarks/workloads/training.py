@@ -1,4 +1,4 @@
-"""Workloads of training: an optimizer's update, and steps of three kinds of networks."""
+"""Workloads of training: an optimizer's update, and steps of four kinds of networks."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.workloads.library import Library
-from benchmarks.workloads.trees import leaves_of
+from benchmarks.workloads.trees import leaves_of, map_tree
 from benchmarks.workloads.workload import Workload, normal, words
 
 RATE = 1e-2
@@ -24,6 +24,7 @@ def training_workloads(large: bool) -> list[Workload]:
         _mlp(*((4096, (1024, 4096, 4096, 1024)) if large else (128, (784, 256, 256, 10)))),
         _convolution_network(*((256, 64, 32) if large else (32, 16, 16))),
         _transformer(*((8, 1024, 16, 1024) if large else (2, 128, 4, 128))),
+        _language_model(*((8, 1024, 12, 768, 4, 16384) if large else (8, 64, 4, 128, 2, 256))),
     ]
 
 
@@ -157,3 +158,68 @@ def _transformer(batch: int, positions: int, heads: int, width: int) -> Workload
     weights = sum(leaf.size for leaf in leaves_of(parameters(np.random.default_rng(0))))
     operations = 6 * tokens * 12 * width**2 + 12 * tokens * positions * width
     return Workload("transformer-step", _step(loss_of), draw, operations, words((3, weights), (30, tokens, width)))
+
+
+def _language_model(batch: int, positions: int, heads: int, width: int, layers: int, vocabulary: int) -> Workload:
+    """A step of Adam for a GPT: tokens are embedded and scored by one table, and see those before them."""
+    hidden = 4 * width
+
+    def block(library: Library, p: Any, x: Any) -> Any:
+        normed = library.layer_norm(x, p["scale1"], p["shift1"])
+        q, k, v = (
+            (normed @ p["qkv"])[..., part * width : (part + 1) * width].reshape(
+                (batch, positions, heads, width // heads)
+            )
+            for part in range(3)
+        )
+        attended = library.attention(q, k, v, causal=True).reshape((batch, positions, width))
+        x = x + attended @ p["out"]
+        normed = library.layer_norm(x, p["scale2"], p["shift2"])
+        return x + library.relu(normed @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+
+    def loss_of(library: Library) -> Loss:
+        def loss(p: Any, tokens: Any, labels: Any) -> Any:
+            x = p["tokens"][tokens] + p["positions"]
+            for layer in p["blocks"]:
+                x = block(library, layer, x)
+            x = library.layer_norm(x, p["scale"], p["shift"]).reshape((batch * positions, width))
+            return library.cross_entropy(x @ p["tokens"].T, labels.reshape((batch * positions,)))
+
+        return loss
+
+    def define(library: Library) -> Callable[..., Any]:
+        value_and_grad = library.value_and_grad(loss_of(library))
+
+        def step(p: Any, first: Any, second: Any, tokens: Any, labels: Any) -> Any:
+            value, gradients = value_and_grad(p, tokens, labels)
+            return *library.adam(p, gradients, first, second), value
+
+        return step
+
+    def layer(g: np.random.Generator) -> dict[str, np.ndarray]:
+        found = {"qkv": normal(g, width, 3 * width, scale=0.05), "out": normal(g, width, width, scale=0.05)}
+        found |= {"w1": normal(g, width, hidden, scale=0.05), "b1": normal(g, hidden, scale=0.05)}
+        found |= {"w2": normal(g, hidden, width, scale=0.05), "b2": normal(g, width, scale=0.05)}
+        return found | {name: normal(g, width) for name in ("scale1", "shift1", "scale2", "shift2")}
+
+    def parameters(g: np.random.Generator) -> dict[str, Any]:
+        return {
+            "tokens": normal(g, vocabulary, width, scale=0.05),
+            "positions": normal(g, positions, width, scale=0.05),
+            "blocks": [layer(g) for _ in range(layers)],
+            "scale": normal(g, width),
+            "shift": normal(g, width),
+        }
+
+    def draw(g: np.random.Generator) -> tuple[Any, ...]:
+        p = parameters(g)
+        tokens, labels = g.integers(0, vocabulary, (2, batch, positions)).astype(np.int32)
+        first = map_tree(lambda leaf: normal(g, *leaf.shape, scale=0.01), p)
+        second = map_tree(lambda leaf: normal(g, *leaf.shape, scale=0.01) ** 2, p)
+        return p, first, second, tokens, labels
+
+    count = batch * positions
+    weights = sum(leaf.size for leaf in leaves_of(parameters(np.random.default_rng(0))))
+    products = layers * (12 * width**2 + positions * width) + vocabulary * width  # of which each query sees a half
+    moved = words((6, weights), (30, layers, count, width), (4, count, vocabulary))
+    return Workload("gpt-step", define, draw, 6 * count * products + 12 * weights, moved)

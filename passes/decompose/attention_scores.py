@@ -7,9 +7,16 @@ Else these compute scores once more, in an order in which what is made of them i
 from __future__ import annotations
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.ir.ops.attention import ATTRIBUTES
-from lavax.passes.attention import composition, derivative, named_operands, softmax_of_scores, weights_of_derivative
-from lavax.passes.builder import broadcast, build, located, reshape, set_location, slice_
+from lavax.ir.ops.attention import ATTRIBUTES, names_of
+from lavax.passes.attention import (
+    composition,
+    cotangent_of_weights,
+    derivative,
+    named_operands,
+    softmax_of_scores,
+    weights_of_derivative,
+)
+from lavax.passes.builder import broadcast, build, located, multiply, reshape, set_location, slice_, sum_over
 from lavax.passes.simplify.rewriting import rewrite
 from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
 from lavax.passes.target import Target
@@ -33,7 +40,11 @@ def with_stored_scores(graph: Graph, target: Target) -> Graph:
             set_location(node.location)
             found[node] = rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
             if node in chosen:
-                found[node] = _stored(rebuilt, weights.get(_of_scores(node)))
+                kept_weights = weights.get(_of_scores(node))
+                if kept_weights is not None and target.scores_by_rows and _has_own_delta(node):
+                    rebuilt = _with_delta_of(rebuilt, kept_weights)
+                stored = _stored_by_rows if target.scores_by_rows else _stored
+                found[node] = stored(rebuilt, kept_weights)
             elif node.op in _FORWARD and _of_scores(node) in kept:
                 weights[_of_scores(node)] = softmax_of_scores(rebuilt)
                 found[node] = composition(rebuilt)
@@ -70,6 +81,32 @@ def _stored(node: Node, weights: Node | None) -> Node:
     if "delta" in operands:
         cotangent = _after(cotangent, operands["delta"])
     return derivative(node, weights, cotangent)
+
+
+def _stored_by_rows(node: Node, weights: Node | None) -> Node:
+    """A derivative as products of which nothing is made element by element: kernels over rows do that."""
+    return derivative(node, weights or weights_of_derivative(node))
+
+
+def _has_own_delta(node: Node) -> bool:
+    """Whether a derivative's delta is Σ cotangent · out of the attention with the same scores and values."""
+    operands = named_operands(node)
+    delta, cotangent = operands.get("delta"), operands["cotangent"]
+    if delta is None or delta.op != "sum" or delta.operands[0].op != "multiply":
+        return False
+    factors = delta.operands[0].operands
+    (out,) = [factor for factor in factors if factor is not cotangent] or [delta]
+    if delta.attrs["axes"] != (cotangent.type.rank - 1,) or cotangent not in factors or out.op != "attention":
+        return False
+    return _of_scores(out) == _of_scores(node) and named_operands(out)["value"] is operands["value"]
+
+
+def _with_delta_of(node: Node, weights: Node) -> Node:
+    """A derivative whose delta is Σ weights · their cotangents, which is the same: the kernel over rows that makes the
+    scores' cotangents sums that for itself."""
+    operands = named_operands(node)
+    operands["delta"] = sum_over(multiply(weights, cotangent_of_weights(node)), (weights.type.rank - 1,))
+    return with_operands(node, tuple(operands[name] for name in names_of(node.op, node.attrs)))
 
 
 def _after(value: Node, other: Node) -> Node:

@@ -16,7 +16,7 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.attention import company
-from lavax.passes.contractions import lies_scattered
+from lavax.passes.contractions import is_strided, lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, bound, evaluations_of
@@ -24,6 +24,7 @@ from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, vari
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Again, Siblings, again_instead
+from lavax.passes.fuse.strides import Way, scattered_operands, way_into_epilogue
 from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.target import ANY_DEVICE, Target
 
@@ -64,6 +65,7 @@ class Fusion:
         self.weight: dict[Node, Evaluations] = {}  # what it takes to compute a floating node
         self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
+        self.sharing: set[Node] = set()  # contractions that are to share a shader with others
         self.companies: dict[tuple[object, ...], Home] = {}  # kernels of routines that may compute more than one
         self.maps: dict[tuple[tuple[int, ...], Node], list[Home]] = {}  # maps over a shape that read an array
         self.refusals: dict[tuple[Node, Home], Reason] = {}  # why a node is not computed in a kernel it reads from
@@ -338,8 +340,26 @@ class Fusion:
             return Reason.EPILOGUE_COST
         if arrays > _EPILOGUE_ARRAYS:
             return Reason.EPILOGUE_ARRAYS
+        (product,) = home.heavy
+        one_to_one = node.type.size == product.type.size
+        if one_to_one and product in self.sharing and not self._is_in_strides(node, home):
+            return Reason.STRIDES
         bases = (base for base in self._bases_of(node.operands) if self.homes[base] is home)
         return None if all(self.readers.come_together(base) for base in bases) else Reason.READ_APART
+
+    def _is_in_strides(self, node: Node, home: Home) -> bool:
+        """Whether a contraction that shares its shader is to compute a node; stores what it is to read for that."""
+        (product,) = home.heavy
+        read_apart = node not in self.returned and not self.readers.come_together(node)
+        for operand in node.operands:
+            if self.homes.get(operand) is home or self._is_made_of(operand, home):
+                continue
+            way = way_into_epilogue(node, self.cone([operand])[0], product, read_apart)
+            if way is Way.LEFT_OUT:
+                return False
+            if way is Way.STORED:
+                self.store(operand, Reason.STRIDES)
+        return is_strided(node) and self._last_needed(node.operands, home) < home.order
 
     def _place(self, node: Node, home: Home) -> Reason | None:
         """Computes a node in a kernel's loops, or says why there is no place for it there."""
@@ -454,6 +474,11 @@ class Fusion:
                 self.store(operand, Reason.PROLOGUE)
             elif self.target.stages_operands and lies_scattered(node, side):
                 self.store(operand, Reason.SCATTERED)
+        scattered = scattered_operands(node, self.cone, self.bases_of) if self.target.shares_products(node) else None
+        if scattered is not None:
+            self.sharing.add(node)
+            for operand in scattered:
+                self.store(operand, Reason.STRIDES)
         home = flat_home("contract", self._next_order(node.operands), node.shape)
         self._open(home, node, home.full)
 

@@ -1,4 +1,4 @@
-"""Whether derivatives of attention on a GPU are best computed by contractions, with scores in memory.
+"""Whether derivatives of attention are best computed by contractions, with scores in memory.
 
 Counted for each pair of a query and a key, in the multiplications and additions that a contraction makes meanwhile.
 Kernels of attention leave out pairs that nobody sees, but compute scores anew for each derivative, and their tiles are
@@ -8,7 +8,7 @@ smaller; contractions compute every pair, and write and read scores. Measured: d
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.attention import named_operands, visible_pairs
+from lavax.passes.attention import named_operands, pairs_in_blocks, visible_pairs
 
 _GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
 # Products of all derivatives with the heads of queries and with those of values, by kernels and by contractions, and
@@ -26,6 +26,10 @@ _WORTH = 1 << 20
 # Of the device's memory all scores of a node may take this part; about four times as much is in use at a time.
 PART_OF_MEMORY = 32
 _SCORE_BYTES = 4
+# On CPU drivers, where products share a shader with others and each kernel of attention takes a second to compile:
+# scores are stored where they take no more than so many times the memory of the queries. Kernels take so many times as
+# long for a pair in blocks that are not hidden. For what compiling saves, products may take so many operations more.
+_SHORT, _SLOWER_ON_CPU, _COMPILED = 4, 1.4, 1 << 22
 
 
 def stores_scores(node: Node, memory_bytes: int) -> bool:
@@ -41,6 +45,19 @@ def stores_scores(node: Node, memory_bytes: int) -> bool:
     slower = _SLOWER if max(heads) <= _LONG_HEAD else _SLOWER_BY_LONG_HEADS
     by_kernels = visible_pairs(node) * _operations(_BY_KERNELS, heads) * slower
     return by_kernels > _GAIN * pairs * (_operations(_BY_CONTRACTIONS, heads) + _MOVED * _MOVE)
+
+
+def stores_short_scores(node: Node) -> bool:
+    """Whether a node is a derivative of attention, over few keys, that is to become products on a CPU driver."""
+    if node.op not in _GRADIENTS:
+        return False
+    operands = named_operands(node)
+    query, key, cotangent = (operands[name] for name in ("query", "key", "cotangent"))
+    if key.shape[-2] > _SHORT * query.shape[-1]:
+        return False
+    pairs = query.type.size // query.shape[-1] * key.shape[-2]
+    operations = _operations(_BY_CONTRACTIONS, (query.shape[-1], cotangent.shape[-1]))
+    return (pairs - _SLOWER_ON_CPU * pairs_in_blocks(node)) * operations <= _COMPILED
 
 
 def pays_in_parts(node: Node, block: int, memory_bytes: int) -> bool:

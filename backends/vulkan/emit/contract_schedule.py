@@ -25,6 +25,7 @@ from lavax.backends.vulkan.emit.contract_tiles import (
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
+from lavax.ir.types import float32
 from lavax.passes.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
 
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long; those of GPUs, whose
@@ -81,6 +82,14 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Sch
         busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
         return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
     return min(tiles, key=lambda tile: _cost(tile, sizes, 1, profile))
+
+
+def shares_shader(dot: Node, profile: DeviceProfile) -> bool:
+    """Whether a contraction gets a tile by which all that lie in strides share a shader."""
+    if profile.kind != "cpu" or dot.dtype != float32:
+        return False
+    tile = choose_schedule(dot, profile)
+    return isinstance(tile, BroadcastTile) and tile.rows == VECTOR * tile.lanes
 
 
 def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> list[Schedule]:

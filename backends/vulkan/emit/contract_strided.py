@@ -55,7 +55,7 @@ def access_of(product: StridedProduct, tile: BroadcastTile) -> Access:
     left = sizes.m >= tile.rows and _has_vectors(product.left, sizes.m)
     right = sizes.n >= tile.columns and _has_vectors(product.right, sizes.n)
     rest = sizes.n >= tile.columns and sizes.n % VECTOR == 0 and all(
-        array.second == 1 and array.first % VECTOR == 0 and array.batch % VECTOR == 0
+        array.second == 1 and all(step % VECTOR == 0 for step in (array.first, array.batch, array.inner))
         for array in (*product.others, product.result)
     )
     small = sizes.b * sizes.m * sizes.n * sizes.k < _SMALL
@@ -66,13 +66,19 @@ def _has_vectors(operand: Strided, extent: int) -> bool:
     """Whether neighbours of an operand lie along one of its axes, and lines of them begin at multiples of four."""
     along, across = sorted((operand.first, operand.second))
     whole = operand.second == 1 or extent % VECTOR == 0
-    return along == 1 and across % VECTOR == 0 and operand.batch % VECTOR == 0 and whole
+    aligned = all(step % VECTOR == 0 for step in (across, operand.batch, operand.inner, operand.begin))
+    return along == 1 and aligned and whole
 
 
 def fits_strided(product: StridedProduct, tile: BroadcastTile) -> bool:
     """Whether a product can be computed so by a tile."""
-    numbers = len(product.order) + len(_words(product, tile))
-    return tile.rows == VECTOR * tile.lanes and tile.tiles(product.sizes) <= _MOST_TILES and numbers <= REST_WORD
+    possible = tile.rows == VECTOR * tile.lanes and tile.tiles(product.sizes) <= _MOST_TILES
+    return possible and _fits(product, tile, product.is_nested)
+
+
+def _fits(product: StridedProduct, tile: BroadcastTile, nested: bool) -> bool:
+    """Whether there is room for all numbers."""
+    return len(product.order) + len(_words(product, tile, nested)) <= REST_WORD
 
 
 @dataclass(frozen=True)
@@ -84,14 +90,16 @@ class _Key:
     access: Access
     others: int
     windowed: bool
+    nested: bool  # whether there are numbers for a batch in two axes, and for where operands begin
     dear: tuple[Function | None, ...]
 
 
-def _key(product: StridedProduct, tile: BroadcastTile) -> _Key:
+def _key(product: StridedProduct, tile: BroadcastTile, nested: bool) -> _Key:
     limits = (_CHEAP_OPERAND, _CHEAP_OPERAND, _CHEAP_RESULT)
     dear = (own if own.cost > most else None for own, most in zip(product.functions, limits, strict=True))
     access = access_of(product, tile)
-    return _Key(tile, access, len(product.others), product.windowed and access == _VECTORS, tuple(dear))
+    windowed = product.windowed and access == _VECTORS
+    return _Key(tile, access, len(product.others), windowed, nested and _fits(product, tile, True), tuple(dear))
 
 
 @dataclass
@@ -115,8 +123,9 @@ class _Sharing:
 def emit_strided(products: Sequence[tuple[StridedProduct, BroadcastTile]], paired: bool) -> list[Launch]:
     """The launches of a program's products by these tiles, with as few shaders as they can share."""
     groups: dict[_Key, list[_Sharing]] = {}
+    nested = any(product.is_nested for product, _ in products)  # then all that can are, to share a shader
     for number, (product, tile) in enumerate(products):
-        own = groups.setdefault(_key(product, tile), [_Sharing()])
+        own = groups.setdefault(_key(product, tile, nested), [_Sharing()])
         if not own[-1].takes(product):
             own.append(_Sharing())
         own[-1].add(number, product)
@@ -130,16 +139,16 @@ def emit_strided(products: Sequence[tuple[StridedProduct, BroadcastTile]], paire
 
 def _emit_sharing(products: Sequence[StridedProduct], key: _Key, sharing: _Sharing, paired: bool) -> Iterator[Launch]:
     functions = tuple(tuple(own) for own in sharing.functions)
-    shader = _StridedTile(products[0], key.tile, key.access, functions, paired, key.windowed).shader()
+    shader = _StridedTile(products[0], key.tile, key.access, functions, paired, key.windowed, key.nested).shader()
     for product in products:
-        words = _words(product, key.tile)
+        words = _words(product, key.tile, key.nested)
         for place, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << place * _FUNCTION_BITS
         groups = (key.tile.tiles(product.sizes), 1, 1)
         yield Launch(shader, tuple(words.values()), groups, windowed=key.windowed, order=product.order)
 
 
-def _words(product: StridedProduct, tile: BroadcastTile) -> dict[str, int]:
+def _words(product: StridedProduct, tile: BroadcastTile, nested: bool) -> dict[str, int]:
     """The numbers that the shader is given, by their names there: strides of elements, or of vectors."""
     sizes, access = product.sizes, access_of(product, tile)
     words = {
@@ -169,6 +178,11 @@ def _words(product: StridedProduct, tile: BroadcastTile) -> dict[str, int]:
     for number, array in enumerate((*product.others, product.result)):
         words |= {f"batch{number}": array.batch // unit, f"row{number}": array.first // unit}
         words |= {} if access.rest else {f"column{number}": array.second}
+    if nested:
+        words |= {"inner": product.inner, "left_inner": product.left.inner, "right_inner": product.right.inner}
+        words |= {"left_begin": product.left.begin, "right_begin": product.right.begin}
+        rest = enumerate((*product.others, product.result))
+        words |= {f"inner{number}": array.inner // unit for number, array in rest}
     return words
 
 
@@ -182,6 +196,7 @@ class _StridedTile:
     functions: tuple[tuple[Function, ...], ...]  # of each place those that there are
     paired: bool
     windowed: bool
+    nested: bool
     body: Body = field(default_factory=lambda: Body({}, Parameters(0, lifted=False)))
 
     def shader(self) -> Shader:
@@ -206,11 +221,13 @@ class _StridedTile:
         tile, slots = self.tile, len(self.product.order)
         begin = "int w{0} = int(table.address[{1}]);" if self.windowed else "uint64_t p{0} = table.address[{1}];"
         yield from (begin.format(number, word(number)) for number in range(slots))
-        names = enumerate(_words(self.product, tile), slots)
+        names = enumerate(_words(self.product, tile, self.nested), slots)
         yield from (f"int {name} = int({word(number)});" for number, name in names)
         yield f"int t = int({WORKGROUP}), member = int(gl_LocalInvocationID.x);"
         yield "int across_at = int(uint(t) % uint(across)), others = int(uint(t) / uint(across));"
         yield "int down_at = int(uint(others) % uint(down)), batch = int(uint(others) / uint(down));"
+        if self.nested:
+            yield "int outer = int(uint(batch) / uint(inner)), inside = int(uint(batch) % uint(inner));"
         yield f"int own_row = down_at * {tile.rows}, row = min(own_row, last_row);"
         yield f"int own_column = across_at * {tile.columns}, column = min(own_column, last_column);"
         yield from self._choices()
@@ -241,7 +258,7 @@ class _StridedTile:
         """Where the first vector of a lane's is, or the first elements of each."""
         sides = (("row", 1, self.access.left), ("column", self.tile.vectors, self.access.right))
         for name, (start, vectors, in_vectors) in zip(_PLACES, sides, strict=False):
-            base = f"batch * {name}_batch"
+            base = self._batch(f"{name}_batch", f"{name}_inner") + (f" + {name}_begin" if self.nested else "")
             if in_vectors:
                 yield f"int {name}_at = ({base} + {start} * {name}_free) / {VECTOR} + member * {name}_lane;"
                 continue
@@ -356,7 +373,11 @@ class _StridedTile:
         return f"vec4({', '.join(self.body.element(float32, f'p{address}', place) for place in places)})"
 
     def _place(self, number: int, column: str) -> str:
-        return f"(batch * batch{number} + at_row * row{number} + {column})"
+        return f"({self._batch(f'batch{number}', f'inner{number}')} + at_row * row{number} + {column})"
+
+    def _batch(self, step: str, inner_step: str) -> str:
+        """Where the batch's own part of an array begins."""
+        return f"outer * {step} + inside * {inner_step}" if self.nested else f"batch * {step}"
 
 
 def _guarded(condition: str, statement: str) -> Iterator[str]:

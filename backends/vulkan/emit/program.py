@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 
 from lavax.backends.vulkan.emit.contract import emit_contract, emit_strided_contracts
+from lavax.backends.vulkan.emit.flat_map import emit_flat_maps, suits_windows
 from lavax.backends.vulkan.emit.guard import guard_shader
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.emit.map import emit_map
@@ -69,6 +70,7 @@ class _Emission:
     def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool, choice: Choice) -> None:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._launches: dict[Hashable, Launch] = {}
+        self._strict_shaders: dict[Shader, Shader] = {}
         self._schedules: dict[Kernel, Hashable | None] = {}
         self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
@@ -168,11 +170,7 @@ class _Emission:
         if not self.profile.float64:
             _refuse_float64(step, self.profile)
         if len(parts) > 1 and not _moves(step, self.program.views):
-            of_parts = [[place.slot for place in places] for _, places in parts]
-            launch = emit_merged(step.kernels, of_parts, self.profile)
-            (self.constants[step.name],) = launch.constants
-            own = (self.slots[step.name],)
-            yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, step.barrier, step.name)
+            yield from self._merged(step, parts)
             return
         for number, (kernel, places) in enumerate(parts):
             arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
@@ -199,6 +197,23 @@ class _Emission:
             later = barrier or launch.before is not None
             dispatch = self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
             yield replace(dispatch, seen=seen) if launch.windowed else dispatch
+
+    def _merged(self, step: Step, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
+        """Flat maps of one form: those that windows suit one by one, by one shader, and one dispatch of all others."""
+        suited = [suits_windows(kernel, self.profile) for kernel, _ in parts]
+        apart = [part for part, is_suited in zip(parts, suited, strict=True) if is_suited]
+        together = [part for part, is_suited in zip(parts, suited, strict=True) if not is_suited]
+        launches = emit_flat_maps([kernel for kernel, _ in apart], self.profile)
+        for number, (launch, (_, places)) in enumerate(zip(launches, apart, strict=True)):
+            slots = (*(place.slot for place in places), *map(self._position, places))
+            barrier = step.barrier and number == 0
+            yield Dispatch(self._strict(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
+        if together:
+            of_parts = [[place.slot for place in places] for _, places in together]
+            launch = emit_merged([kernel for kernel, _ in together], of_parts, self.profile)
+            (self.constants[step.name],) = launch.constants
+            own, barrier = (self.slots[step.name],), step.barrier and not apart
+            yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, barrier, step.name)
 
     def _is_in_place(self, step: Step, number: int) -> bool:
         """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""
@@ -236,7 +251,9 @@ class _Emission:
 
     def _strict(self, shader: Shader) -> Shader:
         """The shader with NaN, infinities, signed zeros and denormals kept, where the device can be asked for that."""
-        return replace(shader, source=strict_floats(shader.source, self.profile))
+        if shader not in self._strict_shaders:
+            self._strict_shaders[shader] = replace(shader, source=strict_floats(shader.source, self.profile))
+        return self._strict_shaders[shader]
 
 
 def _counted(commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]]) -> list[Command]:

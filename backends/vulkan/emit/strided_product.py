@@ -8,34 +8,37 @@ serves all of them: strides are given when it runs, as is which functions are me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.body import Body, Value, widened
 from lavax.backends.vulkan.emit.contraction import Contraction
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.shader import Parameters
 from lavax.ir.graph import INPUT, Node
-from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import float32
-from lavax.passes.contractions import Sizes
+from lavax.passes.contractions import Sizes, is_strided
 from lavax.passes.fuse.costs import cost_of
-from lavax.passes.kernels.index import Index, Variable, flatten, unflatten, variable
+from lavax.passes.kernels.index import Index, Quotient, Remainder, Variable, flatten, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
-# Of what moves elements, that which computes nothing of their places.
-_MOVEMENT = frozenset(("reshape", "transpose", "broadcast", "slice"))
 _BATCH, _ROW, _COLUMN, _SUM = "batch", "row", "column", "summed"
 
 
 @dataclass(frozen=True)
 class Strided:
     """An array: its number among the kernel's inputs and outputs, and how many elements further on the next one lies
-    along the batch and along two axes: the free one and the sum of an operand, rows and columns of anything else."""
+    along the batch and along two axes: the free one and the sum of an operand, rows and columns of anything else.
+
+    Of a batch in two axes `inner` is the step along the inner one, and `batch` that along the outer one. `begin` is
+    where the first element lies: only of operands more than 0.
+    """
 
     array: int
     batch: int
     first: int
     second: int
+    inner: int = 0
+    begin: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,27 @@ class StridedProduct:
     others: tuple[Strided, ...]
     result: Strided
     functions: tuple[Function, Function, Function]  # of the left operand, the right one, the sum and the others
+    inner: int = 1  # the extent of the inner of two axes of the batch; 1: there is one
     windowed: bool = False  # whether all arrays may be seen in windows
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the batch is in two axes, or an operand begins behind the start of its array."""
+        return self.inner > 1 or self.left.begin > 0 or self.right.begin > 0
 
     @property
     def order(self) -> tuple[int, ...]:
         """The kernel's arrays in the order in which the shader has them."""
         return tuple(array.array for array in (self.left, self.right, *self.others, self.result))
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An array, with a step along the whole batch, and what parts of the batch's number add to that: steps of quotients
+    and remainders, by divisor."""
+
+    strided: Strided
+    parts: dict[tuple[type, int], int]
 
 
 class _Recorder(Body):
@@ -87,7 +105,7 @@ def strided_product(kernel: Kernel, contraction: Contraction) -> StridedProduct 
     arrays = (*graph.inputs, *graph.outputs)
     if kernel.moving or len(graph.outputs) > 1 or any(node.dtype != float32 for node in arrays):
         return None
-    if not all(node is dot or _is_elementwise(node) for node in graph.nodes):
+    if not all(node is dot or is_strided(node) for node in graph.nodes):
         return None
     batch = variable(_BATCH, contraction.sizes.b)
     contraction.batch = unflatten(batch, contraction.sizes.batch)
@@ -96,17 +114,17 @@ def strided_product(kernel: Kernel, contraction: Contraction) -> StridedProduct 
     epilogue = _epilogue(kernel, contraction, batch, numbers)
     if left_operand is None or right_operand is None or epilogue is None:
         return None
-    (left, left_function), (right, right_function) = left_operand, right_operand
-    (*others, result), function = epilogue
+    (placed_left, left_function), (placed_right, right_function) = left_operand, right_operand
+    placed, function = epilogue
     functions = (left_function, right_function, function)
-    return StridedProduct(contraction.sizes, left, right, tuple(others), result, functions)
+    nested = _nested((placed_left, placed_right, *placed))
+    if nested is None:
+        return None
+    (left, right, *others, result), inner = nested
+    return StridedProduct(contraction.sizes, left, right, tuple(others), result, functions, inner)
 
 
-def _is_elementwise(node: Node) -> bool:
-    return node.op == "constant" or node.op in _MOVEMENT or OPERATIONS[node.op].family == "elementwise"
-
-
-def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> tuple[Strided, Function] | None:
+def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> tuple[_Placed, Function] | None:
     """The array that an operand is made of, and how; None if there are several, or it lies otherwise."""
     sizes = contraction.sizes
     free, summed = variable(_ROW, sizes.m if side == 0 else sizes.n), variable(_SUM, sizes.k)
@@ -121,7 +139,7 @@ def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> t
 
 def _epilogue(
     kernel: Kernel, contraction: Contraction, batch: Index, numbers: dict[Node, int]
-) -> tuple[list[Strided], Function] | None:
+) -> tuple[list[_Placed], Function] | None:
     """The arrays that the sum meets, the result, and how it is made; None if one of them lies otherwise."""
     sizes, (output,) = contraction.sizes, kernel.graph.outputs
     body = _Recorder(1, (_BATCH, _ROW, _COLUMN))
@@ -134,7 +152,7 @@ def _epilogue(
     # The output may be an input's node: its own number is that of what is written.
     places.append((len(kernel.graph.inputs), written))
     arrays = [_strided(number, position, (_BATCH, _ROW, _COLUMN)) for number, position in places]
-    if None in arrays:
+    if any(array is None or array.strided.begin for array in arrays):
         return None
     return [array for array in arrays if array], body.function(value, _computed(output, contraction.dot))
 
@@ -151,13 +169,36 @@ def _computed(node: Node, given: Node | None) -> list[Node]:
     return list(found)
 
 
-def _strided(number: int, position: Index, names: tuple[str, str, str]) -> Strided | None:
-    """The array that is read at a position of these variables; None where that is no sum of multiples of them."""
-    if position.constant:
-        return None
+def _strided(number: int, position: Index, names: tuple[str, str, str]) -> _Placed | None:
+    """The array that is read at a position of these variables; None where that is no sum of multiples of them, and of
+    parts of the batch."""
     strides = dict.fromkeys(names, 0)
+    parts: dict[tuple[type, int], int] = {}
     for atom, coefficient in position.terms:
-        if not isinstance(atom, Variable) or coefficient < 0:
+        if coefficient < 0:
             return None
-        strides[atom.name] = coefficient
-    return Strided(number, *(strides[name] for name in names))
+        if isinstance(atom, Variable):
+            strides[atom.name] = coefficient
+        elif isinstance(atom, (Quotient, Remainder)) and atom.dividend.key == _BATCH:
+            parts[type(atom), atom.divisor] = coefficient
+        else:
+            return None
+    batch, first, second = (strides[name] for name in names)
+    return _Placed(Strided(number, batch, first, second, begin=position.constant), parts)
+
+
+def _nested(arrays: Sequence[_Placed]) -> tuple[list[Strided], int] | None:
+    """The arrays by two axes of the batch, and the inner one's extent; None where one has parts of other extents."""
+    divisors = {divisor for array in arrays for _, divisor in array.parts}
+    if not divisors:
+        return [array.strided for array in arrays], 1
+    if len(divisors) > 1:
+        return None
+    (inner,) = divisors
+    found = []
+    for array in arrays:
+        own = array.strided
+        outer_step, inner_step = (array.parts.get((kind, inner), 0) for kind in (Quotient, Remainder))
+        outer, inside = inner * own.batch + outer_step, own.batch + inner_step
+        found.append(replace(own, batch=outer, inner=inside))
+    return found, inner

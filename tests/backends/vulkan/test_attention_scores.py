@@ -1,4 +1,4 @@
-"""When scores of attention go to memory on a GPU, and that the results stay what they were."""
+"""When scores of attention go to memory, and that the results stay what they were."""
 from __future__ import annotations
 
 from math import inf
@@ -11,7 +11,7 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.attention import block_of_parts
-from lavax.backends.vulkan.emit.attention_scores import pays_in_parts, stores_scores
+from lavax.backends.vulkan.emit.attention_scores import pays_in_parts, stores_scores, stores_short_scores
 from lavax.backends.vulkan.profile import GENERIC_GPU
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
@@ -85,6 +85,38 @@ def test_the_gradient_of_queries_is_made_of_parts_where_memory_is_there(
 
     nodes = prepare(graph, Target(query_parts=block_of)).nodes
     assert [node.attrs["block"] for node in nodes if "block" in node.attrs] == [block] * (block is not None)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_by_rows_delta_is_the_sum_of_weights_and_their_cotangents(causal: bool) -> None:
+    """Where scores wait for derivatives of the attention whose result delta is made of; else delta is what it is."""
+    by_rows = Target(stores_scores=lambda node: "gradient" in node.op, scores_by_rows=True, kept_bytes=1 << 20)
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return lnp.sum(lnp.sin(nn.dot_product_attention(q, k, v, is_causal=causal)))
+
+    with_forward = remove_stop_gradient(lx.trace(lx.grad(loss, argnums=(0, 1, 2)))(*3 * [f32(2, 33, 3, 4)]))
+    for graph, sums in ((with_forward, 2), (gradients(2, 33, 33, 4, causal), 0)):
+        prepared = prepare(graph, by_rows)
+        assert not any(node.op.startswith("attention") for node in prepared.nodes)
+        assert sum(node.op == "sum" for node in prepared.nodes) == sums
+        arrays = [np.random.default_rng(3).normal(size=node.shape) for node in graph.inputs]
+        for got, want in zip(interpret(prepared, *arrays), interpret(graph, *arrays), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("graph", "stored"),
+    [
+        pytest.param(gradients(8, 128, 128, 32), True, id="all pairs"),
+        pytest.param(gradients(32, 64, 64, 32, causal=True), True, id="most pairs"),
+        pytest.param(gradients(1, 128, 128, 32, causal=True), True, id="less than what compiling takes"),
+        pytest.param(gradients(8, 256, 256, 64, causal=True), False, id="half of the pairs"),
+        pytest.param(gradients(8, 512, 512, 64), False, id="scores that take much memory"),
+    ],
+)
+def test_short_scores_are_stored_on_a_cpu_driver(graph: Graph, stored: bool) -> None:
+    assert [stores_short_scores(node) for node in graph.outputs] == [stored] * 3
 
 
 ROOM = 2 * 33 * 33 * 4

@@ -230,6 +230,32 @@ def test_an_emitted_program_shares_them() -> None:
     assert len({dispatch.shader for dispatch in contractions}) == 1
 
 
+HEADS = """
+    graph (x: f32[2,64,192], w: f32[64,64]) {
+      %0 = slice(x) start=[0,0,0] limit=[2,64,96] stride=[1,1,1] : f32[2,64,96]
+      %1 = reshape(%0) : f32[2,64,3,32]
+      %2 = slice(x) start=[0,0,96] limit=[2,64,192] stride=[1,1,1] : f32[2,64,96]
+      %3 = reshape(%2) : f32[2,64,3,32]
+      %4 = dot(%1, %3) contract=[3]x[3] batch=[0,2]x[0,2] : f32[2,3,64,64]
+      %5 = dot(w, w) contract=[1]x[0] : f32[64,64]
+      return %4, %5
+    }
+"""
+
+
+def test_a_batch_in_two_axes_and_where_an_operand_begins_are_numbers() -> None:
+    heads, plain = _launches(HEADS, BroadcastTile(32, 64, 8))
+    assert heads.shader == plain.shader
+    assert "int outer = int(uint(batch) / uint(inner))" in heads.shader.source
+    # the inner axis and the steps of both operands along it, where they begin, and the result's step, in vectors
+    assert heads.words[-6:] == (3, 32, 32, 0, 96, 64 * 64 // 4)
+    assert plain.words[-6:] == (1, 0, 0, 0, 0, 0)
+
+
+def test_without_such_batches_there_are_no_numbers_for_them() -> None:
+    assert all("outer" not in launch.shader.source for launch in _launches(STEP, BroadcastTile(32, 64, 8)))
+
+
 def _function(epilogue: str) -> str:
     return f"""
         graph (x: f32[64,64], w: f32[64,64], y: f32[64,64]) {{

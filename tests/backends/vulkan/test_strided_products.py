@@ -89,6 +89,20 @@ def test_batches(tile: BroadcastTile) -> None:
     assert_one_shader(lambda x, w, v: (x @ w, x @ v), x, w, v)
 
 
+def test_heads_that_lie_beside_each_other(tile: BroadcastTile) -> None:
+    """Operands are parts of one array, and the batch has a step for examples and one for heads; so has a result."""
+    examples, heads, size, length = 2, 3, tile.columns, tile.columns + 4
+
+    def products(x: Any, w: Any) -> tuple[Any, ...]:
+        q, k, v = (x[..., part * heads * size : (part + 1) * heads * size] for part in range(3))
+        q, k, v = (part.reshape((examples, length, heads, size)) for part in (q, k, v))
+        scores = lnp.einsum("bqhd,bkhd->bhqk", q, k)
+        out = lnp.einsum("bhqk,bkhd->bqhd", scores, v).reshape((examples, length, heads * size))
+        return scores, out, x[0, :, : heads * size] @ w
+
+    assert_one_shader(products, numbers(examples, length, 3 * heads * size), numbers(heads * size, size))
+
+
 def _step(x: Any, w: Any, b: Any, y: Any) -> Any:
     hidden = x @ w + b
     back = (y - hidden) @ w.T
