@@ -6,8 +6,9 @@ turned round in registers where it is the sum, they are the same for all, and st
 given. So are the functions that apply: all are written, and each result chosen, which takes less of a driver's time
 than one more large tile to compile.
 
-Arrays are accessed in vectors where they and the extents allow it, else element by element: of a sum that is no
-multiple of four, the rest is set to zero, and beyond the last row or column the last one is read.
+Arrays are accessed in vectors where they and the extents allow it, else element by element, in texels of one word where
+they are seen in windows: of a sum that is no multiple of four, the rest is set to zero, and beyond the last row or
+column the last one is read.
 """
 
 from __future__ import annotations
@@ -50,15 +51,14 @@ _ELEMENTS, _VECTORS = Access(False, False, False), Access(True, True, True)
 def access_of(product: StridedProduct, tile: BroadcastTile) -> Access:
     """How a product's arrays are accessed. A small one goes by elements if any of its arrays does, to share that."""
     sizes = product.sizes
-    if sizes.k % VECTOR:
-        return _ELEMENTS
-    left = sizes.m >= tile.rows and _has_vectors(product.left, sizes.m)
-    right = sizes.n >= tile.columns and _has_vectors(product.right, sizes.n)
+    whole_sum = sizes.k % VECTOR == 0
+    left = whole_sum and sizes.m >= tile.rows and _has_vectors(product.left, sizes.m)
+    right = whole_sum and sizes.n >= tile.columns and _has_vectors(product.right, sizes.n)
     rest = sizes.n >= tile.columns and sizes.n % VECTOR == 0 and all(
         array.second == 1 and all(step % VECTOR == 0 for step in (array.first, array.batch, array.inner))
         for array in (*product.others, product.result)
     )
-    small = sizes.b * sizes.m * sizes.n * sizes.k < _SMALL
+    small = sizes.b * sizes.m * sizes.n * sizes.k < _SMALL or not (whole_sum or product.windowed)
     return _ELEMENTS if small and not (left and right and rest) else Access(left, right, rest)
 
 
@@ -98,8 +98,8 @@ def _key(product: StridedProduct, tile: BroadcastTile, nested: bool) -> _Key:
     limits = (_CHEAP_OPERAND, _CHEAP_OPERAND, _CHEAP_RESULT)
     dear = (own if own.cost > most else None for own, most in zip(product.functions, limits, strict=True))
     access = access_of(product, tile)
-    windowed = product.windowed and access == _VECTORS
-    return _Key(tile, access, len(product.others), windowed, nested and _fits(product, tile, True), tuple(dear))
+    nests = nested and _fits(product, tile, True)
+    return _Key(tile, access, len(product.others), product.windowed, nests, tuple(dear))
 
 
 @dataclass
@@ -139,13 +139,19 @@ def emit_strided(products: Sequence[tuple[StridedProduct, BroadcastTile]], paire
 
 def _emit_sharing(products: Sequence[StridedProduct], key: _Key, sharing: _Sharing, paired: bool) -> Iterator[Launch]:
     functions = tuple(tuple(own) for own in sharing.functions)
-    shader = _StridedTile(products[0], key.tile, key.access, functions, paired, key.windowed, key.nested).shader()
+    shader = _StridedTile(products[0], key.tile, key.access, functions, paired, key.nested).shader()
     for product in products:
         words = _words(product, key.tile, key.nested)
         for place, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << place * _FUNCTION_BITS
         groups = (key.tile.tiles(product.sizes), 1, 1)
-        yield Launch(shader, tuple(words.values()), groups, windowed=key.windowed, order=product.order)
+        windowed = _windowed(product, key.access)
+        yield Launch(shader, tuple(words.values()), groups, windowed=windowed, order=product.order)
+
+
+def _windowed(product: StridedProduct, access: Access) -> int:
+    """How many of its arrays are seen in windows: not a result that is written by elements, which is the last."""
+    return len(product.order) - (not access.rest) if product.windowed else 0
 
 
 def _words(product: StridedProduct, tile: BroadcastTile, nested: bool) -> dict[str, int]:
@@ -195,16 +201,15 @@ class _StridedTile:
     access: Access
     functions: tuple[tuple[Function, ...], ...]  # of each place those that there are
     paired: bool
-    windowed: bool
     nested: bool
     body: Body = field(default_factory=lambda: Body({}, Parameters(0, lifted=False)))
 
     def shader(self) -> Shader:
         self.body.paired = self.paired
-        if self.windowed:
+        if self.product.windowed:
             *read, written = range(len(self.product.order))
             self.body.read_windows = {f"p{number}": number for number in read}
-            self.body.write_windows = {f"p{written}": written}
+            self.body.write_windows = {f"p{written}": written} if self.access.rest else {}
         text = ShaderText(list(self._main()), (self.tile.lanes, 1), list(self._functions()), subgroup=True)
         return Shader(assemble(text), subgroup_size=self.tile.lanes)
 
@@ -218,9 +223,9 @@ class _StridedTile:
                 yield "}"
 
     def _main(self) -> Iterator[str]:
-        tile, slots = self.tile, len(self.product.order)
-        begin = "int w{0} = int(table.address[{1}]);" if self.windowed else "uint64_t p{0} = table.address[{1}];"
-        yield from (begin.format(number, word(number)) for number in range(slots))
+        tile, slots, windowed = self.tile, len(self.product.order), _windowed(self.product, self.access)
+        yield from (f"int w{number} = int(table.address[{word(number)}]);" for number in range(windowed))
+        yield from (f"uint64_t p{number} = table.address[{word(number)}];" for number in range(windowed, slots))
         names = enumerate(_words(self.product, tile, self.nested), slots)
         yield from (f"int {name} = int({word(number)});" for number, name in names)
         yield f"int t = int({WORKGROUP}), member = int(gl_LocalInvocationID.x);"
@@ -318,7 +323,7 @@ class _StridedTile:
         name = _PLACES[side]
         summed = f"min(k + {step}, sum_end - 1) * {name}_sum"
         places = (f"{name}_at{VECTOR * vector + component} + {summed}" for component in range(VECTOR))
-        return f"vec4({', '.join(self.body.element(float32, f'p{side}', place) for place in places)})"
+        return f"vec4({', '.join(self.body.loaded(float32, f'p{side}', place) for place in places)})"
 
     # -- the result ---------------------------------------------------------------------------------------------------
 
@@ -370,7 +375,7 @@ class _StridedTile:
             return self.body.four(float32, f"p{address}", self._place(number, f"first / {VECTOR}"))
         columns = (f"min(first + {component}, right_end - 1) * column{number}" for component in range(VECTOR))
         places = (self._place(number, column) for column in columns)
-        return f"vec4({', '.join(self.body.element(float32, f'p{address}', place) for place in places)})"
+        return f"vec4({', '.join(self.body.loaded(float32, f'p{address}', place) for place in places)})"
 
     def _place(self, number: int, column: str) -> str:
         return f"({self._batch(f'batch{number}', f'inner{number}')} + at_row * row{number} + {column})"

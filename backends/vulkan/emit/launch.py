@@ -35,7 +35,7 @@ class Launch:
     groups: tuple[int, int, int]
     constants: tuple[bytes, ...] = ()  # arrays of the kernel's own, in slots behind those of its buffers
     before: Launch | None = None  # what must have run, over the same slots, before this one starts
-    windowed: bool = False  # whether its slots are those of the arrays' positions in windows
+    windowed: int = 0  # how many of its slots, from the first on, are those of the arrays' positions in windows
     order: tuple[int, ...] | None = None  # whose slots it gets, of the kernel's arrays by number; None: of all of them
 
 

@@ -187,7 +187,7 @@ class _Emission:
             ordered = places if launch.order is None else [places[array] for array in launch.order]
             positions = [self._position(places[array]) for array in windowed]
             seen = tuple(place.slot for place in ordered)
-            given = tuple(self._position(place) for place in ordered) if launch.windowed else seen
+            given = (*(self._position(place) for place in ordered[: launch.windowed]), *seen[launch.windowed :])
             slots = (*given, *counters, *positions)
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):

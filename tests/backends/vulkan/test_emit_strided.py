@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from textwrap import dedent
 
 import pytest
@@ -309,8 +308,21 @@ def test_other_contractions_have_shaders_of_their_own(name: str) -> None:
     assert _launches(graph, BroadcastTile(32, 32, 8)) == []
 
 
-@pytest.mark.parametrize("sizes", [(64, 64, 64), (60, 64, 66), (33, 35, 37), (20, 64, 64)], ids=str)
-def test_arrays_are_read_in_vectors_where_they_can_be(sizes: Sequence[int]) -> None:
+# Rows, columns and sum of a product, and how its operands and the result are accessed: in vectors (vectors, stores), in
+# texels of a word (elements), or by address (F32).
+ACCESSES = {
+    (64, 64, 64): ("vectors0", "vectors1", "stores2"),
+    (60, 64, 66): ("elements0", "elements1", "F32"),  # small: not of several forms
+    (33, 35, 37): ("F32", "F32", "F32"),  # not in windows
+    (20, 64, 64): ("elements0", "elements1", "F32"),  # fewer rows than a tile has
+    (128, 128, 130): ("vectors0", "elements1", "F32"),
+    (128, 130, 128): ("elements0", "elements1", "stores2"),
+    (129, 128, 128): ("vectors0", "vectors1", "stores2"),
+}
+
+
+@pytest.mark.parametrize("sizes", ACCESSES, ids=str)
+def test_arrays_are_accessed_in_vectors_where_they_can_be(sizes: tuple[int, int, int]) -> None:
     """Not where there are fewer rows than a tile has, where lines begin anywhere, or where a sum leaves a rest."""
     m, k, n = sizes
     (launch,) = _launches(
@@ -322,4 +334,33 @@ def test_arrays_are_read_in_vectors_where_they_can_be(sizes: Sequence[int]) -> N
         """,
         BroadcastTile(32, 32, 8),
     )
-    assert ("texelFetch(vectors0" in launch.shader.source) is (sizes == (64, 64, 64))
+    lines = launch.shader.source.splitlines()
+    reads = [next(line for line in lines if f"vec4 {name}0_read0 =" in line) for name in ("l", "r")]
+    (write, *_) = (line for line in lines if "result" in line and "data[" in line)
+    found = [re.search(r"F32|(vectors|elements|stores)\d", line) for line in (*reads, write)]
+    assert tuple(match.group() for match in found if match) == ACCESSES[sizes]
+    addresses = sum(form == "F32" for form in ACCESSES[sizes])
+    assert launch.windowed == 3 - addresses
+
+
+def test_texels_of_a_word_are_read_within_an_array() -> None:
+    """Places are held below the last row, column and element of the sum."""
+    (launch,) = _launches(
+        """
+        graph (x: f32[99,101], w: f32[101,103]) {
+          %0 = dot(x, w) contract=[1]x[0] : f32[99,103]
+          return %0
+        }
+        """,
+        BroadcastTile(32, 32, 8),
+    )
+    source = launch.shader.source
+    row, column = "row + 4 * (member + 0) + 1", "column + 4 * (member + 0) + 2"
+    assert f"int left_at1 = batch * left_batch + min({row}, left_end - 1) * left_free;" in source
+    assert f"int right_at2 = batch * right_batch + min({column}, right_end - 1) * right_free;" in source
+    (read,) = (line.strip() for line in source.splitlines() if "vec4 r0_read3 =" in line)
+    texels = [
+        f"uintBitsToFloat(texelFetch(elements1, 4 * w1 + right_at{n} + min(k + 3, sum_end - 1) * right_sum).x)"
+        for n in range(4)
+    ]
+    assert read == f"vec4 r0_read3 = vec4({', '.join(texels)});"
