@@ -226,7 +226,7 @@ OTHER_TILES = (
     SharedTile(64, 64, 16, 8, 4, 2, interleaved=True),
 )
 # Rows, columns, depth, subgroups down and across.
-COOPERATIVE_TILES = ((128, 128, 32, 2, 2), (64, 64, 64, 2, 2), (32, 32, 32, 2, 2))
+COOPERATIVE_TILES = ((128, 128, 64, 2, 2), (128, 128, 32, 2, 2), (64, 64, 64, 2, 2), (32, 32, 32, 2, 2))
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 

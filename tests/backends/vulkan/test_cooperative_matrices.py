@@ -1,6 +1,8 @@
 """Contractions by cooperative matrices: their shaders, when they are chosen, and what they compute."""
 from __future__ import annotations
 
+import itertools
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -176,19 +178,12 @@ def product(m: int, k: int, n: int) -> str:
     """
 
 
-def test_what_later_parts_need_is_fetched_ahead_where_workgroups_share_it() -> None:
-    tile = CooperativeTile(128, 128, 32, 2, 2, MATRICES[0], 32)
-    text = main_of_tile(product(1024, 1024, 2048), tile)
-    for line in (
-        "uint near = 0, near0_0 = 0, near0_1 = 0, near1_0 = 0, near1_1 = 0;",
-        "if (k % 8 == 1) {",
-        "int ahead = min(k / 8 + 1, 3);",
-        "if (p2 == 0ul) staged[0].x = near ^ near0_0 ^ near0_1 ^ near1_0 ^ near1_1;",
-    ):
-        assert line in text, line
-    assert "near0_0" not in main_of_tile(product(1024, 1024, 512), tile)  # of four workgroups each has a quarter
-    assert "near" not in main_of_tile(product(1024, 256, 2048), tile)  # nothing is later
-    assert "near" not in main_of_tile(product(1024, 1020, 2045), tile)  # nothing lies in memory as it is staged
+def test_neighbouring_products_share_a_matrix() -> None:
+    tile = CooperativeTile(64, 32, 16, 2, 1, MATRICES[0], 32)
+    text = main_of_tile(product(64, 16, 32), tile)
+    pairs = re.findall(r"coopMatMulAdd\((a\d), (b\d)", text)
+    assert sorted(set(pairs)) == [("a0", "b0"), ("a0", "b1"), ("a1", "b0"), ("a1", "b1")]
+    assert all(set(one) & set(other) for one, other in itertools.pairwise(pairs))
 
 
 @pytest.mark.parametrize("line", [2, 4, 8, 16])
