@@ -13,7 +13,7 @@ from lavax import config
 from lavax.backends.vulkan.disk_cache import DiskCache
 from lavax.backends.vulkan.emit.attention import block_of_parts
 from lavax.backends.vulkan.emit.attention_scores import PART_OF_MEMORY, pays_in_parts, stores_scores
-from lavax.backends.vulkan.emit.contract_schedule import choose_parts
+from lavax.backends.vulkan.emit.contract_schedule import choose_parts, stores_rounded
 from lavax.backends.vulkan.emit.cumulative import chunk_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.plan import Plan
@@ -63,6 +63,7 @@ class VulkanBackend:
         return Target(
             parts=lambda dot: choose_parts(dot, self.profile),
             stages_operands=self.profile.kind == "gpu",
+            stores_rounded=lambda dot, side: stores_rounded(dot, side, self.profile),
             stores_scores=self._stores_scores,
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
             chunk=lambda cumulative: chunk_of(cumulative, self.profile),

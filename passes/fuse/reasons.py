@@ -26,6 +26,7 @@ class Reason(Enum):
     ROUTINE = "a routine reads its operands in an order of its own"
     PROLOGUE = "it costs more than what a contraction may compute again at every read"
     SCATTERED = "its neighbours in memory are none in the contraction that reads it over and over"
+    ROUNDED = "it is what a contraction rounds an operand to that it reads over and over"
     REPEATED = "it is small and costly, and would be computed for each of very many elements"
     LARGE = "what reads it would take too many operations or arrays"
     REGION = "branches and loops read their operands from memory"
