@@ -9,8 +9,7 @@ from math import prod
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.contraction import free_axes
-from lavax.ir.types import DTYPES, DType
-from lavax.passes.builder import build, cast, precision_of
+from lavax.passes.builder import build, precision_of
 from lavax.passes.kernels.index import ZERO, Index, Variable, flatten, grows_by_one, unflatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
@@ -151,31 +150,6 @@ def _positions(node: Node, at: Coordinates) -> set[Index]:
         else:
             found.add(flatten(place, read.shape))
     return found
-
-
-# -- rounding ----------------------------------------------------------------------------------------------------------
-
-
-def rounded(dot: Node) -> Node:
-    """The contraction of operands that its precision holds exactly."""
-    dtype = DTYPES[dot.attrs["precision"]]
-    operands = [x if _is_held(x, dtype) else cast(cast(x, dtype), x.dtype) for x in dot.operands]
-    return build("dot", *operands, **dot.attrs)
-
-
-def _is_held(node: Node, dtype: DType) -> bool:
-    """Whether all elements are numbers of the dtype: cast from it, moved, and zeros."""
-    stack = [node]
-    for _ in range(_FAR):
-        read = stack.pop()
-        moved = OPERATIONS[read.op].family == "movement" if read.op in OPERATIONS else False
-        if moved and (read.op != "pad" or read.attrs["value"] == 0):
-            stack += read.operands
-        elif read.op != "cast" or read.operands[0].dtype != dtype:
-            return False
-        if not stack:
-            return True
-    return False
 
 
 # -- the sum in parts -------------------------------------------------------------------------------------------------

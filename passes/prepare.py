@@ -13,7 +13,7 @@ from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType
 from lavax.passes.builder import build, located, precision_of, set_location
 from lavax.passes.clipping import comparing_clipped_values
-from lavax.passes.contractions import in_parts, neighbours_of, rounded, sizes_of
+from lavax.passes.contractions import in_parts, neighbours_of, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
 from lavax.passes.decompose.attention import with_read_shapes
 from lavax.passes.decompose.attention_parts import RULES as PARTS
@@ -24,6 +24,7 @@ from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
+from lavax.passes.rounding import with_rounded_operands
 from lavax.passes.signs import by_signs
 from lavax.passes.simplify.contraction import as_product
 from lavax.passes.target import ANY_DEVICE, Target
@@ -155,7 +156,6 @@ def _prepare_dot(node: Node, target: Target) -> Node:
     if any(0 in operand.shape for operand in node.operands):
         return _zeros(node.type)
     if node.attrs["precision"]:
-        node = rounded(node)
         exact = build("dot", *node.operands, contract=node.attrs["contract"], batch=node.attrs["batch"])
         product = as_product(exact)
         if product is not None:
@@ -265,7 +265,7 @@ def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     without elements but as constants, long sums and long routines in parts, no arithmetic in fewer than 32 bits."""
     graph = comparing_clipped_values(sharing_orders(widen(graph)))
     graph = with_query_parts(with_stored_scores(graph, target), target)
-    graph = by_signs(with_read_shapes(graph))
+    graph = with_rounded_operands(by_signs(with_read_shapes(graph)))
     turned = _turned(graph)
     found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
     with located():

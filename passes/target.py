@@ -17,6 +17,10 @@ def _nowhere(node: Node) -> bool:
     return False
 
 
+def _rounded_where_it_is_read(dot: Node, side: int) -> bool:
+    return False
+
+
 def _as_a_whole(node: Node) -> int | None:
     return None
 
@@ -27,6 +31,8 @@ class Target:
 
     `stages_operands`: whether contractions bring both operands into one order in shared memory, so that it does not
     matter which of them stands on the left, but that neighbours in memory are neighbours in the contraction.
+    `stores_rounded`: whether what a contraction's left (0) or right (1) operand is rounded to is best stored before,
+    since it is read so often.
     `stores_scores`: whether a derivative of attention is best computed by contractions, with scores in memory;
     `kept_bytes`: how much memory the scores of all attention may take that wait there for derivatives;
     `scores_by_rows`: whether what is made of stored scores is made by kernels over their rows, and not in products'
@@ -49,6 +55,7 @@ class Target:
 
     parts: Callable[[Node], int] = _one_part
     stages_operands: bool = False
+    stores_rounded: Callable[[Node, int], bool] = _rounded_where_it_is_read
     stores_scores: Callable[[Node], bool] = _nowhere
     kept_bytes: int = 0
     scores_by_rows: bool = False

@@ -18,7 +18,7 @@ from lavax.backends.vulkan.emit.attention_scores import (
     stores_scores,
     stores_short_scores,
 )
-from lavax.backends.vulkan.emit.contract_schedule import choose_parts, shares_shader
+from lavax.backends.vulkan.emit.contract_schedule import choose_parts, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.cumulative import chunk_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.emit.row_schedule import longest_row
@@ -69,6 +69,7 @@ class VulkanBackend:
         return Target(
             parts=lambda dot: choose_parts(dot, self.profile),
             stages_operands=self.profile.kind == "gpu",
+            stores_rounded=lambda dot, side: stores_rounded(dot, side, self.profile),
             stores_scores=self._stores_scores,
             kept_bytes=self._memory_bytes // PART_OF_MEMORY,
             scores_by_rows=self.profile.kind == "cpu",

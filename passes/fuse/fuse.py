@@ -15,6 +15,7 @@ from math import inf
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.ir.types import DTYPES
 from lavax.passes.attention import company
 from lavax.passes.contractions import is_strided, lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
@@ -26,6 +27,7 @@ from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Again, Siblings, again_instead
 from lavax.passes.fuse.strides import Way, scattered_operands, way_into_epilogue
 from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.rounding import rounding_of
 from lavax.passes.target import ANY_DEVICE, Target
 
 # A row kernel goes over whole rows again only where there are enough rows to keep a device busy, or short ones.
@@ -220,7 +222,7 @@ class Fusion:
 
     def visit(self, node: Node) -> None:
         family = OPERATIONS[node.op].family
-        if family == "elementwise":
+        if family == "elementwise" and not _widens(node):
             self._visit_elementwise(node)
         elif node.op in READS:
             self._visit_moved(node)
@@ -467,7 +469,13 @@ class Fusion:
         return refusal
 
     def _visit_contraction(self, node: Node) -> None:
+        needed = list(node.operands)
         for side, operand in enumerate(node.operands):
+            rounding = self._stored_rounding(node, side)
+            if rounding is not None:
+                self.store(rounding, Reason.ROUNDED)
+                needed[side] = rounding
+                continue
             self.settle(operand, node, Reason.PRODUCT)
             computed, arrays = self.cone([operand])
             if sum(map(cost_of, computed)) > _PROLOGUE_COST or len(arrays) > _PROLOGUE_ARRAYS:
@@ -479,8 +487,14 @@ class Fusion:
             self.sharing.add(node)
             for operand in scattered:
                 self.store(operand, Reason.STRIDES)
-        home = flat_home("contract", self._next_order(node.operands), node.shape)
+        home = flat_home("contract", self._next_order(needed), node.shape)
         self._open(home, node, home.full)
+
+    def _stored_rounding(self, dot: Node, side: int) -> Node | None:
+        """What an operand is rounded to, where that is best stored."""
+        if not dot.attrs["precision"] or not self.target.stores_rounded(dot, side):
+            return None
+        return rounding_of(dot.operands[side], DTYPES[dot.attrs["precision"]])
 
     def _visit_region(self, node: Node) -> None:
         """A branch or loop is a kernel by itself, which writes those of its results that are taken out."""
@@ -522,6 +536,12 @@ class Fusion:
         home.results[node] = None
         self.homes[node] = home
         return True
+
+
+def _widens(node: Node) -> bool:
+    """Whether it only holds narrow floats in more bits: whoever reads it does that, and memory has the narrow ones."""
+    (operand, *_) = node.operands or (node,)
+    return node.op == "cast" and operand.dtype.is_float and operand.dtype.bits < node.dtype.bits <= 32
 
 
 def _reduced_axes(node: Node) -> tuple[int, ...]:

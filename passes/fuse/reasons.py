@@ -27,6 +27,7 @@ class Reason(Enum):
     PROLOGUE = "it costs more than what a contraction may compute again at every read"
     SCATTERED = "its neighbours in memory are none in the contraction that reads it over and over"
     STRIDES = "steps between its elements are not always as long, so the contraction could not share its shader"
+    ROUNDED = "it is what a contraction rounds an operand to that it reads over and over"
     REPEATED = "it is small and costly, and would be computed for each of very many elements"
     LARGE = "what reads it would take too many operations or arrays"
     REGION = "branches and loops read their operands from memory"

@@ -42,8 +42,6 @@ _STAGED = "staged"
 # Reads of these are at other places in memory, and nothing else.
 _MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
 
-# How much of the sum is fetched ahead at a time, a word of every sector of memory, and how many workgroups share that.
-_FETCHED, _SECTOR, _SHARING = 256, 16, 8
 
 
 class CooperativeEmitter:
@@ -58,8 +56,6 @@ class CooperativeEmitter:
         self.thread, self.member = variable("i", tile.threads), variable("member", tile.lanes)
         self.down, self.across = variable("down", tile.subgroups_down), variable("across", tile.subgroups_across)
         self.summed = Span(sizes.k, tile.depth, variable("k", self.parts), EIGHT)
-        self.groups = sizes.k // _FETCHED
-        self.ahead = Span(sizes.k, _FETCHED, variable("ahead", max(self.groups, 1)), EIGHT)
 
     def emit(self) -> Launch:
         body, tile = self.body, self.tile
@@ -126,20 +122,17 @@ class CooperativeEmitter:
     def _sum_loop(self) -> None:
         """Every turn loads a part, multiplies the one before, and stages what it loaded."""
         body = self.body
-        self._open_fetches()
         with body.block("", frozenset(("k",))):
             body.line("int k = 0;")
             self._stage_parts(*self._load_parts())
         body.line("barrier();")
         with body.block(f"for (int k = 1; k < {body.parameters.integer(self.parts)}; ++k)", frozenset(("k",))):
-            self._fetch_ahead()
             vectors, loaded = self._load_parts()
             self._multiply()
             body.line("barrier();")
             self._stage_parts(vectors, loaded)
             body.line("barrier();")
         self._multiply()
-        self._close_fetches()
         body.line("barrier();")
 
     def _load_parts(self) -> tuple[list[list[Vector]], list[list[str | None]]]:
@@ -151,68 +144,6 @@ class CooperativeEmitter:
         for side in range(2):
             pairs = zip(vectors[side], loaded[side], strict=True)
             self._stage(side, vectors[side], [self._within_part(side, *pair) for pair in pairs])
-
-    # -- what later parts need ----------------------------------------------------------------------------------------
-
-    def _open_fetches(self) -> None:
-        """Names for words that are loaded only to have their sectors near when a later part is loaded."""
-        self.fetched = [
-            (f"near{side}_{number}", side, sector)
-            for side in range(2)
-            if self._is_fetched(side)
-            for number, sector in enumerate(self._sectors(side))
-        ]
-        if self.fetched:
-            self.body.line(f"uint {', '.join(f'{name} = 0' for name in ('near', *self._near))};")
-
-    @property
-    def _near(self) -> list[str]:
-        return [name for name, _, _ in self.fetched]
-
-    def _fetch_ahead(self) -> None:
-        """Once for several parts: a word of every sector of those behind them.
-
-        Workgroups at work at the same time walk along the sum together, so without this all of them wait for memory at
-        every part. Here each waits, a long time later, for its share of what its row or column of tiles reads.
-        """
-        body, parts = self.body, _FETCHED // self.tile.depth
-        if not self.fetched:
-            return
-        last = body.parameters.integer(self.groups - 1)
-        with body.block(f"if (k % {parts} == 1)", frozenset(("ahead",))):
-            body.line(f"int ahead = min(k / {parts} + 1, {last});")
-            for name, side, sector in self.fetched:
-                found = self._position(side, sector, self.ahead)
-                assert found is not None
-                node, base = found
-                body.line(f"near ^= {name};")
-                at = body.index(linear([(base, VECTOR)]))
-                body.line(f"{name} = {reference('u32')}({body.addresses[node]}).data[{at}];")
-
-    def _close_fetches(self) -> None:
-        """A use of what was fetched, or compilers leave it out. No array lies at address 0."""
-        if self.fetched:
-            nowhere = f"{next(iter(self.contraction.outputs.values()))} == 0ul"
-            self.body.line(f"if ({nowhere}) {_STAGED}[0].x = {' ^ '.join(('near', *self._near))};")
-
-    def _is_fetched(self, side: int) -> bool:
-        """Whether the operand lies in memory as it is staged, and there are workgroups to share what they fetch."""
-        other = self.spans[1 - side]
-        shared = other.extent >= _SHARING * other.size and self.groups > 1
-        return shared and all(self._position(side, vector, self.ahead) is not None for vector in self._sectors(side))
-
-    def _sectors(self, side: int) -> list[Vector]:
-        """Where this invocation's sectors begin: every eighth line is its workgroup's, and others have the rest."""
-        extent, other = self._extent(side), self.spans[1 - side]
-        line = (_FETCHED if self.along_sum[side] else extent) // _SECTOR
-        count = extent * _FETCHED // _SECTOR // _SHARING
-        vectors = []
-        for start in range(0, count, self.tile.threads):
-            number = remainder(add(self.thread, start), count)
-            along = linear([(remainder(number, line), _SECTOR)])
-            across = linear([(quotient(number, line), _SHARING), (remainder(other.number, _SHARING), 1)])
-            vectors.append(Vector(across, along) if self.along_sum[side] else Vector(along, across))
-        return vectors
 
     # -- staging ------------------------------------------------------------------------------------------------------
 
@@ -233,9 +164,9 @@ class CooperativeEmitter:
         """How many vectors the workgroup stages of an operand at a time."""
         return self._extent(side) * self.tile.depth // EIGHT
 
-    def _place(self, side: int, vector: Vector, half: int, summed: Span) -> tuple[Index, Index]:
+    def _place(self, side: int, vector: Vector, half: int) -> tuple[Index, Index]:
         """The elements of half a vector along the free axis and the sum; the lanes are in one of them."""
-        spans = self.spans[side], summed
+        spans = self.spans[side], self.summed
         offsets = vector.free, vector.summed
         along = int(self.along_sum[side])
         places = [span.at(offset) for span, offset in zip(spans, offsets, strict=True)]
@@ -244,18 +175,18 @@ class CooperativeEmitter:
 
     def _load(self, side: int, vector: Vector) -> str | None:
         """The name of the eight elements as they lie in memory; else None, and what they are made of is loaded."""
-        position = self._position(side, vector, self.summed)
+        position = self._position(side, vector)
         if position is not None:
             node, base = position
             text = f"{reference('u32', 'x4')}({self.body.addresses[node]}).data[{self.body.index(base)}]"
             return self.body.declare(self.body.scopes[-1], "uvec4", text)
         for half in range(2):
-            self.contraction.load(side, *self._place(side, vector, half, self.summed))
+            self.contraction.load(side, *self._place(side, vector, half))
         return None
 
-    def _position(self, side: int, vector: Vector, summed: Span) -> tuple[Node, Index] | None:
+    def _position(self, side: int, vector: Vector) -> tuple[Node, Index] | None:
         """The array that holds the eight elements side by side as they are staged, and where, in vectors."""
-        found = [self._source(side, self._place(side, vector, half, summed)) for half in range(2)]
+        found = [self._source(side, self._place(side, vector, half)) for half in range(2)]
         (node, _), (other, _) = found
         body = self.body
         stored = node is other and node.op == INPUT and node.dtype == self.dtype
@@ -305,7 +236,7 @@ class CooperativeEmitter:
     def _words(self, side: int, vector: Vector, half: int, conditions: list[str]) -> str:
         """Half a vector, made of numbers."""
         body, name = self.body, self.dtype.name
-        node, at = self._source(side, self._place(side, vector, half, self.summed))
+        node, at = self._source(side, self._place(side, vector, half))
         value = widened(body.value(node, at), VECTOR, node.dtype)
         if len(conditions) == EIGHT:
             own = ", ".join(conditions[VECTOR * half : VECTOR * half + VECTOR])
@@ -337,7 +268,8 @@ class CooperativeEmitter:
                     layout = f"gl_CooperativeMatrixLayout{layouts[side]}Major"
                     body.line(f"coopMatLoad({use.lower()}{number}, {_STAGED}, {at}, {stride}, {layout});")
             for row in range(counts[0]):
-                for column in range(counts[1]):
+                # To and fro: a product shares a matrix with the one before it.
+                for column in range(counts[1])[:: -1 if row % 2 else 1]:
                     body.line(f"s{row}_{column} = coopMatMulAdd(a{row}, b{column}, s{row}_{column});")
 
     # -- the result ---------------------------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ from lavax.backends.vulkan.emit.contract_tiles import (
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.ir.types import float32
+from lavax.ir.types import DTYPES, float32
 from lavax.passes.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
+from lavax.passes.rounding import rounding_of
 
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long; those of GPUs, whose
 # tiles are shared, less so.
@@ -38,6 +39,8 @@ _MOST_SHARED_SUMS = 16
 # Parts of sums: how long they are at least with shared tiles and with register tiles, how many more invocations than
 # usual keep a device busy that mostly reads, and how many elements are read at least for each that is written.
 _PART, _SHORT_PART, _BUSY_READING, _READ_FOR_WRITTEN = 256, 32, 4, 8
+# From so many products on it pays to round an operand in a kernel of its own, where so many rows or columns read it.
+_WORTH_ROUNDING, _OFTEN_READ = 1 << 30, 1 << 9
 # From so many products on a second kernel, which adds up the parts, is worth its dispatch.
 _WORTH_PARTS = 1 << 18
 # A workgroup's tile pays from so many rows and columns on, where so much of it is of use; a narrow one below so many.
@@ -59,7 +62,9 @@ _FROM_MANY = {(128, 64): 8}
 # steps of the sum could be.
 _STEPS_BETWEEN = 31
 # The same of cooperative tiles, 1 being strict float32.
-_MATRIX_RATES = {(128, 128): 7.1, (64, 64): 3.9, (32, 32): 1.8}
+_MATRIX_RATES = {(128, 128): 8.2, (96, 128): 6.8, (64, 64): 4.8, (32, 32): 2.0}
+# What is rounded on its way is twice as long in registers: so many vectors of it an invocation at most.
+_MOST_ROUNDED = 8
 # So many invocations keep one processor of a device busy, and with how few of them its speed falls: a half of them have
 # four fifths of it. While a partial result is written and read again, twice over,
 # and while a second kernel begins, a device could do so many products.
@@ -155,6 +160,15 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     return parts
 
 
+def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:
+    """Whether what an operand is rounded to is best stored: tiles of matrices then stage it as it lies."""
+    sizes = sizes_of(dot)
+    reads = sizes.n if side == 0 else sizes.m
+    if reads < _OFTEN_READ or sizes.b * sizes.m * sizes.n * sizes.k < _WORTH_ROUNDING:
+        return False
+    return isinstance(choose_schedule(dot, profile), CooperativeTile)
+
+
 def _cost(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
     """What a contraction takes with that tile and its sum in so many parts, in products that the device could do.
 
@@ -218,7 +232,9 @@ def _cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue
     if profile.kind == "cpu" or not has_matrices or min(sizes.m, sizes.n, sizes.k) < _SHARED_FROM:
         return []
     tiles = (cooperative_tile(tile, dtype, profile) for tile in COOPERATIVE_TILES)
-    fitting = [tile for tile in tiles if tile.divides() and fits(tile, profile)]
+    rounds = any(rounding_of(operand, DTYPES[dtype]) is not None for operand in dot.operands)
+    most = _MOST_ROUNDED if rounds else math.inf
+    fitting = [tile for tile in tiles if tile.divides() and fits(tile, profile) and tile.vectors <= most]
     suited = [
         tile
         for tile in fitting

@@ -153,6 +153,11 @@ class CooperativeTile(Tile):
         return self.subgroup_columns // self.shape.n
 
     @property
+    def vectors(self) -> float:
+        """How many vectors an invocation stages at a time: it loads them before the products of the part before."""
+        return (self.rows + self.columns) * self.depth / (EIGHT * self.threads)
+
+    @property
     def shared_bytes(self) -> int:
         """At most: of staged parts, every line longer by a vector, or of a row of matrices of each subgroup."""
         extents = (self.rows, self.columns)
@@ -226,7 +231,13 @@ OTHER_TILES = (
     SharedTile(64, 64, 16, 8, 4, 2, interleaved=True),
 )
 # Rows, columns, depth, subgroups down and across.
-COOPERATIVE_TILES = ((128, 128, 32, 2, 2), (64, 64, 64, 2, 2), (32, 32, 32, 2, 2))
+COOPERATIVE_TILES = (
+    (128, 128, 64, 2, 2),
+    (128, 128, 32, 2, 2),
+    (96, 128, 64, 2, 2),
+    (64, 64, 64, 2, 2),
+    (32, 32, 32, 2, 2),
+)
 # Where there are few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 

@@ -1,6 +1,8 @@
 """Contractions by cooperative matrices: their shaders, when they are chosen, and what they compute."""
 from __future__ import annotations
 
+import itertools
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +19,7 @@ from lavax.backends.vulkan import shader_compiler
 from lavax.backends.vulkan.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.emit import contract
 from lavax.backends.vulkan.emit.contract_cooperative import _spread
-from lavax.backends.vulkan.emit.contract_schedule import choose_schedule
+from lavax.backends.vulkan.emit.contract_schedule import choose_schedule, stores_rounded
 from lavax.backends.vulkan.emit.contract_tiles import (
     COOPERATIVE_TILES,
     CooperativeTile,
@@ -27,8 +29,10 @@ from lavax.backends.vulkan.emit.contract_tiles import (
 )
 from lavax.backends.vulkan.profile import GENERIC_GPU, DeviceProfile, MatrixShape
 from lavax.ir import parse
+from lavax.ir.graph import graph_of
 from lavax.ir.types import DTYPES
 from lavax.passes.kernels.index import constant, substitute, variable
+from lavax.passes.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emission import dispatch_of, main_of
 from tests.backends.vulkan.execution import assert_agrees, backend, backend_with
@@ -176,19 +180,12 @@ def product(m: int, k: int, n: int) -> str:
     """
 
 
-def test_what_later_parts_need_is_fetched_ahead_where_workgroups_share_it() -> None:
-    tile = CooperativeTile(128, 128, 32, 2, 2, MATRICES[0], 32)
-    text = main_of_tile(product(1024, 1024, 2048), tile)
-    for line in (
-        "uint near = 0, near0_0 = 0, near0_1 = 0, near1_0 = 0, near1_1 = 0;",
-        "if (k % 8 == 1) {",
-        "int ahead = min(k / 8 + 1, 3);",
-        "if (p2 == 0ul) staged[0].x = near ^ near0_0 ^ near0_1 ^ near1_0 ^ near1_1;",
-    ):
-        assert line in text, line
-    assert "near0_0" not in main_of_tile(product(1024, 1024, 512), tile)  # of four workgroups each has a quarter
-    assert "near" not in main_of_tile(product(1024, 256, 2048), tile)  # nothing is later
-    assert "near" not in main_of_tile(product(1024, 1020, 2045), tile)  # nothing lies in memory as it is staged
+def test_neighbouring_products_share_a_matrix() -> None:
+    tile = CooperativeTile(64, 32, 16, 2, 1, MATRICES[0], 32)
+    text = main_of_tile(product(64, 16, 32), tile)
+    pairs = re.findall(r"coopMatMulAdd\((a\d), (b\d)", text)
+    assert sorted(set(pairs)) == [("a0", "b0"), ("a0", "b1"), ("a1", "b0"), ("a1", "b1")]
+    assert all(set(one) & set(other) for one, other in itertools.pairwise(pairs))
 
 
 @pytest.mark.parametrize("line", [2, 4, 8, 16])
@@ -238,6 +235,35 @@ def test_products_of_what_the_device_has_matrices_of_are_made_with_them(dtype: s
 def test_other_products_are_made_without(sizes: tuple[int, int, int], dtype: str, changes: dict[str, Any]) -> None:
     chosen = choose_schedule(dot_of(*sizes, dtype), replace(WITH_MATRICES, **changes))
     assert not isinstance(chosen, CooperativeTile)
+
+
+def test_tiles_are_deep_where_operands_are_staged_as_they_lie() -> None:
+    """What is rounded on its way takes twice the registers."""
+    profile = replace(WITH_MATRICES, shared_memory_bytes=48 << 10)
+    held = parse(dedent(product(4096, 4096, 4096)))
+    rounding = dot_of(4096, 4096, 4096)
+    graphs = {64: prepare(held), 32: prepare(graph_of(rounding.operands, [rounding]))}
+    for depth, graph in graphs.items():
+        (dot,) = (node for node in graph.nodes if node.op == "dot")
+        chosen = choose_schedule(dot, profile)
+        assert isinstance(chosen, CooperativeTile) and (chosen.rows, chosen.columns, chosen.depth) == (128, 128, depth)
+    (dot,) = (node for node in prepare(held).nodes if node.op == "dot")
+    small = choose_schedule(dot, replace(profile, shared_memory_bytes=32 << 10))
+    assert isinstance(small, CooperativeTile) and (small.rows, small.depth) == (128, 32)
+
+
+@pytest.mark.parametrize(
+    "sizes, sides",
+    [
+        ((1024, 1024, 1024), [True, True]),
+        ((512, 1024, 1024), [False, False]),  # small
+        ((16384, 4096, 256), [False, True]),  # a row is read by two tiles
+    ],
+)
+def test_roundings_are_stored_where_they_are_read_often(sizes: tuple[int, int, int], sides: list[bool]) -> None:
+    dot = dot_of(*sizes)
+    assert [stores_rounded(dot, side, WITH_MATRICES) for side in range(2)] == sides
+    assert not any(stores_rounded(dot, side, replace(WITH_MATRICES, matrices=())) for side in range(2))
 
 
 def test_a_cpu_driver_makes_none() -> None:
