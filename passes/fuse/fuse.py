@@ -9,9 +9,6 @@ they have the same shape and read the same arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import inf
-
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
@@ -21,7 +18,8 @@ from lavax.passes.contractions import is_strided, lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, bound, evaluations_of
-from lavax.passes.fuse.home import FIRST, Home, Order, flat_home, row_home, variables_of
+from lavax.passes.fuse.home import Home, flat_home, row_home, variables_of
+from lavax.passes.fuse.homes import Homes
 from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Again, Siblings, again_instead
@@ -30,8 +28,6 @@ from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.rounding import rounding_of
 from lavax.passes.target import ANY_DEVICE, Target
 
-# A row kernel goes over whole rows again only where there are enough rows to keep a device busy, or short ones.
-_ROWS_TO_KEEP_BUSY, _SHORT = 32, 1 << 14
 # What a contraction's epilogue and prologue may cost: they are repeated in every tile's code or load.
 _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 # Recomputing a small expensive value for every element of a large one: how often, and how much work in all.
@@ -46,177 +42,23 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
     "sort_runs": (0,),
     "triangular_solve": (0,),
 }
-# Kernels that take more members once they are open.
-_OPEN = ("row", "contract")
 
 
-class Fusion:
+class Fusion(Homes):
     """The state of one walk."""
 
     def __init__(self, graph: Graph, target: Target) -> None:
+        super().__init__()
         self.target = target
         self.worth_repeating = max(_WORTH_REPEATING, 2 * _FLOAT_BYTES * target.operations_a_byte)
         self.readers = Readers(graph, beyond_movement=target.stages_operands)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
         self.number = {node: number for number, node in enumerate(graph.nodes)}
-        self.homes: dict[Node, Home] = {}
-        self.all_homes: list[Home] = []
-        self.bases: dict[Node, tuple[Node, ...]] = {}  # members of kernels that a moved node is made of
-        self.settled: dict[Node, Order] = {}  # the last kernel whose results a floating node reads
         self.weight: dict[Node, Evaluations] = {}  # what it takes to compute a floating node
-        self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
         self.sharing: set[Node] = set()  # contractions that are to share a shader with others
         self.companies: dict[tuple[object, ...], Home] = {}  # kernels of routines that may compute more than one
-        self.maps: dict[tuple[tuple[int, ...], Node], list[Home]] = {}  # maps over a shape that read an array
-        self.refusals: dict[tuple[Node, Home], Reason] = {}  # why a node is not computed in a kernel it reads from
-        self.storing: dict[Node, Reason] = {}  # why a value is stored that its readers could compute again
-
-    # -- what a node rests on -----------------------------------------------------------------------------------------
-
-    def bases_of(self, node: Node) -> tuple[Node, ...]:
-        """The members of kernels, open to more members, that a node is or is made of by movement."""
-        home = self.homes.get(node)
-        if home is not None:
-            return (node,) if home.kind in _OPEN else ()
-        return self.bases.get(node, ())
-
-    def _bases_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        return tuple(dict.fromkeys(base for node in nodes for base in self.bases_of(node)))
-
-    def _last_needed(self, nodes: Iterable[Node], besides: Home | None = None) -> Order:
-        """The last kernel that must have run before the nodes can be computed, in `besides` or anywhere."""
-        last = FIRST
-        for node in nodes:
-            home = self.homes.get(node)
-            if home is None:
-                last = max(last, self.settled.get(node, FIRST))
-            elif home is not besides:
-                last = max(last, home.order)
-            for base in self.bases.get(node, ()):
-                if self.homes[base] is not besides:
-                    last = max(last, self.homes[base].order)
-        return last
-
-    def _arrays_of(self, nodes: Iterable[Node], besides: Home | None = None) -> frozenset[Node]:
-        """The arrays that are read to compute the nodes, without what `besides` computes itself."""
-        arrays: set[Node] = set()
-        for node in nodes:
-            if node.op == INPUT or node in self.homes:
-                arrays.add(node)
-            else:
-                arrays |= self.reading[node]
-        return frozenset(array for array in arrays if besides is None or self.homes.get(array) is not besides)
-
-    def is_stored(self, node: Node) -> bool:
-        return node.op == INPUT or (node in self.homes and node in self.homes[node].results)
-
-    def cone(
-        self, outputs: Iterable[Node], home: Home | None = None, most: float = inf
-    ) -> tuple[list[Node], dict[Node, None]]:
-        """The nodes computed for `outputs`, and the arrays read from memory; members of `home` are computed.
-
-        A floating node that a map kernel has come to write is read only by kernels that come after that one.
-        The search ends where it has found more than `most` nodes: whoever asks for no more has no use for the rest.
-        """
-        computed: dict[Node, None] = {}
-        arrays: dict[Node, None] = {}
-        stack = list(outputs)
-        while stack and len(computed) <= most:
-            node = stack.pop()
-            if node in computed or node in arrays:
-                continue
-            if node.op == INPUT or self._is_written_before(node, home):
-                arrays[node] = None
-            else:
-                computed[node] = None
-                stack.extend(node.operands)
-        return list(computed), arrays
-
-    def _is_written_before(self, node: Node, home: Home | None) -> bool:
-        owner = self.homes.get(node)
-        if owner is None or owner is home or (home is not None and node in home.again):
-            return False
-        return home is None or owner.kind != "map" or owner.order < home.order
-
-    def _is_made_of(self, node: Node, home: Home) -> bool:
-        """Whether a node is a member of a kernel moved about in that kernel itself, and not read from memory."""
-        if self._is_written_before(node, home):
-            return False
-        return any(self.homes[base] is home for base in self.bases.get(node, ()))
-
-    # -- making results -----------------------------------------------------------------------------------------------
-
-    def settle(self, node: Node, reader: Node | None = None, reason: Reason | None = None) -> None:
-        """Has what the node rests on written to memory: for `reader`, which is computed elsewhere for that reason."""
-        for base in self.bases_of(node):
-            self.homes[base].results[base] = None
-            if reader is not None and reason is not None:
-                self.refusals.setdefault((reader, self.homes[base]), reason)
-
-    def store(self, node: Node, reason: Reason | None = None) -> None:
-        """Has the node itself written to memory."""
-        if node.op == INPUT:
-            return
-        if reason is not None:
-            self.storing.setdefault(node, reason)
-        if node in self.homes:
-            self.homes[node].results[node] = None
-        elif not self._store_in_base(node):
-            self.settle(node)
-            self._store_by_map(node)
-
-    def _store_in_base(self, node: Node) -> bool:
-        """A moved value of a kernel can be written by that kernel."""
-        bases = self.bases_of(node)
-        if not bases:
-            return False
-        home = self._last_home(bases)
-        if self._last_needed(node.operands, home) >= home.order or self._place(node, home) is not None:
-            return False
-        self._settle_others(node, bases, home)
-        home.results[node] = None
-        return True
-
-    def _store_by_map(self, node: Node) -> None:
-        for home in self._related_maps(node):
-            computed, arrays = self.cone([node], home, 2 * MOST_NODES - home.cost)
-            together = home.arrays.union(arrays)
-            fits = len(together) + len(home.results) < MOST_ARRAYS and home.cost + len(computed) <= 2 * MOST_NODES
-            if fits and self._last_needed(arrays, home) < home.order:
-                break
-        else:
-            home = flat_home("map", self._next_order([node]), node.shape)
-            self.all_homes.append(home)
-            computed, arrays = self.cone([node], home)
-        home.members[node] = home.full
-        home.results[node] = None
-        home.arrays.update(arrays)
-        home.cost += len(computed)
-        self.homes[node] = home
-        for array in (node, *arrays):
-            found = self.maps.setdefault((node.shape, array), [])
-            if home not in found:
-                found.append(home)
-
-    def _related_maps(self, node: Node) -> list[Home]:
-        """Maps over the node's shape that read what it reads, or write it: the latest few."""
-        arrays = self._arrays_of([node])
-        found = dict.fromkeys(home for array in arrays for home in self.maps.get((node.shape, array), [])[-2:])
-        return sorted(found, key=lambda home: home.order, reverse=True)[:4]
-
-    def _settle_others(self, reader: Node, bases: Iterable[Node], home: Home) -> None:
-        for base in bases:
-            if self.homes[base] is not home:
-                self.homes[base].results[base] = None
-                self.refusals[reader, self.homes[base]] = Reason.ELSEWHERE
-
-    def _last_home(self, bases: Iterable[Node]) -> Home:
-        return max((self.homes[base] for base in bases), key=lambda home: home.order)
-
-    def _next_order(self, operands: Iterable[Node]) -> Order:
-        return (self._last_needed(operands)[0] + 1, len(self.all_homes))
 
     # -- the walk -----------------------------------------------------------------------------------------------------
 
@@ -249,11 +91,11 @@ class Fusion:
         if weight.values > MOST_NODES or weight.repeated > self.worth_repeating:
             weight = evaluations_of(node, self.homes.__contains__, MOST_NODES)
         self.weight[node] = weight
-        self.reading[node] = self._arrays_of(node.operands)
+        self.reading[node] = self.arrays_of(node.operands)
         if node in self.bases:
-            self.settled[node] = max(self._settled_of(operand) for operand in node.operands)
+            self.settled[node] = max(self.settled_of(operand) for operand in node.operands)
         else:
-            self.settled[node] = self._last_needed(node.operands)
+            self.settled[node] = self.last_needed(node.operands)
 
     def _floats(self, node: Node) -> bool:
         return node.op != INPUT and node not in self.homes
@@ -288,17 +130,10 @@ class Fusion:
     def _visit_moved(self, node: Node) -> None:
         if node.op == "broadcast" and not self.bases_of(node.operands[0]) and self._repeats_much(node):
             self.store(node.operands[0], Reason.REPEATED)
-        bases = self._bases_of(node.operands)
+        bases = self.all_bases_of(node.operands)
         if bases:
             self.bases[node] = bases
         self._float(node)
-
-    def _settled_of(self, operand: Node) -> Order:
-        """The last kernel an operand needs besides those of its bases."""
-        home = self.homes.get(operand)
-        if home is None:
-            return self.settled.get(operand, FIRST)
-        return FIRST if home.kind in _OPEN else home.order
 
     def _repeats_much(self, node: Node) -> bool:
         """Whether a broadcast would have a small expensive value computed very many times."""
@@ -309,12 +144,12 @@ class Fusion:
         return cost >= _REPEATED_COST and cost * node.type.size >= _REPEATED_WORK
 
     def _visit_elementwise(self, node: Node) -> None:
-        bases = self._bases_of(node.operands)
+        bases = self.all_bases_of(node.operands)
         if bases:
-            home = self._last_home(bases)
+            home = self.last_home(bases)
             refusal = self._join(node, home)
             if refusal is None:
-                self._settle_others(node, bases, home)
+                self.settle_others(node, bases, home)
                 return
             self.refusals[node, home] = refusal
             for operand in node.operands:
@@ -323,16 +158,16 @@ class Fusion:
 
     def _join(self, node: Node, home: Home) -> Reason | None:
         """Computes an elementwise node in a kernel it reads from, or says why that is not allowed or does not pay."""
-        if self._last_needed(node.operands, home) >= home.order:
+        if self.last_needed(node.operands, home) >= home.order:
             return Reason.NEEDS_LATER
         if len(home.members) >= MOST_NODES:
             return Reason.NODES
-        arrays = home.arrays | self._arrays_of(node.operands, home)
+        arrays = home.arrays | self.arrays_of(node.operands, home)
         if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
             return Reason.ARRAYS
         cost = home.cost + cost_of(node)
         refusal = self._unsuited_epilogue(node, home, cost, len(arrays)) if home.kind == "contract" else None
-        refusal = refusal or self._place(node, home)
+        refusal = refusal or self.place(node, home)
         if refusal is None:
             home.cost, home.arrays = cost, arrays
         return refusal
@@ -346,7 +181,7 @@ class Fusion:
         one_to_one = node.type.size == product.type.size
         if one_to_one and product in self.sharing and not self._is_in_strides(node, home):
             return Reason.STRIDES
-        bases = (base for base in self._bases_of(node.operands) if self.homes[base] is home)
+        bases = (base for base in self.all_bases_of(node.operands) if self.homes[base] is home)
         return None if all(self.readers.come_together(base) for base in bases) else Reason.READ_APART
 
     def _is_in_strides(self, node: Node, home: Home) -> bool:
@@ -354,38 +189,19 @@ class Fusion:
         (product,) = home.heavy
         read_apart = node not in self.returned and not self.readers.come_together(node)
         for operand in node.operands:
-            if self.homes.get(operand) is home or self._is_made_of(operand, home):
+            if self.homes.get(operand) is home or self.is_made_of(operand, home):
                 continue
             way = way_into_epilogue(node, self.cone([operand])[0], product, read_apart)
             if way is Way.LEFT_OUT:
                 return False
             if way is Way.STORED:
                 self.store(operand, Reason.STRIDES)
-        return is_strided(node) and self._last_needed(node.operands, home) < home.order
-
-    def _place(self, node: Node, home: Home) -> Reason | None:
-        """Computes a node in a kernel's loops, or says why there is no place for it there."""
-        refusal = Reason.NO_PLACE
-        for at in candidates(node, home):
-            if not self._may_go_over_rows(at, home):
-                refusal = Reason.LONG_ROWS
-            elif not is_legal(node, at, home, self._is_made_of, self.homes):
-                refusal = Reason.OTHER_ELEMENTS
-            else:
-                home.members[node] = at
-                self.homes[node] = home
-                return None
-        return refusal
-
-    def _may_go_over_rows(self, at: Coordinates, home: Home) -> bool:
-        if home.domain.length <= _SHORT or home.domain.rows >= _ROWS_TO_KEEP_BUSY:
-            return True
-        return all(index.variables.isdisjoint(home.reduced_names) for index in at)
+        return is_strided(node) and self.last_needed(node.operands, home) < home.order
 
     # -- what opens kernels -------------------------------------------------------------------------------------------
 
     def _open(self, home: Home, node: Node, at: Coordinates) -> None:
-        home.arrays.update(self._arrays_of(node.operands))
+        home.arrays.update(self.arrays_of(node.operands))
         home.members[node] = at
         home.heavy.add(node)
         self.all_homes.append(home)
@@ -398,7 +214,7 @@ class Fusion:
         for home in self._rows_to_join(operand, axes, bases):
             refusal = self._join_reduction(node, home, axes)
             if refusal is None:
-                self._settle_others(node, bases, home)
+                self.settle_others(node, bases, home)
                 return
             self.refusals[node, home] = refusal
         worth = self.target.operations_a_byte
@@ -412,7 +228,7 @@ class Fusion:
     def _open_rows(self, node: Node) -> Home:
         (operand,) = node.operands
         axes = _reduced_axes(node)
-        home = row_home(self._next_order([operand]), operand.shape, axes)
+        home = row_home(self.next_order([operand]), operand.shape, axes)
         self._open(home, node, home.domain.outer_variables)
         self.rows.setdefault((operand.shape, axes), []).append(home)
         return home
@@ -440,18 +256,18 @@ class Fusion:
 
     def _rows_to_join(self, operand: Node, axes: tuple[int, ...], bases: tuple[Node, ...]) -> list[Home]:
         if bases:
-            last = self._last_home(bases)
+            last = self.last_home(bases)
             return [last] if last.kind == "row" else []
-        return self._recent_rows(operand.shape, axes, self._arrays_of([operand]))
+        return self._recent_rows(operand.shape, axes, self.arrays_of([operand]))
 
     def _join_reduction(self, node: Node, home: Home, axes: tuple[int, ...]) -> Reason | None:
         """Computes a reduction in a row kernel, or says why not."""
         (operand,) = node.operands
-        if self._last_needed([operand], home) >= home.order:
+        if self.last_needed([operand], home) >= home.order:
             return Reason.NEEDS_LATER
         if len(home.members) >= MOST_NODES:
             return Reason.NODES
-        arrays = home.arrays | self._arrays_of([operand], home)
+        arrays = home.arrays | self.arrays_of([operand], home)
         if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
             return Reason.ARRAYS
         refusal = Reason.OTHER_ROWS
@@ -459,7 +275,7 @@ class Fusion:
             outer = tuple(index for axis, index in enumerate(at) if axis not in axes)
             if not is_whole_row([at[axis] for axis in axes], outer, home) or not covers(node, outer, home):
                 continue
-            if operand in home.members or is_legal(operand, at, home, self._is_made_of, self.homes):
+            if operand in home.members or is_legal(operand, at, home, self.is_made_of, self.homes):
                 home.members[node] = outer
                 home.heavy.add(node)
                 home.arrays = arrays
@@ -487,7 +303,7 @@ class Fusion:
             self.sharing.add(node)
             for operand in scattered:
                 self.store(operand, Reason.STRIDES)
-        home = flat_home("contract", self._next_order(needed), node.shape)
+        home = flat_home("contract", self.next_order(needed), node.shape)
         self._open(home, node, home.full)
 
     def _stored_rounding(self, dot: Node, side: int) -> Node | None:
@@ -505,7 +321,7 @@ class Fusion:
             return
         for operand in node.operands:
             self.store(operand, Reason.REGION)
-        self._open(flat_home("region", self._next_order(node.operands), ()), node, ())
+        self._open(flat_home("region", self.next_order(node.operands), ()), node, ())
 
     def _visit_routine(self, node: Node) -> None:
         for position, operand in enumerate(node.operands):
@@ -515,7 +331,7 @@ class Fusion:
                 self.settle(operand, node, Reason.ROUTINE)
         if self._keeps_company(node):
             return
-        home = flat_home("routine", self._next_order(node.operands), node.shape)
+        home = flat_home("routine", self.next_order(node.operands), node.shape)
         self._open(home, node, home.full)
         home.results[node] = None
         together = company(node)
@@ -528,9 +344,9 @@ class Fusion:
         home = self.companies.get(together) if together is not None else None
         if home is None or any(member.op == node.op for member in home.members):
             return False
-        if self._last_needed(node.operands) >= home.order:
+        if self.last_needed(node.operands) >= home.order:
             return False
-        home.arrays |= self._arrays_of(node.operands)
+        home.arrays |= self.arrays_of(node.operands)
         home.members[node] = variables_of(node.shape)
         home.heavy.add(node)
         home.results[node] = None

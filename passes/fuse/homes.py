@@ -1,0 +1,203 @@
+"""Which kernel computes a node, what floating nodes rest on, and how a value comes to be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from lavax.ir.graph import INPUT, Node
+from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_NODES
+from lavax.passes.fuse.home import FIRST, Home, Order, flat_home
+from lavax.passes.fuse.placement import candidates, is_legal
+from lavax.passes.fuse.reasons import Reason
+from lavax.passes.kernels.reads import Coordinates
+
+# A row kernel goes over whole rows again only where there are enough rows to keep a device busy, or short ones.
+_ROWS_TO_KEEP_BUSY, _SHORT = 32, 1 << 14
+# Kernels that take more members once they are open.
+_OPEN = ("row", "contract")
+
+
+class Homes:
+    """The kernels there are, and what is known of nodes without one."""
+
+    def __init__(self) -> None:
+        self.homes: dict[Node, Home] = {}
+        self.all_homes: list[Home] = []
+        self.bases: dict[Node, tuple[Node, ...]] = {}  # members of kernels that a moved node is made of
+        self.settled: dict[Node, Order] = {}  # the last kernel whose results a floating node reads
+        self.reading: dict[Node, frozenset[Node]] = {}  # the arrays a floating node is computed from
+        self.maps: dict[tuple[tuple[int, ...], Node], list[Home]] = {}  # maps over a shape that read an array
+        self.refusals: dict[tuple[Node, Home], Reason] = {}  # why a node is not computed in a kernel it reads from
+        self.storing: dict[Node, Reason] = {}  # why a value is stored that its readers could compute again
+
+    # -- what a node rests on -----------------------------------------------------------------------------------------
+
+    def bases_of(self, node: Node) -> tuple[Node, ...]:
+        """The members of kernels, open to more members, that a node is or is made of by movement."""
+        home = self.homes.get(node)
+        if home is not None:
+            return (node,) if home.kind in _OPEN else ()
+        return self.bases.get(node, ())
+
+    def all_bases_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple(dict.fromkeys(base for node in nodes for base in self.bases_of(node)))
+
+    def last_needed(self, nodes: Iterable[Node], besides: Home | None = None) -> Order:
+        """The last kernel that must have run before the nodes can be computed, in `besides` or anywhere."""
+        last = FIRST
+        for node in nodes:
+            home = self.homes.get(node)
+            if home is None:
+                last = max(last, self.settled.get(node, FIRST))
+            elif home is not besides:
+                last = max(last, home.order)
+            for base in self.bases.get(node, ()):
+                if self.homes[base] is not besides:
+                    last = max(last, self.homes[base].order)
+        return last
+
+    def settled_of(self, operand: Node) -> Order:
+        """The last kernel an operand needs besides those of its bases."""
+        home = self.homes.get(operand)
+        if home is None:
+            return self.settled.get(operand, FIRST)
+        return FIRST if home.kind in _OPEN else home.order
+
+    def arrays_of(self, nodes: Iterable[Node], besides: Home | None = None) -> frozenset[Node]:
+        """The arrays that are read to compute the nodes, without what `besides` computes itself."""
+        arrays: set[Node] = set()
+        for node in nodes:
+            if node.op == INPUT or node in self.homes:
+                arrays.add(node)
+            else:
+                arrays |= self.reading[node]
+        return frozenset(array for array in arrays if besides is None or self.homes.get(array) is not besides)
+
+    def is_stored(self, node: Node) -> bool:
+        return node.op == INPUT or (node in self.homes and node in self.homes[node].results)
+
+    def cone(
+        self, outputs: Iterable[Node], home: Home | None = None, most: float = inf
+    ) -> tuple[list[Node], dict[Node, None]]:
+        """The nodes computed for `outputs`, and the arrays read from memory; members of `home` are computed.
+
+        A floating node that a map kernel has come to write is read only by kernels that come after that one.
+        The search ends where it has found more than `most` nodes: whoever asks for no more has no use for the rest.
+        """
+        computed: dict[Node, None] = {}
+        arrays: dict[Node, None] = {}
+        stack = list(outputs)
+        while stack and len(computed) <= most:
+            node = stack.pop()
+            if node in computed or node in arrays:
+                continue
+            if node.op == INPUT or self._is_written_before(node, home):
+                arrays[node] = None
+            else:
+                computed[node] = None
+                stack.extend(node.operands)
+        return list(computed), arrays
+
+    def _is_written_before(self, node: Node, home: Home | None) -> bool:
+        owner = self.homes.get(node)
+        if owner is None or owner is home or (home is not None and node in home.again):
+            return False
+        return home is None or owner.kind != "map" or owner.order < home.order
+
+    def is_made_of(self, node: Node, home: Home) -> bool:
+        """Whether a node is a member of a kernel moved about in that kernel itself, and not read from memory."""
+        if self._is_written_before(node, home):
+            return False
+        return any(self.homes[base] is home for base in self.bases.get(node, ()))
+
+    # -- making results -----------------------------------------------------------------------------------------------
+
+    def settle(self, node: Node, reader: Node | None = None, reason: Reason | None = None) -> None:
+        """Has what the node rests on written to memory: for `reader`, which is computed elsewhere for that reason."""
+        for base in self.bases_of(node):
+            self.homes[base].results[base] = None
+            if reader is not None and reason is not None:
+                self.refusals.setdefault((reader, self.homes[base]), reason)
+
+    def store(self, node: Node, reason: Reason | None = None) -> None:
+        """Has the node itself written to memory."""
+        if node.op == INPUT:
+            return
+        if reason is not None:
+            self.storing.setdefault(node, reason)
+        if node in self.homes:
+            self.homes[node].results[node] = None
+        elif not self._store_in_base(node):
+            self.settle(node)
+            self._store_by_map(node)
+
+    def _store_in_base(self, node: Node) -> bool:
+        """A moved value of a kernel can be written by that kernel."""
+        bases = self.bases_of(node)
+        if not bases:
+            return False
+        home = self.last_home(bases)
+        if self.last_needed(node.operands, home) >= home.order or self.place(node, home) is not None:
+            return False
+        self.settle_others(node, bases, home)
+        home.results[node] = None
+        return True
+
+    def _store_by_map(self, node: Node) -> None:
+        for home in self._related_maps(node):
+            computed, arrays = self.cone([node], home, 2 * MOST_NODES - home.cost)
+            together = home.arrays.union(arrays)
+            fits = len(together) + len(home.results) < MOST_ARRAYS and home.cost + len(computed) <= 2 * MOST_NODES
+            if fits and self.last_needed(arrays, home) < home.order:
+                break
+        else:
+            home = flat_home("map", self.next_order([node]), node.shape)
+            self.all_homes.append(home)
+            computed, arrays = self.cone([node], home)
+        home.members[node] = home.full
+        home.results[node] = None
+        home.arrays.update(arrays)
+        home.cost += len(computed)
+        self.homes[node] = home
+        for array in (node, *arrays):
+            found = self.maps.setdefault((node.shape, array), [])
+            if home not in found:
+                found.append(home)
+
+    def _related_maps(self, node: Node) -> list[Home]:
+        """Maps over the node's shape that read what it reads, or write it: the latest few."""
+        arrays = self.arrays_of([node])
+        found = dict.fromkeys(home for array in arrays for home in self.maps.get((node.shape, array), [])[-2:])
+        return sorted(found, key=lambda home: home.order, reverse=True)[:4]
+
+    def settle_others(self, reader: Node, bases: Iterable[Node], home: Home) -> None:
+        for base in bases:
+            if self.homes[base] is not home:
+                self.homes[base].results[base] = None
+                self.refusals[reader, self.homes[base]] = Reason.ELSEWHERE
+
+    def last_home(self, bases: Iterable[Node]) -> Home:
+        return max((self.homes[base] for base in bases), key=lambda home: home.order)
+
+    def next_order(self, operands: Iterable[Node]) -> Order:
+        return (self.last_needed(operands)[0] + 1, len(self.all_homes))
+
+    def place(self, node: Node, home: Home) -> Reason | None:
+        """Computes a node in a kernel's loops, or says why there is no place for it there."""
+        refusal = Reason.NO_PLACE
+        for at in candidates(node, home):
+            if not self._may_go_over_rows(at, home):
+                refusal = Reason.LONG_ROWS
+            elif not is_legal(node, at, home, self.is_made_of, self.homes):
+                refusal = Reason.OTHER_ELEMENTS
+            else:
+                home.members[node] = at
+                self.homes[node] = home
+                return None
+        return refusal
+
+    def _may_go_over_rows(self, at: Coordinates, home: Home) -> bool:
+        if home.domain.length <= _SHORT or home.domain.rows >= _ROWS_TO_KEEP_BUSY:
+            return True
+        return all(index.variables.isdisjoint(home.reduced_names) for index in at)
