@@ -19,7 +19,8 @@ _HERE = 0
 
 @dataclass(frozen=True)
 class Evaluations:
-    """How many values are computed for an element, and what they cost.
+    """How many values are computed for an element, and what they cost. At each place but one a value counts for half,
+    since some places turn out to be one, or to need only one part of what was put together.
 
     `moved` is what of the cost is due at other places than the element's own; `repeated` what would not be due if each
     value were computed once. `places` says at how many each is computed, where that has been counted.
@@ -53,22 +54,19 @@ def bound(node: Node, operands: Sequence[Evaluations]) -> Evaluations:
 
 
 def evaluations_of(node: Node, is_stored: Callable[[Node], bool], most_values: int) -> Evaluations:
-    """What an element of the node takes that is not read from memory; counted up to `most_values` and one more.
-
-    Places that are one for different reasons, such as that of two transposes, count as two.
-    """
+    """What an element of the node takes that is not read from memory; counted up to `most_values` and some more."""
     numbers: dict[tuple[int, Hashable], int] = {}
     seen = {(node, _HERE)}
     count: dict[Node, int] = {}
     cost = moved = 0
     stack = [(node, _HERE)]
-    while stack and len(seen) <= most_values:
+    while stack and len(seen) + len(count) <= 2 * most_values:
         current, place = stack.pop()
+        is_moved = not _is_elementwise(current)
         price = cost_of(current)
         cost += price
         moved += price if place != _HERE else 0
         count[current] = count.get(current, 0) + 1
-        is_moved = not _is_elementwise(current)
         for position, operand in enumerate(current.operands):
             if operand.op == INPUT or is_stored(operand):
                 continue
@@ -77,7 +75,7 @@ def evaluations_of(node: Node, is_stored: Callable[[Node], bool], most_values: i
                 seen.add((operand, there))
                 stack.append((operand, there))
     repeated = sum(cost_of(value) * _surplus(value, number, node) for value, number in count.items())
-    return Evaluations(len(seen), cost, moved, int(repeated), count)
+    return Evaluations((len(seen) + len(count) + 1) // 2, cost, moved, int(repeated), count)
 
 
 def _surplus(value: Node, places: int, node: Node) -> float:
