@@ -43,7 +43,6 @@ _STAGED = "staged"
 _MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
 
 
-
 class CooperativeEmitter:
     """The state of writing one contraction by cooperative matrices."""
 
