@@ -33,7 +33,7 @@ _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 # Recomputing a small expensive value for every element of a large one: how often, and how much work in all.
 _REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
 # What may be computed for an element that others compute too: about as much as it takes to store and to read a value.
-_WORTH_REPEATING, _FLOAT_BYTES = 32, 4
+_WORTH_REPEATING = 32
 # Operands of routines that are read many times over: worth storing where they are computed and not merely moved.
 _READ_OFTEN: dict[str, tuple[int, ...]] = {
     **{op: tuple(range(len(names))) for op, names in ATTENTION.items()},
@@ -50,7 +50,6 @@ class Fusion(Homes):
     def __init__(self, graph: Graph, target: Target) -> None:
         super().__init__()
         self.target = target
-        self.worth_repeating = max(_WORTH_REPEATING, 2 * _FLOAT_BYTES * target.operations_a_byte)
         self.readers = Readers(graph, beyond_movement=target.stages_operands)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
@@ -88,7 +87,7 @@ class Fusion(Homes):
     def _weigh(self, node: Node) -> None:
         """Notes what it takes to compute a floating node; in full only where a bound that is soon found is high."""
         weight = bound(node, [self.weight[operand] for operand in node.operands if self._floats(operand)])
-        if weight.values > MOST_NODES or weight.repeated > self.worth_repeating:
+        if weight.values > MOST_NODES or weight.repeated > _WORTH_REPEATING:
             weight = evaluations_of(node, self.homes.__contains__, MOST_NODES)
         self.weight[node] = weight
         self.reading[node] = self.arrays_of(node.operands)
@@ -104,7 +103,7 @@ class Fusion(Homes):
         weight = self.weight[node]
         if weight.values > MOST_NODES or len(self.reading[node]) > MOST_FLOATING_ARRAYS:
             return True
-        return weight.repeated > self.worth_repeating and weight.repeated * node.type.size >= _REPEATED_WORK
+        return weight.repeated > _WORTH_REPEATING and weight.repeated * node.type.size >= _REPEATED_WORK
 
     def _value_to_store(self, node: Node) -> Node | None:
         """The value behind a floating node without which it takes least: one of many places, or else an operand."""
@@ -188,15 +187,17 @@ class Fusion(Homes):
         """Whether a contraction that shares its shader is to compute a node; stores what it is to read for that."""
         (product,) = home.heavy
         read_apart = node not in self.returned and not self.readers.come_together(node)
-        for operand in node.operands:
-            if self.homes.get(operand) is home or self.is_made_of(operand, home):
-                continue
-            way = way_into_epilogue(node, self.cone([operand])[0], product, read_apart)
-            if way is Way.LEFT_OUT:
-                return False
+        ways = {
+            operand: way_into_epilogue(node, self.cone([operand])[0], product, read_apart)
+            for operand in node.operands
+            if self.homes.get(operand) is not home and not self.is_made_of(operand, home)
+        }
+        if Way.LEFT_OUT in ways.values() or not is_strided(node):
+            return False
+        for operand, way in ways.items():
             if way is Way.STORED:
                 self.store(operand, Reason.STRIDES)
-        return is_strided(node) and self.last_needed(node.operands, home) < home.order
+        return self.last_needed(node.operands, home) < home.order
 
     # -- what opens kernels -------------------------------------------------------------------------------------------
 

@@ -37,8 +37,8 @@ def suits_windows(kernel: Kernel, profile: DeviceProfile) -> bool:
 
 def emit_flat_maps(kernels: Sequence[Kernel], profile: DeviceProfile) -> list[Launch]:
     """The launches of flat maps of one form that suit windows; behind their slots come those of arrays' positions."""
-    shader = _shader(kernels[0], profile) if kernels else None
-    return [_launch(kernel, shader, profile) for kernel in kernels if shader is not None]
+    shader = _shader(kernels[0], profile)
+    return [_launch(kernel, shader, profile) for kernel in kernels]
 
 
 def _launch(kernel: Kernel, shader: Shader, profile: DeviceProfile) -> Launch:

@@ -203,7 +203,7 @@ class _Emission:
         suited = [suits_windows(kernel, self.profile) for kernel, _ in parts]
         apart = [part for part, is_suited in zip(parts, suited, strict=True) if is_suited]
         together = [part for part, is_suited in zip(parts, suited, strict=True) if not is_suited]
-        launches = emit_flat_maps([kernel for kernel, _ in apart], self.profile)
+        launches = emit_flat_maps([kernel for kernel, _ in apart], self.profile) if apart else []
         for number, (launch, (_, places)) in enumerate(zip(launches, apart, strict=True)):
             slots = (*(place.slot for place in places), *map(self._position, places))
             barrier = step.barrier and number == 0
