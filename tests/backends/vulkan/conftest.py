@@ -1,4 +1,4 @@
-"""The devices of these tests: one as it is, and one whose memory is treated as invisible to the host."""
+"""The devices of these tests: one as it is, and one whose memory is treated as invisible to the host. And a tile."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -8,7 +8,10 @@ import pytest
 from lavax import config
 from lavax.backends.vulkan import validation
 from lavax.backends.vulkan.device import Device, get_device
+from lavax.backends.vulkan.emit import contract
+from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile, broadcast_tile
 from lavax.backends.vulkan.instance import choose_device
+from tests.backends.vulkan.strided_products import cpu_device
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +26,12 @@ def staged_device() -> Iterator[Device]:
 @pytest.fixture(params=["mapped", "staged"])
 def device(request: pytest.FixtureRequest, staged_device: Device) -> Device:
     return get_device() if request.param == "mapped" else staged_device
+
+
+@pytest.fixture(params=[1, 2], ids=["one vector", "two vectors"])
+def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BroadcastTile:
+    """A tile of four rows a lane, which every contraction gets."""
+    lanes = cpu_device().profile.subgroup_size
+    found = broadcast_tile((4 * lanes, request.param), lanes)
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: found)
+    return found

@@ -10,50 +10,24 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile, broadcast_tile
+from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile
 from lavax.ir.graph import Graph
-from tests.backends.vulkan.execution import assert_agrees, backend_with, run
-
-RANDOM = np.random.default_rng(0)
-ORDERS = ("", "a", "b", "ab")
-
-
-def device() -> VulkanBackend:
-    """These are schedules of CPU drivers, which any device runs."""
-    return backend_with(kind="cpu")
-
-
-def numbers(*shape: int) -> np.ndarray:
-    """Small whole numbers, whose sums of products float32 has exactly."""
-    return RANDOM.integers(-3, 4, shape).astype(np.float32)
-
-
-@pytest.fixture(params=[1, 2], ids=["one vector", "two vectors"])
-def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BroadcastTile:
-    """A tile of four rows a lane, which every contraction gets."""
-    lanes = device().profile.subgroup_size
-    found = broadcast_tile((4 * lanes, request.param), lanes)
-    monkeypatch.setattr(contract, "choose_schedule", lambda *_: found)
-    return found
+from tests.backends.vulkan.execution import assert_agrees, run
+from tests.backends.vulkan.strided_products import ORDERS, RANDOM, cpu_device, numbers, operands, product
 
 
 def _sources(graph: Graph) -> set[str]:
-    return {dispatch.shader.source for dispatch in device().lower(graph).plan.dispatches}
+    return {dispatch.shader.source for dispatch in cpu_device().lower(graph).plan.dispatches}
 
 
 def _products(orders: tuple[str, ...], sizes: list[tuple[int, int, int]]) -> tuple[Callable[..., Any], list[Any]]:
     """A function of a product of each size and order, and its arguments."""
     cases = [(order, size) for size in sizes for order in orders]
-    arrays = []
-    for order, (m, k, n) in cases:
-        arrays.append(numbers(*((k, m) if "a" in order else (m, k))))
-        arrays.append(numbers(*((n, k) if "b" in order else (k, n))))
+    arrays = [array for order, size in cases for array in operands(*size, order)]
 
     def products(*arrays: Any) -> tuple[Any, ...]:
         return tuple(
-            (left.T if "a" in order else left) @ (right.T if "b" in order else right)
+            product(left, right, order)
             for left, right, (order, _) in zip(arrays[::2], arrays[1::2], cases, strict=True)
         )
 
@@ -65,9 +39,9 @@ def test_small_products_of_all_orders_share_a_shader(tile: BroadcastTile) -> Non
     sizes = [(35, 131, tile.columns + n) for n in (1, 2, 3, 5)]
     products, arrays = _products(ORDERS, sizes)
     graph = lx.trace(products)(*arrays)
-    assert_agrees(graph, arrays, device=device())
+    assert_agrees(graph, arrays, device=cpu_device())
     (source,) = _sources(graph)
-    sees_windows = device().profile.descriptor_bytes > 0
+    sees_windows = cpu_device().profile.descriptor_bytes > 0
     assert all((f"texelFetch(elements{slot}" in source) == sees_windows for slot in (0, 1))
 
 
@@ -75,7 +49,7 @@ def test_larger_products_share_it_too(tile: BroadcastTile) -> None:
     """Sums and rows of all rests of four."""
     products, arrays = _products(ORDERS, [(67, 133, 151), (97, 99, 130), (131, 89, 101), (66, 110, 159)])
     graph = lx.trace(products)(*arrays)
-    assert_agrees(graph, arrays, device=device())
+    assert_agrees(graph, arrays, device=cpu_device())
     assert len(_sources(graph)) == 1
 
 
@@ -84,12 +58,12 @@ def test_larger_products_share_it_too(tile: BroadcastTile) -> None:
 )
 def test_some_arrays_are_aligned(tile: BroadcastTile, sizes: tuple[int, int, int]) -> None:
     products, arrays = _products(ORDERS, [sizes])
-    assert_agrees(lx.trace(products)(*arrays), arrays, device=device())
+    assert_agrees(lx.trace(products)(*arrays), arrays, device=cpu_device())
 
 
 def test_fewer_rows_and_columns_than_a_tile_has(tile: BroadcastTile) -> None:
     products, arrays = _products(ORDERS, [(5, 1001, 7), (3, 2001, tile.columns + 9), (65, 901, 2)])
-    assert_agrees(lx.trace(products)(*arrays), arrays, device=device())
+    assert_agrees(lx.trace(products)(*arrays), arrays, device=cpu_device())
 
 
 def test_batches_and_what_the_sum_meets(tile: BroadcastTile) -> None:
@@ -101,13 +75,13 @@ def test_batches_and_what_the_sum_meets(tile: BroadcastTile) -> None:
         return lnp.maximum(x @ w + bias, 0.0), matrix - 0.5 * (lnp.maximum(x, 0.0) @ v), x @ w
 
     arrays = [x, w, v, bias, matrix]
-    assert_agrees(lx.trace(products)(*arrays), arrays, device=device())
+    assert_agrees(lx.trace(products)(*arrays), arrays, device=cpu_device())
 
 
 def test_arrays_whose_columns_are_no_neighbours(tile: BroadcastTile) -> None:
     """A result and an array that the sum meets, both transposed."""
     x, w, y = numbers(67, 99), numbers(99, 101), numbers(101, 67)
-    assert_agrees(lx.trace(lambda x, w, y: (x @ w + y.T, (x @ w * 2.0).T))(x, w, y), [x, w, y], device=device())
+    assert_agrees(lx.trace(lambda x, w, y: (x @ w + y.T, (x @ w * 2.0).T))(x, w, y), [x, w, y], device=cpu_device())
 
 
 @pytest.mark.parametrize("extent", [65, 66, 67, 99])
@@ -123,7 +97,7 @@ def test_elements_around_those_that_are_asked_for_are_left_out(tile: BroadcastTi
     left, right = np.full((80, 140), np.nan, np.float32), np.full((140, 90), np.inf, np.float32)
     left[:67, :133], right[:133, :85] = numbers(67, 133), numbers(133, 85)
     graph = lx.trace(lambda a, b: a[:67, :133] @ b[:133, :85])(left, right)
-    (found,) = run(graph, [left, right], device=device())
+    (found,) = run(graph, [left, right], device=cpu_device())
     np.testing.assert_array_equal(found, left[:67, :133] @ right[:133, :85])
 
 
@@ -131,7 +105,7 @@ def test_numbers_that_are_none_stay_where_they_are(tile: BroadcastTile) -> None:
     left, right = numbers(67, 133), numbers(133, 151)
     left[3, 20], left[5, 132], right[131, 7], right[132, 150] = np.inf, np.nan, np.inf, -np.inf
     graph = lx.trace(lambda a, b: (a @ b, lnp.maximum(a, 0.0) @ b))(left, right)
-    found, relu = run(graph, [left, right], device=device())
+    found, relu = run(graph, [left, right], device=cpu_device())
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(found, left @ right)
         np.testing.assert_array_equal(relu, np.maximum(left, 0.0) @ right)
@@ -149,5 +123,5 @@ def test_gradients_of_odd_layers_agree_with_double_precision() -> None:
     graph = lx.trace(lambda w, b, v, x, y: tuple(lx.grad(loss)([w, b, v], x, y)))(*params, x, y)
     arrays = [*params, x, y]
     exact = lx.ir.interpret(graph, *arrays, dtype=np.float64)
-    for found, wanted in zip(run(graph, arrays, device=device()), exact, strict=True):
+    for found, wanted in zip(run(graph, arrays, device=cpu_device()), exact, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=131 * 2.0**-23 * np.abs(wanted).max())

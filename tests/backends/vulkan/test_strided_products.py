@@ -10,50 +10,17 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile, broadcast_tile
-from tests.backends.vulkan.execution import assert_agrees, backend_with, run
-
-RANDOM = np.random.default_rng(0)
-
-
-def device() -> VulkanBackend:
-    """These are schedules of CPU drivers, which any device runs."""
-    return backend_with(kind="cpu")
-
-
-def numbers(*shape: int) -> np.ndarray:
-    """Small whole numbers, whose sums of products float32 has exactly."""
-    return RANDOM.integers(-3, 4, shape).astype(np.float32)
-
-
-@pytest.fixture(params=[1, 2], ids=["one vector", "two vectors"])
-def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BroadcastTile:
-    """A tile of four rows a lane, which every contraction gets."""
-    lanes = device().profile.subgroup_size
-    found = broadcast_tile((4 * lanes, request.param), lanes)
-    monkeypatch.setattr(contract, "choose_schedule", lambda *_: found)
-    return found
+from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile
+from tests.backends.vulkan.execution import assert_agrees, run
+from tests.backends.vulkan.strided_products import ORDERS, cpu_device, numbers, operands, product
 
 
 def assert_one_shader(function: Callable[..., Any], *arrays: np.ndarray, shaders: int = 1) -> None:
     """The results are right, and as many shaders do for all contractions."""
     graph = lx.trace(function)(*arrays)
-    assert_agrees(graph, arrays, device=device())
-    sources = {dispatch.shader.source for dispatch in device().lower(graph).plan.dispatches}
+    assert_agrees(graph, arrays, device=cpu_device())
+    sources = {dispatch.shader.source for dispatch in cpu_device().lower(graph).plan.dispatches}
     assert sum("sum_end" in source for source in sources) == shaders
-
-
-def _product(left: Any, right: Any, transposed: str) -> Any:
-    return (left.T if "a" in transposed else left) @ (right.T if "b" in transposed else right)
-
-
-def _operands(m: int, k: int, n: int, transposed: str) -> tuple[np.ndarray, np.ndarray]:
-    return numbers(*((k, m) if "a" in transposed else (m, k))), numbers(*((n, k) if "b" in transposed else (k, n)))
-
-
-ORDERS = ("", "a", "b", "ab")
 
 
 @pytest.mark.parametrize("multiple", [4, 1], ids=["vectors", "elements"])
@@ -62,11 +29,11 @@ def test_operands_in_every_order(tile: BroadcastTile, multiple: int) -> None:
     extra = 4 if multiple == 4 else 3
     rows, columns = tile.rows, tile.columns
     sizes = [(rows, 8, columns), (rows + extra, 16 + extra, columns + 2 * extra)][multiple == 1 :]
-    arrays = [array for m, k, n in sizes for order in ORDERS for array in _operands(m, k, n, order)]
+    arrays = [array for m, k, n in sizes for order in ORDERS for array in operands(m, k, n, order)]
 
     def products(*arrays: Any) -> tuple[Any, ...]:
         pairs = zip(arrays[::2], arrays[1::2], ORDERS * len(sizes), strict=True)
-        return tuple(_product(left, right, order) for left, right, order in pairs)
+        return tuple(product(left, right, order) for left, right, order in pairs)
 
     assert_one_shader(products, *arrays)
 
@@ -112,7 +79,7 @@ def _step(x: Any, w: Any, b: Any, y: Any) -> Any:
 def test_functions_of_operands_and_of_the_sum(tile: BroadcastTile) -> None:
     m, n = tile.rows + 12, tile.columns + 4
     arrays = numbers(m, 2 * tile.columns), numbers(2 * tile.columns, n), numbers(n), numbers(m, n)
-    assert_agrees(lx.trace(_step)(*arrays), arrays, device=device())
+    assert_agrees(lx.trace(_step)(*arrays), arrays, device=cpu_device())
 
 
 def test_a_result_in_the_place_of_what_the_sum_meets(tile: BroadcastTile) -> None:
@@ -128,7 +95,7 @@ def test_numbers_that_are_none_stay_where_they_are(tile: BroadcastTile) -> None:
     left, right = numbers(33, 35), numbers(35, 34)
     left[3, 20], left[5, 34], right[34, 7] = np.inf, np.nan, np.inf
     graph = lx.trace(lambda a, b: (a @ b, lnp.maximum(a, 0.0) @ b))(left, right)
-    found, relu = run(graph, [left, right], device=device())
+    found, relu = run(graph, [left, right], device=cpu_device())
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(found, left @ right)
         np.testing.assert_array_equal(relu, np.maximum(left, 0.0) @ right)
