@@ -126,9 +126,12 @@ class _Shared:
         with tiles.every_digit("thread", str(self.local)):
             body.line("counters[d] = 0u;")
         body.line("barrier();")
-        with tiles.along("first + thread", str(self.local)):
-            tiles.value("k")
-            body.line("atomicAdd(counters[digit], 1u);")
+        body.line("first += thread;")
+        if self.turns <= _MOST_HELD:
+            self._hold(self.local)
+        with self._turns():
+            self._value_of_turn(self.local)
+            body.line("if (inside) atomicAdd(counters[digit], 1u);")
         body.line("barrier();")
         with tiles.every_digit("thread", str(self.local)):
             tiles.write_count()
@@ -142,14 +145,14 @@ class _Shared:
         body.line("int lane = int(gl_SubgroupInvocationID);")
         body.line(f"int own = int(gl_SubgroupID) * {tiles.digits};")
         body.line("int count = end - first;")
-        body.line(f"first += int(gl_SubgroupID) * (size / {_SUBGROUPS});")
-        body.line(f"end = min(first + size / {_SUBGROUPS}, end);")
+        body.line(f"first += int(gl_SubgroupID) * (size / {_SUBGROUPS}) + lane;")
+        body.line(f"end = min(first - lane + size / {_SUBGROUPS}, end);")
         body.line(f"for (int c = thread; c < {counters}; c += {self.local}) counters[c] = 0u;")
         body.line("barrier();")
         if self.turns <= _MOST_HELD:
-            self._hold()
-        with self._pieces():
-            self._value_of_turn()
+            self._hold(self.lanes)
+        with self._turns():
+            self._value_of_turn(self.lanes)
             body.line("if (inside) atomicAdd(counters[own + int(digit)], 1u);")
         body.line("barrier();")
         if self.in_order:
@@ -165,32 +168,31 @@ class _Shared:
                 body.line("counters[c] = next;")
                 body.line("next += number;")
         body.line("barrier();")
-        with self._pieces():
+        with self._turns():
             self._move_neighbours(body, tiles)
         if self.in_order:
             self._write_tile()
         return self._close(shared)
 
-    def _pieces(self) -> AbstractContextManager[None]:
-        """A loop over what a lane has of its subgroup's piece: written out where it is held in registers."""
-        if self.turns <= _MOST_HELD:
-            return self.body.block(f"[[unroll]] for (int turn = 0; turn < {self.turns}; ++turn)")
-        return self.body.block(f"for (int turn = 0; first + turn * {self.lanes} < end; ++turn)")
+    def _turns(self) -> AbstractContextManager[None]:
+        """A loop over the values of an invocation, written out where registers hold them."""
+        unrolled = "[[unroll]] " * (self.turns <= _MOST_HELD)
+        return self.body.block(f"{unrolled}for (int turn = 0; turn < {self.turns}; ++turn)")
 
-    def _read(self) -> str:
-        self.routine.position("at", f"min(first + turn * {self.lanes} + lane, end - 1)", self.tiles.length)
+    def _read(self, apart: int) -> str:
+        self.routine.position("at", f"min(first + turn * {apart}, end - 1)", self.tiles.length)
         return self.routine.read(self.tiles.values, (*self.tiles.row, variable("at", self.tiles.length)))
 
-    def _hold(self) -> None:
+    def _hold(self, apart: int) -> None:
         """All loads come before the first use of one, so that they are under way together."""
         self.body.line(f"{type_name(self.tiles.values.dtype, 1)} held[{self.turns}];")
-        with self._pieces():
-            self.body.line(f"held[turn] = {self._read()};")
+        with self._turns():
+            self.body.line(f"held[turn] = {self._read(apart)};")
 
-    def _value_of_turn(self) -> str:
-        """The lane's value of this turn, its `digit`, and whether it is one."""
-        self.body.line(f"bool inside = first + turn * {self.lanes} + lane < end;")
-        value = "held[turn]" if self.turns <= _MOST_HELD else self._read()
+    def _value_of_turn(self, apart: int) -> str:
+        """The invocation's value of this turn, its `digit`, and whether it is one."""
+        self.body.line(f"bool inside = first + turn * {apart} < end;")
+        value = "held[turn]" if self.turns <= _MOST_HELD else self._read(apart)
         self.tiles.write_digit(value)
         return value
 
@@ -229,7 +231,7 @@ class _Shared:
 
     def _move_neighbours(self, body: Body, tiles: _Tiles) -> None:
         """One value a lane: its equals in lanes before it tell how far behind the next free place it goes."""
-        value = self._value_of_turn()
+        value = self._value_of_turn(self.lanes)
         body.line("uvec4 equals = subgroupBallot(inside);")
         with body.block(f"for (int b = 0; b < {tiles.bits}; ++b)"):
             body.line("bool one = (digit >> b & 1u) != 0u;")
