@@ -21,6 +21,8 @@ from lavax.passes.decompose.attention_parts import with_query_parts
 from lavax.passes.decompose.attention_scores import with_stored_scores
 from lavax.passes.decompose.cumulative import RULES as CUMULATIVE
 from lavax.passes.decompose.phases import axis_of_phases, convolution_in_phases
+from lavax.passes.decompose.scatter import RULES as SCATTER
+from lavax.passes.decompose.sorting import RULES as SORTING
 from lavax.passes.decompose.sorting import sharing_orders
 from lavax.passes.decompose.window import convolution_as_dot
 from lavax.passes.kernels.loop_limit import MOST_TURNS
@@ -243,6 +245,8 @@ _BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     **dict.fromkeys(_IDENTITIES, _prepare_reduction),
     **CUMULATIVE,
     **PARTS,
+    **SCATTER,
+    **SORTING,
 }
 
 

@@ -47,6 +47,8 @@ class Target:
 
     `vectors_as_sums`: whether the product of a large matrix and a vector is best a sum over the matrix's rows, too.
 
+    `sorts_pairs`: whether radix sort can move keys together with what goes along, in integers of 64 bits.
+
     `longest_row`: rows of more neighbouring elements are reduced in parts, however many rows there are.
 
     `operations_a_byte`: how many simple operations are worth computing again to save the moving of a byte; 0 where
@@ -63,6 +65,7 @@ class Target:
     chunk: Callable[[Node], int | None] = _as_a_whole
     query_parts: Callable[[Node], int | None] = _as_a_whole
     vectors_as_sums: bool = False
+    sorts_pairs: bool = True
     longest_row: int = MOST_TURNS
     operations_a_byte: float = 0.0
 

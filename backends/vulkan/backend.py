@@ -77,6 +77,7 @@ class VulkanBackend:
             chunk=lambda cumulative: chunk_of(cumulative, self.profile),
             query_parts=self._query_parts,
             vectors_as_sums=self.profile.kind == "gpu",
+            sorts_pairs=self.profile.int64,
             longest_row=longest_row(self.profile),
             operations_a_byte=self.profile.operations_a_byte,
         )

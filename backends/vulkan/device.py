@@ -63,7 +63,7 @@ class Device:
             self._pool(kind, distinct) for kind in (types.arrays, types.staging, types.tables)
         )
         self.transfer = Transfer(self.handle, self.queue, self.copy_queue, self.arrays, self.staging)
-        self.pipelines = Pipelines(physical.handle, self.handle)
+        self.pipelines = Pipelines(physical.handle, self.handle, self.profile.names_subgroup_size)
         self.identity = f"{identity_of(physical.handle)} {physical.name} {physical.driver}"
         self._retired: deque[tuple[int, Callable[[], None]]] = deque()
 

@@ -10,7 +10,6 @@ from lavax.backends.vulkan.profile import DeviceProfile
 
 # Members of the structures of VkPhysicalDevice…Features, by structure. Vulkan 1.3 does not run without these.
 REQUIRED = {
-    "VkPhysicalDeviceFeatures2": ("shaderInt64",),
     "VkPhysicalDeviceVulkan12Features": ("bufferDeviceAddress", "timelineSemaphore", "scalarBlockLayout"),
     "VkPhysicalDeviceVulkan13Features": (
         "synchronization2", "subgroupSizeControl", "computeFullSubgroups", "maintenance4",
@@ -18,9 +17,11 @@ REQUIRED = {
 }
 
 # Switched on where the device has them: the profile's name of the feature, and where it is found, with all members that
-# go together. Barriers of plain shaders have the device's scope, which the memory model has as a feature of its own.
+# go together. Barriers of plain shaders have the device's scope, which the memory model has as a feature of its own;
+# functions of float64 compute with its bits.
 OPTIONAL = {
-    "float64": ("VkPhysicalDeviceFeatures2", "shaderFloat64"),
+    "int64": ("VkPhysicalDeviceFeatures2", "shaderInt64"),
+    "float64": ("VkPhysicalDeviceFeatures2", "shaderFloat64", "shaderInt64"),
     "int16": ("VkPhysicalDeviceFeatures2", "shaderInt16"),
     "storage_16bit": ("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),
     "float16": ("VkPhysicalDeviceVulkan12Features", "shaderFloat16"),
@@ -75,13 +76,16 @@ def read_profile(physical: Any) -> DeviceProfile:
     lib.vkGetPhysicalDeviceProperties2(physical, properties)
     limits = properties.properties.limits
     available = _available(physical)
-    operations = version_11.subgroupSupportedOperations
+    names_size = bool(version_13.requiredSubgroupSizeStages & vk.VK_SHADER_STAGE_COMPUTE_BIT)
+    known_size = names_size or version_13.minSubgroupSize == version_13.maxSubgroupSize
+    operations = version_11.subgroupSupportedOperations if known_size else 0
     return DeviceProfile(
         name=text(properties.properties.deviceName),
         kind="cpu" if properties.properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else "gpu",
         subgroup_size=version_11.subgroupSize,
         min_subgroup_size=version_13.minSubgroupSize,
         max_subgroup_size=version_13.maxSubgroupSize,
+        names_subgroup_size=names_size,
         shared_memory_bytes=limits.maxComputeSharedMemorySize,
         max_workgroup_invocations=limits.maxComputeWorkGroupInvocations,
         max_workgroup_size=_triple(limits.maxComputeWorkGroupSize),

@@ -38,11 +38,14 @@ class Pipelines:
 
     Their `layouts` have push constants, and a descriptor for each form in which a shader sees an array's window.
 
+    With `names_subgroup_size` they ask for the subgroup size of shaders that have one.
+
     A shader's pipeline is the same one for as long as programs use it, or it is one of the last that were asked for.
     """
 
-    def __init__(self, physical: Any, device: Any) -> None:
+    def __init__(self, physical: Any, device: Any, names_subgroup_size: bool) -> None:
         self._device = device
+        self.names_subgroup_size = names_subgroup_size
         self.made: Recent[Pipeline] = Recent(RECENT)
         self._lock = threading.Lock()
         self._disk = DiskCache(config.cache_folder() / "pipelines", CACHE_LIMIT_BYTES)
@@ -98,7 +101,7 @@ class Pipelines:
         ffi.memmove(words, spirv, len(spirv))
         code = structure("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=words)
         module = created(lib.vkCreateShaderModule, self._device, code, "VkShaderModule")
-        stage = _stage(module, shader)
+        stage = _stage(module, shader, self.names_subgroup_size)
         layout = self.layouts.of_pipeline(tuple(form for form, _ in bindings_of(shader.source)))
         info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=layout)
         pipeline = ffi.new("VkPipeline *")
@@ -108,12 +111,13 @@ class Pipelines:
         return Pipeline(self._device, pipeline[0], layout)
 
 
-def _stage(module: Any, shader: Shader) -> Any:
+def _stage(module: Any, shader: Shader, names_subgroup_size: bool) -> Any:
     """The shader stage of a pipeline: entry point main, the shader's constants and subgroup size."""
     subgroup: dict[str, Any] = {}
     if shader.subgroup_size is not None:
-        kind = "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo"
-        subgroup["pNext"] = structure(kind, requiredSubgroupSize=shader.subgroup_size)
+        if names_subgroup_size:
+            kind = "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo"
+            subgroup["pNext"] = structure(kind, requiredSubgroupSize=shader.subgroup_size)
         subgroup["flags"] = lib.VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
     return structure(
         "VkPipelineShaderStageCreateInfo",

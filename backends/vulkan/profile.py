@@ -34,6 +34,7 @@ class DeviceProfile:
     subgroup_size: int
     min_subgroup_size: int
     max_subgroup_size: int
+    names_subgroup_size: bool  # pipelines may ask for a subgroup size; else it is that of all shaders
     shared_memory_bytes: int
     max_workgroup_invocations: int
     max_workgroup_size: tuple[int, int, int]
@@ -45,6 +46,7 @@ class DeviceProfile:
     preserves_special_doubles: bool  # the same for float64
     preserves_denormals: bool  # shaders may ask that float32 numbers below the smallest normal one count too
     float16: bool
+    int64: bool
     float64: bool
     int8: bool
     int16: bool
@@ -94,6 +96,7 @@ GENERIC_GPU = DeviceProfile(
     subgroup_size=32,
     min_subgroup_size=32,
     max_subgroup_size=32,
+    names_subgroup_size=True,
     shared_memory_bytes=32768,
     max_workgroup_invocations=1024,
     max_workgroup_size=(1024, 1024, 64),
@@ -105,6 +108,7 @@ GENERIC_GPU = DeviceProfile(
     preserves_special_doubles=True,
     preserves_denormals=True,
     float16=False,
+    int64=True,
     float64=False,
     int8=False,
     int16=False,
@@ -122,6 +126,7 @@ CPU_DRIVER = DeviceProfile(
     subgroup_size=8,
     min_subgroup_size=8,
     max_subgroup_size=8,
+    names_subgroup_size=True,
     shared_memory_bytes=32768,
     max_workgroup_invocations=1024,
     max_workgroup_size=(1024, 1024, 1024),
@@ -133,6 +138,7 @@ CPU_DRIVER = DeviceProfile(
     preserves_special_doubles=True,
     preserves_denormals=False,
     float16=True,
+    int64=True,
     float64=True,
     int8=True,
     int16=True,

@@ -7,10 +7,8 @@ from lavax.ir.graph import Node
 from lavax.passes.decompose.attention import RULES as ATTENTION
 from lavax.passes.decompose.jacobi import RULES as JACOBI
 from lavax.passes.decompose.linear_algebra import RULES as LINEAR_ALGEBRA
-from lavax.passes.decompose.scatter import RULES as SCATTER
-from lavax.passes.decompose.sorting import RULES as SORTING
 
 # One entry an operation: the node -> a node of the same value that kernels are made of.
-RULES: dict[str, Callable[[Node], Node]] = {**ATTENTION, **JACOBI, **LINEAR_ALGEBRA, **SCATTER, **SORTING}
+RULES: dict[str, Callable[[Node], Node]] = {**ATTENTION, **JACOBI, **LINEAR_ALGEBRA}
 
 __all__ = ["RULES"]

@@ -36,6 +36,7 @@ from lavax.passes.decompose.radix_sort import WORD, keys_of, payload_of, sorted_
 from lavax.passes.decompose.sorting import has_digits_sorted, order_of_rows
 from lavax.passes.kernels.loop_limit import MOST_TURNS
 from lavax.passes.kernels.scatter_lines import Lines, lines_of
+from lavax.passes.target import Target
 
 # So few updates a line's invocation joins itself, one by one.
 _FEW_UPDATES = 1 << 5
@@ -57,7 +58,7 @@ _IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
 }
 
 
-def _scatter(node: Node) -> Node:
+def _scatter(node: Node, target: Target) -> Node:
     array, updates, *indices = node.operands
     if updates.type.size == 0:
         return array
@@ -72,7 +73,7 @@ def _scatter(node: Node) -> Node:
         parts = min(-(-_MANY_LINES // count), steps // _LEAST_SHARE, room)
         if parts * count >= _ENOUGH_COPIES and steps <= parts * MOST_TURNS:
             return _by_copies(node, lines, join, parts)
-    return _by_runs(node, join)
+    return _by_runs(node, join, target)
 
 
 def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
@@ -109,7 +110,7 @@ def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
     return build(join, array, reduce(_FOLDS[join], copies, (0,)))
 
 
-def _by_runs(node: Node, join: str) -> Node:
+def _by_runs(node: Node, join: str, target: Target) -> Node:
     array, updates, *indices = node.operands
     axes, count = node.attrs["axes"], indices[0].type.size
     extents = [array.shape[axis] for axis in axes]
@@ -117,7 +118,8 @@ def _by_runs(node: Node, join: str) -> Node:
     window = [axis for axis in range(array.type.rank) if axis not in axes]
     position = [*window[: axes[0]], *axes, *window[axes[0] :]]
     places = reshape(_flat_places(indices, extents), (count,))
-    runs = _in_order(places, reshape(updates, (count, *updates.shape[indices[0].type.rank :])), prod(extents))
+    lines = reshape(updates, (count, *updates.shape[indices[0].type.rank :]))
+    runs = _in_order(places, lines, prod(extents), target)
     levels = _folded(runs, join)
     neighbours = range(axes[0], axes[0] + len(axes))
     moved = _transposed(array, position)
@@ -140,11 +142,11 @@ def _folded(runs: tuple[Node, Node, Node], join: str) -> list[Node]:
     return levels
 
 
-def _in_order(places: Node, updates: Node, extent: int) -> tuple[Node, Node, Node]:
+def _in_order(places: Node, updates: Node, extent: int, target: Target) -> tuple[Node, Node, Node]:
     """The updates, their numbers in the order of their places, and the places in order."""
     numbers = iota(places.type, 0)
-    if not has_digits_sorted(places):
-        order = order_of_rows(places)
+    if not has_digits_sorted(places, target):
+        order = order_of_rows(places, target)
         return updates, order, gather(places, (order,), (0,))
     goes_along = updates.type.rank == 1 and updates.dtype.bits == WORD
     payload = build("bitcast", updates, type=places.type.with_dtype(uint32)) if goes_along else numbers
@@ -164,5 +166,5 @@ def _flat_places(indices: Sequence[Node], extents: Sequence[int]) -> Node:
     return where(joined(logical_and, checks), flat, splat(prod(extents), flat.type))
 
 
-RULES: dict[str, Callable[[Node], Node]] = dict.fromkeys(SCATTERS, _scatter)
+RULES: dict[str, Callable[[Node, Target], Node]] = dict.fromkeys(SCATTERS, _scatter)
 

@@ -9,6 +9,7 @@ from lavax.ir.types import float32, uint32, uint64
 from lavax.passes.builder import build, cast, gather, iota, splat, transpose
 from lavax.passes.decompose.order_keys import integers_of, order_keys
 from lavax.passes.decompose.radix_sort import WORD, payload_of, sorted_by_bits, with_payload
+from lavax.passes.target import ANY_DEVICE, Target
 
 # Counting takes time in proportion to the row. A row is one run where that is little work in all.
 _RUN, _SHORT_ROW, _LONGEST_RUN, _LITTLE_WORK = 32, 64, 2048, 1 << 20
@@ -16,9 +17,9 @@ _RUN, _SHORT_ROW, _LONGEST_RUN, _LITTLE_WORK = 32, 64, 2048, 1 << 20
 _MERGED_ROW = 512
 
 
-def has_digits_sorted(x: Node) -> bool:
+def has_digits_sorted(x: Node, target: Target) -> bool:
     """Whether its rows are put in order by their digits."""
-    return x.shape[-1] > _MERGED_ROW and not _is_run(x)
+    return target.sorts_pairs and x.shape[-1] > _MERGED_ROW and not _is_run(x)
 
 
 def _is_run(x: Node) -> bool:
@@ -26,9 +27,9 @@ def _is_run(x: Node) -> bool:
     return length <= _SHORT_ROW or (length <= _LONGEST_RUN and x.type.size * length <= _LITTLE_WORK)
 
 
-def order_of_rows(x: Node) -> Node:
+def order_of_rows(x: Node, target: Target = ANY_DEVICE) -> Node:
     """The stable order along the last axis."""
-    if not has_digits_sorted(x):
+    if not has_digits_sorted(x, target):
         return _by_runs(x)
     keys = order_keys(x)
     numbers = iota(keys.node.type.with_dtype(uint32), x.type.rank - 1)
@@ -94,10 +95,10 @@ def _sorted_along(x: Node, order: Node) -> Node:
     return _taken_along(x, order, x.type.rank - 1)
 
 
-def _sorted_rows(x: Node) -> Node:
+def _sorted_rows(x: Node, target: Target) -> Node:
     """Sorted along the last axis. Floats go along with their keys, which do not tell the signs of zeros."""
-    if not has_digits_sorted(x) or x.dtype.bits == 64:
-        return _sorted_along(x, order_of_rows(x))
+    if not has_digits_sorted(x, target) or x.dtype.bits == 64:
+        return _sorted_along(x, order_of_rows(x, target))
     keys = order_keys(x)
     if not x.dtype.is_float:
         return integers_of(sorted_by_bits(keys.node, keys.first, keys.width), x.dtype)
@@ -106,21 +107,21 @@ def _sorted_rows(x: Node) -> Node:
     return cast(build("bitcast", bits, type=wide.type), x.dtype)
 
 
-def _along_last(rule: Callable[[Node], Node]) -> Callable[[Node], Node]:
+def _along_last(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target], Node]:
     """`rule`, which knows rows only, along the axis that a node names."""
 
-    def along(node: Node) -> Node:
+    def along(node: Node, target: Target) -> Node:
         (x,) = node.operands
         axis, order = node.attrs["axis"], list(range(x.type.rank))
         if axis == order[-1]:
-            return rule(x)
+            return rule(x, target)
         order[axis], order[-1] = order[-1], axis
-        return transpose(rule(transpose(x, order)), order)
+        return transpose(rule(transpose(x, order), target), order)
 
     return along
 
 
-RULES: dict[str, Callable[[Node], Node]] = {
+RULES: dict[str, Callable[[Node, Target], Node]] = {
     "sort": _along_last(_sorted_rows),
     "sort_order": _along_last(order_of_rows),
 }

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from lavax.backends.vulkan.emit.body import LANE, is_multiple, quotient_exact, widened
+from lavax.backends.vulkan.emit.body import LANE, element_address, is_multiple, quotient_exact, widened
 from lavax.backends.vulkan.emit.expressions import VECTOR
 from lavax.backends.vulkan.emit.launch import WORKGROUP, Launch, open_body
 from lavax.backends.vulkan.emit.shader import reference
@@ -244,7 +244,8 @@ class Tiles(ABC):
             return self.body.element(node.dtype, address, self.body.index(base))
         if is_multiple(base, VECTOR) and node not in self.body.unaligned:
             return f"{reference('f32', 'x4')}({address}).data[{self.body.index(quotient_exact(base, VECTOR))}]"
-        return f"{reference('f32', 'x4u')}({address} + 4ul * uint64_t({self.body.index(base)})).data[0]"
+        place = element_address(node.dtype, address, self.body.index(base))
+        return f"{reference('f32', 'x4u')}({place}).data[0]"
 
 
 @dataclass(frozen=True)

@@ -365,7 +365,7 @@ class Body:
         """The element at a position of an array in memory."""
         if dtype.bits not in self.packed:
             return as_read(self._read(dtype, address, position), 1, dtype)
-        words = f"read_packed({_byte(dtype, address, position)}, {dtype.bits}u)"
+        words = f"read_packed({element_address(dtype, address, position)}, {dtype.bits}u)"
         if dtype.is_float:
             return f"lx_{dtype.name}_from_bits({words})"
         return f"bitfieldExtract(int({words}), 0, {dtype.bits})" if dtype.kind == "int" else words
@@ -375,7 +375,7 @@ class Body:
         if dtype.bits not in self.packed:
             return f"{self.element(dtype, address, position)} = {as_stored(text, 1, dtype)};"
         words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
-        return f"write_packed({_byte(dtype, address, position)}, {dtype.bits}u, {words});"
+        return f"write_packed({element_address(dtype, address, position)}, {dtype.bits}u, {words});"
 
     def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
@@ -395,8 +395,7 @@ class Body:
             texels = f"fetch_four(elements{number}, 4 * w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
         if not self._is_paired(dtype):
-            offset = f"{dtype.storage.itemsize}ul * uint64_t({position})"
-            return f"{reference(dtype.name, 'x4u')}({address} + {offset}).data[0]"
+            return f"{reference(dtype.name, 'x4u')}({element_address(dtype, address, position)}).data[0]"
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}(read_unaligned_four({address}, {position}))"
 
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
@@ -433,8 +432,9 @@ class Body:
             self.line(self.stored(node.dtype, address, text, f"{name}.{component}"))
 
 
-def _byte(dtype: DType, address: str, position: str) -> str:
-    return f"{address} + {dtype.storage.itemsize}ul * uint64_t({position})"
+def element_address(dtype: DType, address: str, position: str) -> str:
+    """Where the element at a position of an array lies in memory."""
+    return f"behind({address}, {position}, {dtype.storage.itemsize}u)"
 
 
 def as_read(text: str, width: int, dtype: DType) -> str:

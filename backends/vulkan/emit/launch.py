@@ -18,6 +18,8 @@ from lavax.passes.kernels.reads import Coordinates
 _MOST_GROUPS = 65535
 _GPU_INVOCATIONS = 128
 _VECTOR_BYTES = 16
+# Of the bytes that shaders multiply by a number of turns.
+_LONGEST_STEP = 1 << 31
 
 # The number of a workgroup, whatever the form of the grid.
 WORKGROUP = "(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x)"
@@ -72,13 +74,21 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     for number, node in enumerate(arrays):
         address = f"table.address[{word(number)}]"
         for stride in kernel.moving.get(node, ()):
-            address += f" + uint64_t({reference('i32')}(table.address[{word(counter)}]).data[0]) * {stride}ul"
+            turn = f"{reference('i32')}(table.address[{word(counter)}]).data[0]"
+            for step in _steps_of(stride):
+                address = f"behind({address}, {turn}, {step}u)"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
     for slot, number in enumerate(kernel.windowed, counter):
         body.line(f"int w{number} = int(table.address[{word(slot)}]);")
         (body.read_windows if number < len(inputs) else body.write_windows)[f"p{number}"] = number
     return body, outputs
+
+
+def _steps_of(stride: int) -> list[int]:
+    """A number of bytes as a sum of numbers of 32 bits."""
+    whole, rest = divmod(stride, _LONGEST_STEP)
+    return [*[_LONGEST_STEP] * whole, *([rest] if rest or not whole else [])]
 
 
 def open_invocations(body: Body, count: int, local: int, name: str, subgroup: int | None = None) -> None:

@@ -60,8 +60,8 @@ class MatrixRoutine:
         self.matrix = self.routine.position("matrix", f"i / {local}", self.count)
         self.body.line(f"lane = i % {local};")
         size = self.routine.integer("size", node.type.size // self.count)
-        stride = f"uint64_t({size}) * {self.dtype.bits // 8}ul"
-        self.body.line(f"Matrix x = Matrix({self.routine.target} + uint64_t(matrix) * {stride});")
+        first = f"behind({self.routine.target}, matrix, {self.dtype.bits // 8}u * uint({size}))"
+        self.body.line(f"Matrix x = Matrix({first});")
         self.routine.integer("rows", self.rows)
         self.routine.integer("columns", self.columns)
 

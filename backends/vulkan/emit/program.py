@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -16,12 +16,12 @@ from lavax.backends.vulkan.emit.map import emit_map
 from lavax.backends.vulkan.emit.merged import emit_merged
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.row import emit_row
-from lavax.backends.vulkan.emit.shader import REST_WORD, strict_floats
+from lavax.backends.vulkan.emit.shader import REST_WORD, suited
 from lavax.backends.vulkan.emit.windows import windowed_arrays
 from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.errors import DtypeError
-from lavax.ir.types import float64
+from lavax.ir.types import DType, float64, int64, uint64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.commands import Guard, Guarded, steps_of
@@ -38,6 +38,12 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
 # For a kernel one of its `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
 _COUNTS_BYTES = 12  # three numbers of workgroups
+# Of a dtype that not every device has: whether one does, Vulkan's name of the feature, what to use in its place.
+_FEATURES: dict[DType, tuple[Callable[[DeviceProfile], bool], str, str]] = {
+    float64: (lambda profile: profile.float64, "shaderFloat64", "float32"),
+    int64: (lambda profile: profile.int64, "shaderInt64", "int32"),
+    uint64: (lambda profile: profile.int64, "shaderInt64", "uint32"),
+}
 
 
 def by_sizes(kernel: Kernel) -> None:
@@ -70,7 +76,8 @@ class _Emission:
     def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool, choice: Choice) -> None:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._launches: dict[Hashable, Launch] = {}
-        self._strict_shaders: dict[Shader, Shader] = {}
+        self._suited_shaders: dict[Shader, Shader] = {}
+        self._guards = {has_parent: self._suited(guard_shader(has_parent)) for has_parent in (False, True)}
         self._schedules: dict[Kernel, Hashable | None] = {}
         self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
@@ -149,7 +156,7 @@ class _Emission:
         """The guard's own dispatch, and those under it made to read their numbers of workgroups from its table."""
         groups: list[tuple[int, int, int]] = []
         table = self.slots[_counts_of(guard.name)]
-        counted = _counted(commands, table, groups)
+        counted = _counted(commands, table, groups, self._guards.values())
         content = np.array(groups, np.uint32).tobytes()
         self.constants[_counts_of(guard.name)] = bytes(max(len(content), 4))
         self.constants[_groups_of(guard.name)] = content or bytes(4)
@@ -157,7 +164,7 @@ class _Emission:
         buffers += [guard.parent] if guard.parent else []
         slots = tuple(self.slots[name] for name in buffers)
         words = (guard.count - 1, guard.equals, len(groups))
-        shader = guard_shader(guard.parent is not None)
+        shader = self._guards[guard.parent is not None]
         return [Dispatch(shader, slots, words, (1, 1, 1), True, guard.name), *counted]
 
     # -- steps ------------------------------------------------------------------------------------------------------
@@ -167,8 +174,8 @@ class _Emission:
             (kernel, [self._place(name) for name in (*reads, *writes)])
             for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True)
         ]
-        if not self.profile.float64:
-            _refuse_float64(step, self.profile)
+        if not (self.profile.float64 and self.profile.int64):
+            _refuse_missing(step, self.profile)
         if len(parts) > 1 and not _moves(step, self.program.views):
             yield from self._merged(step, parts)
             return
@@ -207,13 +214,13 @@ class _Emission:
         for number, (launch, (_, places)) in enumerate(zip(launches, apart, strict=True)):
             slots = (*(place.slot for place in places), *map(self._position, places))
             barrier = step.barrier and number == 0
-            yield Dispatch(self._strict(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
+            yield Dispatch(self._suited(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
         if together:
             of_parts = [[place.slot for place in places] for _, places in together]
             launch = emit_merged([kernel for kernel, _ in together], of_parts, self.profile)
             (self.constants[step.name],) = launch.constants
             own, barrier = (self.slots[step.name],), step.barrier and not apart
-            yield Dispatch(self._strict(launch.shader), own, launch.words, launch.groups, barrier, step.name)
+            yield Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
 
     def _is_in_place(self, step: Step, number: int) -> bool:
         """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""
@@ -226,7 +233,7 @@ class _Emission:
 
     def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str, barrier: bool, name: str) -> Dispatch:
         slots, words = self._pushed(rest, slots, launch.words)
-        return Dispatch(self._strict(launch.shader), slots, words, launch.groups, barrier, name)
+        return Dispatch(self._suited(launch.shader), slots, words, launch.groups, barrier, name)
 
     def _pushed(
         self, rest: str, slots: tuple[int, ...], words: tuple[int, ...]
@@ -249,20 +256,25 @@ class _Emission:
                 self._launches[key] = found
         return found
 
-    def _strict(self, shader: Shader) -> Shader:
-        """The shader with NaN, infinities, signed zeros and denormals kept, where the device can be asked for that."""
-        if shader not in self._strict_shaders:
-            self._strict_shaders[shader] = replace(shader, source=strict_floats(shader.source, self.profile))
-        return self._strict_shaders[shader]
+    def _suited(self, shader: Shader) -> Shader:
+        """The shader for the device at hand."""
+        if shader not in self._suited_shaders:
+            self._suited_shaders[shader] = replace(shader, source=suited(shader.source, self.profile))
+        return self._suited_shaders[shader]
 
 
-def _counted(commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]]) -> list[Command]:
-    """The commands with their dispatches' numbers of workgroups in the table; those of inner guards have their own."""
+def _counted(
+    commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]], guards: Collection[Shader]
+) -> list[Command]:
+    """The commands with their dispatches' numbers of workgroups in the table; those of inner guards have their own.
+
+    A guard always runs: what it left in its table earlier must not stay.
+    """
     counted: list[Command] = []
     for command in commands:
         if isinstance(command, (Repeat, Until)):
-            counted.append(replace(command, commands=tuple(_counted(command.commands, table, groups))))
-        elif command.counts is not None or _is_guard(command):
+            counted.append(replace(command, commands=tuple(_counted(command.commands, table, groups, guards))))
+        elif command.counts is not None or command.shader in guards:
             counted.append(command)
         else:
             counted.append(replace(command, counts=(table, _COUNTS_BYTES * len(groups))))
@@ -270,15 +282,15 @@ def _counted(commands: Sequence[Command], table: int, groups: list[tuple[int, in
     return counted
 
 
-def _refuse_float64(step: Step, profile: DeviceProfile) -> None:
+def _refuse_missing(step: Step, profile: DeviceProfile) -> None:
+    """Raises DtypeError where a kernel computes in a dtype that the device has not."""
     for kernel in step.kernels:
-        if any(node.dtype == float64 for node in (*kernel.graph.inputs, *kernel.graph.nodes)):
-            raise DtypeError(f"{profile.name} has no float64 (shaderFloat64): use float32")
-
-
-def _is_guard(dispatch: Dispatch) -> bool:
-    """A guard always runs: what it left in its table earlier must not stay."""
-    return dispatch.shader in (guard_shader(False), guard_shader(True))
+        for node in (*kernel.graph.inputs, *kernel.graph.nodes):
+            if node.dtype not in _FEATURES:
+                continue
+            exists, member, instead = _FEATURES[node.dtype]
+            if not exists(profile):
+                raise DtypeError(f"{profile.name} has no {np.dtype(node.dtype.numpy)} ({member}): use {instead}")
 
 
 def _moves(step: Step, views: Mapping[str, kernel_commands.View]) -> bool:

@@ -63,16 +63,41 @@ _STORAGE_EXTENSIONS = {
     "GL_EXT_shader_8bit_storage": re.compile(r"[IU]8\w*\("),
     "GL_EXT_shader_16bit_storage": re.compile(r"[IU]16\w*\("),
 }
-# Elements that share a word are written by atomic operations, which leave their neighbours alone.
-_PACKED = """uint read_packed(uint64_t address, uint width) {
-    return bitfieldExtract(U32(address & ~3ul).data[0], int(uint(address & 3ul) * 8u), int(width));
-}
-void write_packed(uint64_t address, uint width, uint value) {
-    uint shift = uint(address & 3ul) * 8u, mask = ((1u << width) - 1u) << shift;
-    atomicAnd(U32(address & ~3ul).data[0], ~mask);
-    atomicOr(U32(address & ~3ul).data[0], (value << shift) & mask);
+# Where an element stands that no array of its type begins with: at a position, by the element's bytes.
+_BEHIND = """uint64_t behind(uint64_t address, int position, uint bytes) {
+    return address + uint64_t(position) * bytes;
 }
 """
+# The word that an address lies in, and the bytes before it in that word.
+_WORDS = """uint64_t word_of(uint64_t address) { return address & ~3ul; }
+uint byte_of(uint64_t address) { return uint(address & 3ul); }
+"""
+# Elements that share a word are written by atomic operations, which leave their neighbours alone.
+_PACKED = """uint read_packed(uint64_t address, uint width) {
+    return bitfieldExtract(U32(word_of(address)).data[0], int(byte_of(address) * 8u), int(width));
+}
+void write_packed(uint64_t address, uint width, uint value) {
+    uint shift = byte_of(address) * 8u, mask = ((1u << width) - 1u) << shift;
+    atomicAnd(U32(word_of(address)).data[0], ~mask);
+    atomicOr(U32(word_of(address)).data[0], (value << shift) & mask);
+}
+"""
+# What becomes of that on devices without integers of 64 bits: addresses are pairs of words, under the same name.
+_IN_PAIRS_OF_WORDS = {
+    "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n": (
+        "#extension GL_EXT_buffer_reference_uvec2 : require\n#define uint64_t uvec2\n"
+    ),
+    _BEHIND: """uint64_t behind(uint64_t address, int position, uint bytes) {
+    uint high, low, carry;
+    umulExtended(uint(position), bytes, high, low);
+    low = uaddCarry(address.x, low, carry);
+    return uint64_t(low, address.y + high + carry);
+}
+""",
+    _WORDS: """uint64_t word_of(uint64_t address) { return uint64_t(address.x & ~3u, address.y); }
+uint byte_of(uint64_t address) { return address.x & 3u; }
+""",
+}
 # A shader is given slots and then sizes. The last push constant says in which slot the array lies that has those for
 # which there are no push constants, where there is one.
 REST_WORD = MAX_WORDS - 1
@@ -184,7 +209,8 @@ def assemble(text: ShaderText) -> str:
     parts.append(f"layout(local_size_x = {x}, local_size_y = {y}) in;\n")
     paired = "".join(text for name, text in _PAIRED.items() if f"{name}(" in body)
     low_bits = _LOW_BITS if "low_bits(" in paired + body else ""
-    accesses = low_bits + (_PACKED if "_packed(" in body else "") + paired
+    packed = _WORDS + _PACKED if "_packed(" in body else ""
+    accesses = low_bits + (_BEHIND if "behind(" in body else "") + packed + paired
     fetches = _FETCH_FOUR if "fetch_four(" in body else ""
     parts.append(_ARGUMENTS + _references(accesses + body) + _bindings(body) + accesses + fetches)
     called = {name for name in _CALL.findall(body) if name in elementary_functions()}
@@ -192,7 +218,15 @@ def assemble(text: ShaderText) -> str:
     return "".join([*parts, functions, _vector_forms(called, functions), body])
 
 
-def strict_floats(source: str, profile: DeviceProfile) -> str:
+def suited(source: str, profile: DeviceProfile) -> str:
+    """The shader as the device is asked to run it: with exact floats, and with the addresses that it can compute."""
+    if not profile.int64:
+        for text, other in _IN_PAIRS_OF_WORDS.items():
+            source = source.replace(text, other)
+    return _with_strict_floats(source, profile)
+
+
+def _with_strict_floats(source: str, profile: DeviceProfile) -> str:
     """The shader with the execution modes (SPIR-V float controls) that the device offers for exact floats.
 
     Without SignedZeroInfNanPreserve a driver may take it that no float is infinite or NaN: x - x is 0 then, and x * 0
