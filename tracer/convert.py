@@ -156,6 +156,8 @@ def _host_array(x: Any) -> np.ndarray:
     try:
         return np.asarray(x)
     except ValueError as error:
+        if isinstance(x, (list, tuple)):
+            raise user_error(DtypeError, f"nested lists of different lengths are not an array: {x!r:.80}") from None
         raise user_error(DtypeError, f"not an array: {error}") from None
 
 

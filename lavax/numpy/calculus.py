@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from lavax.ir.types import bool_
@@ -20,6 +19,7 @@ from lavax.numpy.reductions import sum as sum_over
 from lavax.numpy.rounding import remainder
 from lavax.numpy.searching import searchsorted
 from lavax.numpy.taking import take
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
@@ -47,7 +47,7 @@ def diff(
     """
     value = as_value(x)
     along = normal_axis("diff", axis, value.type)
-    if operator.index(n) < 0:
+    if whole_number("n", n) < 0:
         raise shape_error(f"diff: n={n} is not a number of times")
     parts = [_at_end(prepend, value, along)] if prepend is not None else []
     parts += [value, *([_at_end(append, value, along)] if append is not None else [])]

@@ -21,6 +21,7 @@ from lavax.numpy.manipulation import as_shape, moveaxis, reshaped
 from lavax.numpy.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast, holds_values
 from lavax.numpy.promotion import floating, promote
 from lavax.numpy.rounding import floor
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, lift, with_weak
 from lavax.tracer.value import Value
 
@@ -183,6 +184,8 @@ def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
     if isinstance(x, (Value, np.generic, np.ndarray)):
         number: Scalar = x.item()
         return number
+    if not isinstance(x, (int, float)):
+        raise dtype_error(f"arange: start, stop and step must be numbers, got {x!r:.40} of type {type(x).__name__}")
     return operator.index(x) if isinstance(x, int) else float(x)
 
 
@@ -247,6 +250,7 @@ def linspace(
         steps = num - bool(endpoint)
         return numbers, divide(subtract(stop, start), float(steps) if steps > 0 else math.nan)
     require_device("linspace", device)
+    num = whole_number("num", num)
     if num < 0:
         raise shape_error(f"linspace: {num} is not a number of elements")
     low, high = as_operand(start), as_operand(stop)
@@ -278,10 +282,10 @@ def eye(
     """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given."""
     require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
-    kind = TensorType((n_rows, n_rows if n_cols is None else n_cols), int32)
+    kind = TensorType(as_shape((n_rows, n_rows if n_cols is None else n_cols)), int32)
     if min(kind.shape) < 0:
         raise shape_error(f"eye: a matrix has no negative extents, got {kind.shape}")
-    row, column = iota(kind, 0), iota(kind, 1)
+    row, column, k = iota(kind, 0), iota(kind, 1), whole_number("k", k)
     return cast(apply("equal", add(row, k) if k else row, column), held)
 
 

@@ -57,7 +57,11 @@ def delete(
     gone = obj if isinstance(obj, slice) else np.asarray(obj)
     if isinstance(gone, np.ndarray) and not gone.size:
         return value
-    return _pieces(value, np.delete(line, gone), along)
+    try:
+        kept = np.delete(line, gone)
+    except IndexError:
+        raise index_error(f"delete: {obj!r:.80} names an entry outside axis {along} of {value.type}") from None
+    return _pieces(value, kept, along)
 
 
 def _pieces(value: Value, places: np.ndarray, axis: int) -> Value:

@@ -1,7 +1,6 @@
 """Grids of coordinates, triangles and diagonals."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -23,6 +22,7 @@ from lavax.numpy.manipulation import Shape, as_shape, moveaxis, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import lift, with_weak
 from lavax.tracer.value import Value
 
@@ -104,15 +104,15 @@ def geomspace(
 
 def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Value:
     """Ones on and below the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros above; float32 without `dtype`."""
-    columns = n_rows if n_cols is None else n_cols
+    shape = as_shape((n_rows, n_rows if n_cols is None else n_cols))
     held = float32 if dtype is None else canonical_dtype(dtype)
-    return cast(_below(TensorType((n_rows, columns), int32), k), held)
+    return cast(_below(TensorType(shape, int32), k), held)
 
 
 def _below(type: TensorType, k: int) -> Value:
     """Whether elements of a type's last two axes are on or below the k-th diagonal."""
     row, column = iota(type, type.rank - 2), iota(type, type.rank - 1)
-    return apply("less_equal", column, row + operator.index(k))
+    return apply("less_equal", column, row + whole_number("k", k))
 
 
 def _matrices(name: str, x: ArrayLike) -> tuple[Value, TensorType]:
@@ -237,7 +237,7 @@ def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Valu
     value = as_value(x)
     if value.ndim != 1:
         raise shape_error(f"vander: {value.type} must have one axis")
-    count = value.size if n is None else operator.index(n)
+    count = value.size if n is None else whole_number("n", n)
     column = reshaped(value, (value.size, 1))
     powers = iota(TensorType((1, count), int32), 1)
     return power(column, powers if increasing else count - 1 - powers)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
@@ -11,6 +10,7 @@ from lavax.numpy.axes import Axis, normal_axes, normal_axis
 from lavax.numpy.devices import copied
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, as_value
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -24,10 +24,11 @@ Shape = tuple[int, ...]
 Order: TypeAlias = Literal["C", "F"]
 
 
-def as_shape(shape: int | Iterable[int]) -> Shape:
-    """A shape from an int or a sequence of them."""
-    extents = shape if isinstance(shape, Iterable) else (shape,)
-    return tuple(operator.index(extent) for extent in extents)
+def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -> Shape:
+    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for what is no integer."""
+    if not isinstance(shape, Iterable) or getattr(shape, "ndim", 1) == 0:
+        return (whole_number(what, shape),)
+    return tuple(whole_number(what, extent) for extent in shape)
 
 
 def reshaped(value: Value, shape: Shape) -> Value:
@@ -202,7 +203,7 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
     """`x` turned `k` times by a right angle, from the first of `axes` towards the second."""
     value = as_value(x)
     first, second = normal_axes("rot90", tuple(axes), value.type)
-    turns = operator.index(k) % 4
+    turns = whole_number("k", k) % 4
     if turns == 0:
         return value
     if turns == 2:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lavax.errors import DtypeError
 from lavax.ir.types import DType, TensorType, bool_, float32, int32
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.promotion import promote
@@ -63,7 +64,10 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
         return Splat(x, _WEAK_FLOAT)
     if isinstance(x, (list, tuple)) and holds_values(x):
         return join_along_new_axis("array", x, 0)
-    return lift(x)
+    try:
+        return lift(x)
+    except DtypeError as error:
+        raise dtype_error(str(error)) from None  # which names the function that was called
 
 
 def as_value(x: ArrayLike) -> Value:

@@ -1,7 +1,6 @@
 """Polynomials as one-axis arrays of their coefficients, that of the highest power first."""
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]
@@ -103,7 +103,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 def _times(name: str, m: int) -> int:
-    times = operator.index(m)
+    times = whole_number("m", m)
     if times < 0:
         raise ValueError(f"{name}: {name} is taken m times, got m={m}")
     return times
@@ -197,7 +197,7 @@ def polyfit(
     from lavax.linalg.inverses import lstsq, pinv  # late: it is made of lavax.numpy
 
     places, values = _fitted(x), _fitted(y)
-    degree = operator.index(deg)
+    degree = whole_number("deg", deg)
     if degree < 0 or places.ndim != 1 or not places.size:
         raise shape_error(f"polyfit: needs a degree from 0 and points along one axis, got {deg} and {places.type}")
     if values.ndim not in (1, 2) or values.shape[0] != places.size:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +26,7 @@ from lavax.numpy.rounding import floor
 from lavax.numpy.searching import searchsorted
 from lavax.numpy.shapes_of_data import length_of
 from lavax.numpy.taking import take_along_axis
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
@@ -286,7 +286,8 @@ def bincount(
     places = maximum(cast(value, int32), 0)
     if length is None:
         most = add(max_over(places), 1) if value.size else constant(0, TensorType((), int32))
-        length = max(length_of("bincount", most, None, "give the length= of the result"), operator.index(minlength))
+        found = length_of("bincount", most, None, "give the length= of the result")
+        length = max(found, whole_number("minlength", minlength))
     held = int32 if weights is None else as_floating(weights).type.dtype
     updates = constant(1, places.type) if weights is None else as_floating(weights)
     if updates.shape != places.shape:
@@ -319,7 +320,10 @@ def histogram_bin_edges(
         _, low, high = common_dtype([value, 0.0, 1.0])
     same = equal(low, high)
     low, high = where(same, subtract(low, 0.5), low), where(same, add(high, 0.5), high)
-    return linspace(low, high, operator.index(given) + 1)
+    count = whole_number("bins", given)
+    if count < 1:
+        raise shape_error(f"histogram: bins={count} is not a number of intervals")
+    return linspace(low, high, count + 1)
 
 
 def histogram(

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from lavax.numpy.cumulative import cumsum
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.sorting import argsort
+from lavax.numpy.whole_numbers import whole_number
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.discrete import randint
@@ -100,7 +100,7 @@ def _by_weight(key: ArrayLike, weights: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _count(name: str, x: int | ArrayLike) -> int:
-    count = operator.index(x)  # type: ignore[arg-type]
+    count = whole_number("the number of entries", x)
     if count < 0:
         raise shape_error(f"{name}: {count} is not a number of entries")
     return count

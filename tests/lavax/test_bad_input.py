@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ArrayIndexError, DtypeError, ShapeError
+from lavax.errors import ArrayIndexError, ConcretizationError, DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, F32, I32, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -97,6 +98,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "diag": (lambda: lnp.diag(np.zeros((2, 2, 2), F32)), "f32"),
     "dot": (lambda: lnp.dot(X, V), "4 and 5|4.*5"),
     "einsum": (lambda: lnp.einsum("ij,jk", X, X), "j"),
+    "flatnonzero": (lambda: lnp.flatnonzero(X[:0], size=-1), "size=-1"),
     "full": (lambda: lnp.full((2, -1), 0), "negative"),
     "inner": (lambda: lnp.inner(X, V), "4.*5"),
     "interp": (lambda: lnp.interp(X, V, V[:2]), "f32"),
@@ -130,6 +132,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "compress": (lambda: lnp.compress(np.ones(9, bool), X, 0), "bool"),
     "take_along_axis": (lambda: lnp.take_along_axis(X, np.zeros(2, I32), 0), "positions"),
     "select": (lambda: lnp.select([T], [X, X]), "1 conditions for 2 choices"),
+    "histogram": (lambda: lnp.histogram(X, 0), "bins=0"),
     "histogramdd": (lambda: lnp.histogramdd(V), "two axes"),
     "unstack": (lambda: lnp.unstack(np.float32(1)), "axis"),
 }  # fmt: skip
@@ -161,6 +164,8 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "take": (lambda: lnp.take(X, V), "float32"),
     "take_along_axis": (lambda: lnp.take_along_axis(X, X, 0), "float32|f32"),
     "result_type": (lambda: lnp.result_type(), "at least one"),
+    "asarray": (lambda: lnp.asarray([[1, 2], [3]]), "different lengths"),
+    "einsum": (lambda: lnp.einsum(X, "ij->ji"), "a text"),
 }
 
 
@@ -169,6 +174,50 @@ def test_dtypes_that_do_not_fit(name: str) -> None:
     call, words = DTYPES[name]
     with pytest.raises(DtypeError, match=words) as found:
         call()
+    _says(found.value, name)
+
+
+# What has to be an integer: the call, and what the message calls it.
+INTEGERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "arange": (lambda n: lnp.arange(str(n)), "start, stop and step"),
+    "array_split": (lambda n: lnp.array_split(X, n), "the number of parts"),
+    "diff": (lambda n: lnp.diff(X, n), "n must be"),
+    "eye": (lambda n: lnp.eye(3, k=n), "k must be"),
+    "histogram": (lambda n: lnp.histogram(X, n), "bins"),
+    "linspace": (lambda n: lnp.linspace(0, 1, n), "num"),
+    "nonzero": (lambda n: lnp.nonzero(X, size=n), "size"),
+    "pad": (lambda n: lnp.pad(X, n), "pad_width"),
+    "repeat": (lambda n: lnp.repeat(X, n), "repeats"),
+    "reshape": (lambda n: lnp.reshape(X, (n, -1)), "an extent of the shape"),
+    "roll": (lambda n: lnp.roll(X, n), "shift"),
+    "round": (lambda n: lnp.round(X, n), "decimals"),
+    "split": (lambda n: lnp.split(X, [1, n]), "a position"),
+    "sum": (lambda n: lnp.sum(X, axis=n), "axis"),
+    "tile": (lambda n: lnp.tile(X, n), "reps"),
+    "top_k": (lambda n: lnp.top_k(X, n), "k must be"),
+    "tri": (lambda n: lnp.tri(n), "an extent of the shape"),
+    "zeros": (lambda n: lnp.zeros(n), "an extent of the shape"),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_numbers_that_are_not_whole(name: str) -> None:
+    call, words = INTEGERS[name]
+    with pytest.raises(DtypeError, match=rf"{words}.*1\.5") as found:
+        call(1.5)
+    _says(found.value, name)
+
+
+def test_an_array_of_one_integer_is_a_shape() -> None:
+    assert lnp.zeros(lnp.int32(3)).shape == lnp.zeros(np.array(3)).shape == (3,)
+    with pytest.raises(ConcretizationError, match="static_argnames"):
+        lx.compile(lambda n: lnp.zeros(n))(3)
+
+
+@pytest.mark.parametrize("name", ["concatenate", "hstack", "lexsort", "stack"])
+def test_what_is_no_sequence_of_arrays(name: str) -> None:
+    with pytest.raises(DtypeError, match="takes a sequence of arrays, got 5") as found:
+        getattr(lnp, name)(5)
     _says(found.value, name)
 
 
@@ -182,6 +231,7 @@ INDICES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a mask": (lambda x: x[np.ones((2, 4), bool)], "mask"),
     "an update": (lambda x: x.at[7].set(0), "index 7 is outside axis 0"),
     "take": (lambda x: lnp.take(x, 9, 1), "index 9 is outside axis 1"),
+    "delete": (lambda x: lnp.delete(x, 9, 0), "delete: 9 names an entry outside axis 0"),
     "take of several": (lambda x: lnp.take(x, [0, -7], 0), "index -7 is outside axis 0"),
     "take_along_axis": (lambda x: lnp.take_along_axis(x, [[8]], 1), "index 8 is outside axis 1"),
     "put_along_axis": (lambda x: lnp.put_along_axis(x, [[8]], 0, 1), "index 8 is outside axis 1"),
