@@ -46,7 +46,7 @@ def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> An
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:
-    signature = signature_of(function)
+    signature = signature_of(function, purpose)
     call, leaves = call_of(args, kwargs)
     kinds = named_conversion(abstract_of, leaves, call, signature)
     return without_effects(trace_call(function, signature, call, kinds, purpose))
