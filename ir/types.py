@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.brain_floats import BFLOAT16, brain_floats_from_bits, brain_floats_to_bits
+from lavax.ir.brain_floats import BFLOAT16, brain_floats_from_bits, brain_floats_to_bits, is_brain_float
 
 _KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
 
@@ -122,6 +122,22 @@ DTYPES: dict[str, DType] = {
         *(int8, int16, int64, uint8, uint16, uint64, float16, bfloat16, float64),
     )
 }
+
+
+_OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype is not bfloat16}
+
+
+def dtype_of_data(dtype: Any) -> DType | None:
+    """The dtype for data of a NumPy dtype, or of anything that `numpy.dtype` takes; None where there is none."""
+    held = _OF_NUMPY.get(dtype) if isinstance(dtype, np.dtype) else None
+    if held is not None:
+        return held
+    if is_brain_float(dtype):
+        return bfloat16
+    try:
+        return _OF_NUMPY.get(np.dtype(dtype))
+    except (TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)

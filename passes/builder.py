@@ -37,8 +37,7 @@ def build(op: str, *operands: Node, type: TensorType | None = None, **attrs: Any
 
 def splat(value: float | bool, type: TensorType) -> Node:
     """A constant of `type` whose every element is `value`."""
-    kinds: dict[str, Any] = {"float": float, "bool": bool}
-    return build("constant", type=type, value=kinds.get(type.dtype.kind, int)(value))
+    return build("constant", type=type, value=type.dtype.number(value))
 
 
 def zeros(type: TensorType) -> Node:

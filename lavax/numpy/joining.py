@@ -303,10 +303,6 @@ def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
     if min(shape, default=0) < 0:
         raise shape_error(f"resize: {shape} has a negative extent")
     if not value.size or not size:
-        return bind("constant", type=value.type.with_shape(shape), value=_zero(value))
+        return bind("constant", type=value.type.with_shape(shape), value=value.type.dtype.number(0))
     times = -(-size // value.size)
     return reshaped(cut(tile(value, times), 0, 0, size), shape)
-
-
-def _zero(value: Value) -> float | int | bool:
-    return {"float": 0.0, "bool": False}.get(value.type.dtype.kind, 0)

@@ -292,7 +292,7 @@ def bincount(
     updates = constant(1, places.type) if weights is None else as_floating(weights)
     if updates.shape != places.shape:
         raise shape_error(f"bincount: weights {updates.type} for {value.type}")
-    empty = constant(0 if held == int32 else 0.0, TensorType((length,), held))
+    empty = constant(held.number(0), TensorType((length,), held))
     return bind("scatter_add", empty, updates, places, axes=(0,)) if length else empty
 
 
@@ -355,7 +355,7 @@ def _counts(columns: Sequence[Value], edges: Sequence[Value], weights: Value | N
         places.append(where(equal(column, edge[-1]), edge.size - 2, place))
     updates = constant(1, places[0].type) if weights is None else weights
     kind = TensorType(shape, updates.type.dtype)
-    empty = constant(0.0 if kind.dtype.is_float else 0, kind)
+    empty = constant(kind.dtype.number(0), kind)
     return bind("scatter_add", empty, updates, *places, axes=tuple(_numbers(len(shape))))
 
 
