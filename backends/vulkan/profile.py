@@ -36,9 +36,7 @@ class DeviceProfile:
     max_subgroup_size: int
     shared_memory_bytes: int
     max_workgroup_invocations: int
-    max_workgroup_size: tuple[int, int, int]
     max_workgroup_count: tuple[int, int, int]
-    subgroup_arithmetic: bool
     subgroup_shuffle: bool
     subgroup_ballot: bool
     preserves_special_floats: bool  # shaders may ask that float32 zeros keep their signs, and infinities and NaN count
@@ -96,9 +94,7 @@ GENERIC_GPU = DeviceProfile(
     max_subgroup_size=32,
     shared_memory_bytes=32768,
     max_workgroup_invocations=1024,
-    max_workgroup_size=(1024, 1024, 64),
     max_workgroup_count=(65535, 65535, 65535),
-    subgroup_arithmetic=True,
     subgroup_shuffle=True,
     subgroup_ballot=True,
     preserves_special_floats=True,
@@ -124,9 +120,7 @@ CPU_DRIVER = DeviceProfile(
     max_subgroup_size=8,
     shared_memory_bytes=32768,
     max_workgroup_invocations=1024,
-    max_workgroup_size=(1024, 1024, 1024),
     max_workgroup_count=(65535, 65535, 65535),
-    subgroup_arithmetic=True,
     subgroup_shuffle=True,
     subgroup_ballot=True,
     preserves_special_floats=True,
