@@ -43,7 +43,8 @@ def diff(
 ) -> Value:
     """The differences of neighbours along `axis`, taken `n` times; of truth values: whether they differ.
 
-    `prepend` and `append` are scalars or arrays that are put at the ends first.
+    `prepend` and `append` are scalars or arrays that are put at the ends first. Raises ShapeError where `n` is negative
+    or there is no such axis.
     """
     value = as_value(x)
     along = normal_axis("diff", axis, value.type)
@@ -145,6 +146,7 @@ def interp(
     """At `x` the straight line between neighbouring points (xp, fp), whose `xp` rise; float32.
 
     Beyond the ends `left` and `right` (the first and last `fp`). With `period` the points repeat, and may be unsorted.
+    Raises ShapeError where these are not along one axis, as many of both.
     """
     places, points, values = as_floating(x), as_floating(xp), as_floating(fp)
     if points.ndim != 1 or points.shape != values.shape or not points.size:

@@ -108,7 +108,10 @@ def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
 
 
 def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Value:
-    """`fill_value` repeated to `shape`, in `dtype`: its own if None."""
+    """`fill_value` repeated to `shape`, in `dtype`: its own if None.
+
+    Raises ShapeError for negative extents, DtypeError for extents that are no integers.
+    """
     require_device("full", device)
     operand = as_operand(fill_value)
     held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
@@ -164,8 +167,8 @@ def arange(
 ) -> Value:
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
-    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python
-    numbers: they make the shape.
+    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python numbers: they
+    make the shape. Raises ShapeError for a step of 0, DtypeError for what is no number and for bool.
     """
     require_device("arange", device)
     first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
@@ -241,9 +244,9 @@ def linspace(
 ) -> Value | tuple[Value, Value]:
     """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
 
-    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no
-    `dtype` is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there
-    is none.
+    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no `dtype`
+    is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there is none.
+    Raises ShapeError for a negative `num`, DtypeError for one that is no integer.
     """
     if retstep:
         numbers = linspace(start, stop, num, endpoint, dtype, axis, device=device)
@@ -279,7 +282,10 @@ def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLi
 def eye(
     n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Value:
-    """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given."""
+    """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given.
+
+    Raises ShapeError for negative extents.
+    """
     require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
     kind = TensorType(as_shape((n_rows, n_rows if n_cols is None else n_cols)), int32)

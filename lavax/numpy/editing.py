@@ -139,7 +139,8 @@ def _sources(places: Value, extent: int) -> Value:
 def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Value:
     """The one-axis `filt` without the zeros at its front ("f" in `trim`) and at its back ("b").
 
-    The shape of the result depends on the data: outside `compile` only.
+    The shape of the result depends on the data: outside `compile` only. Raises ShapeError unless it has one axis,
+    ValueError for other letters in `trim`.
     """
     value = as_value(filt)
     if value.ndim != 1:

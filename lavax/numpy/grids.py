@@ -36,8 +36,8 @@ __all__ = [
 def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False) -> list[Value]:
     """Coordinate arrays of a grid from one-axis arrays of coordinates, one each.
 
-    With "ij" the array k varies along axis k; with "xy" axes 0 and 1 are exchanged. `sparse` leaves the other axes
-    at extent 1.
+    With "ij" the array k varies along axis k; with "xy" axes 0 and 1 are exchanged. `sparse` leaves the other axes at
+    extent 1. Raises ValueError for another `indexing`.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
@@ -173,7 +173,10 @@ def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Value, Value]:
 
 
 def diag_indices_from(x: ArrayLike) -> tuple[Value, ...]:
-    """`diag_indices` of the shape of `x`, whose axes, two or more, must be of one extent."""
+    """`diag_indices` of the shape of `x`, whose axes, two or more, must be of one extent.
+
+    Raises ShapeError unless it has two axes or more, all of one extent.
+    """
     kind = as_value(x).type
     if kind.rank < 2 or len(set(kind.shape)) > 1:
         raise shape_error(f"diag_indices_from: {kind} must have at least two axes, all of one extent")
@@ -192,7 +195,10 @@ def _diagonal_length(shape: Shape, offset: int) -> int:
 
 
 def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
-    """The `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`, as a last axis."""
+    """The `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`, as a last axis.
+
+    Raises ShapeError below rank 2.
+    """
     value = as_value(x)
     if value.ndim < 2:
         raise shape_error(f"diagonal: {value.type} needs at least two axes")
@@ -207,7 +213,10 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
 
 
 def diag(x: ArrayLike, k: int = 0) -> Value:
-    """The `k`-th diagonal of a matrix; of a one-axis array: the matrix that has it there, zeros elsewhere."""
+    """The `k`-th diagonal of a matrix; of a one-axis array: the matrix that has it there, zeros elsewhere.
+
+    Raises ShapeError for other ranks.
+    """
     value = as_value(x)
     if value.ndim == 2:
         return diagonal(value, k)
@@ -233,7 +242,10 @@ def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 
 
 def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Value:
-    """The powers of the one-axis `x` as columns: from the (n - 1)-th down to 0, or rising."""
+    """The powers of the one-axis `x` as columns: from the (n - 1)-th down to 0, or rising.
+
+    Raises ShapeError for other ranks.
+    """
     value = as_value(x)
     if value.ndim != 1:
         raise shape_error(f"vander: {value.type} must have one axis")

@@ -47,7 +47,7 @@ def _common(name: str, arrays: Arrays, dtype: Any) -> list[Value]:
 
 
 def rows(value: Value) -> list[Value]:
-    """The entries of `value` along its first axis."""
+    """The entries of `value` along its first axis. Raises ShapeError for a scalar."""
     if not value.ndim:
         raise shape_error(f"{value.type} has no axis to take entries along")
     return [reshaped(cut(value, 0, i, i + 1), value.shape[1:]) for i in range(value.shape[0])]
@@ -111,7 +111,10 @@ def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0)
 
 
 def array_split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
-    """As `split`, but the first parts are longer by one where the extent is no multiple of their number."""
+    """As `split`, but the first parts are longer by one where the extent is no multiple of their number.
+
+    Raises ShapeError for less than one part.
+    """
     value = as_value(x)
     along = normal_axis("array_split", axis, value.type)
     if isinstance(indices_or_sections, Iterable):
@@ -132,7 +135,10 @@ def _cut_at(value: Value, axis: int, positions: Iterable[int]) -> list[Value]:
 
 
 def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
-    """`x` with elements moved on by `shift` along `axis`, those at the end to the front; None: flattened."""
+    """`x` with elements moved on by `shift` along `axis`, those at the end to the front; None: flattened.
+
+    Raises ShapeError where shifts and axes differ in number, or there is no such axis.
+    """
     value = as_value(x)
     if axis is None:
         return reshaped(roll(ravel(value), shift, 0), value.shape)
@@ -202,7 +208,10 @@ def _repeated_each(value: Value, along: int, times: Value, length: int | None) -
 
 
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Value:
-    """`x` as a tile laid `reps` times along each axis; both are aligned at the last axis."""
+    """`x` as a tile laid `reps` times along each axis; both are aligned at the last axis.
+
+    Raises ShapeError for negative numbers.
+    """
     value = as_value(x)
     times = as_shape(reps, "reps")
     if min(times, default=0) < 0:
@@ -297,7 +306,10 @@ def _joined_blocks(arrays: Any, depth: int, rank: int) -> Value:
 
 
 def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
-    """The flattened `x`, over and over, in `new_shape`; zeros where `x` has no elements."""
+    """The flattened `x`, over and over, in `new_shape`; zeros where `x` has no elements.
+
+    Raises ShapeError for negative extents.
+    """
     value, shape = ravel(x), as_shape(new_shape)
     size = math.prod(shape)
     if min(shape, default=0) < 0:

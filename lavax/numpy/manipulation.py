@@ -130,7 +130,10 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Value:
 
 
 def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
-    """`x` with the axes `source` moved to the positions `destination`; the others keep their order."""
+    """`x` with the axes `source` moved to the positions `destination`; the others keep their order.
+
+    Raises ShapeError where there is no such axis, or `source` and `destination` differ in length.
+    """
     value = as_value(x)
     origins = normal_axes("moveaxis", source, value.type)
     targets = normal_axes("moveaxis", destination, value.type)
@@ -152,7 +155,10 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
 
 
 def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
-    """`x` without the axes `axis`, which must have extent 1; None: without all that have."""
+    """`x` without the axes `axis`, which must have extent 1; None: without all that have.
+
+    Raises ShapeError where one has another extent.
+    """
     value = as_value(x)
     if axis is None:
         return reshaped(value, tuple(extent for extent in value.shape if extent != 1))
@@ -214,7 +220,10 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
 
 
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
-    """`x` with `axis` moved to stand before what is the axis `start`."""
+    """`x` with `axis` moved to stand before what is the axis `start`.
+
+    Raises ShapeError where there is no such axis or place.
+    """
     value = as_value(x)
     along, place = normal_axis("rollaxis", axis, value.type), start + value.ndim * (start < 0)
     if not 0 <= place <= value.ndim:

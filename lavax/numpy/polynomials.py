@@ -36,7 +36,10 @@ def _coefficients(name: str, p: ArrayLike) -> Value:
 
 
 def polyval(p: ArrayLike, x: ArrayLike) -> Value:
-    """The polynomial with coefficients `p` along axis 0, of the highest power first, at `x`: Horner's scheme."""
+    """The polynomial with coefficients `p` along axis 0, of the highest power first, at `x`: Horner's scheme.
+
+    Raises ShapeError for coefficients that do not have one axis.
+    """
     coefficients = as_value(p)
     if coefficients.ndim != 1:
         raise shape_error(f"polyval: the coefficients must have one axis, got {coefficients.type}")
@@ -146,6 +149,7 @@ def poly(seq_of_zeros: ArrayLike) -> Value:
     """The polynomial with these zeros and a first coefficient of 1; of a square matrix: its characteristic polynomial.
 
     That is found without the eigenvalues (Faddeev and Leverrier), in as many products of matrices as it has rows.
+    Raises ShapeError for other ranks.
     """
     zeros_of = as_floating(seq_of_zeros)
     if zeros_of.ndim == 2 and zeros_of.shape[0] == zeros_of.shape[1]:

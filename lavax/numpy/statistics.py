@@ -275,8 +275,9 @@ def bincount(
 ) -> Value:
     """How often each number from 0 on occurs in the one-axis integers `x`, or the sum of the `weights` there.
 
-    The result ends with the greatest number, or is longer by `minlength`; inside `compile` its `length` must be
-    given, and greater numbers are dropped. Negative numbers count as 0.
+    The result ends with the greatest number, but has `minlength` entries at least; inside `compile` its `length` must
+    be given, and greater numbers are dropped. Negative numbers count as 0. Raises ShapeError for other ranks and for
+    weights of another shape, DtypeError for floats.
     """
     value = as_value(x)
     if value.ndim != 1:
@@ -304,7 +305,8 @@ def histogram_bin_edges(
 ) -> Value:
     """The edges of `bins` equal intervals from the smallest to the greatest element, or over `range`; or `bins` itself.
 
-    Elements that are all equal get an interval of half a unit on either side.
+    Elements that are all equal get an interval of half a unit on either side. Raises TypeError for the name of a rule,
+    ShapeError for less than one interval.
     """
     if isinstance(bins, str):
         raise TypeError("histogram: bins is a number or the edges, not the name of a rule")
@@ -372,7 +374,7 @@ def histogramdd(
 ) -> tuple[Value, list[Value]]:
     """How many rows of `sample` (n, d) lie in each cell of a grid in d dimensions, and the edges of each dimension.
 
-    The counts are floats, as NumPy's are.
+    The counts are floats, as NumPy's are. Raises ShapeError unless the sample has two axes.
     """
     value = as_floating(sample)
     if value.ndim != 2:

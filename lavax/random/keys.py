@@ -84,7 +84,7 @@ def key_impl(keys: ArrayLike) -> str:
 
 
 def as_key(name: str, key: ArrayLike) -> Value:
-    """`key` as a value, checked; `name` is the function it was given to."""
+    """`key` as a value, checked; `name` is the function it was given to. Raises DtypeError for what is no key."""
     value = as_value(key)
     if value.type.dtype != uint32:
         raise dtype_error(f"{name}: a key is a uint32 array of shape (2,) from lavax.random.key, got {value.type}")
@@ -96,7 +96,7 @@ def as_key(name: str, key: ArrayLike) -> Value:
 
 
 def word_of(name: str, x: ArrayLike, argument: str) -> Value:
-    """The 32 bits of an integer scalar."""
+    """The 32 bits of an integer scalar. Raises DtypeError for what is no integer, ShapeError for several."""
     value = as_value(x)
     if not value.type.dtype.is_integer:
         raise dtype_error(f"{name}: {argument} must be an integer, got {value.type}")
