@@ -115,6 +115,9 @@ uint64 = _number("u64", "uint")
 # A device word of its own for each truth value: neighbouring invocations must not write to one word.
 bool_ = DType("bool", "bool", np.dtype(np.bool_), np.dtype(np.uint32), np.dtype(np.bool_))
 
+# The kinds of dtypes that arithmetic is for.
+NUMBERS = ("float", "int", "uint")
+
 DTYPES: dict[str, DType] = {
     dtype.name: dtype
     for dtype in (
