@@ -137,6 +137,8 @@ def dtype_of_data(dtype: Any) -> DType | None:
         return held
     if is_brain_float(dtype):
         return bfloat16
+    if dtype is None:  # NumPy takes it for float64
+        return None
     try:
         return _OF_NUMPY.get(np.dtype(dtype))
     except (TypeError, ValueError):

@@ -43,7 +43,8 @@ def vmap(
     Raises VmapAxisError for axes that do not fit the arguments, and for arguments of different extents.
     """
     signature = signature_of(function, "vmap")
-    if axis_name is not None and not re.fullmatch(r"\w+", axis_name):
+    given: object = axis_name
+    if given is not None and not (isinstance(given, str) and re.fullmatch(r"\w+", given)):
         raise user_error(
             VmapAxisError, f"vmap: axis_name must be a word of letters, digits and underscores, got {axis_name!r}"
         )

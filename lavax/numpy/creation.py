@@ -17,7 +17,7 @@ from lavax.numpy.devices import copied, require_device
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import as_shape, moveaxis, reshaped
+from lavax.numpy.manipulation import checked_shape, moveaxis, reshaped
 from lavax.numpy.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast, holds_values
 from lavax.numpy.promotion import floating, promote
 from lavax.numpy.rounding import floor
@@ -115,9 +115,7 @@ def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: An
     require_device("full", device)
     operand = as_operand(fill_value)
     held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
-    target = as_shape(shape)
-    if min(target, default=0) < 0:
-        raise shape_error(f"full: a shape has no negative extents, got {target}")
+    target = checked_shape("full", shape)
     if isinstance(operand, Splat):
         return with_weak(fit(operand, TensorType(target, held)), False)
     return with_weak(broadcast_to(cast(operand, held), target), False)
@@ -288,9 +286,7 @@ def eye(
     """
     require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
-    kind = TensorType(as_shape((n_rows, n_rows if n_cols is None else n_cols)), int32)
-    if min(kind.shape) < 0:
-        raise shape_error(f"eye: a matrix has no negative extents, got {kind.shape}")
+    kind = TensorType(checked_shape("eye", (n_rows, n_rows if n_cols is None else n_cols)), int32)
     row, column, k = iota(kind, 0), iota(kind, 1), whole_number("k", k)
     return cast(apply("equal", add(row, k) if k else row, column), held)
 

@@ -12,7 +12,7 @@ from lavax.numpy.axes import Axis, normal_axis
 from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.creation import astype
 from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, atleast_3d, ravel, reshaped
+from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, atleast_3d, checked_shape, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, join_along_new_axis
 from lavax.numpy.shapes_of_data import length_of
 from lavax.numpy.whole_numbers import whole_number
@@ -310,10 +310,8 @@ def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
 
     Raises ShapeError for negative extents.
     """
-    value, shape = ravel(x), as_shape(new_shape)
+    value, shape = ravel(x), checked_shape("resize", new_shape)
     size = math.prod(shape)
-    if min(shape, default=0) < 0:
-        raise shape_error(f"resize: {shape} has a negative extent")
     if not value.size or not size:
         return bind("constant", type=value.type.with_shape(shape), value=value.type.dtype.number(0))
     times = -(-size // value.size)

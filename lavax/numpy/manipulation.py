@@ -31,6 +31,17 @@ def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -
     return tuple(whole_number(what, extent) for extent in shape)
 
 
+def checked_shape(name: str, shape: int | Iterable[int]) -> Shape:
+    """The shape of an array that `name` is to make.
+
+    Raises ShapeError for negative extents, DtypeError for what is no integer.
+    """
+    extents = as_shape(shape)
+    if min(extents, default=0) < 0:
+        raise shape_error(f"{name}: a shape has no negative extents, got {extents}")
+    return extents
+
+
 def reshaped(value: Value, shape: Shape) -> Value:
     """`value` in a shape of as many elements: itself where it has that shape."""
     if value.shape == shape:
@@ -225,6 +236,7 @@ def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
     Raises ShapeError where there is no such axis or place.
     """
     value = as_value(x)
+    start = whole_number("start", start)
     along, place = normal_axis("rollaxis", axis, value.type), start + value.ndim * (start < 0)
     if not 0 <= place <= value.ndim:
         raise shape_error(f"rollaxis: start={start} is not a place among the axes of {value.type}")

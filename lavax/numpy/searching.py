@@ -10,6 +10,7 @@ from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.comparison import equal, logical_not
 from lavax.numpy.data_dependent import nonzero
 from lavax.numpy.errors import shape_error
+from lavax.numpy.joining import parts_of
 from lavax.numpy.manipulation import flip, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, Scalar, as_value
 from lavax.numpy.taking import take
@@ -129,9 +130,7 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Value, mode: Literal["cl
 
     Raises ShapeError for no choices.
     """
-    rows = [as_value(choice) for choice in choices]
-    if not rows:
-        raise shape_error("choose needs at least one choice")
+    rows = [as_value(choice) for choice in parts_of("choose", choices)]
     number = as_value(a)
     if mode == "wrap":
         number = number % len(rows)

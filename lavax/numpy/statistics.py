@@ -15,7 +15,7 @@ from lavax.numpy.elementwise import add, clip, divide, maximum, minimum, multipl
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.joining import concatenate, cut, stack
 from lavax.numpy.linear_algebra import matmul
-from lavax.numpy.manipulation import ravel, reshaped, transpose, transposed
+from lavax.numpy.manipulation import checked_shape, ravel, reshaped, transpose, transposed
 from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy.promotion import averaging, promote
 from lavax.numpy.reductions import fold, mean
@@ -289,6 +289,7 @@ def bincount(
         most = add(max_over(places), 1) if value.size else constant(0, TensorType((), int32))
         found = length_of("bincount", most, None, "give the length= of the result")
         length = max(found, whole_number("minlength", minlength))
+    (length,) = checked_shape("bincount", length)
     held = int32 if weights is None else as_floating(weights).type.dtype
     updates = constant(1, places.type) if weights is None else as_floating(weights)
     if updates.shape != places.shape:

@@ -11,7 +11,7 @@ from lavax.numpy.broadcasting import spread
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.indexing import index
 from lavax.numpy.joining import stack
-from lavax.numpy.manipulation import as_shape, reshaped
+from lavax.numpy.manipulation import checked_shape, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, cast, constant_of, splat
 from lavax.random.reuse import consume
 from lavax.tracer import bind, lift
@@ -34,7 +34,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
 
     Raises ShapeError for a negative number of keys, and as all functions here for what is no key.
     """
-    shape = result_shape("split", num)
+    shape = checked_shape("split", num)
     held = as_key("split", key)
     consume("split", key)
     count = positions(shape)
@@ -103,14 +103,6 @@ def word_of(name: str, x: ArrayLike, argument: str) -> Value:
     if value.shape:
         raise shape_error(f"{name}: {argument} must be one integer, got {value.type}")
     return cast(value, uint32)
-
-
-def result_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
-    """`shape` as a tuple. Raises ShapeError where an extent is negative."""
-    extents = as_shape(shape)
-    if min(extents, default=0) < 0:
-        raise shape_error(f"{name}: a shape has no negative extents, got {extents}")
-    return extents
 
 
 def positions(shape: tuple[int, ...]) -> Value:

@@ -101,6 +101,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "flatnonzero": (lambda: lnp.flatnonzero(X[:0], size=-1), "size=-1"),
     "full": (lambda: lnp.full((2, -1), 0), "negative"),
     "inner": (lambda: lnp.inner(X, V), "4.*5"),
+    "indices": (lambda: lnp.indices((2, -1)), r"\(2, -1\)"),
     "interp": (lambda: lnp.interp(X, V, V[:2]), "f32"),
     "linspace": (lambda: lnp.linspace(0, 1, -1), "-1"),
     "matmul": (lambda: lnp.matmul(X, V), "4.*5"),
@@ -123,6 +124,10 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "tile": (lambda: lnp.tile(X, -1), "-1"),
     "top_k": (lambda: lnp.top_k(X, 9), "k=9"),
     "transpose": (lambda: lnp.transpose(X, (0,)), "axes"),
+    "diag_indices": (lambda: lnp.diag_indices(-1), r"\(-1,\)"),
+    "triu_indices": (lambda: lnp.triu_indices(2, 0, -1), r"\(2, -1\)"),
+    "tri": (lambda: lnp.tri(-1), r"\(-1, -1\)"),
+    "resize": (lambda: lnp.resize(V, -1), r"\(-1,\)"),
     "tril": (lambda: lnp.tril(np.float32(1)), "two axes|matri|f32"),
     "vdot": (lambda: lnp.vdot(X, V), "12.*5"),
     "vecdot": (lambda: lnp.vecdot(X, V), "4.*5"),
@@ -157,6 +162,7 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "negative": (lambda: lnp.negative(T), "bool"),
     "arange": (lambda: lnp.arange(3, dtype="bool"), "bool"),
     "astype": (lambda: lnp.astype(X, "complex64"), "complex64"),
+    "can_cast": (lambda: lnp.can_cast(None, "float32"), "None is not a dtype"),
     "zeros": (lambda: lnp.zeros(2, "complex128"), "complex128"),
     "bincount": (lambda: lnp.bincount(V), "f32"),
     "ldexp": (lambda: lnp.ldexp(X, X), "f32"),
@@ -164,6 +170,7 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "take": (lambda: lnp.take(X, V), "float32"),
     "take_along_axis": (lambda: lnp.take_along_axis(X, X, 0), "float32|f32"),
     "result_type": (lambda: lnp.result_type(), "at least one"),
+    "from_dlpack": (lambda: lnp.from_dlpack(3), "3 of type int has no __dlpack__"),
     "asarray": (lambda: lnp.asarray([[1, 2], [3]]), "different lengths"),
     "einsum": (lambda: lnp.einsum(X, "ij->ji"), "a text"),
 }
@@ -181,20 +188,25 @@ def test_dtypes_that_do_not_fit(name: str) -> None:
 INTEGERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "arange": (lambda n: lnp.arange(str(n)), "start, stop and step"),
     "array_split": (lambda n: lnp.array_split(X, n), "the number of parts"),
+    "diag": (lambda n: lnp.diag(V, n), "k must be"),
+    "diagonal": (lambda n: lnp.diagonal(X, n), "offset"),
     "diff": (lambda n: lnp.diff(X, n), "n must be"),
     "eye": (lambda n: lnp.eye(3, k=n), "k must be"),
     "histogram": (lambda n: lnp.histogram(X, n), "bins"),
+    "geomspace": (lambda n: lnp.geomspace(1, 2, n), "num"),
     "linspace": (lambda n: lnp.linspace(0, 1, n), "num"),
     "nonzero": (lambda n: lnp.nonzero(X, size=n), "size"),
     "pad": (lambda n: lnp.pad(X, n), "pad_width"),
     "repeat": (lambda n: lnp.repeat(X, n), "repeats"),
     "reshape": (lambda n: lnp.reshape(X, (n, -1)), "an extent of the shape"),
     "roll": (lambda n: lnp.roll(X, n), "shift"),
+    "rollaxis": (lambda n: lnp.rollaxis(X, 0, n), "start"),
     "round": (lambda n: lnp.round(X, n), "decimals"),
     "split": (lambda n: lnp.split(X, [1, n]), "a position"),
     "sum": (lambda n: lnp.sum(X, axis=n), "axis"),
     "tile": (lambda n: lnp.tile(X, n), "reps"),
     "top_k": (lambda n: lnp.top_k(X, n), "k must be"),
+    "tril_indices": (lambda n: lnp.tril_indices(3, n), "k must be"),
     "tri": (lambda n: lnp.tri(n), "an extent of the shape"),
     "zeros": (lambda n: lnp.zeros(n), "an extent of the shape"),
 }
@@ -212,6 +224,19 @@ def test_an_array_of_one_integer_is_a_shape() -> None:
     assert lnp.zeros(lnp.int32(3)).shape == lnp.zeros(np.array(3)).shape == (3,)
     with pytest.raises(ConcretizationError, match="static_argnames"):
         lx.compile(lambda n: lnp.zeros(n))(3)
+
+
+@pytest.mark.parametrize("name", ["apply_along_axis", "fromfunction", "mask_indices", "vectorize"])
+def test_what_is_no_function(name: str) -> None:
+    calls: dict[str, Callable[[Any], Any]] = {
+        "apply_along_axis": lambda f: lnp.apply_along_axis(f, 0, X),
+        "fromfunction": lambda f: lnp.fromfunction(f, (2, 3)),
+        "mask_indices": lambda f: lnp.mask_indices(3, f),
+        "vectorize": lnp.vectorize,
+    }
+    with pytest.raises(TypeError, match=r"takes .*a function, got 5") as found:
+        calls[name](5)
+    _says(found.value, name)
 
 
 @pytest.mark.parametrize("name", ["concatenate", "hstack", "lexsort", "stack"])
