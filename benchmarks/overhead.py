@@ -17,8 +17,8 @@ WARM_UP = 100
 
 def measure() -> Sequence[Figure]:
     """A compiled `x + 1`, called and waited for, against an empty command buffer, submitted and waited for."""
-    from lavax.backends.vulkan.backend import VulkanBackend  # late: these open the device
-    from lavax.backends.vulkan.bare_submit import bare_replay, bare_submit
+    from benchmarks.bare_submit import bare_replay, bare_submit  # late: these need a Vulkan loader
+    from lavax.backends.vulkan.backend import VulkanBackend
     from lavax.backends.vulkan.device import get_device
 
     device = get_device()

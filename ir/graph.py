@@ -73,6 +73,12 @@ class LaterGraph:
         return self._found
 
 
+def require_graph(function: str, graph: object) -> None:
+    """Raises TypeError, which names the function that was given it, where `graph` is none."""
+    if not isinstance(graph, Graph):
+        raise TypeError(f"{function} takes a Graph, such as lavax.trace(f)(*args), got {graph!r:.80}")
+
+
 def input_node(name: str, type: TensorType) -> Node:
     return Node(INPUT, (), _NO_ATTRIBUTES, type, name)
 

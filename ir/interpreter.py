@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lavax.errors import ShapeError
-from lavax.ir.graph import Graph, Node
+from lavax.ir.graph import Graph, Node, require_graph
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DType, TupleType
 
@@ -30,6 +30,7 @@ def interpret(graph: Graph, *arrays: Any, dtype: Any = np.float64) -> list[np.nd
 
     Returns one array an output. Raises ShapeError where an array does not fit its input.
     """
+    require_graph("interpret", graph)
     floating = np.dtype(dtype)
     if len(arrays) != len(graph.inputs):
         raise ShapeError(f"interpret: the graph has {len(graph.inputs)} inputs, got {len(arrays)} arrays")

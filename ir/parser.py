@@ -130,6 +130,8 @@ def _statements(text: str) -> list[tuple[int, str]]:
 
 def parse(text: str) -> Graph:
     """Reads the text of a graph. Raises ParseError, with the line, where it is not one."""
+    if not isinstance(text, str):
+        raise TypeError(f"parse takes the text of a graph, got {text!r:.80}")
     lines = _statements(text)
     values: dict[str, Node] = {}
     number, line = lines[0] if lines else (1, "")

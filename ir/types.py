@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.brain_floats import BFLOAT16, brain_floats_from_bits, brain_floats_to_bits
+from lavax.ir.brain_floats import BFLOAT16, brain_floats_from_bits, brain_floats_to_bits, is_brain_float
 
 _KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
 
@@ -115,6 +115,9 @@ uint64 = _number("u64", "uint")
 # A device word of its own for each truth value: neighbouring invocations must not write to one word.
 bool_ = DType("bool", "bool", np.dtype(np.bool_), np.dtype(np.uint32), np.dtype(np.bool_))
 
+# The kinds of dtypes that arithmetic is for.
+NUMBERS = ("float", "int", "uint")
+
 DTYPES: dict[str, DType] = {
     dtype.name: dtype
     for dtype in (
@@ -122,6 +125,24 @@ DTYPES: dict[str, DType] = {
         *(int8, int16, int64, uint8, uint16, uint64, float16, bfloat16, float64),
     )
 }
+
+
+_OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype is not bfloat16}
+
+
+def dtype_of_data(dtype: Any) -> DType | None:
+    """The dtype for data of a NumPy dtype, or of anything that `numpy.dtype` takes; None where there is none."""
+    held = _OF_NUMPY.get(dtype) if isinstance(dtype, np.dtype) else None
+    if held is not None:
+        return held
+    if is_brain_float(dtype):
+        return bfloat16
+    if dtype is None:  # NumPy takes it for float64
+        return None
+    try:
+        return _OF_NUMPY.get(np.dtype(dtype))
+    except (TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.errors import DtypeError, ShapeError, VerificationError
-from lavax.ir.graph import INPUT, Graph, Node
+from lavax.ir.graph import INPUT, Graph, Node, require_graph
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.printer import value_names
 from lavax.ir.types import TupleType
@@ -41,6 +41,7 @@ def _verify_inner_graphs(node: Node, names: dict[Node, str]) -> None:
 
 def verify(graph: Graph) -> None:
     """Raises VerificationError, naming the node and the rule, if the graph is not well formed."""
+    require_graph("verify", graph)
     names = value_names(graph)
     if len({node.name for node in graph.inputs}) != len(graph.inputs):
         raise VerificationError(f"inputs must have different names, got {[node.name for node in graph.inputs]}")

@@ -63,7 +63,6 @@ def _vulkan() -> Backend:
 register(_vulkan)
 
 __all__ = [
-    "enable_x64",
     "Array",
     "ArrayIndexError",
     "ConcretizationError",
@@ -107,6 +106,7 @@ __all__ = [
     "default_device",
     "device_put",
     "devices",
+    "enable_x64",
     "eval_shape",
     "export",
     "fori_loop",

@@ -15,6 +15,10 @@ from pathlib import Path
 VERSION = "0.1.0"
 
 
+def _is_on(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
 def device_selector() -> str | None:
     """`LAVAX_DEVICE`: an index into `lavax.devices()`, or part of a device's name; None: the best one."""
     return os.environ.get("LAVAX_DEVICE") or None
@@ -22,27 +26,27 @@ def device_selector() -> str | None:
 
 def validate() -> bool:
     """`LAVAX_VALIDATE=1`: switch the Khronos validation layer on, with synchronization validation."""
-    return os.environ.get("LAVAX_VALIDATE", "0") not in ("", "0")
+    return _is_on("LAVAX_VALIDATE")
 
 
 def explain_retrace() -> bool:
     """`LAVAX_EXPLAIN_RETRACE=1`: log why a compiled function is traced again."""
-    return os.environ.get("LAVAX_EXPLAIN_RETRACE", "0") not in ("", "0")
+    return _is_on("LAVAX_EXPLAIN_RETRACE")
 
 
 def check_key_reuse() -> bool:
     """`LAVAX_CHECK_KEY_REUSE=1`: refuse to draw random numbers from one key twice."""
-    return os.environ.get("LAVAX_CHECK_KEY_REUSE", "0") not in ("", "0")
+    return _is_on("LAVAX_CHECK_KEY_REUSE")
 
 
 def debug_nans() -> bool:
     """`LAVAX_DEBUG_NANS=1`: refuse every NaN that an operation makes, as `debug.nans` does. Read with the first use."""
-    return os.environ.get("LAVAX_DEBUG_NANS", "0") not in ("", "0")
+    return _is_on("LAVAX_DEBUG_NANS")
 
 
 def tune() -> bool:
     """`LAVAX_TUNE=1`: compile everything as `compile(tune=True)` does."""
-    return os.environ.get("LAVAX_TUNE", "0") not in ("", "0")
+    return _is_on("LAVAX_TUNE")
 
 
 def cache_folder() -> Path:
@@ -60,7 +64,7 @@ _keeps_64_bits: ContextVar[bool | None] = ContextVar("keeps_64_bits", default=No
 def keeps_64_bits() -> bool:
     """`LAVAX_X64=1`, or within `enable_x64`: 64-bit data of NumPy stay so where no dtype is asked for."""
     chosen = _keeps_64_bits.get()
-    return os.environ.get("LAVAX_X64", "0") not in ("", "0") if chosen is None else chosen
+    return _is_on("LAVAX_X64") if chosen is None else chosen
 
 
 # Names of the dtypes that operands of float32 products are rounded to, and what the IR calls them.

@@ -58,12 +58,18 @@ def global_norm(tree: Any) -> Value:
 
 
 def chain(*transformations: Transformation) -> Transformation:
-    """One after the other: each gets the updates of the one before it."""
+    """One after the other: each gets the updates of the one before it. Raises TypeError for what is none of them."""
+    for transformation in transformations:
+        if not isinstance(transformation, Transformation):
+            raise TypeError(f"chain takes transformations such as optim.adam(1e-3), got {transformation!r:.80}")
 
     def init(params: Any) -> tuple[Any, ...]:
         return tuple(transformation.init(params) for transformation in transformations)
 
     def update(gradients: Any, state: tuple[Any, ...], params: Any = None) -> tuple[Any, tuple[Any, ...]]:
+        if len(state) != len(transformations):
+            what = f"a tuple of {len(transformations)} states"
+            raise TypeError(f"chain: the state must be what init or the last update gave, {what}, got {state!r:.80}")
         following = []
         for transformation, part in zip(transformations, state, strict=True):
             gradients, part = transformation.update(gradients, part, params)
@@ -73,8 +79,13 @@ def chain(*transformations: Transformation) -> Transformation:
     return Transformation(init, update)
 
 
-def clip_by_global_norm(max_norm: float) -> Transformation:
-    """Scales gradients whose global norm exceeds `max_norm` down to that norm; to be chained before an optimizer."""
+def clip_by_global_norm(max_norm: Any) -> Transformation:
+    """Scales gradients whose global norm exceeds `max_norm` down to that norm; to be chained before an optimizer.
+
+    Raises ValueError for a number that is negative.
+    """
+    if isinstance(max_norm, (int, float)) and not max_norm >= 0:
+        raise ValueError(f"clip_by_global_norm: max_norm must not be negative, got {max_norm}")
 
     def update(gradients: Any, state: tuple[()], params: Any = None) -> tuple[Any, tuple[()]]:
         factor = max_norm / lnp.maximum(global_norm(gradients), max_norm)
@@ -104,9 +115,10 @@ def sgd(learning_rate: Any, momentum: float = 0.0) -> Transformation:
 def adam(learning_rate: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Transformation:
     """Adam (Kingma and Ba 2015): steps of about `learning_rate` for each number, by running means of its gradient.
 
-    `b1` and `b2`, both in (0, 1), are what the running means of gradient and squared gradient keep at each step.
+    `b1` and `b2`, both in (0, 1), are what the running means of gradient and squared gradient keep at each step. Raises
+    ValueError for others, TypeError where `update` gets another state than that of `init`.
     """
-    return adamw(learning_rate, b1, b2, eps, weight_decay=0.0)
+    return _adam("adam", learning_rate, b1, b2, eps, weight_decay=0.0)
 
 
 def adamw(
@@ -114,14 +126,25 @@ def adamw(
 ) -> Transformation:
     """`adam`, and parameters that shrink by `learning_rate * weight_decay` of themselves at each step.
 
-    Loshchilov and Hutter 2019. Its `update` needs the parameters.
+    Loshchilov and Hutter 2019. Its `update` needs the parameters. Raises as `adam`, and TypeError without parameters.
     """
+    return _adam("adamw", learning_rate, b1, b2, eps, weight_decay)
+
+
+def _adam(name: str, learning_rate: Any, b1: float, b2: float, eps: float, weight_decay: float) -> Transformation:
+    for argument, kept in (("b1", b1), ("b2", b2)):
+        if not 0 < kept < 1:
+            raise ValueError(f"{name}: {argument} must lie between 0 and 1, got {kept}")
 
     def init(params: Any) -> AdamState:
         mean, square = (pytree.map(lnp.zeros_like, params) for _ in range(2))
         return AdamState(lnp.zeros((), lnp.int32), mean, square)
 
     def update(gradients: Any, state: AdamState, params: Any = None) -> tuple[Any, AdamState]:
+        if not isinstance(state, AdamState):
+            raise TypeError(f"{name}: the state must be what init or the last update gave, got {state!r:.80}")
+        if weight_decay and params is None:
+            raise TypeError(f"{name}: weights decay, so update needs them: update(gradients, state, params)")
         count = state.count + 1
         mean = pytree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mean, gradients)
         square = pytree.map(lambda s, g: b2 * s + (1 - b2) * g * g, state.square, gradients)

@@ -7,9 +7,11 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.errors import ControlFlowTypeError
 from lavax.ir.location import user_error
+from lavax.numpy.axes import normal_axis
 from lavax.numpy.errors import shape_error
 from lavax.tracer.convert import lift
 from lavax.tracer.pytree import TreeDef, flatten, unflatten
+from lavax.tracer.signature import require_function
 from lavax.tracer.value import Value
 
 Combine = Callable[[list[Value], list[Value]], list[Value]]
@@ -23,11 +25,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     2 n elements in all. With `reverse` the last element comes first: fn(e[n-1], e[n-2]), … Raises ShapeError where the
     extents differ, ControlFlowTypeError where `fn` gives another structure, other shapes or dtypes.
     """
+    require_function(fn, "associative_scan takes a function")
     leaves, structure = flatten(elems)
     values = [lift(leaf) for leaf in leaves]
     if not values:
         return elems
-    axes = [_normal_axis(value, axis) for value in values]
+    axes = [normal_axis("associative_scan", axis, value.type) for value in values]
     extents = {value.shape[along] for value, along in zip(values, axes, strict=True)}
     if len(extents) != 1:
         raise shape_error(f"associative_scan: extents along axis {axis} must agree, got {sorted(extents)}")
@@ -38,12 +41,6 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if reverse:
         scanned = [lnp.flip(value, 0) for value in scanned]
     return unflatten(structure, [lnp.moveaxis(value, 0, along) for value, along in zip(scanned, axes, strict=True)])
-
-
-def _normal_axis(value: Value, axis: int) -> int:
-    if not -value.ndim <= axis < value.ndim:
-        raise shape_error(f"associative_scan: axis {axis} is not an axis of {value.type}")
-    return axis % value.ndim
 
 
 def _combine(fn: Callable[[Any, Any], Any], structure: TreeDef, axes: list[int]) -> Combine:

@@ -37,8 +37,7 @@ def build(op: str, *operands: Node, type: TensorType | None = None, **attrs: Any
 
 def splat(value: float | bool, type: TensorType) -> Node:
     """A constant of `type` whose every element is `value`."""
-    kinds: dict[str, Any] = {"float": float, "bool": bool}
-    return build("constant", type=type, value=kinds.get(type.dtype.kind, int)(value))
+    return build("constant", type=type, value=type.dtype.number(value))
 
 
 def zeros(type: TensorType) -> Node:
@@ -184,8 +183,18 @@ def reshape(x: Node, shape: Sequence[int]) -> Node:
     return build("reshape", x, type=x.type.with_shape(tuple(shape)))
 
 
+def reshaped(x: Node, shape: Sequence[int]) -> Node:
+    """`x` in that shape: itself where it has that."""
+    return x if x.shape == tuple(shape) else reshape(x, shape)
+
+
 def transpose(x: Node, axes: Sequence[int]) -> Node:
     return build("transpose", x, axes=tuple(axes))
+
+
+def transposed(x: Node, axes: Sequence[int]) -> Node:
+    """`x` with its axes in that order: itself where that is theirs."""
+    return x if tuple(axes) == tuple(range(x.type.rank)) else transpose(x, axes)
 
 
 def broadcast(x: Node, shape: Sequence[int], axes: Sequence[int]) -> Node:

@@ -9,7 +9,7 @@ from math import prod
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.builder import build, precision_of
+from lavax.passes.builder import build, precision_of, reshaped, transposed
 from lavax.passes.kernels.index import ZERO, Index, Variable, flatten, grows_by_one, unflatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
@@ -199,7 +199,7 @@ def _split_axes(dot: Node, parts: tuple[int, ...]) -> Node:
             first[axis] = len(shape)
             shape += [count[axis], extent // count[axis]] if count.get(axis, 1) > 1 else [extent]
         split = [axis for axis in contract if count[axis] > 1]
-        operands.append(_reshape(operand, tuple(shape)))
+        operands.append(reshaped(operand, tuple(shape)))
         batches.append((*(first[axis] for axis in batch), *(first[axis] for axis in split)))
         contracts.append(tuple(first[axis] + (count[axis] > 1) for axis in contract))
     product = build("dot", *operands, contract=tuple(contracts), batch=tuple(batches), **precision_of(dot))
@@ -214,18 +214,14 @@ def _flattened(dot: Node, length: int) -> Node:
         free = free_axes(operand.type, batch, contract)
         kept = tuple(operand.shape[axis] for axis in (*batch, *free))
         order = (*batch, *free, *contract)
-        moved = operand if order == tuple(range(operand.type.rank)) else build("transpose", operand, axes=order)
+        moved = transposed(operand, order)
         summed = prod(operand.shape[axis] for axis in contract)
-        flat = _reshape(moved, (*kept, summed))
+        flat = reshaped(moved, (*kept, summed))
         widths = (0,) * len(kept)
-        zero = type(operand.dtype.number(0))(0)
+        zero = operand.dtype.number(0)
         high = (*widths, length - summed)
         padded = build("pad", flat, low=(*widths, 0), high=high, interior=(*widths, 0), value=zero)
         operands.append(padded if length > summed else flat)
         contracts.append((len(kept),))
         batches.append(tuple(range(len(batch))))
     return build("dot", *operands, contract=tuple(contracts), batch=tuple(batches), **precision_of(dot))
-
-
-def _reshape(node: Node, shape: tuple[int, ...]) -> Node:
-    return node if node.shape == shape else build("reshape", node, type=node.type.with_shape(shape))

@@ -66,7 +66,7 @@ def choose_donors(
     donated: Sequence[Node],
     results: Sequence[tuple[Node, Piece, int]],
     last_read: Mapping[Node, int],
-    only: Mapping[Node, Node] | None = None,
+    only: Mapping[Node, Node] | None,
 ) -> dict[Node, Node]:
     """result -> the donated input whose memory it takes.
 

@@ -10,8 +10,8 @@ from math import prod
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node, users_of
 from lavax.ir.ops.contraction import free_axes
-from lavax.ir.types import DType, TensorType
-from lavax.passes.builder import build, located, precision_of, set_location
+from lavax.ir.types import DType
+from lavax.passes.builder import broadcast, build, located, precision_of, reshaped, set_location, transposed, zeros
 from lavax.passes.clipping import comparing_clipped_values
 from lavax.passes.contractions import in_parts, neighbours_of, sizes_of
 from lavax.passes.decompose import RULES as DECOMPOSE
@@ -50,22 +50,6 @@ _IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
     "max": lambda dtype: dtype.lowest,
     "min": lambda dtype: dtype.highest,
 }
-
-
-def _zeros(type: TensorType) -> Node:
-    return build("constant", type=type, value=type.dtype.number(0))
-
-
-def _reshape(node: Node, shape: tuple[int, ...]) -> Node:
-    return node if node.shape == shape else build("reshape", node, type=node.type.with_shape(shape))
-
-
-def _transpose(node: Node, axes: tuple[int, ...]) -> Node:
-    return node if axes == tuple(range(len(axes))) else build("transpose", node, axes=axes)
-
-
-def _broadcast(node: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
-    return build("broadcast", node, type=node.type.with_shape(shape), axes=axes)
 
 
 def _prepare_stop_gradient(node: Node) -> Node:
@@ -111,7 +95,7 @@ def _prepare_position(node: Node) -> Node:
     best = _prepare_reduction(build("max" if node.op == "argmax" else "min", operand, axes=(axis,)))
     others = tuple(other for other in range(len(operand.shape)) if other != axis)
     hit = build(
-        "or", build("equal", operand, _broadcast(best, others, operand.shape)), build("not_equal", operand, operand)
+        "or", build("equal", operand, broadcast(best, operand.shape, others)), build("not_equal", operand, operand)
     )
     type = operand.type.with_dtype(node.dtype)
     nowhere = build("constant", type=type, value=length)
@@ -126,7 +110,7 @@ def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
     outer = tuple(axis for axis in range(len(operand.shape)) if axis not in axes)
     inner_first = bool(outer) and axes[0] < outer[0]
     order = (*axes, *outer) if inner_first else (*outer, *axes)
-    moved = _transpose(operand, order)
+    moved = transposed(operand, order)
     parts = -(-length // part)
     shape, padding = (
         ((length, rows), ((parts * part - length, 0)))
@@ -135,7 +119,7 @@ def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
     )
     padded = build(
         "pad",
-        _reshape(moved, shape),
+        reshaped(moved, shape),
         low=(0, 0),
         high=padding,
         interior=(0, 0),
@@ -144,19 +128,19 @@ def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
     split = (parts, part, rows) if inner_first else (rows, parts, part)
     partial = build(
         node.op,
-        _reshape(padded if max(padding) else padded.operands[0], split),
+        reshaped(padded if max(padding) else padded.operands[0], split),
         axes=(1,) if inner_first else (2,),
     )
     whole = build(node.op, partial, axes=(0,) if inner_first else (1,))
     if parts > _PART:
         whole = _in_parts(whole, parts, rows, _PART)
-    return _reshape(whole, node.shape)
+    return reshaped(whole, node.shape)
 
 
 def _prepare_dot(node: Node, target: Target) -> Node:
     """Long sums in parts. A small product with a vector is a sum over rows, which is fused with other sums."""
     if any(0 in operand.shape for operand in node.operands):
-        return _zeros(node.type)
+        return zeros(node.type)
     if node.attrs["precision"]:
         exact = build("dot", *node.operands, contract=node.attrs["contract"], batch=node.attrs["batch"])
         product = as_product(exact)
@@ -174,7 +158,7 @@ def _prepare_dot(node: Node, target: Target) -> Node:
     if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
         return _vector_as_sum(node, target)
     kept = along_sums or matrix == 1
-    return _reshape(_in_parts_for(node if kept else _exchanged(node), target), node.shape)
+    return reshaped(_in_parts_for(node if kept else _exchanged(node), target), node.shape)
 
 
 def _in_parts_for(node: Node, target: Target) -> Node:
@@ -189,7 +173,7 @@ def _exchanged(node: Node) -> Node:
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     free = free_axes(right.type, right_batch, right_sum)
     kept = (*right_batch, *right_sum)
-    vector = _reshape(_transpose(right, (*kept, *free)), tuple(right.shape[axis] for axis in kept))
+    vector = reshaped(transposed(right, (*kept, *free)), tuple(right.shape[axis] for axis in kept))
     batch, summed = range(len(right_batch)), range(len(right_batch), len(kept))
     contract, batched = (tuple(summed), left_sum), (tuple(batch), left_batch)
     return build("dot", vector, left, contract=contract, batch=batched, **precision_of(node))
@@ -204,29 +188,29 @@ def _vector_as_sum(node: Node, target: Target) -> Node:
     summed = tuple(left.shape[a] for a in left_sum)
     vector_left = prod(left.shape[a] for a in left_free) == 1
     order = (*right_batch, *right_sum, *right_free) if vector_left else (*left_batch, *left_free, *left_sum)
-    matrix = _transpose(right if vector_left else left, order)
+    matrix = transposed(right if vector_left else left, order)
     other = (*left_batch, *left_sum, *left_free) if vector_left else (*right_batch, *right_sum, *right_free)
-    vector = _reshape(_transpose(left if vector_left else right, other), (*batch, *summed))
+    vector = reshaped(transposed(left if vector_left else right, other), (*batch, *summed))
     first = len(batch)
     summed_axes = (
         tuple(range(first, first + len(summed)))
         if vector_left
         else tuple(range(len(matrix.shape) - len(summed), len(matrix.shape)))
     )
-    repeated = _broadcast(vector, (*range(first), *summed_axes), matrix.shape)
+    repeated = broadcast(vector, matrix.shape, (*range(first), *summed_axes))
     product = build("multiply", matrix, repeated)
-    return _reshape(_prepare_reduction(build("sum", product, axes=summed_axes), target), node.shape)
+    return reshaped(_prepare_reduction(build("sum", product, axes=summed_axes), target), node.shape)
 
 
 def _prepare_conv(node: Node, target: Target, turned: bool = False) -> Node:
     """`turned`: whether all that becomes of the result is a value with its windows' axes behind the others."""
     if 0 in (*node.operands[0].shape, *node.operands[1].shape):
-        return _zeros(node.type)
+        return zeros(node.type)
     place = axis_of_phases(node)
     if place is not None:
         return convolution_in_phases(node, place, lambda phase: _prepare_conv(phase, target, turned))
     product, order = convolution_as_dot(node, target.stages_operands and not turned)
-    return _transpose(_prepare_dot(product, target), order)
+    return transposed(_prepare_dot(product, target), order)
 
 
 _PREPARE: dict[str, Callable[[Node], Node]] = {
@@ -271,13 +255,13 @@ def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     graph = with_query_parts(with_stored_scores(graph, target), target)
     graph = with_rounded_operands(by_signs(with_read_shapes(graph)))
     turned = _turned(graph)
-    found = {node: node if node.type.size else _zeros(node.type) for node in graph.inputs}
+    found = {node: node if node.type.size else zeros(node.type) for node in graph.inputs}
     with located():
         for node in graph.nodes:
             set_location(node.location)
             operands = tuple(found[operand] for operand in node.operands)
             if node.type.size == 0:
-                found[node] = _zeros(node.type)
+                found[node] = zeros(node.type)
                 continue
             rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
             found[node] = _prepare_conv(rebuilt, target, True) if node in turned else _prepared(rebuilt, target)

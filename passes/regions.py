@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node
 from lavax.ir.types import TensorType, TupleType, int32
-from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until, View, after_barrier
+from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
 from lavax.passes.kernels.index import variable
 from lavax.passes.kernels.kernel import Domain, Kernel, Step
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.merge import form_of
 
 _COUNTER = TensorType((), int32)
-_FLAG_BYTES = 4
 
 # schedule(graph, output position -> the input whose memory it may take over)
 Scheduler = Callable[[Graph, Mapping[int, int]], KernelProgram]
@@ -75,7 +74,7 @@ def _lower_switch(region: Region, schedule: Scheduler, lowered: Lowered) -> None
     results = [_result(region, position, lowered) for position in range(len(region.types))]
     for number, branch in enumerate(branches):
         flag = f"{region.prefix}branch{number}"
-        lowered.sizes[flag] = _FLAG_BYTES
+        lowered.sizes[flag] = FLAG_BYTES
         guard = Guard(flag, flag, index, number, len(branches))
         body = _apart(branch, {})
         program = schedule(body, {})
@@ -90,7 +89,7 @@ def _lower_while(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
     carried = [_result(region, position, lowered) for position in range(len(region.types))]
     invariant = region.operands[len(carried) :]
     running, truth = f"{region.prefix}running", f"{region.prefix}condition"
-    lowered.sizes |= {running: _FLAG_BYTES, truth: _FLAG_BYTES}
+    lowered.sizes |= {running: FLAG_BYTES, truth: FLAG_BYTES}
     lowered.commands += _begin(region, carried)
     asked = _apart(condition, {})
     program = schedule(asked, {})

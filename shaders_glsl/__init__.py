@@ -16,7 +16,7 @@ import importlib.resources
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-ELEMENTARY_FILES = (
+FILES = (
     "double_arithmetic.glsl",
     "double_bessel.glsl",
     "double_error.glsl",
@@ -83,7 +83,7 @@ def elementary_functions() -> dict[str, ShaderFunction]:
         ValueError: two functions have the same name.
     """
     table: dict[str, ShaderFunction] = {}
-    for file in ELEMENTARY_FILES:
+    for file in FILES:
         for function in parse_functions(source(file)):
             if function.name in table:
                 raise ValueError(f"the GLSL function {function.name} is defined twice; rename the one in {file}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -187,3 +188,10 @@ def test_a_function_is_lowered_to_spirv_without_vulkan() -> None:
     )
     assert (finished.returncode, finished.stderr) == (0, "")
     assert "OpEntryPoint GLCompute" in finished.stdout
+
+
+def test_the_architecture_names_every_folder() -> None:
+    house = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## The way of the data")[0]
+    named = set(re.findall(r"([\w/]+)/(?=[\s,:;)])", house))
+    folders = {path.parent.relative_to(ROOT) for path in sources(*ROOMS, *PROGRAMS)} - {Path("backends")}
+    assert [str(folder) for folder in sorted(folders) if str(folder) not in named and folder.name not in named] == []

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from lavax.errors import DtypeError, ShapeError
 from lavax.ir import Graph
+from lavax.ir.location import user_error
+from lavax.ir.types import dtype_of_data
 from lavax.tracer.call import call_of, named_conversion
 from lavax.tracer.convert import abstract_of
 from lavax.tracer.pytree import unflatten
@@ -18,10 +21,25 @@ from lavax.tracer.tracing import Traced, trace_call, without_effects
 
 @dataclass(frozen=True)
 class ShapeDtype:
-    """The shape and NumPy dtype of an array that need not exist."""
+    """The shape and dtype of an array that need not exist: `ShapeDtype((2, 3), "float32")`.
 
-    shape: tuple[int, ...]
-    dtype: np.dtype
+    `shape` is a sequence of integers, `dtype` what names one: a NumPy dtype, a name, `lavax.numpy.bfloat16`. Raises
+    ShapeError for a negative extent, DtypeError for extents that are no integers and for no dtype of lavax.
+    """
+
+    shape: Sequence[int]
+    dtype: Any
+
+    def __post_init__(self) -> None:
+        held = dtype_of_data(self.dtype)
+        if held is None:
+            raise user_error(DtypeError, f"ShapeDtype: {self.dtype!r} is not a dtype of lavax")
+        if not isinstance(self.shape, (tuple, list)) or any(not isinstance(n, (int, np.integer)) for n in self.shape):
+            raise user_error(DtypeError, f"ShapeDtype: the shape must be a tuple of integers, got {self.shape!r:.80}")
+        if min(self.shape, default=0) < 0:
+            raise user_error(ShapeError, f"ShapeDtype: a shape has no negative extents, got {self.shape}")
+        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
+        object.__setattr__(self, "dtype", held.user)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
@@ -46,7 +64,7 @@ def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> An
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:
-    signature = signature_of(function)
+    signature = signature_of(function, purpose)
     call, leaves = call_of(args, kwargs)
     kinds = named_conversion(abstract_of, leaves, call, signature)
     return without_effects(trace_call(function, signature, call, kinds, purpose))

@@ -10,6 +10,7 @@ from lavax.errors import NonFloatArgumentError
 from lavax.ir.location import user_error
 from lavax.tracer.arguments import Arguments
 from lavax.tracer.pytree import TreeDef, unflatten
+from lavax.tracer.signature import whole_numbers
 
 Argnums = int | Sequence[int]
 
@@ -40,8 +41,8 @@ def choose(argnums: Argnums, arguments: Arguments, transformation: str) -> Chose
     NonFloatArgumentError where one of them holds something else than floats.
     """
     structures = arguments.call.positional.children
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     what = f"{transformation} of {arguments.signature.function}"
+    numbers = whole_numbers(argnums, f"{what}: argnums")
     for number in numbers:
         if not -len(structures) <= number < len(structures):
             raise TypeError(

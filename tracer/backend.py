@@ -97,7 +97,7 @@ def register(factory: Callable[[], Backend] | None) -> Callable[[], Backend] | N
 
 
 def runtime() -> Runtime:
-    """The backend in use with its caches."""
+    """The backend in use with its caches. Raises DeviceError where none is registered."""
     found = in_use.runtime
     if found is None:
         with _lock:

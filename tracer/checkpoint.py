@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from lavax.tracer.regions import apply_region, with_common_captures
+from lavax.tracer.signature import require_function
 from lavax.tracer.trace import active_trace
 from lavax.tracer.transformed_call import transformed_call
 
@@ -22,6 +23,8 @@ def checkpoint(function: Callable[..., Any], policy: Policy = "nothing") -> Call
     """
     if policy not in _POLICIES:
         raise ValueError(f"checkpoint: policy {policy!r} is none of {', '.join(_POLICIES)}")
+
+    require_function(function, "checkpoint takes a function")
 
     @functools.wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

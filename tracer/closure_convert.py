@@ -22,7 +22,7 @@ def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[C
     instance through a function with a custom_vjp rule. `example_args` are arrays, numbers or anything with `shape` and
     `dtype`; `converted` takes arguments of just their structures and shapes, and raises TreeMismatchError for others.
     """
-    signature = signature_of(function)
+    signature = signature_of(function, "closure_convert")
     call, leaves = call_of(example_args, {})
     kinds = named_conversion(abstract_of, leaves, call, signature)
     traced = without_effects(trace_call(function, signature, call, kinds, "closure_convert"))

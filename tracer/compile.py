@@ -227,9 +227,7 @@ def compile(
             donate_argnums=donate_argnums,
             tune=tune,
         )
-    if not callable(function):
-        raise TypeError(f"compile takes a function, got {function!r:.80}")
-    signature = signature_of(function)
+    signature = signature_of(function, "compile")
     static = static_arguments(signature, static_argnums, static_argnames)
     donated = signature.positions(donate_argnums, "donate_argnums")
     both = sorted(static.positions.intersection(donated))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import ConcretizationError, ControlFlowTypeError, ShapeError
+from lavax.errors import ConcretizationError, ControlFlowTypeError, DtypeError, ShapeError
 from lavax.ir import TensorType, bool_, int32
 from lavax.ir.location import user_error
 from lavax.tracer.abstract import Abstract, abstract
@@ -22,6 +22,7 @@ from lavax.tracer.executable import apply_graph
 from lavax.tracer.loop_log import emit_log, empty_log, entered
 from lavax.tracer.pytree import TreeDef, flatten, paths, unflatten
 from lavax.tracer.regions import apply_region, trace_body, with_common_captures
+from lavax.tracer.signature import require_function
 from lavax.tracer.tracing import Traced, without_effects
 from lavax.tracer.value import Value
 
@@ -54,6 +55,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     number = lift(index)
     if number.shape != () or not number.type.dtype.is_integer:
         raise user_error(ShapeError, f"switch: the index must be an integer scalar, got {number.type}")
+    if not isinstance(branches, Sequence):
+        raise user_error(TypeError, f"switch: branches must be a sequence of functions, got {branches!r:.80}")
     if not branches:
         raise user_error(ShapeError, "switch: needs at least one branch")
     as_index = number if number.type.dtype == int32 else bind("cast", number, type=_INDEX)
@@ -118,14 +121,19 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     the data. Forward mode only: reverse mode needs a scan. Raises ControlFlowTypeError where the types differ or the
     condition is not a scalar truth value.
     """
+    return _while("while_loop", cond_fun, body_fun, init_val)
+
+
+def _while(name: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """The loop of `while_loop`; `name` is whose it is, for messages."""
     values, (structure,) = _flattened([init_val])
-    body, values = _steady("while_loop", body_fun, [structure], values, [])
-    condition = trace_body(cond_fun, [structure], [value.abstract for value in values], "while_loop condition")
+    body, values = _steady(name, body_fun, [structure], values, [])
+    condition = trace_body(cond_fun, [structure], [value.abstract for value in values], f"{name} condition")
     asked = _types(without_effects(condition))
     if asked != [TensorType((), bool_)]:
         found = ", ".join(str(type) for type in asked)
         raise user_error(
-            ControlFlowTypeError, f"while_loop: cond_fun must give a scalar bool, got {found or 'nothing'}"
+            ControlFlowTypeError, f"{name}: cond_fun must give a scalar bool, got {found or 'nothing'}"
         )
     if condition.effects or body.effects:
         return _logged_loop(cond_fun, body_fun, unflatten(structure, values), condition, body)
@@ -178,13 +186,26 @@ def scan(
     the loop. The body is compiled once, whatever the length. Raises ControlFlowTypeError where the carry changes
     its structure, shapes or dtypes, ShapeError where the leading extents differ.
     """
+    return _scan("scan", f, init, xs, length, reverse, unroll)
+
+
+def _scan(
+    name: str,
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> tuple[Any, Any]:
+    """The loop of `scan`; `name` is whose it is, for messages."""
     carries, (carry_structure,) = _flattened([init])
     sequences, (sequence_structure,) = _flattened([xs])
-    steps = _length(sequences, length)
+    steps = _length(name, sequences, length)
     if unroll > 1 and steps % unroll == 0 and steps:
         return _unrolled_scan(f, init, xs, steps, reverse, unroll)
     slices = [abstract(each.type.with_shape(each.shape[1:]), each.weak) for each in sequences]
-    body, carries = _steady("scan", f, [carry_structure, sequence_structure], carries, slices)
+    body, carries = _steady(name, f, [carry_structure, sequence_structure], carries, slices)
     graphs, captured = with_common_captures([body], len(carries) + len(sequences))
     outputs = _types(body)
     types = [*outputs[: len(carries)], *(type.with_shape((steps, *type.shape)) for type in outputs[len(carries) :])]
@@ -245,8 +266,10 @@ def _stacked(parts: Sequence[Any]) -> Value:
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
     """`for i in range(lower, upper): value = body_fun(i, value)`; gives the last value.
 
-    With Python or NumPy integers as bounds it is a scan, which has reverse mode; with others a while_loop.
+    With Python or NumPy integers as bounds it is a scan, which has reverse mode; with others a while_loop. Raises
+    DtypeError for bounds that are no integer scalars, ControlFlowTypeError where the body does not give what it takes.
     """
+    require_function(body_fun, "fori_loop body must be a function")
     if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer)):
         lower, upper = int(lower), int(upper)
         first = constant(lower, _INDEX)
@@ -255,9 +278,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             counter, value = state
             return (bind("add", counter, constant(1, _INDEX)), body_fun(counter, value)), None
 
-        (_, result), _ = scan(step, (first, init_val), None, length=max(upper - lower, 0))
+        (_, result), _ = _scan("fori_loop", step, (first, init_val), None, length=max(upper - lower, 0))
         return result
-    end = lift(upper)
+    start, end = (_bound(*each) for each in (("lower", lower), ("upper", upper)))
 
     def running(state: Any) -> Value:
         return bind("less", state[0], end)
@@ -266,15 +289,25 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         counter, value = state
         return bind("add", counter, constant(1, counter.type)), body_fun(counter, value)
 
-    start = lift(lower)
     if start.type != end.type:
         start, end = (value if value.type == _INDEX else bind("cast", value, type=_INDEX) for value in (start, end))
-    return while_loop(running, body, (with_weak(start, False), init_val))[1]
+    return _while("fori_loop", running, body, (with_weak(start, False), init_val))[1]
+
+
+def _bound(name: str, given: Any) -> Value:
+    value = lift(given)
+    if value.shape or not value.type.dtype.is_integer:
+        raise user_error(DtypeError, f"fori_loop: {name} must be an integer scalar, got {value.type}")
+    return value
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """`f` of each element along the leading axis of `xs`, one after the other; the results stacked."""
-    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    """`f` of each element along the leading axis of `xs`, one after the other; the results stacked.
+
+    Raises ShapeError where leading extents differ.
+    """
+    require_function(f, "map takes a function")
+    return _scan("map", lambda _, x: (None, f(x)), None, xs)[1]
 
 
 # What the functions above share.
@@ -294,14 +327,16 @@ def _types(traced: Traced) -> list[TensorType]:
     return [output.type for output in traced.graph.outputs]
 
 
-def _length(sequences: Sequence[Value], length: int | None) -> int:
+def _length(name: str, sequences: Sequence[Value], length: int | None) -> int:
+    if length is not None and not isinstance(length, (int, np.integer)):
+        raise user_error(DtypeError, f"{name}: length must be an integer, got {length!r:.40}")
     if any(not sequence.shape for sequence in sequences):
-        raise user_error(ShapeError, "scan: xs must have a leading axis to go along; a scalar has none")
+        raise user_error(ShapeError, f"{name}: xs must have a leading axis to go along; a scalar has none")
     extents = {sequence.shape[0] for sequence in sequences} | ({length} if length is not None else set())
     if len(extents) != 1:
         given = ", ".join(str(extent) for extent in sorted(extents))
         raise user_error(
-            ShapeError, f"scan: leading extents and length must agree, got {given or 'neither xs nor length'}"
+            ShapeError, f"{name}: leading extents and length must agree, got {given or 'neither xs nor length'}"
         )
     return extents.pop()
 

@@ -7,18 +7,17 @@ import numpy as np
 
 from lavax import config
 from lavax.errors import DtypeError, ShapeError
-from lavax.ir import DType, TensorType, bfloat16, bool_, float32, float64, int32, int64, uint32, uint64
+from lavax.ir import DType, TensorType, bool_, float32, float64, int32, int64, uint32, uint64
 from lavax.ir.brain_floats import is_brain_float
 from lavax.ir.graph import make_node
 from lavax.ir.location import user_error
-from lavax.ir.types import DTYPES
+from lavax.ir.types import dtype_of_data
 from lavax.tracer.abstract import Abstract, abstract
 from lavax.tracer.array import Array, from_storage, splat_array
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracer import Tracer
 from lavax.tracer.value import PythonScalar, Value
 
-_OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype != bfloat16}
 # The 64-bit dtypes of NumPy's own defaults: data in them are held in 32 bits unless asked otherwise.
 _IN_32_BITS: dict[DType, DType] = {float64: float32, int64: int32, uint64: uint32}
 _OF_PYTHON: dict[type, Abstract] = {
@@ -26,7 +25,6 @@ _OF_PYTHON: dict[type, Abstract] = {
     int: abstract(TensorType((), int32), weak=True),
     float: abstract(TensorType((), float32), weak=True),
 }
-_PYTHON_TYPE: dict[str, type] = {"float": float, "int": int, "uint": int, "bool": bool}
 
 
 def dtype_of(dtype: Any) -> DType:
@@ -34,18 +32,13 @@ def dtype_of(dtype: Any) -> DType:
 
     64-bit numbers become 32-bit ones, but within `enable_x64` or with LAVAX_X64=1.
 
-    Raises DtypeError for complex numbers, strings, dates and objects.
+    Raises DtypeError for complex numbers, strings, dates and objects, and for what is no dtype.
     """
     if isinstance(dtype, DType):
         return dtype
-    held = _OF_NUMPY.get(dtype) if isinstance(dtype, np.dtype) else None
+    held = dtype_of_data(dtype)
     if held is None:
-        if is_brain_float(dtype):
-            return bfloat16
-        numpy = np.dtype(dtype)
-        if numpy not in _OF_NUMPY:
-            raise user_error(DtypeError, f"dtype {numpy} has no counterpart here: use bool, an integer or a real float")
-        held = _OF_NUMPY[numpy]
+        raise user_error(DtypeError, f"dtype {dtype} has no counterpart here: use bool, an integer or a real float")
     narrow = _IN_32_BITS.get(held)
     return held if narrow is None or config.keeps_64_bits() else narrow
 
@@ -156,6 +149,8 @@ def _host_array(x: Any) -> np.ndarray:
     try:
         return np.asarray(x)
     except ValueError as error:
+        if isinstance(x, (list, tuple)):
+            raise user_error(DtypeError, f"nested lists of different lengths are not an array: {x!r:.80}") from None
         raise user_error(DtypeError, f"not an array: {error}") from None
 
 
@@ -172,7 +167,7 @@ def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:
 
 def _fitting(value: Any, dtype: DType) -> PythonScalar:
     """`value` as the Python type that constants of `dtype` hold."""
-    number: PythonScalar = _PYTHON_TYPE[dtype.kind](value)
+    number: PythonScalar = dtype.number(value)
     if dtype.is_integer and not dtype.holds(number):
         raise user_error(DtypeError, f"{value} is out of the range of {dtype} ({dtype.lowest} to {dtype.highest})")
     return number

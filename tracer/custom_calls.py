@@ -71,7 +71,10 @@ class CustomCall:
 
 
 def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
-    """The forward rule, from the arguments to results and residuals."""
+    """The forward rule, from the arguments to results and residuals.
+
+    Raises CustomRuleError where the rule does not fit.
+    """
 
     def run(tracers: list[Value]) -> tuple[Any, Any]:
         found = call.call(rule, tracers)
@@ -90,7 +93,10 @@ def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name
 def trace_backward(
     call: CustomCall, rule: Callable[..., Any], body: Traced, forward: Traced, name: str
 ) -> tuple[Traced, int]:
-    """The backward rule, from residuals and cotangents to the floats' cotangents, and how many residuals there are."""
+    """The backward rule, from residuals and cotangents to the floats' cotangents, and how many residuals there are.
+
+    Raises CustomRuleError where the rule does not fit.
+    """
     result, residuals = forward.structure.children
     outputs = body.graph.outputs
     kept = [node.type for node in forward.graph.outputs[len(outputs) :]]
@@ -116,7 +122,10 @@ def trace_backward(
 
 
 def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
-    """The rule as a graph: from the arguments and the floats' tangents to results and their floats' tangents."""
+    """The rule as a graph: from the arguments and the floats' tangents to results and their floats' tangents.
+
+    Raises CustomRuleError where the rule does not fit.
+    """
     own = call.inputs
     inputs = [*own, *(Input(f"tangent{k}", abstract(type)) for k, type in enumerate(call.float_types))]
     what = f"custom_jvp of {name}: the rule"

@@ -81,11 +81,9 @@ class _CustomFunction:
     _rule_names: tuple[str, ...]
 
     def __init__(self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
-        if not callable(function):
-            raise TypeError(f"{type(self).__name__} takes a function, got {function!r:.80}")
+        self._signature = signature_of(function, type(self).__name__)
         functools.update_wrapper(self, function, updated=())
         self._function = function
-        self._signature = signature_of(function)
         self._fixed = self._signature.positions(nondiff_argnums, "nondiff_argnums")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -15,6 +15,7 @@ from lavax.tracer.convert import is_numeric, lift
 from lavax.tracer.effects import emit
 from lavax.tracer.nan_check import NaNChecked
 from lavax.tracer.pytree import flatten, unflatten
+from lavax.tracer.signature import require_function
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracer import Tracer, describe
 from lavax.tracer.transformed_call import transformed_call
@@ -28,6 +29,7 @@ def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     many as lavax.tracer.loop_log keeps). What it gives is not used. In the rules of custom_vjp and custom_jvp it
     raises SideEffectError.
     """
+    require_function(function, "debug.callback takes a function")
     leaves, structure = flatten((args, kwargs))
     traced = [position for position, leaf in enumerate(leaves) if is_numeric(leaf)]
 
@@ -56,6 +58,8 @@ def nans(function: Callable[..., Any]) -> Callable[..., Any]:
     loops it names the branch or loop. All is computed in one program that looks at every value, so it is slower. Inside
     a trace it does nothing. LAVAX_DEBUG_NANS=1 does the same for everything that runs.
     """
+
+    require_function(function, "debug.nans takes a function")
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:

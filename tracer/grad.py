@@ -16,7 +16,7 @@ from lavax.tracer.bind import bind
 from lavax.tracer.convert import is_numeric, lift
 from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import map
-from lavax.tracer.signature import Signature, signature_of
+from lavax.tracer.signature import signature_of
 from lavax.tracer.trace import active_trace
 from lavax.tracer.tracing import trace_function
 from lavax.tracer.value import Value
@@ -32,7 +32,7 @@ def value_and_grad(
     part of the result then is that pair. Raises NonScalarGradError where the value is not a float scalar,
     NonFloatArgumentError where an argument to differentiate by holds something else than floats.
     """
-    run = _transformed(function, argnums, has_aux, with_value=True)
+    run = _transformed(function, argnums, has_aux, "value_and_grad", with_value=True)
 
     @functools.wraps(function)
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -47,7 +47,7 @@ def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fal
 
     Arguments and errors as in `value_and_grad`.
     """
-    run = _transformed(function, argnums, has_aux, with_value=False)
+    run = _transformed(function, argnums, has_aux, "grad", with_value=False)
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -58,14 +58,14 @@ def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fal
 
 
 def _transformed(
-    function: Callable[..., Any], argnums: Argnums, has_aux: bool, with_value: bool
+    function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, with_value: bool
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, Any, Any]]:
     """From arguments to the value (None without `with_value`: it is not computed then), auxiliary result, gradient."""
-    signature = signature_of(function)
+    signature = signature_of(function, transformation)
 
     def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         arguments = arguments_of(signature, args, kwargs)
-        chosen = choose(argnums, arguments, "grad")
+        chosen = choose(argnums, arguments, transformation)
         by = chosen.inputs
         values = arguments.values
         rest = Auxiliary()
@@ -73,10 +73,10 @@ def _transformed(
         def run(tracers: list[Value]) -> list[Value]:
             positional, keywords = arguments.with_values(tracers)
             result = function(*positional, **keywords)
-            value, auxiliary = auxiliary_parts(result, signature, "grad") if has_aux else (result, None)
-            return [_scalar(value, signature), *rest.hold(auxiliary)]
+            value, auxiliary = auxiliary_parts(result, signature, transformation) if has_aux else (result, None)
+            return [_scalar(value, f"{transformation} of {signature.function}"), *rest.hold(auxiliary)]
 
-        traced = trace_function(run, arguments.as_inputs(), f"grad of {signature.function}")
+        traced = trace_function(run, arguments.as_inputs(), f"{transformation} of {signature.function}")
         first = 0 if with_value else 1
         graph = differentiate(simplify(traced.graph), by)
         graph = graph_of(graph.inputs, graph.outputs[first:])
@@ -96,8 +96,8 @@ def stop_gradient(tree: Any) -> Any:
     return map(lambda leaf: bind("stop_gradient", lift(leaf)), tree)
 
 
-def _scalar(result: Any, signature: Signature) -> Value:
-    """The function's value. Raises NonScalarGradError if it is not a float scalar."""
+def _scalar(result: Any, what: str) -> Value:
+    """The function's value. Raises NonScalarGradError, which begins with `what`, if it is not a float scalar."""
     if is_numeric(result):
         value = lift(result)
         if not value.shape and value.type.dtype.is_float:
@@ -110,6 +110,5 @@ def _scalar(result: Any, signature: Signature) -> Value:
         advice = "return the loss alone, or (loss, aux) with has_aux=True"
     raise user_error(
         NonScalarGradError,
-        f"grad of {signature.function} needs a function whose result is a float scalar, f32[], but it gave {found}: "
-        f"{advice}",
+        f"{what} needs a function whose result is a float scalar, f32[], but it gave {found}: {advice}",
     )

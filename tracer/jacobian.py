@@ -17,6 +17,7 @@ from lavax.passes.differentiate import jvp, vjp
 from lavax.passes.simplify import simplify
 from lavax.tracer.argnums import Argnums, Chosen, choose
 from lavax.tracer.pytree import unflatten
+from lavax.tracer.signature import require_function
 from lavax.tracer.transformed_call import TransformedCall, run_finished, transformed_call
 
 # From the traced graph and the inputs to differentiate by to one derivative for each pair of an output and such an
@@ -46,12 +47,15 @@ def hessian(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     For an argument of shape a and a result of shape r, the Hessian has shape (*r, *a, *a). Arguments, trees and errors
     as in `jacrev`.
     """
-    return jacfwd(jacrev(function, argnums, has_aux), argnums, has_aux)
+    gradients = _jacobian(function, argnums, has_aux, "hessian", _by_pullbacks)
+    return _jacobian(gradients, argnums, has_aux, "hessian", _by_pushforwards)
 
 
 def _jacobian(
     function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, derivatives: _Derivatives
 ) -> Callable[..., Any]:
+    require_function(function, f"{transformation} takes a function")
+
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         call = transformed_call(function, args, kwargs, transformation, has_aux)

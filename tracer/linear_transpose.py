@@ -49,7 +49,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
     arguments or results that are not float, LinearityError where the function is not linear. (A constant that the
     function adds is not noticed: it does not change the transpose.)
     """
-    signature = signature_of(function)
+    signature = signature_of(function, "linear_transpose")
     call, leaves = call_of(primals, {})
     kinds = named_conversion(abstract_of, leaves, call, signature)
     what = f"linear_transpose of {signature.function}"

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
-from lavax.errors import UnboundAxisError
+from lavax.errors import ShapeError, UnboundAxisError
 from lavax.ir.location import user_error
 from lavax.ir.types import float32
 from lavax.tracer.bind import bind
@@ -88,13 +88,16 @@ def all_gather(tree: Any, axis_name: str, axis: int = 0, tiled: bool = False) ->
     """The values of all elements of a named axis, stacked along a new axis `axis` of each leaf.
 
     With `tiled` they are put one behind the other along the axis `axis` that is there. Raises UnboundAxisError as
-    `psum`.
+    `psum`, ShapeError where there is no such axis.
     """
     size = _size(axis_name, "all_gather")
 
     def gather(leaf: Any) -> Value:
         gathered = bind("axis_gather", lift(leaf), name=axis_name, size=size)
-        place = axis % gathered.ndim if not tiled else axis % (gathered.ndim - 1)
+        rank = gathered.ndim - tiled
+        if not -rank <= axis < rank:
+            raise user_error(ShapeError, f"all_gather: axis {axis} is not an axis of a result of {rank} axes")
+        place = axis % rank
         order = (*range(1, place + 1), 0, *range(place + 1, gathered.ndim))
         moved = bind("transpose", gathered, axes=order)
         if not tiled:
@@ -105,8 +108,12 @@ def all_gather(tree: Any, axis_name: str, axis: int = 0, tiled: bool = False) ->
     return map(gather, tree)
 
 
-def _names(axis_name: AxisNames) -> tuple[str, ...]:
-    return (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
+def _names(axis_name: object) -> tuple[str, ...]:
+    if isinstance(axis_name, str):
+        return (axis_name,)
+    if not isinstance(axis_name, Iterable) or any(not isinstance(name, str) for name in axis_name):
+        raise user_error(TypeError, f"axis_name must be a name or a tuple of names, got {axis_name!r:.80}")
+    return tuple(axis_name)
 
 
 def _size(name: str, what: str) -> int:

@@ -13,6 +13,7 @@ from lavax.passes.simplify import simplify
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import TreeDef, unflatten
+from lavax.tracer.signature import require_function
 from lavax.tracer.tracer import Tracer
 from lavax.tracer.tracing import Input, Traced, trace_function
 from lavax.tracer.value import Value
@@ -21,7 +22,11 @@ from lavax.tracer.value import Value
 def trace_body(
     function: Callable[..., Any], structures: Sequence[TreeDef], kinds: Sequence[Abstract], name: str
 ) -> Traced:
-    """Traces `function`, one pytree an argument, for leaves of which only the kinds are known. Keeps its effects."""
+    """Traces `function`, one pytree an argument, for leaves of which only the kinds are known. Keeps its effects.
+
+    `name` names it in messages ("scan body"). Raises TypeError where it is no function.
+    """
+    require_function(function, f"{name} must be a function")
 
     def call(tracers: list[Value]) -> Any:
         arguments, position = [], 0

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lavax.ir.location import user_error
 from lavax.tracer.pytree import TreeDef, paths
 
 
@@ -27,10 +28,13 @@ class Signature:
         return f"{self.rest or 'arg'}.{position - len(self.positional)}"
 
     def positions(self, wanted: int | Sequence[int], option: str) -> tuple[int, ...]:
-        """`wanted` as positions from the front, in rising order. Raises ValueError for one that there is not."""
+        """`wanted` as positions from the front, in rising order.
+
+        Raises ValueError for one that there is not, TypeError for what is no number.
+        """
         count = len(self.positional)
         found = set()
-        for number in (wanted,) if isinstance(wanted, int) else wanted:
+        for number in whole_numbers(wanted, option):
             position = number + count if number < 0 else number
             if position < 0 or (position >= count and self.rest is None):
                 raise ValueError(f"{option}={number}: {self.function} has {count} positional parameters")
@@ -47,8 +51,25 @@ class Signature:
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
-    """The signature of `function`; of one that hides it, arguments are called arg.0, arg.1, …"""
+def whole_numbers(given: int | Sequence[int], option: str) -> tuple[int, ...]:
+    """One integer or several as a tuple. Raises TypeError, which names `option`, for anything else."""
+    numbers = tuple(given) if isinstance(given, Iterable) else (given,)
+    for number in numbers:
+        if not isinstance(number, int):
+            raise user_error(TypeError, f"{option} must be an integer or a tuple of integers, got {given!r:.80}")
+    return numbers
+
+
+def require_function(function: Any, requirement: str) -> None:
+    """Raises TypeError, which begins with `requirement`, where `function` cannot be called."""
+    if not callable(function):
+        raise user_error(TypeError, f"{requirement}, got {function!r:.80}")
+
+
+def signature_of(function: Callable[..., Any], transformation: str) -> Signature:
+    """The signature of `function`, which `transformation` was given; of one that hides it, arguments are called arg.0,
+    arg.1, … Raises TypeError where it is no function."""
+    require_function(function, f"{transformation} takes a function")
     name = function_name(function)
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -61,10 +61,10 @@ def transformed_call(
 ) -> TransformedCall:
     """Traces `function` for these arguments; what it asks of them as numbers it gets where they are known.
 
-    Raises DtypeError where the result holds something that cannot be a value, TypeError where it is no pair and
-    `has_aux` is given.
+    Raises DtypeError where the result holds something that cannot be a value, TypeError where `function` is none, or
+    its result no pair and `has_aux` is given.
     """
-    signature = signature_of(function)
+    signature = signature_of(function, transformation)
     arguments = arguments_of(signature, args, kwargs)
     rest = Auxiliary()
     structures: list[TreeDef] = []

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from lavax.errors import TreeMismatchError, VmapAxisError
 from lavax.ir.location import user_error
 from lavax.passes.batch import batch, differing_outputs
@@ -40,13 +42,12 @@ def vmap(
     `axis_size`: the extent, which is needed where no argument is mapped.
     Raises VmapAxisError for axes that do not fit the arguments, and for arguments of different extents.
     """
-    if not callable(function):
-        raise TypeError(f"vmap takes a function, got {function!r:.80}")
-    if axis_name is not None and not re.fullmatch(r"\w+", axis_name):
+    signature = signature_of(function, "vmap")
+    given: object = axis_name
+    if given is not None and not (isinstance(given, str) and re.fullmatch(r"\w+", given)):
         raise user_error(
             VmapAxisError, f"vmap: axis_name must be a word of letters, digits and underscores, got {axis_name!r}"
         )
-    signature = signature_of(function)
 
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -141,6 +142,8 @@ def _extent(places: Sequence[int | None], given: int | None, arguments: Argument
     names = arguments.call.names(arguments.signature)
     found: dict[int, list[str]] = {}
     if given is not None:
+        if not isinstance(given, (int, np.integer)):
+            raise user_error(VmapAxisError, f"vmap of {function}: axis_size must be an integer, got {given!r:.40}")
         found[given] = ["axis_size"]
     for leaf, place in zip(arguments.inputs, places, strict=True):
         if place is not None:

@@ -88,9 +88,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         names_subgroup_size=names_size,
         shared_memory_bytes=limits.maxComputeSharedMemorySize,
         max_workgroup_invocations=limits.maxComputeWorkGroupInvocations,
-        max_workgroup_size=_triple(limits.maxComputeWorkGroupSize),
-        max_workgroup_count=_triple(limits.maxComputeWorkGroupCount),
-        subgroup_arithmetic=bool(operations & vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT),
+        max_workgroup_count=(*limits.maxComputeWorkGroupCount,),
         subgroup_shuffle=bool(operations & vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
         subgroup_ballot=bool(operations & vk.VK_SUBGROUP_FEATURE_BALLOT_BIT),
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
@@ -118,10 +116,6 @@ def _descriptor_bytes(limits: Any) -> int:
     if stored < _MOST_STORED or read < _MOST_READ:
         return 0
     return int(min(_WORD_BYTES * limits.maxTexelBufferElements, limits.maxStorageBufferRange))
-
-
-def _triple(values: Any) -> tuple[int, int, int]:
-    return values[0], values[1], values[2]
 
 
 def _available(physical: Any) -> dict[str, Any]:

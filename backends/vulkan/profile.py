@@ -37,9 +37,7 @@ class DeviceProfile:
     names_subgroup_size: bool  # pipelines may ask for a subgroup size; else it is that of all shaders
     shared_memory_bytes: int
     max_workgroup_invocations: int
-    max_workgroup_size: tuple[int, int, int]
     max_workgroup_count: tuple[int, int, int]
-    subgroup_arithmetic: bool
     subgroup_shuffle: bool
     subgroup_ballot: bool
     preserves_special_floats: bool  # shaders may ask that float32 zeros keep their signs, and infinities and NaN count
@@ -99,9 +97,7 @@ GENERIC_GPU = DeviceProfile(
     names_subgroup_size=True,
     shared_memory_bytes=32768,
     max_workgroup_invocations=1024,
-    max_workgroup_size=(1024, 1024, 64),
     max_workgroup_count=(65535, 65535, 65535),
-    subgroup_arithmetic=True,
     subgroup_shuffle=True,
     subgroup_ballot=True,
     preserves_special_floats=True,
@@ -129,9 +125,7 @@ CPU_DRIVER = DeviceProfile(
     names_subgroup_size=True,
     shared_memory_bytes=32768,
     max_workgroup_invocations=1024,
-    max_workgroup_size=(1024, 1024, 1024),
     max_workgroup_count=(65535, 65535, 65535),
-    subgroup_arithmetic=True,
     subgroup_shuffle=True,
     subgroup_ballot=True,
     preserves_special_floats=True,

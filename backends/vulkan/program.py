@@ -33,6 +33,7 @@ from lavax.backends.vulkan.plan import MAX_WORDS, Dispatch, Plan, Shader, bindin
 from lavax.backends.vulkan.queue import Submission
 from lavax.backends.vulkan.sequence import Part, Run, has_loop, in_order, parts_of, run_parts, runs_of, segments_of
 from lavax.backends.vulkan.windows import DescriptorSets, Seen, Window
+from lavax.passes.kernels.commands import FLAG_BYTES
 from lavax.passes.reports import TimedDispatch
 
 RING = 4
@@ -41,7 +42,6 @@ RING = 4
 MOST_RECORDED = 16
 
 ADDRESS_BYTES = 8
-FLAG_BYTES = 4
 TABLE_ALIGNMENT = 256
 
 

@@ -29,6 +29,7 @@ from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.types import DType, TensorType, float32
 
+GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
 # Operands of each operation, less bias and mask.
 OPERANDS: Mapping[str, tuple[str, ...]] = {
     "attention": ("query", "key", "value"),

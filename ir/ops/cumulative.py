@@ -7,9 +7,8 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import TensorType
+from lavax.ir.types import NUMBERS, TensorType
 
-_NUMBERS = ("float", "int", "uint")
 _FLOATS = ("float",)
 
 
@@ -36,10 +35,10 @@ def _evaluation(function: np.ufunc) -> Evaluation:
 
 # Element i along `axis` is the fold of the elements 0 to i; with `reverse` that of the last one to i.
 CUMULATIVE: dict[str, tuple[tuple[str, ...], np.ufunc]] = {
-    "cumulative_sum": (_NUMBERS, np.add),
-    "cumulative_prod": (_NUMBERS, np.multiply),
-    "cumulative_max": (_NUMBERS, np.maximum),
-    "cumulative_min": (_NUMBERS, np.minimum),
+    "cumulative_sum": (NUMBERS, np.add),
+    "cumulative_prod": (NUMBERS, np.multiply),
+    "cumulative_max": (NUMBERS, np.maximum),
+    "cumulative_min": (NUMBERS, np.minimum),
     "cumulative_logsumexp": (_FLOATS, np.logaddexp),
 }
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import TensorType, int32
+from lavax.ir.types import NUMBERS, TensorType, int32
 
-_NUMBERS = ("float", "int", "uint")
-_ANY = (*_NUMBERS, "bool")
+_ANY = (*NUMBERS, "bool")
 
 # How an update is joined to what stands at its place, by the names of elementwise operations.
 JOINS: dict[str, np.ufunc] = {
@@ -135,8 +134,8 @@ def _set_at(array: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarr
 
 
 SCATTERS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
-    "scatter_add": (_NUMBERS, np.add.at),
-    "scatter_multiply": (_NUMBERS, np.multiply.at),
+    "scatter_add": (NUMBERS, np.add.at),
+    "scatter_multiply": (NUMBERS, np.multiply.at),
     "scatter_minimum": (_ANY, np.minimum.at),
     "scatter_maximum": (_ANY, np.maximum.at),
     "scatter_set": (_ANY, _set_at),

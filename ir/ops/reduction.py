@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import TensorType, int32
+from lavax.ir.types import NUMBERS, TensorType, int32
 
 
 def _without(type: TensorType, axes: Sequence[int]) -> tuple[int, ...]:
@@ -65,12 +65,11 @@ def _position(function: Callable[..., Any]) -> Evaluation:
     return evaluate
 
 
-_NUMBERS = ("float", "int", "uint")
 _REDUCTIONS: dict[str, tuple[tuple[str, ...], bool, Evaluation]] = {
-    "sum": (_NUMBERS, True, _reduction(np.sum)),
-    "prod": (_NUMBERS, True, _reduction(np.prod)),
-    "max": ((*_NUMBERS, "bool"), False, _extremum(np.max)),
-    "min": ((*_NUMBERS, "bool"), False, _extremum(np.min)),
+    "sum": (NUMBERS, True, _reduction(np.sum)),
+    "prod": (NUMBERS, True, _reduction(np.prod)),
+    "max": ((*NUMBERS, "bool"), False, _extremum(np.max)),
+    "min": ((*NUMBERS, "bool"), False, _extremum(np.min)),
 }
 
 for _name, (_kinds, _has_identity, _evaluate) in _REDUCTIONS.items():

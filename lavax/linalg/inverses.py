@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from lavax.linalg.decompositions import svd, svdvals
@@ -17,6 +16,7 @@ from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.reductions import count_nonzero
 from lavax.numpy.reductions import max as max_over
 from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.custom_rules import custom_jvp
 from lavax.tracer.value import Value
 
@@ -109,7 +109,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Value:
 
     Raises ShapeError for matrices that are not square, TypeError for an `n` that is no integer.
     """
-    exponent = operator.index(n)
+    exponent = whole_number("n", n)
     value = square_matrices("matrix_power", x)
     if exponent < 0:
         value, exponent = inv(value), -exponent

@@ -9,7 +9,7 @@ from lavax.numpy.broadcasting import spread
 from lavax.numpy.comparison import less, logical_and
 from lavax.numpy.creation import iota
 from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import reshaped, transposed
+from lavax.numpy.manipulation import as_shape, reshaped, transposed
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.tracer import bind
 from lavax.tracer.value import Value
@@ -165,7 +165,7 @@ def _window(size: int | tuple[int, int] | None, is_causal: bool, extents: _Exten
     """The least and the greatest distance from a query to a key."""
     lowest, highest = 1 - extents.queries, extents.keys - 1
     if size is not None:
-        left, right = (size, size) if isinstance(size, int) else size
+        left, right = as_shape((size, size) if isinstance(size, int) else size, f"{_NAME}: local_window_size")
         if left < 0 or right < 0:
             raise ValueError(f"{_NAME}: local_window_size {size} must not be negative")
         lowest, highest = max(lowest, -left), min(highest, right)

@@ -30,6 +30,7 @@ from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import among, fold, var
 from lavax.numpy.reductions import mean as average
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
@@ -146,6 +147,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     value = as_value(x)
     if not value.type.dtype.is_integer:
         raise dtype_error(f"one_hot: the classes must be integers, got {value.type}")
+    num_classes = whole_number("num_classes", num_classes)
     if num_classes < 0:
         raise shape_error(f"one_hot: {num_classes} is not a number of classes")
     rank = value.ndim + 1

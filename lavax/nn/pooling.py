@@ -111,7 +111,7 @@ def _extremum_pool(extremum: Extremum, x: ArrayLike, moves: _Moves) -> Value:
 
 
 def _sum_of_windows(name: str, value: Value, moves: _Moves) -> Value:
-    windows, along = _windows(name, value, moves, 0.0 if value.type.dtype.is_float else 0)
+    windows, along = _windows(name, value, moves, value.type.dtype.number(0))
     return fold("sum", windows, along, keepdims=False)
 
 

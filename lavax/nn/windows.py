@@ -1,12 +1,12 @@
 """What convolution and pooling share: how windows move, given by the user for each axis or for all."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from lavax.ir.types import TensorType
 from lavax.numpy.errors import shape_error
+from lavax.numpy.whole_numbers import whole_number
 
 PerAxis: TypeAlias = int | Sequence[int]
 Padding: TypeAlias = Literal["VALID", "SAME", "SAME_LOWER"] | int | Sequence[int] | Sequence[tuple[int, int]]
@@ -14,7 +14,8 @@ Padding: TypeAlias = Literal["VALID", "SAME", "SAME_LOWER"] | int | Sequence[int
 
 def per_axis(name: str, what: str, given: PerAxis, count: int) -> tuple[int, ...]:
     """`given` for each of `count` axes, at least 1 everywhere. Raises ShapeError."""
-    numbers = tuple(map(operator.index, given)) if isinstance(given, Sequence) else (operator.index(given),) * count
+    entries = given if isinstance(given, Sequence) else [given] * count
+    numbers = tuple(whole_number(what, entry) for entry in entries)
     if len(numbers) != count or min((*numbers, 1)) < 1:
         raise shape_error(f"{name}: {what} must be a positive number, or one for each of {count} axes, got {given}")
     return numbers
@@ -47,7 +48,7 @@ def paddings(
     pairs = [tuple(entry) if isinstance(entry, Sequence) else (entry, entry) for entry in entries]
     if len(pairs) != len(extents) or any(len(pair) != 2 for pair in pairs):
         raise shape_error(f"{name}: padding must be a pair for each of {len(extents)} axes, got {given}")
-    return [(operator.index(before), operator.index(after)) for before, after in pairs]
+    return [(whole_number("padding", before), whole_number("padding", after)) for before, after in pairs]
 
 
 def require_window_axes(name: str, type: TensorType, count: int) -> None:

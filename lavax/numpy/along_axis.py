@@ -9,6 +9,7 @@ from lavax.numpy.axes import Axis, normal_axes, normal_axis
 from lavax.numpy.errors import shape_error
 from lavax.numpy.manipulation import expand_dims, moveaxis, reshaped
 from lavax.numpy.operands import ArrayLike, as_value
+from lavax.tracer.signature import require_function
 from lavax.tracer.value import Value
 from lavax.tracer.vmap import vmap
 
@@ -23,6 +24,7 @@ def apply_along_axis(
     What `func1d` gives, of any one shape, stands in the place of `axis`. Raises ShapeError where there is no such
     axis or no line.
     """
+    require_function(func1d, "apply_along_axis takes a function")
     value = as_value(arr)
     along = normal_axis("apply_along_axis", axis, value.type)
     moved = moveaxis(value, along, -1)

@@ -1,12 +1,12 @@
 """Axes as users give them, and the axes they mean."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from lavax.ir.types import TensorType
 from lavax.numpy.errors import shape_error
+from lavax.numpy.whole_numbers import whole_number
 
 Axis: TypeAlias = int | Sequence[int] | None
 
@@ -16,7 +16,7 @@ def normal_axis(name: str, axis: int, type: TensorType, rank: int | None = None)
 
     Raises ShapeError where there is no such axis.
     """
-    position = operator.index(axis)
+    position = whole_number("axis", axis)
     extent = type.rank if rank is None else rank
     if not -extent <= position < extent:
         range_text = f"it must be from {-extent} to {extent - 1}" if extent else "it has no axes"

@@ -1,7 +1,6 @@
 """Truth values as the bits of bytes, and back."""
 from __future__ import annotations
 
-import operator
 from typing import Literal
 
 from lavax.ir.types import TensorType, uint8
@@ -16,6 +15,7 @@ from lavax.numpy.manipulation import moveaxis, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 __all__ = ["packbits", "unpackbits"]
@@ -76,7 +76,8 @@ def _of_length(bits: Value, count: int | None) -> Value:
     extent = bits.shape[-1]
     if count is None:
         return bits
-    wanted = operator.index(count) if count >= 0 else max(extent + operator.index(count), 0)
+    number = whole_number("count", count)
+    wanted = number if number >= 0 else max(extent + number, 0)
     if wanted > extent:
         return pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, wanted - extent)])
     return cut(bits, bits.ndim - 1, 0, wanted)

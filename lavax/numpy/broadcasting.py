@@ -44,7 +44,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
-    """The shape of the elementwise operation `name` on `operands`."""
+    """The shape of the elementwise operation `name` on `operands`. Raises ShapeError where they do not broadcast."""
     shapes = {operand.abstract.type.shape for operand in operands}
     if len(shapes) > 1:
         shapes.discard(())

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from lavax.ir.types import bool_
@@ -20,6 +19,7 @@ from lavax.numpy.reductions import sum as sum_over
 from lavax.numpy.rounding import remainder
 from lavax.numpy.searching import searchsorted
 from lavax.numpy.taking import take
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
@@ -43,11 +43,12 @@ def diff(
 ) -> Value:
     """The differences of neighbours along `axis`, taken `n` times; of truth values: whether they differ.
 
-    `prepend` and `append` are scalars or arrays that are put at the ends first.
+    `prepend` and `append` are scalars or arrays that are put at the ends first. Raises ShapeError where `n` is negative
+    or there is no such axis.
     """
     value = as_value(x)
     along = normal_axis("diff", axis, value.type)
-    if operator.index(n) < 0:
+    if whole_number("n", n) < 0:
         raise shape_error(f"diff: n={n} is not a number of times")
     parts = [_at_end(prepend, value, along)] if prepend is not None else []
     parts += [value, *([_at_end(append, value, along)] if append is not None else [])]
@@ -145,6 +146,7 @@ def interp(
     """At `x` the straight line between neighbouring points (xp, fp), whose `xp` rise; float32.
 
     Beyond the ends `left` and `right` (the first and last `fp`). With `period` the points repeat, and may be unsorted.
+    Raises ShapeError where these are not along one axis, as many of both.
     """
     places, points, values = as_floating(x), as_floating(xp), as_floating(fp)
     if points.ndim != 1 or points.shape != values.shape or not points.size:

@@ -17,10 +17,11 @@ from lavax.numpy.devices import copied, require_device
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import as_shape, moveaxis, reshaped
+from lavax.numpy.manipulation import checked_shape, moveaxis, reshaped
 from lavax.numpy.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast, holds_values
 from lavax.numpy.promotion import floating, promote
 from lavax.numpy.rounding import floor
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, lift, with_weak
 from lavax.tracer.value import Value
 
@@ -107,13 +108,14 @@ def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
 
 
 def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Value:
-    """`fill_value` repeated to `shape`, in `dtype`: its own if None."""
+    """`fill_value` repeated to `shape`, in `dtype`: its own if None.
+
+    Raises ShapeError for negative extents, DtypeError for extents that are no integers.
+    """
     require_device("full", device)
     operand = as_operand(fill_value)
     held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
-    target = as_shape(shape)
-    if min(target, default=0) < 0:
-        raise shape_error(f"full: a shape has no negative extents, got {target}")
+    target = checked_shape("full", shape)
     if isinstance(operand, Splat):
         return with_weak(fit(operand, TensorType(target, held)), False)
     return with_weak(broadcast_to(cast(operand, held), target), False)
@@ -163,8 +165,8 @@ def arange(
 ) -> Value:
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
-    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python
-    numbers: they make the shape.
+    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python numbers: they
+    make the shape. Raises ShapeError for a step of 0, DtypeError for what is no number and for bool.
     """
     require_device("arange", device)
     first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
@@ -183,6 +185,8 @@ def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
     if isinstance(x, (Value, np.generic, np.ndarray)):
         number: Scalar = x.item()
         return number
+    if not isinstance(x, (int, float)):
+        raise dtype_error(f"arange: start, stop and step must be numbers, got {x!r:.40} of type {type(x).__name__}")
     return operator.index(x) if isinstance(x, int) else float(x)
 
 
@@ -238,15 +242,16 @@ def linspace(
 ) -> Value | tuple[Value, Value]:
     """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
 
-    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no
-    `dtype` is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there
-    is none.
+    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no `dtype`
+    is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there is none.
+    Raises ShapeError for a negative `num`, DtypeError for one that is no integer.
     """
     if retstep:
         numbers = linspace(start, stop, num, endpoint, dtype, axis, device=device)
         steps = num - bool(endpoint)
         return numbers, divide(subtract(stop, start), float(steps) if steps > 0 else math.nan)
     require_device("linspace", device)
+    num = whole_number("num", num)
     if num < 0:
         raise shape_error(f"linspace: {num} is not a number of elements")
     low, high = as_operand(start), as_operand(stop)
@@ -275,13 +280,14 @@ def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLi
 def eye(
     n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Value:
-    """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given."""
+    """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given.
+
+    Raises ShapeError for negative extents.
+    """
     require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
-    kind = TensorType((n_rows, n_rows if n_cols is None else n_cols), int32)
-    if min(kind.shape) < 0:
-        raise shape_error(f"eye: a matrix has no negative extents, got {kind.shape}")
-    row, column = iota(kind, 0), iota(kind, 1)
+    kind = TensorType(checked_shape("eye", (n_rows, n_rows if n_cols is None else n_cols)), int32)
+    row, column, k = iota(kind, 0), iota(kind, 1), whole_number("k", k)
     return cast(apply("equal", add(row, k) if k else row, column), held)
 
 

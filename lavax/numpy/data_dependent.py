@@ -4,8 +4,6 @@ Inside `compile` that number is not there yet: `size` then says how many entries
 """
 from __future__ import annotations
 
-import operator
-
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy.application import as_truth
 from lavax.numpy.comparison import less, where
@@ -33,8 +31,7 @@ def true_places(name: str, mask: Value, size: int | None, advice: str) -> tuple[
     Positions that are too many are the mask's length.
     """
     if not mask.size:
-        length = 0 if size is None else operator.index(size)
-        kind = TensorType((length,), int32)
+        kind = TensorType((length_of(name, constant(0, TensorType((), int32)), size, advice),), int32)
         return constant(0, kind), constant(False, kind.with_dtype(bool_))
     running = counted(mask)
     total = reshaped(cut(running, 0, mask.size - 1, mask.size), ())

@@ -33,7 +33,10 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is `kind`: another dtype, the name of a kind of the array API standard, or one of a tuple."""
+    """Whether a dtype is `kind`: another dtype, the name of a kind of the array API standard, or one of a tuple.
+
+    Raises ValueError for another kind.
+    """
     numpy = canonical_dtype(dtype).numpy
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)

@@ -3,13 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from lavax.ir.brain_floats import is_brain_float
-from lavax.ir.types import DTYPES, DType, bfloat16, bool_, float32, int32
+from lavax.ir.types import DTYPES, DType, bool_, dtype_of_data, float32, int32
 from lavax.numpy.errors import dtype_error
 
-_OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype != bfloat16}
 # Python's own types stand for the default dtypes.
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
 _NAMES = ", ".join(str(dtype.user.name) for dtype in DTYPES.values())
@@ -24,9 +20,7 @@ def canonical_dtype(dtype: Any) -> DType:
         return dtype
     if isinstance(dtype, type) and dtype in _OF_PYTHON:
         return _OF_PYTHON[dtype]
-    if is_brain_float(dtype):
-        return bfloat16
-    try:
-        return _OF_NUMPY[np.dtype(dtype)]
-    except (TypeError, KeyError):
-        raise dtype_error(f"{dtype!r} is not a dtype of lavax: use one of {_NAMES}") from None
+    held = dtype_of_data(dtype)
+    if held is None:
+        raise dtype_error(f"{dtype!r} is not a dtype of lavax: use one of {_NAMES}")
+    return held

@@ -57,7 +57,11 @@ def delete(
     gone = obj if isinstance(obj, slice) else np.asarray(obj)
     if isinstance(gone, np.ndarray) and not gone.size:
         return value
-    return _pieces(value, np.delete(line, gone), along)
+    try:
+        kept = np.delete(line, gone)
+    except IndexError:
+        raise index_error(f"delete: {obj!r:.80} names an entry outside axis {along} of {value.type}") from None
+    return _pieces(value, kept, along)
 
 
 def _pieces(value: Value, places: np.ndarray, axis: int) -> Value:
@@ -135,7 +139,8 @@ def _sources(places: Value, extent: int) -> Value:
 def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Value:
     """The one-axis `filt` without the zeros at its front ("f" in `trim`) and at its back ("b").
 
-    The shape of the result depends on the data: outside `compile` only.
+    The shape of the result depends on the data: outside `compile` only. Raises ShapeError unless it has one axis,
+    ValueError for other letters in `trim`.
     """
     value = as_value(filt)
     if value.ndim != 1:

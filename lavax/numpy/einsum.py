@@ -13,7 +13,7 @@ from lavax.numpy.application import as_truth
 from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.creation import iota
 from lavax.numpy.elementwise import multiply
-from lavax.numpy.errors import shape_error
+from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.linear_algebra import contracted
 from lavax.numpy.manipulation import reshaped, transposed
 from lavax.numpy.operands import ArrayLike, cast
@@ -80,6 +80,8 @@ def einsum_path(
 
 def _terms(subscripts: str, operands: Sequence[ArrayLike]) -> tuple[list[_Term], Labels, bool]:
     """The operands with each label once, the labels of the result, and whether they are truth values."""
+    if not isinstance(subscripts, str):
+        raise dtype_error(f"einsum takes a text such as 'ij,jk->ik' and then its operands, got {subscripts!r:.40}")
     values = common_dtype(operands) if operands else []
     inputs, output = _parse(subscripts, values)
     extents = _extents(subscripts, inputs, values)

@@ -7,6 +7,7 @@ import numpy as np
 
 from lavax.numpy.creation import asarray
 from lavax.numpy.devices import require_device
+from lavax.numpy.errors import dtype_error
 from lavax.tracer.value import Value
 
 __all__ = ["from_dlpack"]
@@ -17,13 +18,16 @@ _CPU = 1  # kDLCPU
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Value:
     """An array with the numbers of `x`, which has `__dlpack__`: they are copied, by way of host memory.
 
-    Raises ValueError where `copy` is False, BufferError where `x` cannot export to host memory.
+    Raises DtypeError for what has none, ValueError where `copy` is False, BufferError where `x` cannot export to host
+    memory.
     """
     require_device("from_dlpack", device)
     if copy is False:
         raise ValueError("from_dlpack: numbers reach device memory by a copy only, so copy must not be False")
     if isinstance(x, Value):
         return x
+    if not hasattr(x, "__dlpack__"):
+        raise dtype_error(f"from_dlpack: {x!r:.40} of type {type(x).__name__} has no __dlpack__")
     return asarray(np.array(np.from_dlpack(x)))
 
 

@@ -10,8 +10,9 @@ from lavax.ir.brain_floats import brain_floats_from_bits, is_brain_float
 from lavax.ir.types import bfloat16
 from lavax.numpy.creation import arange, asarray
 from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.manipulation import as_shape
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.scalar_types import ScalarType
+from lavax.tracer.signature import require_function
 from lavax.tracer.value import Value
 from lavax.tracer.vmap import vmap
 
@@ -58,7 +59,8 @@ def fromfunction(
 
     It is called once, with scalars of `dtype` that stand for all positions, as by `vmap`.
     """
-    extents = as_shape(shape)
+    require_function(function, "fromfunction takes a function")
+    extents = checked_shape("fromfunction", shape)
     mapped: Callable[..., Any] = lambda *places: function(*places, **kwargs)  # noqa: E731
     for axis in reversed(range(len(extents))):
         mapped = vmap(mapped, in_axes=tuple(0 if d == axis else None for d in range(len(extents))))

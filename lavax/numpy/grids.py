@@ -1,7 +1,6 @@
 """Grids of coordinates, triangles and diagonals."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -19,11 +18,13 @@ from lavax.numpy.elementwise import abs, exp, log, multiply, sign
 from lavax.numpy.errors import shape_error
 from lavax.numpy.exponential import power
 from lavax.numpy.joining import cut, stack
-from lavax.numpy.manipulation import Shape, as_shape, moveaxis, ravel, reshaped
+from lavax.numpy.manipulation import Shape, checked_shape, moveaxis, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import lift, with_weak
+from lavax.tracer.signature import require_function
 from lavax.tracer.value import Value
 
 __all__ = [
@@ -36,8 +37,8 @@ __all__ = [
 def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False) -> list[Value]:
     """Coordinate arrays of a grid from one-axis arrays of coordinates, one each.
 
-    With "ij" the array k varies along axis k; with "xy" axes 0 and 1 are exchanged. `sparse` leaves the other axes
-    at extent 1.
+    With "ij" the array k varies along axis k; with "xy" axes 0 and 1 are exchanged. `sparse` leaves the other axes at
+    extent 1. Raises ValueError for another `indexing`.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
@@ -58,9 +59,9 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: b
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The coordinates of a grid of extents `dimensions` along each axis, stacked; int32 if no `dtype` is given.
 
-    `sparse` gives a tuple of arrays that broadcast to the grid.
+    `sparse` gives a tuple of arrays that broadcast to the grid. Raises ShapeError for negative extents.
     """
-    shape = as_shape(dimensions)
+    shape = checked_shape("indices", dimensions)
     held = int32 if dtype is None else canonical_dtype(dtype)
     if sparse:
         lines = (tuple(n if d == axis else 1 for d in range(len(shape))) for axis, n in enumerate(shape))
@@ -92,6 +93,7 @@ def geomspace(
         low, high = (asarray(end, dtype) for end in (start, stop))
     else:
         low, high = as_value(start) * 1.0, as_value(stop) * 1.0
+    num = whole_number("num", num)
     exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint)
     result = multiply(exp(exponents), sign(low))
     place = iota(TensorType((num, *(1,) * (result.ndim - 1)), int32), 0)
@@ -104,15 +106,15 @@ def geomspace(
 
 def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Value:
     """Ones on and below the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros above; float32 without `dtype`."""
-    columns = n_rows if n_cols is None else n_cols
+    shape = checked_shape("tri", (n_rows, n_rows if n_cols is None else n_cols))
     held = float32 if dtype is None else canonical_dtype(dtype)
-    return cast(_below(TensorType((n_rows, columns), int32), k), held)
+    return cast(_below(TensorType(shape, int32), k), held)
 
 
 def _below(type: TensorType, k: int) -> Value:
     """Whether elements of a type's last two axes are on or below the k-th diagonal."""
     row, column = iota(type, type.rank - 2), iota(type, type.rank - 1)
-    return apply("less_equal", column, row + operator.index(k))
+    return apply("less_equal", column, row + whole_number("k", k))
 
 
 def _matrices(name: str, x: ArrayLike) -> tuple[Value, TensorType]:
@@ -137,19 +139,23 @@ def triu(x: ArrayLike, /, k: int = 0) -> Value:
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
     """The int32 rows and columns of the elements on and below the `k`-th diagonal of an (n, m) matrix."""
-    rows, columns = np.tril_indices(n, k, m)
-    return lift(rows.astype(np.int32)), lift(columns.astype(np.int32))
+    return _in_a_matrix("tril_indices", np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
     """The int32 rows and columns of the elements on and above the `k`-th diagonal of an (n, m) matrix."""
-    rows, columns = np.triu_indices(n, k, m)
-    return lift(rows.astype(np.int32)), lift(columns.astype(np.int32))
+    return _in_a_matrix("triu_indices", np.triu_indices, n, k, m)
+
+
+def _in_a_matrix(name: str, chosen: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Value, Value]:
+    rows, columns = checked_shape(name, (n, n if m is None else m))
+    row, column = chosen(rows, whole_number("k", k), columns)
+    return lift(row.astype(np.int32)), lift(column.astype(np.int32))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Value, ...]:
     """The int32 positions of the diagonal of an array of `ndim` axes of extent `n`."""
-    return (iota(TensorType((n,), int32), 0),) * ndim
+    return (iota(TensorType(checked_shape("diag_indices", n), int32), 0),) * whole_number("ndim", ndim)
 
 
 def _square(name: str, x: ArrayLike) -> tuple[int, int]:
@@ -173,7 +179,10 @@ def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Value, Value]:
 
 
 def diag_indices_from(x: ArrayLike) -> tuple[Value, ...]:
-    """`diag_indices` of the shape of `x`, whose axes, two or more, must be of one extent."""
+    """`diag_indices` of the shape of `x`, whose axes, two or more, must be of one extent.
+
+    Raises ShapeError unless it has two axes or more, all of one extent.
+    """
     kind = as_value(x).type
     if kind.rank < 2 or len(set(kind.shape)) > 1:
         raise shape_error(f"diag_indices_from: {kind} must have at least two axes, all of one extent")
@@ -182,17 +191,22 @@ def diag_indices_from(x: ArrayLike) -> tuple[Value, ...]:
 
 def mask_indices(n: int, mask_func: Callable[[Value, int], ArrayLike], k: int = 0) -> tuple[Value, ...]:
     """The int32 positions in an (n, n) matrix where `mask_func(ones, k)`, such as `triu`, is not 0."""
+    require_function(mask_func, "mask_indices takes a size and a function")
     result: tuple[Value, ...] = nonzero(mask_func(ones((n, n)), k))
     return result
 
 
 def _diagonal_length(shape: Shape, offset: int) -> int:
     rows, columns = shape
+    offset = whole_number("offset", offset)
     return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
 
 
 def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
-    """The `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`, as a last axis."""
+    """The `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`, as a last axis.
+
+    Raises ShapeError below rank 2.
+    """
     value = as_value(x)
     if value.ndim < 2:
         raise shape_error(f"diagonal: {value.type} needs at least two axes")
@@ -207,7 +221,10 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
 
 
 def diag(x: ArrayLike, k: int = 0) -> Value:
-    """The `k`-th diagonal of a matrix; of a one-axis array: the matrix that has it there, zeros elsewhere."""
+    """The `k`-th diagonal of a matrix; of a one-axis array: the matrix that has it there, zeros elsewhere.
+
+    Raises ShapeError for other ranks.
+    """
     value = as_value(x)
     if value.ndim == 2:
         return diagonal(value, k)
@@ -218,7 +235,7 @@ def diag(x: ArrayLike, k: int = 0) -> Value:
 
 def diagflat(x: ArrayLike, k: int = 0) -> Value:
     """The matrix with the flattened `x` on its `k`-th diagonal, zeros elsewhere."""
-    value = ravel(x)
+    value, k = ravel(x), whole_number("k", k)
     count, side = value.size, value.size + max(k, -k)
     if not count:
         return broadcast_to(cast(as_value(0), value.type.dtype), (side, side))
@@ -233,11 +250,14 @@ def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 
 
 def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Value:
-    """The powers of the one-axis `x` as columns: from the (n - 1)-th down to 0, or rising."""
+    """The powers of the one-axis `x` as columns: from the (n - 1)-th down to 0, or rising.
+
+    Raises ShapeError for other ranks.
+    """
     value = as_value(x)
     if value.ndim != 1:
         raise shape_error(f"vander: {value.type} must have one axis")
-    count = value.size if n is None else operator.index(n)
+    count = value.size if n is None else whole_number("n", n)
     column = reshaped(value, (value.size, 1))
     powers = iota(TensorType((1, count), int32), 1)
     return power(column, powers if increasing else count - 1 - powers)

@@ -10,7 +10,7 @@ import numpy as np
 from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.creation import arange, linspace
 from lavax.numpy.data_dependent import nonzero
-from lavax.numpy.errors import shape_error
+from lavax.numpy.errors import index_error, shape_error
 from lavax.numpy.grids import meshgrid
 from lavax.numpy.joining import concatenate, stack
 from lavax.numpy.manipulation import reshaped, transposed
@@ -25,6 +25,8 @@ index_exp = np.index_exp  # the same, always as a tuple
 
 def _line(part: slice) -> Value:
     """start:stop:step as `arange`; start:stop:nj as `linspace` of n points, with the last."""
+    if not isinstance(part, slice):
+        raise index_error(f"a grid is made of slices, got {part!r:.40}")
     start = 0 if part.start is None else part.start
     step = 1 if part.step is None else part.step
     if part.stop is None:

@@ -217,7 +217,7 @@ def _put_back(array: Value, items: Sequence[Item], join: str, updates: Value) ->
         return apply(join, array, _padded(placed, bounds, array, _identity(join, array.type.dtype)))
     if cut == array.shape:
         return placed
-    zero = {"float": 0.0, "bool": False}.get(array.type.dtype.kind, 0)
+    zero = array.type.dtype.number(0)
     mask = _padded(constant(True, placed.type.with_dtype(bool_)), bounds, array, False)
     return where(mask, _padded(placed, bounds, array, zero), array)
 

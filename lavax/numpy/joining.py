@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -12,10 +11,11 @@ from lavax.ir.types import TensorType, int32
 from lavax.numpy.axes import Axis, normal_axis
 from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.creation import astype
-from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, atleast_3d, ravel, reshaped
+from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, atleast_3d, checked_shape, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, join_along_new_axis
 from lavax.numpy.shapes_of_data import length_of
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
@@ -27,7 +27,10 @@ __all__ = [
 Arrays: TypeAlias = "Sequence[ArrayLike] | Value | np.ndarray"
 
 
-def _parts(name: str, arrays: Arrays) -> Sequence[ArrayLike]:
+def parts_of(name: str, arrays: Arrays) -> Sequence[ArrayLike]:
+    """The arrays that are to be put together: at least one. Raises ShapeError, or DtypeError for what has none."""
+    if not isinstance(arrays, (Value, Iterable)):
+        raise dtype_error(f"{name} takes a sequence of arrays, got {arrays!r:.40} of type {type(arrays).__name__}")
     parts: Sequence[ArrayLike] = rows(arrays) if isinstance(arrays, Value) else list(arrays)
     if not parts:
         raise shape_error(f"{name} needs at least one array")
@@ -40,11 +43,11 @@ def _converted(parts: Sequence[ArrayLike], dtype: Any) -> Sequence[ArrayLike]:
 
 def _common(name: str, arrays: Arrays, dtype: Any) -> list[Value]:
     """The arrays in the dtype, or in the one they have in common."""
-    return common_dtype(_converted(_parts(name, arrays), dtype))
+    return common_dtype(_converted(parts_of(name, arrays), dtype))
 
 
 def rows(value: Value) -> list[Value]:
-    """The entries of `value` along its first axis."""
+    """The entries of `value` along its first axis. Raises ShapeError for a scalar."""
     if not value.ndim:
         raise shape_error(f"{value.type} has no axis to take entries along")
     return [reshaped(cut(value, 0, i, i + 1), value.shape[1:]) for i in range(value.shape[0])]
@@ -73,7 +76,7 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: Any = None) -> Valu
 
 def stack(arrays: Arrays, axis: int = 0, *, dtype: Any = None) -> Value:
     """`arrays` of one shape side by side along a new axis, in `dtype` or their common one."""
-    parts = _converted(_parts("stack", arrays), dtype)
+    parts = _converted(parts_of("stack", arrays), dtype)
     first = as_value(parts[0]).type
     return join_along_new_axis("stack", parts, normal_axis("stack", axis, first, first.rank + 1))
 
@@ -81,14 +84,14 @@ def stack(arrays: Arrays, axis: int = 0, *, dtype: Any = None) -> Value:
 def hstack(arrays: Arrays, dtype: Any = None) -> Value:
     """`arrays` side by side, in `dtype` or their common one: along axis 1, or along axis 0 if they have just one
     axis."""
-    values = [atleast_1d(array) for array in _parts("hstack", arrays)]
+    values = [atleast_1d(array) for array in parts_of("hstack", arrays)]
     return concatenate(values, 0 if values[0].ndim == 1 else 1, dtype)
 
 
 def vstack(arrays: Arrays, dtype: Any = None) -> Value:
     """`arrays` on top of each other: along axis 0, where an array of one axis is a row; in `dtype` or their common
     one."""
-    return concatenate([atleast_2d(array) for array in _parts("vstack", arrays)], 0, dtype)
+    return concatenate([atleast_2d(array) for array in parts_of("vstack", arrays)], 0, dtype)
 
 
 def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
@@ -101,19 +104,22 @@ def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0)
     extent = value.shape[along]
     if isinstance(indices_or_sections, Iterable):
         return _cut_at(value, along, indices_or_sections)
-    parts = operator.index(indices_or_sections)
+    parts = whole_number("the number of parts", indices_or_sections)
     if parts < 1 or extent % parts:
         raise shape_error(f"split: axis {along} of {value.type} does not make {parts} equal parts")
     return _cut_at(value, along, range(extent // parts, extent, extent // parts) if extent else [0] * (parts - 1))
 
 
 def array_split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
-    """As `split`, but the first parts are longer by one where the extent is no multiple of their number."""
+    """As `split`, but the first parts are longer by one where the extent is no multiple of their number.
+
+    Raises ShapeError for less than one part.
+    """
     value = as_value(x)
     along = normal_axis("array_split", axis, value.type)
     if isinstance(indices_or_sections, Iterable):
         return _cut_at(value, along, indices_or_sections)
-    parts = operator.index(indices_or_sections)
+    parts = whole_number("the number of parts", indices_or_sections)
     if parts < 1:
         raise shape_error(f"array_split: {parts} is not a number of parts")
     each, longer = divmod(value.shape[along], parts)
@@ -122,19 +128,22 @@ def array_split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: in
 
 def _cut_at(value: Value, axis: int, positions: Iterable[int]) -> list[Value]:
     extent = value.shape[axis]
-    ends = [slice(operator.index(position)).indices(extent)[1] for position in positions]
+    ends = [slice(whole_number("a position", position)).indices(extent)[1] for position in positions]
     return [
         cut(value, axis, start, max(start, end)) for start, end in zip([0, *ends], [*ends, extent], strict=True)
     ]
 
 
 def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
-    """`x` with elements moved on by `shift` along `axis`, those at the end to the front; None: flattened."""
+    """`x` with elements moved on by `shift` along `axis`, those at the end to the front; None: flattened.
+
+    Raises ShapeError where shifts and axes differ in number, or there is no such axis.
+    """
     value = as_value(x)
     if axis is None:
         return reshaped(roll(ravel(value), shift, 0), value.shape)
-    axes = [normal_axis("roll", one, value.type) for one in as_shape(axis)]
-    shifts = as_shape(shift)
+    axes = [normal_axis("roll", one, value.type) for one in as_shape(axis, "axis")]
+    shifts = as_shape(shift, "shift")
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
         raise shape_error(f"roll: {len(shifts)} shifts for {len(axes)} axes")
     if not axes or not shifts:
@@ -167,7 +176,7 @@ def repeat(
     along = normal_axis("repeat", axis, value.type)
     times = np.asarray(repeats) if not isinstance(repeats, Value) else repeats
     if times.size == 1 and not isinstance(times, Value) and total_repeat_length is None:
-        return _repeated(value, along, operator.index(times.item()))
+        return _repeated(value, along, whole_number("repeats", times.item()))
     return _repeated_each(value, along, as_value(times), total_repeat_length)
 
 
@@ -199,9 +208,12 @@ def _repeated_each(value: Value, along: int, times: Value, length: int | None) -
 
 
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Value:
-    """`x` as a tile laid `reps` times along each axis; both are aligned at the last axis."""
+    """`x` as a tile laid `reps` times along each axis; both are aligned at the last axis.
+
+    Raises ShapeError for negative numbers.
+    """
     value = as_value(x)
-    times = as_shape(reps)
+    times = as_shape(reps, "reps")
     if min(times, default=0) < 0:
         raise shape_error(f"tile: {times} are not numbers of repetitions")
     rank = max(value.ndim, len(times))
@@ -225,13 +237,13 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Value, ...]:
 
 def column_stack(arrays: Arrays) -> Value:
     """One-axis arrays as columns, and arrays of two axes, side by side."""
-    values = [as_value(array) for array in _parts("column_stack", arrays)]
+    values = [as_value(array) for array in parts_of("column_stack", arrays)]
     return concatenate([value if value.ndim > 1 else reshaped(value, (value.size, 1)) for value in values], 1)
 
 
 def dstack(arrays: Arrays, dtype: Any = None) -> Value:
     """`arrays` side by side along a third axis, in `dtype` or their common one."""
-    return concatenate([atleast_3d(array) for array in _parts("dstack", arrays)], 2, dtype)
+    return concatenate([atleast_3d(array) for array in parts_of("dstack", arrays)], 2, dtype)
 
 
 def _split_along(name: str, axis: int, x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
@@ -294,16 +306,13 @@ def _joined_blocks(arrays: Any, depth: int, rank: int) -> Value:
 
 
 def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
-    """The flattened `x`, over and over, in `new_shape`; zeros where `x` has no elements."""
-    value, shape = ravel(x), as_shape(new_shape)
+    """The flattened `x`, over and over, in `new_shape`; zeros where `x` has no elements.
+
+    Raises ShapeError for negative extents.
+    """
+    value, shape = ravel(x), checked_shape("resize", new_shape)
     size = math.prod(shape)
-    if min(shape, default=0) < 0:
-        raise shape_error(f"resize: {shape} has a negative extent")
     if not value.size or not size:
-        return bind("constant", type=value.type.with_shape(shape), value=_zero(value))
+        return bind("constant", type=value.type.with_shape(shape), value=value.type.dtype.number(0))
     times = -(-size // value.size)
     return reshaped(cut(tile(value, times), 0, 0, size), shape)
-
-
-def _zero(value: Value) -> float | int | bool:
-    return {"float": 0.0, "bool": False}.get(value.type.dtype.kind, 0)

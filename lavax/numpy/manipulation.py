@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
@@ -11,6 +10,7 @@ from lavax.numpy.axes import Axis, normal_axes, normal_axis
 from lavax.numpy.devices import copied
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, as_value
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -24,10 +24,22 @@ Shape = tuple[int, ...]
 Order: TypeAlias = Literal["C", "F"]
 
 
-def as_shape(shape: int | Iterable[int]) -> Shape:
-    """A shape from an int or a sequence of them."""
-    extents = shape if isinstance(shape, Iterable) else (shape,)
-    return tuple(operator.index(extent) for extent in extents)
+def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -> Shape:
+    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for what is no integer."""
+    if not isinstance(shape, Iterable) or getattr(shape, "ndim", 1) == 0:
+        return (whole_number(what, shape),)
+    return tuple(whole_number(what, extent) for extent in shape)
+
+
+def checked_shape(name: str, shape: int | Iterable[int]) -> Shape:
+    """The shape of an array that `name` is to make.
+
+    Raises ShapeError for negative extents, DtypeError for what is no integer.
+    """
+    extents = as_shape(shape)
+    if min(extents, default=0) < 0:
+        raise shape_error(f"{name}: a shape has no negative extents, got {extents}")
+    return extents
 
 
 def reshaped(value: Value, shape: Shape) -> Value:
@@ -129,7 +141,10 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Value:
 
 
 def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
-    """`x` with the axes `source` moved to the positions `destination`; the others keep their order."""
+    """`x` with the axes `source` moved to the positions `destination`; the others keep their order.
+
+    Raises ShapeError where there is no such axis, or `source` and `destination` differ in length.
+    """
     value = as_value(x)
     origins = normal_axes("moveaxis", source, value.type)
     targets = normal_axes("moveaxis", destination, value.type)
@@ -151,7 +166,10 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
 
 
 def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
-    """`x` without the axes `axis`, which must have extent 1; None: without all that have."""
+    """`x` without the axes `axis`, which must have extent 1; None: without all that have.
+
+    Raises ShapeError where one has another extent.
+    """
     value = as_value(x)
     if axis is None:
         return reshaped(value, tuple(extent for extent in value.shape if extent != 1))
@@ -202,7 +220,7 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
     """`x` turned `k` times by a right angle, from the first of `axes` towards the second."""
     value = as_value(x)
     first, second = normal_axes("rot90", tuple(axes), value.type)
-    turns = operator.index(k) % 4
+    turns = whole_number("k", k) % 4
     if turns == 0:
         return value
     if turns == 2:
@@ -213,8 +231,12 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
 
 
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
-    """`x` with `axis` moved to stand before what is the axis `start`."""
+    """`x` with `axis` moved to stand before what is the axis `start`.
+
+    Raises ShapeError where there is no such axis or place.
+    """
     value = as_value(x)
+    start = whole_number("start", start)
     along, place = normal_axis("rollaxis", axis, value.type), start + value.ndim * (start < 0)
     if not 0 <= place <= value.ndim:
         raise shape_error(f"rollaxis: start={start} is not a place among the axes of {value.type}")

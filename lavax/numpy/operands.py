@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lavax.errors import DtypeError
 from lavax.ir.types import DType, TensorType, bool_, float32, int32
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.promotion import promote
@@ -50,7 +51,10 @@ Operand: TypeAlias = Value | Splat
 
 
 def as_operand(x: ArrayLike | Splat) -> Operand:
-    """`x` as an operand: scalars stay open in shape and, if Python's, in dtype; all else becomes a value."""
+    """`x` as an operand: scalars stay open in shape and, if Python's, in dtype; all else becomes a value.
+
+    Raises DtypeError for what is not numbers.
+    """
     if isinstance(x, (Value, Splat)):
         return x
     if isinstance(x, np.generic):
@@ -63,7 +67,10 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
         return Splat(x, _WEAK_FLOAT)
     if isinstance(x, (list, tuple)) and holds_values(x):
         return join_along_new_axis("array", x, 0)
-    return lift(x)
+    try:
+        return lift(x)
+    except DtypeError as error:
+        raise dtype_error(str(error)) from None  # which names the function that was called
 
 
 def as_value(x: ArrayLike) -> Value:
@@ -108,7 +115,7 @@ def holds_values(x: Any) -> bool:
 
 
 def join_along_new_axis(name: str, parts: Sequence[ArrayLike], axis: int) -> Value:
-    """Values of one shape, side by side along a new axis (0 <= axis <= rank)."""
+    """Values of one shape, side by side along a new axis (0 <= axis <= rank). Raises ShapeError where shapes differ."""
     operands = [as_operand(part) for part in parts]
     shape = operands[0].shape
     if any(operand.shape != shape for operand in operands):

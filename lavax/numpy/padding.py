@@ -1,7 +1,6 @@
 """Padding at the ends of axes."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike, Scalar, as_value, scalar_as
 from lavax.numpy.padding_modes import MODES, Mode, padded_axis
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
@@ -51,7 +51,8 @@ def pad(
     if mode not in MODES:
         raise ValueError(f"pad: mode {mode!r} is not known; the modes are {', '.join(MODES)}")
     value = as_value(x)
-    widths = [(operator.index(b), operator.index(a)) for b, a in _by_side("pad_width", pad_width, value.ndim)]
+    pairs = _by_side("pad_width", pad_width, value.ndim)
+    widths = [(whole_number("pad_width", before), whole_number("pad_width", after)) for before, after in pairs]
     if any(width < 0 for pair in widths for width in pair):
         raise shape_error(f"pad: widths must not be negative, got {pad_width}")
     if mode in ("constant", "empty"):

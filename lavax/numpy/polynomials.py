@@ -1,7 +1,6 @@
 """Polynomials as one-axis arrays of their coefficients, that of the highest power first."""
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]
@@ -36,7 +36,10 @@ def _coefficients(name: str, p: ArrayLike) -> Value:
 
 
 def polyval(p: ArrayLike, x: ArrayLike) -> Value:
-    """The polynomial with coefficients `p` along axis 0, of the highest power first, at `x`: Horner's scheme."""
+    """The polynomial with coefficients `p` along axis 0, of the highest power first, at `x`: Horner's scheme.
+
+    Raises ShapeError for coefficients that do not have one axis.
+    """
     coefficients = as_value(p)
     if coefficients.ndim != 1:
         raise shape_error(f"polyval: the coefficients must have one axis, got {coefficients.type}")
@@ -103,7 +106,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 def _times(name: str, m: int) -> int:
-    times = operator.index(m)
+    times = whole_number("m", m)
     if times < 0:
         raise ValueError(f"{name}: {name} is taken m times, got m={m}")
     return times
@@ -146,6 +149,7 @@ def poly(seq_of_zeros: ArrayLike) -> Value:
     """The polynomial with these zeros and a first coefficient of 1; of a square matrix: its characteristic polynomial.
 
     That is found without the eigenvalues (Faddeev and Leverrier), in as many products of matrices as it has rows.
+    Raises ShapeError for other ranks.
     """
     zeros_of = as_floating(seq_of_zeros)
     if zeros_of.ndim == 2 and zeros_of.shape[0] == zeros_of.shape[1]:
@@ -197,7 +201,7 @@ def polyfit(
     from lavax.linalg.inverses import lstsq, pinv  # late: it is made of lavax.numpy
 
     places, values = _fitted(x), _fitted(y)
-    degree = operator.index(deg)
+    degree = whole_number("deg", deg)
     if degree < 0 or places.ndim != 1 or not places.size:
         raise shape_error(f"polyfit: needs a degree from 0 and points along one axis, got {deg} and {places.type}")
     if values.ndim not in (1, 2) or values.shape[0] != places.size:

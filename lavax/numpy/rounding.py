@@ -1,8 +1,6 @@
 """Rounding, and division with a whole quotient."""
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from lavax.ir.types import bool_, int32
@@ -12,6 +10,7 @@ from lavax.numpy.elementwise import abs, add, divide, maximum, multiply, subtrac
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import averaging
 from lavax.numpy.signs import copysign
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -42,7 +41,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Value:
     Integers stay as they are, but for negative `decimals`: these round to tens, hundreds, … What a half is decides
     x * 10**decimals in the dtype of `x`, in float32 where that has 16 bits. A number without further places is itself.
     """
-    value, places = as_value(x), operator.index(decimals)
+    value, places = as_value(x), whole_number("decimals", decimals)
     if not value.type.dtype.is_float:
         return _to_multiples(value, 10**-places) if places < 0 and value.type.dtype.is_integer else value
     return _to_places(value, places) if places else apply("round", value)

@@ -10,6 +10,7 @@ from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.comparison import equal, logical_not
 from lavax.numpy.data_dependent import nonzero
 from lavax.numpy.errors import shape_error
+from lavax.numpy.joining import parts_of
 from lavax.numpy.manipulation import flip, ravel, reshaped
 from lavax.numpy.operands import ArrayLike, Scalar, as_value
 from lavax.numpy.taking import take
@@ -29,7 +30,8 @@ def where(
 ) -> Any:
     """`x` where `condition` is true (not zero), else `y`, elementwise; with `condition` alone: `nonzero` of it.
 
-    The gradient of the choice not taken is zero, but 0 times an infinity is NaN: keep both choices finite.
+    The gradient of the choice not taken is zero, but 0 times an infinity is NaN: keep both choices finite. Raises
+    TypeError where one choice is given alone, ShapeError where shapes do not broadcast.
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -43,8 +45,9 @@ def searchsorted(
 ) -> Value:
     """For each element of `v` the int32 position in the sorted one-axis `a` before which it would go.
 
-    `side` "left" is before its equals, "right" behind them; NaN is behind all numbers. `sorter` is what `argsort` of
-    an `a` that is not sorted gives.
+    `side` "left" is before its equals, "right" behind them; NaN is behind all numbers. `sorter` is what `argsort` of an
+    `a` that is not sorted gives. Raises ValueError for another `side`, ShapeError where the sorted array does not have
+    one axis.
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', got {side!r}")
@@ -60,7 +63,8 @@ def searchsorted(
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Value:
     """The int32 number of the interval between `bins`, which rise or fall, that each element of `x` lies in.
 
-    An interval holds its lower bound, or its upper one if `right`. Falling bins are known by their ends.
+    An interval holds its lower bound, or its upper one if `right`. Falling bins are known by their ends. Raises
+    ShapeError for bins that do not have one axis.
     """
     edges = as_value(bins)
     if edges.ndim != 1:
@@ -86,7 +90,10 @@ def isin(
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Value:
-    """Of the choices the one whose condition is the first to be true, elementwise; `default` where none is."""
+    """Of the choices the one whose condition is the first to be true, elementwise; `default` where none is.
+
+    Raises ShapeError where conditions and choices differ in number.
+    """
     if len(condlist) != len(choicelist) or not condlist:
         raise shape_error(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
     result: ArrayLike = default
@@ -98,7 +105,8 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 def piecewise(x: ArrayLike, condlist: Sequence[Any] | ArrayLike, funclist: Sequence[Any], *args: Any) -> Value:
     """For each element the function (or number) of the last condition that is true, applied to it.
 
-    One function more than conditions is for where none is; else 0. Every function is computed for all elements.
+    One function more than conditions is for where none is; else 0. Every function is computed for all elements. Raises
+    ShapeError where conditions and functions do not fit in number.
     """
     value = as_value(x)
     given = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
@@ -118,10 +126,11 @@ def _applied(choice: Any, value: Value, args: tuple[Any, ...]) -> ArrayLike:
 
 
 def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Value, mode: Literal["clip", "wrap"] = "clip") -> Value:
-    """For each element of the integers `a` the element of that choice; numbers outside are held or wrapped."""
-    rows = [as_value(choice) for choice in choices]
-    if not rows:
-        raise shape_error("choose needs at least one choice")
+    """For each element of the integers `a` the element of that choice; numbers outside are held or wrapped.
+
+    Raises ShapeError for no choices.
+    """
+    rows = [as_value(choice) for choice in parts_of("choose", choices)]
     number = as_value(a)
     if mode == "wrap":
         number = number % len(rows)

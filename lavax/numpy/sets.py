@@ -4,7 +4,6 @@ Their shapes depend on data: outside `compile` one number is read for the shape;
 """
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 from lavax.ir.types import TensorType, bool_, int32
@@ -19,6 +18,7 @@ from lavax.numpy.operands import ArrayLike, Scalar, as_value, cast
 from lavax.numpy.reductions import any as any_over
 from lavax.numpy.searching import isin
 from lavax.numpy.selecting import compress
+from lavax.numpy.shapes_of_data import length_of
 from lavax.numpy.sorting import lexsort
 from lavax.numpy.taking import take
 from lavax.tracer import bind, constant
@@ -71,7 +71,7 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
     """Of the entries along axis 0."""
     count = value.shape[0]
     if not count:
-        length = operator.index(size or 0)
+        length = length_of("unique", constant(0, TensorType((), int32)), size, _USE_SIZE)
         values = broadcast_to(cast(as_value(fill_value or 0), value.type.dtype), (length, *value.shape[1:]))
         none = constant(0, TensorType((length,), int32))
         return UniqueAll(values, none, constant(0, TensorType((0,), int32)), none)

@@ -1,10 +1,9 @@
 """One number read from the device, for the shape of a result."""
 from __future__ import annotations
 
-import operator
-
 from lavax.errors import ConcretizationError
 from lavax.numpy.errors import shape_error
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 
@@ -14,9 +13,10 @@ def length_of(name: str, count: Value, size: int | None, advice: str) -> int:
     Raises ConcretizationError, with `advice`, where it is not.
     """
     if size is not None:
-        if operator.index(size) < 0:
+        length = whole_number("size", size)
+        if length < 0:
             raise shape_error(f"{name}: size={size} is not a number of entries")
-        return operator.index(size)
+        return length
     try:
         return int(count)
     except ConcretizationError as error:

@@ -1,17 +1,17 @@
 """Elements put in order: NaN behind all numbers, equal elements in the order they had."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.elementwise import subtract
 from lavax.numpy.errors import shape_error
-from lavax.numpy.joining import cut
+from lavax.numpy.joining import cut, parts_of
 from lavax.numpy.manipulation import flip, ravel
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.taking import take_along_axis
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -59,9 +59,7 @@ def argsort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, st
 
 def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:
     """The int32 positions along `axis` that put elements in order by the last key, ties by the one before it, …"""
-    rows = [as_value(key) for key in keys]
-    if not rows:
-        raise shape_error("lexsort needs at least one key")
+    rows = [as_value(key) for key in parts_of("lexsort", keys)]
     along = normal_axis("lexsort", axis, rows[0].type)
     order = bind("sort_order", rows[0], axis=along)
     for key in rows[1:]:
@@ -76,7 +74,7 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
     Raises ShapeError where there are fewer than `k`.
     """
     value, along = _line("top_k", x, axis)
-    count = operator.index(k)
+    count = whole_number("k", k)
     if not 0 <= count <= value.shape[along]:
         raise shape_error(f"top_k: k={count} of {value.type} along axis {along}, which has {value.shape[along]}")
     indices = cut(argsort(value, along, descending=True), along, 0, count)
@@ -86,7 +84,7 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
 def _check_kth(name: str, kth: int | Sequence[int], value: Value, along: int) -> None:
     extent = value.shape[along]
     for place in kth if isinstance(kth, Sequence) else (kth,):
-        if not -extent <= operator.index(place) < extent:
+        if not -extent <= whole_number("kth", place) < extent:
             raise shape_error(f"{name}: kth={place} is outside axis {along} of {value.type}")
 
 

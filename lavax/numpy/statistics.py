@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -16,7 +15,7 @@ from lavax.numpy.elementwise import add, clip, divide, maximum, minimum, multipl
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.joining import concatenate, cut, stack
 from lavax.numpy.linear_algebra import matmul
-from lavax.numpy.manipulation import ravel, reshaped, transpose, transposed
+from lavax.numpy.manipulation import checked_shape, ravel, reshaped, transpose, transposed
 from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy.promotion import averaging, promote
 from lavax.numpy.reductions import fold, mean
@@ -27,6 +26,7 @@ from lavax.numpy.rounding import floor
 from lavax.numpy.searching import searchsorted
 from lavax.numpy.shapes_of_data import length_of
 from lavax.numpy.taking import take_along_axis
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 
@@ -275,8 +275,9 @@ def bincount(
 ) -> Value:
     """How often each number from 0 on occurs in the one-axis integers `x`, or the sum of the `weights` there.
 
-    The result ends with the greatest number, or is longer by `minlength`; inside `compile` its `length` must be
-    given, and greater numbers are dropped. Negative numbers count as 0.
+    The result ends with the greatest number, but has `minlength` entries at least; inside `compile` its `length` must
+    be given, and greater numbers are dropped. Negative numbers count as 0. Raises ShapeError for other ranks and for
+    weights of another shape, DtypeError for floats.
     """
     value = as_value(x)
     if value.ndim != 1:
@@ -286,12 +287,14 @@ def bincount(
     places = maximum(cast(value, int32), 0)
     if length is None:
         most = add(max_over(places), 1) if value.size else constant(0, TensorType((), int32))
-        length = max(length_of("bincount", most, None, "give the length= of the result"), operator.index(minlength))
+        found = length_of("bincount", most, None, "give the length= of the result")
+        length = max(found, whole_number("minlength", minlength))
+    (length,) = checked_shape("bincount", length)
     held = int32 if weights is None else as_floating(weights).type.dtype
     updates = constant(1, places.type) if weights is None else as_floating(weights)
     if updates.shape != places.shape:
         raise shape_error(f"bincount: weights {updates.type} for {value.type}")
-    empty = constant(0 if held == int32 else 0.0, TensorType((length,), held))
+    empty = constant(held.number(0), TensorType((length,), held))
     return bind("scatter_add", empty, updates, places, axes=(0,)) if length else empty
 
 
@@ -303,7 +306,8 @@ def histogram_bin_edges(
 ) -> Value:
     """The edges of `bins` equal intervals from the smallest to the greatest element, or over `range`; or `bins` itself.
 
-    Elements that are all equal get an interval of half a unit on either side.
+    Elements that are all equal get an interval of half a unit on either side. Raises TypeError for the name of a rule,
+    ShapeError for less than one interval.
     """
     if isinstance(bins, str):
         raise TypeError("histogram: bins is a number or the edges, not the name of a rule")
@@ -319,7 +323,10 @@ def histogram_bin_edges(
         _, low, high = common_dtype([value, 0.0, 1.0])
     same = equal(low, high)
     low, high = where(same, subtract(low, 0.5), low), where(same, add(high, 0.5), high)
-    return linspace(low, high, operator.index(given) + 1)
+    count = whole_number("bins", given)
+    if count < 1:
+        raise shape_error(f"histogram: bins={count} is not a number of intervals")
+    return linspace(low, high, count + 1)
 
 
 def histogram(
@@ -351,7 +358,7 @@ def _counts(columns: Sequence[Value], edges: Sequence[Value], weights: Value | N
         places.append(where(equal(column, edge[-1]), edge.size - 2, place))
     updates = constant(1, places[0].type) if weights is None else weights
     kind = TensorType(shape, updates.type.dtype)
-    empty = constant(0.0 if kind.dtype.is_float else 0, kind)
+    empty = constant(kind.dtype.number(0), kind)
     return bind("scatter_add", empty, updates, *places, axes=tuple(_numbers(len(shape))))
 
 
@@ -368,7 +375,7 @@ def histogramdd(
 ) -> tuple[Value, list[Value]]:
     """How many rows of `sample` (n, d) lie in each cell of a grid in d dimensions, and the edges of each dimension.
 
-    The counts are floats, as NumPy's are.
+    The counts are floats, as NumPy's are. Raises ShapeError unless the sample has two axes.
     """
     value = as_floating(sample)
     if value.ndim != 2:

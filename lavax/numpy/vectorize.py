@@ -13,6 +13,7 @@ from lavax.numpy.errors import shape_error
 from lavax.numpy.manipulation import reshaped
 from lavax.numpy.operands import as_value
 from lavax.tracer.pytree import flatten, unflatten
+from lavax.tracer.signature import require_function
 from lavax.tracer.value import Value
 from lavax.tracer.vmap import vmap
 
@@ -51,6 +52,7 @@ def vectorize(
     them broadcast. `excluded` are positions of arguments that are passed on as they are; so are all keyword arguments.
     Raises ShapeError where arguments or results do not have the axes that the signature says.
     """
+    require_function(pyfunc, "vectorize takes a function")
     known = None if signature is None else _parsed(signature)
 
     @functools.wraps(pyfunc)

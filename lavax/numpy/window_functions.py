@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 
 from lavax.ir.types import TensorType, float32
 from lavax.numpy.application import as_floating
@@ -10,6 +9,7 @@ from lavax.numpy.creation import iota
 from lavax.numpy.elementwise import abs, add, cos, divide, exp, maximum, multiply, real_function, sqrt, subtract
 from lavax.numpy.errors import shape_error
 from lavax.numpy.operands import ArrayLike
+from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
@@ -20,7 +20,7 @@ _scaled_i0 = real_function("bessel_i0e", "i0(x) exp(-|x|)", "i0e")
 
 def _places(name: str, count: int) -> Value:
     """From -1 to 1 at equal distances, float32; 0 where it is one place."""
-    number = operator.index(count)
+    number = whole_number("the number of points", count)
     if number < 0:
         raise shape_error(f"{name}: {number} is not a number of points")
     line = iota(TensorType((number,), float32), 0)

@@ -13,11 +13,12 @@ import lavax.numpy as lnp
 from lavax.ir.types import DType
 from lavax.numpy.comparison import where
 from lavax.numpy.errors import shape_error
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy.promotion import floating, promote
 from lavax.random.continuous import uniform_between
 from lavax.random.gamma import computing
-from lavax.random.keys import as_key, result_shape, split
+from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.random.reuse import consume
 from lavax.tracer.control_flow import scan, while_loop
@@ -151,7 +152,7 @@ def multinomial(
     """
     held = floating_dtype("multinomial", dtype)
     weights = as_operand(p).shape
-    extents = weights if shape is None else result_shape("multinomial", shape)
+    extents = weights if shape is None else checked_shape("multinomial", shape)
     if not weights or not extents:
         raise shape_error("multinomial: the probabilities must have an axis, along which the outcomes are")
     drawn_shape("multinomial", extents, p)

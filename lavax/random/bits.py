@@ -8,8 +8,9 @@ from lavax.ir.types import DType, uint32
 from lavax.numpy.application import apply
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, cast
-from lavax.random.keys import BOTH, FIRST, SECOND, as_key, block, positions, result_shape
+from lavax.random.keys import BOTH, FIRST, SECOND, as_key, block, positions
 from lavax.random.reuse import consume
 from lavax.tracer.value import Value
 
@@ -19,7 +20,7 @@ def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32")
 
     An 8-bit or 16-bit draw is the low end of the 32-bit one. Raises DtypeError for other dtypes.
     """
-    return drawn_bits("bits", key, result_shape("bits", shape), _unsigned(dtype))
+    return drawn_bits("bits", key, checked_shape("bits", shape), _unsigned(dtype))
 
 
 def drawn_bits(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = uint32) -> Value:

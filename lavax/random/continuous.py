@@ -15,9 +15,9 @@ import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64
 from lavax.numpy.application import apply
 from lavax.numpy.comparison import where
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, cast
 from lavax.random.bits import drawn_bits
-from lavax.random.keys import result_shape
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.tracer import bind
 from lavax.tracer.value import Value
@@ -128,7 +128,7 @@ def _halves(x: Value) -> tuple[Value, Value]:
 def normal(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the normal distribution of mean 0 and variance 1, by the inverse of its integral."""
     held = floating_dtype("normal", dtype)
-    return standard_normal("normal", key, result_shape("normal", shape), held)
+    return standard_normal("normal", key, checked_shape("normal", shape), held)
 
 
 def standard_normal(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32) -> Value:
@@ -171,7 +171,7 @@ def _inward(bound: Value, direction: float) -> Value:
 def exponential(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the exponential distribution of mean 1."""
     held = floating_dtype("exponential", dtype)
-    return standard_exponential("exponential", key, result_shape("exponential", shape), held)
+    return standard_exponential("exponential", key, checked_shape("exponential", shape), held)
 
 
 def standard_exponential(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32) -> Value:
@@ -182,7 +182,7 @@ def standard_exponential(name: str, key: ArrayLike, shape: tuple[int, ...], dtyp
 def gumbel(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Gumbel distribution of location 0 and scale 1: -log(-log(u))."""
     held = floating_dtype("gumbel", dtype)
-    return standard_gumbel("gumbel", key, result_shape("gumbel", shape), held)
+    return standard_gumbel("gumbel", key, checked_shape("gumbel", shape), held)
 
 
 def standard_gumbel(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32) -> Value:
@@ -194,5 +194,5 @@ def standard_gumbel(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DT
 def laplace(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Laplace distribution of location 0 and scale 1."""
     held = floating_dtype("laplace", dtype)
-    u = uniform_between("laplace", key, result_shape("laplace", shape), FORMATS[held].above_minus_one, 1.0, held)
+    u = uniform_between("laplace", key, checked_shape("laplace", shape), FORMATS[held].above_minus_one, 1.0, held)
     return lnp.multiply(lnp.sign(u), lnp.log1p(lnp.negative(lnp.abs(u))))

@@ -14,12 +14,13 @@ from lavax.numpy.axes import normal_axis
 from lavax.numpy.broadcasting import common_shape, fit
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, Operand, as_operand, cast
 from lavax.numpy.promotion import floating
 from lavax.numpy.sorting import argsort
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
-from lavax.random.keys import result_shape, split
+from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, spread_parameter
 from lavax.tracer.value import Value
 
@@ -37,7 +38,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) 
 def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = "int32") -> Value:
     """-1 or 1, each as probable, in any `dtype` of numbers."""
     held = canonical_dtype(dtype)
-    signs = cast(bernoulli(key, 0.5, result_shape("rademacher", shape)), int32)
+    signs = cast(bernoulli(key, 0.5, checked_shape("rademacher", shape)), int32)
     return cast(lnp.subtract(lnp.multiply(signs, 2), 1), held)
 
 
@@ -121,7 +122,7 @@ def categorical(
     scores = as_floating(logits)
     along = normal_axis("categorical", axis, scores.type)
     batch = scores.shape[:along] + scores.shape[along + 1 :]
-    extents = batch if shape is None else result_shape("categorical", shape)
+    extents = batch if shape is None else checked_shape("categorical", shape)
     draws = extents[: max(len(extents) - len(batch), 0)]
     kept = extents[len(draws) :]
     if not replace:

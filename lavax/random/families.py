@@ -7,10 +7,11 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.numpy.comparison import where
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, as_operand, cast
 from lavax.random.continuous import FORMATS, standard_exponential, standard_normal, uniform_between
 from lavax.random.discrete import rademacher
-from lavax.random.keys import result_shape, split
+from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.tracer.value import Value
 
@@ -20,14 +21,14 @@ Extents = int | Sequence[int]
 def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Cauchy distribution of location 0 and scale 1: tan(pi (u - 1/2))."""
     held = floating_dtype("cauchy", dtype)
-    u = uniform_between("cauchy", key, result_shape("cauchy", shape), FORMATS[held].eps, 1.0, held)
+    u = uniform_between("cauchy", key, checked_shape("cauchy", shape), FORMATS[held].eps, 1.0, held)
     return lnp.tan(lnp.multiply(lnp.subtract(u, 0.5), math.pi))
 
 
 def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the logistic distribution of location 0 and scale 1: log(u / (1 - u))."""
     held = floating_dtype("logistic", dtype)
-    u = uniform_between("logistic", key, result_shape("logistic", shape), FORMATS[held].tiny, 1.0, held)
+    u = uniform_between("logistic", key, checked_shape("logistic", shape), FORMATS[held].tiny, 1.0, held)
     return lnp.subtract(lnp.log(u), lnp.log1p(lnp.negative(u)))
 
 
@@ -75,7 +76,7 @@ def weibull_min(
 def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """The lengths of vectors of three standard normal numbers."""
     held = floating_dtype("maxwell", dtype)
-    drawn = standard_normal("maxwell", key, (*result_shape("maxwell", shape), 3), held)
+    drawn = standard_normal("maxwell", key, (*checked_shape("maxwell", shape), 3), held)
     return lnp.sqrt(lnp.sum(lnp.square(drawn), -1))
 
 
@@ -88,7 +89,7 @@ def double_sided_maxwell(
     """
     held = floating_dtype("double_sided_maxwell", dtype)
     own = lnp.broadcast_shapes(as_operand(loc).shape, as_operand(scale).shape)
-    extents = (*(result_shape("double_sided_maxwell", shape) or own), *own)
+    extents = (*(checked_shape("double_sided_maxwell", shape) or own), *own)
     for_length, for_sign = split(key)
     drawn = lnp.multiply(rademacher(for_sign, extents, held), maxwell(for_length, extents, held))
     place, factor = (spread_parameter(one, extents, held) for one in (loc, scale))

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, float32
 from lavax.numpy.errors import shape_error
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, as_operand, cast
 from lavax.random.continuous import FORMATS, normal_of, uniform_of
-from lavax.random.keys import Words, bits_of_each, key_of_each, result_shape, split, split_each
+from lavax.random.keys import Words, bits_of_each, key_of_each, split, split_each
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.scipy.incomplete import gamma_quantile_slope
 from lavax.tracer import bind
@@ -197,7 +198,7 @@ def dirichlet(
     parameters = as_operand(alpha).shape
     if not parameters:
         raise shape_error("dirichlet: alpha must have at least one axis, along which the numbers sum to 1")
-    batch = parameters[:-1] if shape is None else result_shape("dirichlet", shape)
+    batch = parameters[:-1] if shape is None else checked_shape("dirichlet", shape)
     extents = drawn_shape("dirichlet", (*batch, parameters[-1]), alpha)
     logs = log_gamma_numbers("dirichlet", key, alpha, extents, computing(held))
     numbers = lnp.exp(lnp.subtract(logs, lnp.max(logs, axis=-1, keepdims=True)))

@@ -6,11 +6,12 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.ir.types import DType
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, cast
 from lavax.random.continuous import standard_exponential, standard_normal
 from lavax.random.discrete import rademacher
 from lavax.random.gamma import computing, gamma_numbers, log_gamma_numbers
-from lavax.random.keys import result_shape, split
+from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.tracer.value import Value
 
@@ -55,7 +56,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = 
 def generalized_normal(key: ArrayLike, p: float, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` whose density is in proportion to exp(-|x|^p)."""
     held = floating_dtype("generalized_normal", dtype)
-    extents = result_shape("generalized_normal", shape)
+    extents = checked_shape("generalized_normal", shape)
     return cast(_generalized_normal(key, float(p), extents, computing(held)), held)
 
 
@@ -71,7 +72,7 @@ def ball(key: ArrayLike, d: int, p: float = 2, shape: Extents = (), dtype: Any =
     By Barthe, Guédon, Mendelson and Naor (2005).
     """
     held = floating_dtype("ball", dtype)
-    batch, (count,) = result_shape("ball", shape), result_shape("ball", d)
+    batch, (count,) = checked_shape("ball", shape), checked_shape("ball", d)
     for_point, for_rest = split(key)
     point = _generalized_normal(for_point, float(p), (*batch, count), computing(held))
     rest = standard_exponential("ball", for_rest, batch, computing(held))

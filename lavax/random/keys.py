@@ -11,7 +11,7 @@ from lavax.numpy.broadcasting import spread
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.indexing import index
 from lavax.numpy.joining import stack
-from lavax.numpy.manipulation import as_shape, reshaped
+from lavax.numpy.manipulation import checked_shape, reshaped
 from lavax.numpy.operands import ArrayLike, as_value, cast, constant_of, splat
 from lavax.random.reuse import consume
 from lavax.tracer import bind, lift
@@ -34,7 +34,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
 
     Raises ShapeError for a negative number of keys, and as all functions here for what is no key.
     """
-    shape = result_shape("split", num)
+    shape = checked_shape("split", num)
     held = as_key("split", key)
     consume("split", key)
     count = positions(shape)
@@ -84,7 +84,7 @@ def key_impl(keys: ArrayLike) -> str:
 
 
 def as_key(name: str, key: ArrayLike) -> Value:
-    """`key` as a value, checked; `name` is the function it was given to."""
+    """`key` as a value, checked; `name` is the function it was given to. Raises DtypeError for what is no key."""
     value = as_value(key)
     if value.type.dtype != uint32:
         raise dtype_error(f"{name}: a key is a uint32 array of shape (2,) from lavax.random.key, got {value.type}")
@@ -96,21 +96,13 @@ def as_key(name: str, key: ArrayLike) -> Value:
 
 
 def word_of(name: str, x: ArrayLike, argument: str) -> Value:
-    """The 32 bits of an integer scalar."""
+    """The 32 bits of an integer scalar. Raises DtypeError for what is no integer, ShapeError for several."""
     value = as_value(x)
     if not value.type.dtype.is_integer:
         raise dtype_error(f"{name}: {argument} must be an integer, got {value.type}")
     if value.shape:
         raise shape_error(f"{name}: {argument} must be one integer, got {value.type}")
     return cast(value, uint32)
-
-
-def result_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
-    """`shape` as a tuple. Raises ShapeError where an extent is negative."""
-    extents = as_shape(shape)
-    if min(extents, default=0) < 0:
-        raise shape_error(f"{name}: a shape has no negative extents, got {extents}")
-    return extents
 
 
 def positions(shape: tuple[int, ...]) -> Value:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,12 +11,14 @@ from lavax.numpy.application import as_floating
 from lavax.numpy.axes import normal_axis
 from lavax.numpy.cumulative import cumsum
 from lavax.numpy.errors import shape_error
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.sorting import argsort
+from lavax.numpy.whole_numbers import whole_number
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.discrete import randint
-from lavax.random.keys import as_key, result_shape, split
+from lavax.random.keys import as_key, split
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
@@ -61,7 +62,7 @@ def choice(
     `p` are their probabilities, equal if not given; they must sum to 1. Raises ShapeError for draws from nothing,
     for more draws without `replace` than there are entries, and for another number of probabilities than entries.
     """
-    extents = result_shape("choice", shape)
+    extents = checked_shape("choice", shape)
     values = None if isinstance(a, (int, np.integer)) and not isinstance(a, bool) else as_value(a)
     if values is None:
         along, count = 0, _count("choice", a)
@@ -100,7 +101,7 @@ def _by_weight(key: ArrayLike, weights: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _count(name: str, x: int | ArrayLike) -> int:
-    count = operator.index(x)  # type: ignore[arg-type]
+    count = whole_number("the number of entries", x)
     if count < 0:
         raise shape_error(f"{name}: {count} is not a number of entries")
     return count

@@ -8,8 +8,8 @@ from lavax.ir.types import DType, TensorType
 from lavax.numpy.broadcasting import common_shape, fit
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.errors import dtype_error, shape_error
+from lavax.numpy.manipulation import checked_shape
 from lavax.numpy.operands import ArrayLike, Operand, as_operand
-from lavax.random.keys import result_shape
 from lavax.tracer.value import Value
 
 
@@ -26,7 +26,7 @@ def drawn_shape(name: str, shape: int | Sequence[int] | None, *parameters: Array
     operands = [as_operand(parameter) for parameter in parameters]
     if shape is None:
         return common_shape(name, operands)
-    extents = result_shape(name, shape)
+    extents = checked_shape(name, shape)
     for operand in operands:
         _require_fit(name, operand, extents)
     return extents

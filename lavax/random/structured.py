@@ -10,10 +10,9 @@ from lavax.numpy.application import as_floating
 from lavax.numpy.broadcasting import broadcast_shapes
 from lavax.numpy.elementwise import maximum, sqrt
 from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import expand_dims
+from lavax.numpy.manipulation import checked_shape, expand_dims
 from lavax.numpy.operands import ArrayLike, cast
 from lavax.random.continuous import standard_normal
-from lavax.random.keys import result_shape
 from lavax.random.parameters import floating_dtype
 from lavax.tracer.value import Value
 
@@ -40,7 +39,7 @@ def multivariate_normal(
             f"multivariate_normal: mean must be [..., n] and cov [..., n, n], got {centre.type} and {spread.type}"
         )
     batch = broadcast_shapes(centre.shape[:-1], spread.shape[:-2])
-    extents = batch if shape is None else result_shape("multivariate_normal", shape)
+    extents = batch if shape is None else checked_shape("multivariate_normal", shape)
     if shape is not None and broadcast_shapes(extents, batch) != extents:
         raise shape_error(f"multivariate_normal: batch axes {batch} do not broadcast to the shape {extents}")
     if method not in ("cholesky", "eigh"):
@@ -64,8 +63,8 @@ def orthogonal(
     (Mezzadri 2007).
     """
     held = floating_dtype("orthogonal", dtype)
-    batch = result_shape("orthogonal", shape)
-    rows, columns = result_shape("orthogonal", (n, n if m is None else m))
+    batch = checked_shape("orthogonal", shape)
+    rows, columns = checked_shape("orthogonal", (n, n if m is None else m))
     drawn = standard_normal("orthogonal", key, (*batch, max(rows, columns), min(rows, columns)))
     factor, triangle = _linear_algebra("orthogonal").qr(drawn)
     signs = lnp.sign(lnp.einsum("...ii->...i", triangle))

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -31,6 +30,7 @@ from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.rounding import floor, remainder
 from lavax.numpy.rounding import round as nearest
 from lavax.numpy.signs import signbit
+from lavax.numpy.whole_numbers import whole_number
 from lavax.scipy.gamma_quotients import gamma_of
 from lavax.tracer import bind, with_weak
 from lavax.tracer.custom_rules import custom_jvp
@@ -122,7 +122,7 @@ def multigammaln(a: ArrayLike, d: int) -> Value:
 
     Raises ValueError for a dimension below 1.
     """
-    dimension = operator.index(d)
+    dimension = whole_number("d", d)
     if dimension < 1:
         raise ValueError(f"multigammaln: the dimension is at least 1, got {d}")
     value = as_floating(a)
@@ -189,7 +189,7 @@ def _zeta_tail(s: Value, w: Value) -> Value:
 
 def bernoulli(n: int) -> Value:
     """The Bernoulli numbers B(0) to B(n), of which B(1) is -1/2, as float32. Raises ValueError for n < 0."""
-    last = operator.index(n)
+    last = whole_number("n", n)
     if last < 0:
         raise ValueError(f"bernoulli: n is at least 0, got {n}")
     numbers = [Fraction(1)]

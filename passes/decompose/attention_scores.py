@@ -7,7 +7,7 @@ Else these compute scores once more, in an order in which what is made of them i
 from __future__ import annotations
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.ir.ops.attention import ATTRIBUTES, names_of
+from lavax.ir.ops.attention import ATTRIBUTES, GRADIENTS, names_of
 from lavax.passes.attention import (
     composition,
     cotangent_of_weights,
@@ -22,14 +22,13 @@ from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
 from lavax.passes.target import Target
 
 _FORWARD = ("attention", "attention_logsumexp")
-_GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
 # What says which scores a node has.
 _Key = tuple[object, ...]
 
 
 def with_stored_scores(graph: Graph, target: Target) -> Graph:
     """The graph with derivatives of attention as products where that suits the device."""
-    chosen = {node for node in graph.nodes if node.op in _GRADIENTS and target.stores_scores(node)}
+    chosen = {node for node in graph.nodes if node.op in GRADIENTS and target.stores_scores(node)}
     if not chosen:
         return graph
     kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.kept_bytes)

@@ -14,7 +14,7 @@ def _widened(node: Node) -> Node:
         low[axis], high[axis], interior[axis] = widths
     if any((*low, *high, *interior)):
         before, after = ([max(width, 0) for width in widths] for widths in (low, high))
-        left = pad(left, before, after, interior, 0.0 if left.dtype.is_float else 0)
+        left = pad(left, before, after, interior, left.dtype.number(0))
     if min((*low, *high, 0)) < 0:
         start = [max(-width, 0) for width in low]
         limit = [extent - max(-width, 0) for extent, width in zip(left.shape, high, strict=True)]

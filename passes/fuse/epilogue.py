@@ -19,7 +19,7 @@ class Readers:
     """Who reads what in a graph. With `beyond_movement` a value that is only moved does not count as one that all came
     together in: several may read it after all."""
 
-    def __init__(self, graph: Graph, beyond_movement: bool = False) -> None:
+    def __init__(self, graph: Graph, beyond_movement: bool) -> None:
         self._beyond_movement = beyond_movement
         self._users: Mapping[Node, Sequence[Node]] = users_of(graph.nodes)
         self._position = {node: position for position, node in enumerate(graph.nodes)}

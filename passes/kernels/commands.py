@@ -8,6 +8,9 @@ from typing import Union
 
 from lavax.passes.kernels.kernel import Step
 
+# A flag is a word: neighbours are never written together.
+FLAG_BYTES = 4
+
 
 @dataclass(frozen=True)
 class View:

@@ -17,6 +17,8 @@ from lavax.ir.graph import Node
 
 _Kept = TypeVar("_Kept")
 
+# With this begins the key of a number that is read from an array; no variable's name has it.
+_LOOKUP = "@"
 # Shaders compute indices as 32-bit integers.
 _INT_LIMIT = 1 << 31
 
@@ -71,6 +73,11 @@ class Index:
     @property
     def is_constant(self) -> bool:
         return not self.terms
+
+    @property
+    def reads_array(self) -> bool:
+        """Whether a number that is read from an array is a part of it, at whatever depth."""
+        return _LOOKUP in self.key
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +172,7 @@ class Lookup(Atom):
 
     @kept
     def key(self) -> str:
-        return f"@{id(self.array)}[{','.join(index.key for index in self.coordinates)}]<{self.high}"
+        return f"{_LOOKUP}{id(self.array)}[{','.join(index.key for index in self.coordinates)}]<{self.high}"
 
     @kept
     def variables(self) -> frozenset[str]:

@@ -11,9 +11,6 @@ from lavax.ir.graph import Graph, Node
 from lavax.ir.printer import structural_key
 from lavax.passes.kernels.reads import Coordinates
 
-# With this begins the key of an index that is read from an array.
-_LOOKUP = "@"
-
 Kind = Literal["map", "row", "contract", "routine", "region"]
 
 
@@ -68,9 +65,9 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
 
     Such places name that array's node, which is another one in every kernel.
     """
-    places = tuple(tuple(index.key for index in kernel.places[node]) for node in kernel.places)
-    if any(_LOOKUP in key for at in places for key in at):
+    if any(index.reads_array for at in kernel.places.values() for index in at):
         return None
+    places = tuple(tuple(index.key for index in kernel.places[node]) for node in kernel.places)
     position = {node: number for number, node in enumerate((*kernel.graph.inputs, *kernel.graph.nodes))}
     placed = tuple(position[node] for node in kernel.places)
     moving = tuple((position[node], strides) for node, strides in kernel.moving.items())

@@ -14,14 +14,12 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS, names_of_family
 from lavax.passes.attention import named_operands, visible_pairs
 from lavax.passes.fuse.costs import cost_of
-from lavax.passes.kernels.commands import Command, Guard, Repeat, Until
+from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Repeat, Until
 from lavax.passes.kernels.index import Index, variable
 from lavax.passes.kernels.kernel import Step
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.reports.cost import Cost, KernelCost
-
-_FLAG_BYTES = 4
 
 # Elementwise, but no arithmetic.
 _CHOICES = frozenset({"cast", "bitcast", "where", "stop_gradient", "known_value"})
@@ -260,7 +258,7 @@ def _costs(commands: Sequence[Command], times: int, is_least: bool) -> Iterator[
             case Step():
                 yield _cost_of_step(command, times, is_least)
             case Guard():
-                yield KernelCost(command.name, "guard", 0, _FLAG_BYTES, _FLAG_BYTES, times, is_least)
+                yield KernelCost(command.name, "guard", 0, FLAG_BYTES, FLAG_BYTES, times, is_least)
             case Repeat():
                 yield from _costs(command.commands, times * command.count, is_least)
             case _:

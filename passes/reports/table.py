@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 _LEFT_ALIGNED = ("kernel", "kind", "source lines", "")
 _TIMES = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+_MOST_LINES = 4
 _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -47,15 +48,15 @@ def times_text(times: int, is_least: bool) -> str:
     return f"{times}+" if is_least else str(times)
 
 
-def lines_text(locations: Sequence[str], most: int = 4) -> str:
-    """Source lines in the order of their first use, `file.py:12,15 other.py:3`, at most so many."""
+def lines_text(locations: Sequence[str]) -> str:
+    """Source lines in the order of their first use, `file.py:12,15 other.py:3`; of many the first few."""
     lines: dict[str, list[str]] = {}
-    for location in locations[:most]:
+    for location in locations[:_MOST_LINES]:
         path, _, line = location.rpartition(":")
         name = path.replace("\\", "/").rpartition("/")[2]
         lines.setdefault(name, []).append(line)
     shown = " ".join(f"{name}:{','.join(numbers)}" for name, numbers in lines.items())
-    return f"{shown} …" if len(locations) > most else shown
+    return f"{shown} …" if len(locations) > _MOST_LINES else shown
 
 
 def _three_digits(number: float) -> str:

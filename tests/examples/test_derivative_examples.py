@@ -12,13 +12,10 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from examples import hessian_spectrum, maml, neural_ode, newton, per_example_gradients
+from tests.closeness import close
 
 # Where Newton's method on x⁴ − 2x² goes from 2: x − (4x³ − 4x)/(12x² − 4), by hand.
 NEWTON = [2, 1.4545454545454546, 1.1510467893775467, 1.0253259289766978, 1.0009084519430513, 1.0000012353089454, 1, 1]
-
-
-def close(found: object, expected: object, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(

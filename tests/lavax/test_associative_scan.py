@@ -9,6 +9,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import ControlFlowTypeError, ShapeError
+from tests.closeness import close
 
 RANDOM = np.random.default_rng(0)
 
@@ -25,10 +26,6 @@ def one_by_one(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p, q = found[-1]
         found.append((p * c, c * q + d))
     return np.stack([x for x, _ in found]), np.stack([y for _, y in found])
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-4) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 16, 21])

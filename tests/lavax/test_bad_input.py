@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ArrayIndexError, DtypeError, ShapeError
+from lavax.errors import ArrayIndexError, ConcretizationError, DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, F32, I32, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -97,8 +98,10 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "diag": (lambda: lnp.diag(np.zeros((2, 2, 2), F32)), "f32"),
     "dot": (lambda: lnp.dot(X, V), "4 and 5|4.*5"),
     "einsum": (lambda: lnp.einsum("ij,jk", X, X), "j"),
+    "flatnonzero": (lambda: lnp.flatnonzero(X[:0], size=-1), "size=-1"),
     "full": (lambda: lnp.full((2, -1), 0), "negative"),
     "inner": (lambda: lnp.inner(X, V), "4.*5"),
+    "indices": (lambda: lnp.indices((2, -1)), r"\(2, -1\)"),
     "interp": (lambda: lnp.interp(X, V, V[:2]), "f32"),
     "linspace": (lambda: lnp.linspace(0, 1, -1), "-1"),
     "matmul": (lambda: lnp.matmul(X, V), "4.*5"),
@@ -121,6 +124,10 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "tile": (lambda: lnp.tile(X, -1), "-1"),
     "top_k": (lambda: lnp.top_k(X, 9), "k=9"),
     "transpose": (lambda: lnp.transpose(X, (0,)), "axes"),
+    "diag_indices": (lambda: lnp.diag_indices(-1), r"\(-1,\)"),
+    "triu_indices": (lambda: lnp.triu_indices(2, 0, -1), r"\(2, -1\)"),
+    "tri": (lambda: lnp.tri(-1), r"\(-1, -1\)"),
+    "resize": (lambda: lnp.resize(V, -1), r"\(-1,\)"),
     "tril": (lambda: lnp.tril(np.float32(1)), "two axes|matri|f32"),
     "vdot": (lambda: lnp.vdot(X, V), "12.*5"),
     "vecdot": (lambda: lnp.vecdot(X, V), "4.*5"),
@@ -130,6 +137,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "compress": (lambda: lnp.compress(np.ones(9, bool), X, 0), "bool"),
     "take_along_axis": (lambda: lnp.take_along_axis(X, np.zeros(2, I32), 0), "positions"),
     "select": (lambda: lnp.select([T], [X, X]), "1 conditions for 2 choices"),
+    "histogram": (lambda: lnp.histogram(X, 0), "bins=0"),
     "histogramdd": (lambda: lnp.histogramdd(V), "two axes"),
     "unstack": (lambda: lnp.unstack(np.float32(1)), "axis"),
 }  # fmt: skip
@@ -154,6 +162,7 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "negative": (lambda: lnp.negative(T), "bool"),
     "arange": (lambda: lnp.arange(3, dtype="bool"), "bool"),
     "astype": (lambda: lnp.astype(X, "complex64"), "complex64"),
+    "can_cast": (lambda: lnp.can_cast(None, "float32"), "None is not a dtype"),
     "zeros": (lambda: lnp.zeros(2, "complex128"), "complex128"),
     "bincount": (lambda: lnp.bincount(V), "f32"),
     "ldexp": (lambda: lnp.ldexp(X, X), "f32"),
@@ -161,6 +170,9 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "take": (lambda: lnp.take(X, V), "float32"),
     "take_along_axis": (lambda: lnp.take_along_axis(X, X, 0), "float32|f32"),
     "result_type": (lambda: lnp.result_type(), "at least one"),
+    "from_dlpack": (lambda: lnp.from_dlpack(3), "3 of type int has no __dlpack__"),
+    "asarray": (lambda: lnp.asarray([[1, 2], [3]]), "different lengths"),
+    "einsum": (lambda: lnp.einsum(X, "ij->ji"), "a text"),
 }
 
 
@@ -169,6 +181,68 @@ def test_dtypes_that_do_not_fit(name: str) -> None:
     call, words = DTYPES[name]
     with pytest.raises(DtypeError, match=words) as found:
         call()
+    _says(found.value, name)
+
+
+# What has to be an integer: the call, and what the message calls it.
+INTEGERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "arange": (lambda n: lnp.arange(str(n)), "start, stop and step"),
+    "array_split": (lambda n: lnp.array_split(X, n), "the number of parts"),
+    "diag": (lambda n: lnp.diag(V, n), "k must be"),
+    "diagonal": (lambda n: lnp.diagonal(X, n), "offset"),
+    "diff": (lambda n: lnp.diff(X, n), "n must be"),
+    "eye": (lambda n: lnp.eye(3, k=n), "k must be"),
+    "histogram": (lambda n: lnp.histogram(X, n), "bins"),
+    "geomspace": (lambda n: lnp.geomspace(1, 2, n), "num"),
+    "linspace": (lambda n: lnp.linspace(0, 1, n), "num"),
+    "nonzero": (lambda n: lnp.nonzero(X, size=n), "size"),
+    "pad": (lambda n: lnp.pad(X, n), "pad_width"),
+    "repeat": (lambda n: lnp.repeat(X, n), "repeats"),
+    "reshape": (lambda n: lnp.reshape(X, (n, -1)), "an extent of the shape"),
+    "roll": (lambda n: lnp.roll(X, n), "shift"),
+    "rollaxis": (lambda n: lnp.rollaxis(X, 0, n), "start"),
+    "round": (lambda n: lnp.round(X, n), "decimals"),
+    "split": (lambda n: lnp.split(X, [1, n]), "a position"),
+    "sum": (lambda n: lnp.sum(X, axis=n), "axis"),
+    "tile": (lambda n: lnp.tile(X, n), "reps"),
+    "top_k": (lambda n: lnp.top_k(X, n), "k must be"),
+    "tril_indices": (lambda n: lnp.tril_indices(3, n), "k must be"),
+    "tri": (lambda n: lnp.tri(n), "an extent of the shape"),
+    "zeros": (lambda n: lnp.zeros(n), "an extent of the shape"),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_numbers_that_are_not_whole(name: str) -> None:
+    call, words = INTEGERS[name]
+    with pytest.raises(DtypeError, match=rf"{words}.*1\.5") as found:
+        call(1.5)
+    _says(found.value, name)
+
+
+def test_an_array_of_one_integer_is_a_shape() -> None:
+    assert lnp.zeros(lnp.int32(3)).shape == lnp.zeros(np.array(3)).shape == (3,)
+    with pytest.raises(ConcretizationError, match="static_argnames"):
+        lx.compile(lambda n: lnp.zeros(n))(3)
+
+
+@pytest.mark.parametrize("name", ["apply_along_axis", "fromfunction", "mask_indices", "vectorize"])
+def test_what_is_no_function(name: str) -> None:
+    calls: dict[str, Callable[[Any], Any]] = {
+        "apply_along_axis": lambda f: lnp.apply_along_axis(f, 0, X),
+        "fromfunction": lambda f: lnp.fromfunction(f, (2, 3)),
+        "mask_indices": lambda f: lnp.mask_indices(3, f),
+        "vectorize": lnp.vectorize,
+    }
+    with pytest.raises(TypeError, match=r"takes .*a function, got 5") as found:
+        calls[name](5)
+    _says(found.value, name)
+
+
+@pytest.mark.parametrize("name", ["concatenate", "hstack", "lexsort", "stack"])
+def test_what_is_no_sequence_of_arrays(name: str) -> None:
+    with pytest.raises(DtypeError, match="takes a sequence of arrays, got 5") as found:
+        getattr(lnp, name)(5)
     _says(found.value, name)
 
 
@@ -182,6 +256,7 @@ INDICES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a mask": (lambda x: x[np.ones((2, 4), bool)], "mask"),
     "an update": (lambda x: x.at[7].set(0), "index 7 is outside axis 0"),
     "take": (lambda x: lnp.take(x, 9, 1), "index 9 is outside axis 1"),
+    "delete": (lambda x: lnp.delete(x, 9, 0), "delete: 9 names an entry outside axis 0"),
     "take of several": (lambda x: lnp.take(x, [0, -7], 0), "index -7 is outside axis 0"),
     "take_along_axis": (lambda x: lnp.take_along_axis(x, [[8]], 1), "index 8 is outside axis 1"),
     "put_along_axis": (lambda x: lnp.put_along_axis(x, [[8]], 0, 1), "index 8 is outside axis 1"),

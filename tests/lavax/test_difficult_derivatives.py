@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from tests.closeness import close
 
 Wrap = Callable[[Any], Any]
 X = np.array([0.5, -1.0, 2.0], "f")
@@ -17,10 +18,6 @@ X = np.array([0.5, -1.0, 2.0], "f")
 @pytest.fixture(params=["eager", "compiled"])
 def wrap(request: pytest.FixtureRequest) -> Wrap:
     return lx.compile if request.param == "compiled" else lambda f: f
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 def test_perturbations_are_not_confused_in_control_flow(wrap: Wrap) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from tools import coverage
 
 FOLDER = Path(lnp.__file__).parent
 MODULES = [path.stem for path in sorted(FOLDER.glob("*.py")) if path.stem != "__init__"]
@@ -36,3 +37,8 @@ def test_every_public_name_of_a_module_is_the_packages() -> None:
 def test_all_has_no_module_but_linalg_and_nothing_twice() -> None:
     assert len(set(lnp.__all__)) == len(lnp.__all__)
     assert [name for name in lnp.__all__ if isinstance(getattr(lnp, name), ModuleType)] == ["linalg"]
+
+
+def test_the_page_of_names_is_up_to_date_and_gives_a_reason_for_every_absence() -> None:
+    assert coverage.page() == coverage.PAGE.read_text(encoding="utf-8"), "run python tools/coverage.py"
+    assert coverage.NOT_YET not in coverage.page()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import ShapeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, SHAPES, U32, check, sample
@@ -74,6 +75,8 @@ def test_padding_with_values_by_side(values: Any, steps: int) -> None:
         x = sample((2, 3), dtype)
         expected = np.pad(x, widths, constant_values=values)
         check(lambda x: lnp.pad(x, widths, constant_values=values), lambda _: expected, x)  # noqa: B023
+    graph = lx.trace(lambda x: lnp.pad(x, widths, constant_values=values))(sample((2, 3)))
+    assert sum(node.op == "pad" for node in graph.nodes) == steps, "one for all sides of one value, else one a side"
 
 
 def test_padding_one_side_with_a_value_of_its_own() -> None:

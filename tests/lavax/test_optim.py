@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,23 @@ def test_descent_on_rosenbrocks_function() -> None:
     path = exact_path(optim.sgd(1e-3), [0.0, 2.0], lx.grad(value), 1000)
     # Rounding at the start, where the curvature is 800 at most and the rate contracts, does not grow.
     np.testing.assert_allclose(path[-1], [0.6837118569138317, 0.4659526837427042], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: optim.adam(1e-3, b1=1.0), ValueError, "adam: b1 .* got 1.0"),
+        (lambda: optim.adamw(1e-3, b2=-0.5), ValueError, "adamw: b2 .* got -0.5"),
+        (lambda: optim.adam(1e-3).update(TREE, ()), TypeError, r"adam: the state .* got \(\)"),
+        (lambda: optim.adamw(1e-3).update(TREE, optim.adamw(1e-3).init(TREE)), TypeError, "adamw: .* needs them"),
+        (lambda: optim.chain(optim.sgd(0.1), 3), TypeError, "chain takes transformations .* got 3"),
+        (lambda: optim.chain(optim.sgd(0.1)).update(TREE, ()), TypeError, r"chain: the state .* got \(\)"),
+        (lambda: optim.clip_by_global_norm(-1.0), ValueError, "max_norm .* got -1.0"),
+    ],
+)
+def test_what_cannot_be(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        call()
 
 
 def test_adam_follows_its_paper() -> None:

@@ -89,7 +89,7 @@ def test_places_do_not_multiply_without_end(function: Callable[[Any], Any]) -> N
             assert found.values <= 2 * MOST_NODES
 
 
-def _loads(graph: Graph, node: Node) -> tuple[int, int, int]:
+def _loads(node: Node) -> tuple[int, int, int]:
     found = evaluations_of(node, lambda _: False, 1 << 12)
     return found.values, found.cost, found.repeated
 
@@ -97,11 +97,11 @@ def _loads(graph: Graph, node: Node) -> tuple[int, int, int]:
 def test_what_is_counted() -> None:
     """At one place a value counts once, whoever reads it; at others again, less what no other element computes."""
     graph = _graph(lambda x: lnp.exp(x) * lnp.exp(x) + lnp.exp(x), f32(8))
-    assert _loads(graph, graph.outputs[0]) == (3, 14, 0)
+    assert _loads(graph.outputs[0]) == (3, 14, 0)
     graph = _graph(lambda x: lnp.exp(x)[:-1] + lnp.exp(x)[1:], f32(9))
-    assert _loads(graph, graph.outputs[0]) == (5, 25, int(12 * (2 - 9 / 8)))
+    assert _loads(graph.outputs[0]) == (5, 25, int(12 * (2 - 9 / 8)))
     graph = _graph(lambda x: lnp.exp(x)[::2] + lnp.exp(x)[1::2], f32(8))
-    assert _loads(graph, graph.outputs[0]) == (5, 25, 0)
+    assert _loads(graph.outputs[0]) == (5, 25, 0)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)

@@ -11,15 +11,12 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.passes.prepare import prepare
 from lavax.passes.schedule import schedule
+from tests.closeness import close
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(8, 16)).astype("f")
 WEIGHTS = [RANDOM.normal(size=(16, 16)).astype("f") * 0.3 for _ in range(4)]
 POLICIES = pytest.mark.parametrize("policy", ["nothing", "dots", "everything"])
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-4) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 def block(w: Any, x: Any) -> Any:

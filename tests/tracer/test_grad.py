@@ -11,14 +11,11 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import DtypeError, NonScalarGradError
+from tests.closeness import close
 from tests.numpy_backend import NumpyBackend
 
 X = np.array([0.5, -1.0, 2.0], "f")
 WRAPPERS: list[Callable[[Any], Any]] = [lambda f: f, lx.compile]
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("wrap", WRAPPERS)

@@ -9,14 +9,11 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import DtypeError, NonFloatArgumentError
+from tests.closeness import close
 
 X = np.array([0.5, -1.0, 2.0], "f")
 V = np.array([1.0, 0.5, -2.0], "f")
 W = np.random.default_rng(0).normal(size=(2, 3)).astype("f")
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-4) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 BOTH = pytest.mark.parametrize("jacobian", [lx.jacfwd, lx.jacrev])

@@ -9,13 +9,10 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import DtypeError, LinearityError, NonFloatArgumentError, ShapeError, TreeMismatchError
+from tests.closeness import close
 
 X = np.array([0.5, -1.0, 2.0], "f")
 T = np.array([1.0, 0.5, -2.0], "f")
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 def f(x: Any) -> Any:

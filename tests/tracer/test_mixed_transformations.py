@@ -9,12 +9,9 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import ConcretizationError
+from tests.closeness import close
 
 A = np.arange(6, dtype="f").reshape(3, 2) / 3
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 @lx.custom_vjp

@@ -9,12 +9,9 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import UnboundAxisError
+from tests.closeness import close
 
 A = np.random.default_rng(0).normal(size=(3, 4)).astype("f")
-
-
-def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-5)
 
 
 def over(function: Any, out_axes: Any = 0) -> Any:

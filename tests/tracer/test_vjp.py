@@ -9,14 +9,11 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import DtypeError, ShapeError, TreeMismatchError
+from tests.closeness import close
 from tests.numpy_backend import NumpyBackend
 
 X = np.array([0.5, -1.0, 2.0], "f")
 WRAPPERS: list[Callable[[Any], Any]] = [lambda f: f, lx.compile]
-
-
-def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("wrap", WRAPPERS)

@@ -9,14 +9,11 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.errors import ConcretizationError, VmapAxisError
+from tests.closeness import close
 
 RANDOM = np.random.default_rng(0)
 A = RANDOM.normal(size=(3, 4, 2)).astype("f")
 B = RANDOM.normal(size=(4,)).astype("f")
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])

@@ -25,7 +25,7 @@ from lavax.backends.vulkan.emit.attention_invocation import InvocationTiles
 from lavax.backends.vulkan.emit.attention_shape import Shape, choose_shape, fitting_shapes, keeps_busy
 from lavax.backends.vulkan.emit.attention_tiles import Part, Problem, Stage, Tiles
 from lavax.backends.vulkan.emit.attention_workgroup import WorkgroupTiles
-from lavax.backends.vulkan.emit.expressions import COMPONENTS, literal, own_function
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, literal, own_function
 from lavax.backends.vulkan.emit.launch import Launch
 from lavax.backends.vulkan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -35,8 +35,6 @@ from lavax.passes.kernels.kernel import Kernel
 
 # What a peak starts from: finite, so that differences from it are no NaN, and no score is less but -inf.
 _LEAST = literal(-3.4028234663852886e38, float32)
-_INFINITY = "uintBitsToFloat(0x7f800000u)"
-_MINUS_INFINITY = "uintBitsToFloat(0xff800000u)"
 _NAN = "uintBitsToFloat(0x7fc00000u)"
 # How a kernel's work is shared out.
 Schedule = Shape | BroadcastShape
@@ -139,7 +137,7 @@ class AttentionEmitter:
         tiles = self.tiles
         row, column = ("key", "query") if tiles.problem.by_keys else ("query", "key")
         tiles.product("s", self.operands[row], self.operands[column])
-        fill = f"vec4({_MINUS_INFINITY if self.hides else literal(self.attrs['fill'], float32)})"
+        fill = f"vec4({MINUS_INFINITY if self.hides else literal(self.attrs['fill'], float32)})"
         for part in tiles.parts():
             name = part.of("s")
             bias = f" + {part.score(self.operands['bias'])}" if "bias" in self.operands else ""
@@ -147,7 +145,7 @@ class AttentionEmitter:
             for visible in self._visible(part):
                 tiles.line(f"{name} = mix({fill}, {name}, {visible});")
             if part.beyond:
-                tiles.line(f"{name} = mix({name}, vec4({_MINUS_INFINITY}), {part.beyond});")
+                tiles.line(f"{name} = mix({name}, vec4({MINUS_INFINITY}), {part.beyond});")
 
     def _visible(self, part: Part) -> list[str]:
         """Conditions that all hold where a score is not hidden."""
@@ -183,7 +181,7 @@ class AttentionEmitter:
             tiles.close_result(result, [f"share{row}" for row in rows])
         statistic = self.nodes.get("attention_logsumexp")
         if statistic is not None:
-            nothing = _INFINITY if empty else _MINUS_INFINITY
+            nothing = INFINITY if empty else MINUS_INFINITY
             found = (f"(total{row} == 0.0 ? {nothing} : peak{row} + {_LOG}(total{row}))" for row in rows)
             tiles.store_statistic(statistic, list(found))
 

@@ -8,9 +8,9 @@ smaller; contractions compute every pair, and write and read scores. Measured: d
 from __future__ import annotations
 
 from lavax.ir.graph import Node
+from lavax.ir.ops.attention import GRADIENTS
 from lavax.passes.attention import named_operands, pairs_in_blocks, visible_pairs
 
-_GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
 # Products of all derivatives with the heads of queries and with those of values, by kernels and by contractions, and
 # how often these write or read a score.
 _BY_KERNELS, _BY_CONTRACTIONS, _MOVED = (4, 3), (3, 2), 6
@@ -34,7 +34,7 @@ _SHORT, _SLOWER_ON_CPU, _COMPILED = 4, 1.4, 1 << 22
 
 def stores_scores(node: Node, memory_bytes: int) -> bool:
     """Whether a node is a derivative of attention that is to become products, on a device with so much memory."""
-    if node.op not in _GRADIENTS:
+    if node.op not in GRADIENTS:
         return False
     operands = named_operands(node)
     query, key, cotangent = (operands[name] for name in ("query", "key", "cotangent"))
@@ -49,7 +49,7 @@ def stores_scores(node: Node, memory_bytes: int) -> bool:
 
 def stores_short_scores(node: Node) -> bool:
     """Whether a node is a derivative of attention, over few keys, that is to become products on a CPU driver."""
-    if node.op not in _GRADIENTS:
+    if node.op not in GRADIENTS:
         return False
     operands = named_operands(node)
     query, key, cotangent = (operands[name] for name in ("query", "key", "cotangent"))

@@ -12,14 +12,12 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
 _Instance = tuple[Node, Coordinates]
-# With this begins the key of an index that is read from an array.
-_LOOKUP = "@"
 
 
 def waits_for_none(instance: _Instance) -> bool:
     """Whether it is an element of an array whose place is known without another read."""
     node, at = instance
-    return node.op == INPUT and not any(_LOOKUP in index.key for index in at)
+    return node.op == INPUT and not any(index.reads_array for index in at)
 
 
 def early_reads(kernel: Kernel) -> list[_Instance]:

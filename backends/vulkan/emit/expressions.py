@@ -19,6 +19,8 @@ VECTOR = 4
 COMPONENTS = "xyzw"
 
 # What shaders compute in: elements of 8 and 16 bits are held in 32.
+# Of float32: a division by zero need not give them.
+INFINITY, MINUS_INFINITY = "uintBitsToFloat(0x7f800000u)", "uintBitsToFloat(0xff800000u)"
 _SCALARS = {"float": "float", "int": "int", "uint": "uint", "bool": "bool"}
 _VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4", "bool": "bvec4"}
 _SCALARS_64 = {"float": "double", "int": "int64_t", "uint": "uint64_t"}

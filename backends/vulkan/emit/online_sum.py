@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, MINUS_INFINITY, VECTOR
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import float32
 from lavax.passes.kernels.accesses import operand_coordinates
@@ -21,7 +21,6 @@ from lavax.passes.kernels.reads import READS, Coordinates
 # How far above the shift elements may lie: e^16 is far from overflow, and what is scaled by e^-16 has its errors too.
 _FAR = "16.0"
 _LOWEST = "uintBitsToFloat(0xff7fffffu)"
-_MINUS_INFINITY = "uintBitsToFloat(0xff800000u)"
 _MOVEMENT = ("broadcast", "reshape", "transpose")
 
 
@@ -91,11 +90,11 @@ class OnlineRegisters:
 
     def opened(self) -> list[str]:
         """Statements that come first. The shift is a number from the start, so that -inf lies below it."""
-        return [f"float {self.peak} = {_MINUS_INFINITY};", f"float {self.shift} = {_LOWEST};"]
+        return [f"float {self.peak} = {MINUS_INFINITY};", f"float {self.shift} = {_LOWEST};"]
 
     def masked(self, name: str, value: str, condition: str, kind: str) -> list[str]:
         """Statements for an element, or a vector of them, that counts where the condition holds."""
-        return [f"{kind} {name} = {value};", f"if (!({condition})) {name} = {kind}({_MINUS_INFINITY});"]
+        return [f"{kind} {name} = {value};", f"if (!({condition})) {name} = {kind}({MINUS_INFINITY});"]
 
     def shifted(self, values: Sequence[str], width: int, top: str, lost: bool) -> list[str]:
         """Statements that bring the shift near the largest of some elements, or vectors of them."""

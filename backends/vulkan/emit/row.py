@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from lavax.backends.vulkan.emit.body import Value, widened
 from lavax.backends.vulkan.emit.early_reads import early_reads, waits_for_none
-from lavax.backends.vulkan.emit.expressions import COMPONENTS, VECTOR, literal, type_name
+from lavax.backends.vulkan.emit.expressions import COMPONENTS, INFINITY, VECTOR, literal, type_name
 from lavax.backends.vulkan.emit.launch import (
     WORKGROUP,
     Launch,
@@ -41,7 +41,6 @@ from lavax.passes.kernels.reads import Coordinates
 _LONG_CHAIN = 64
 # So many are added plainly first where that saves time.
 _CHUNK = 32
-_INFINITY = "uintBitsToFloat(0x7f800000u)"
 
 
 class RowEmitter:
@@ -273,7 +272,7 @@ class RowEmitter:
         if self._is_compensated(node):  # an infinite sum has lost nothing that has a number
             lost, zero = f"{name}_lost", literal(0.0, node.dtype)
             for component in (f".{c}" for c in COMPONENTS) if width == VECTOR else ("",):
-                finite = f"abs({name}{component}) < {_INFINITY}"
+                finite = f"abs({name}{component}) < {INFINITY}"
                 self.body.line(f"{name}{component} += mix({zero}, {lost}{component}, {finite});")
         if self.schedule.element_width < VECTOR:
             return name

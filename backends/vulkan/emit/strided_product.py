@@ -111,7 +111,7 @@ def strided_product(kernel: Kernel, contraction: Contraction) -> StridedProduct 
     contraction.batch = unflatten(batch, contraction.sizes.batch)
     numbers = {node: number for number, node in enumerate(arrays)}
     left_operand, right_operand = (_operand(contraction, side, numbers) for side in range(2))
-    epilogue = _epilogue(kernel, contraction, batch, numbers)
+    epilogue = _epilogue(kernel, contraction, numbers)
     if left_operand is None or right_operand is None or epilogue is None:
         return None
     (placed_left, left_function), (placed_right, right_function) = left_operand, right_operand
@@ -138,7 +138,7 @@ def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> t
 
 
 def _epilogue(
-    kernel: Kernel, contraction: Contraction, batch: Index, numbers: dict[Node, int]
+    kernel: Kernel, contraction: Contraction, numbers: dict[Node, int]
 ) -> tuple[list[_Placed], Function] | None:
     """The arrays that the sum meets, the result, and how it is made; None if one of them lies otherwise."""
     sizes, (output,) = contraction.sizes, kernel.graph.outputs

@@ -66,8 +66,8 @@ def recurrence(w: Any, h: Any, length: int = 6, reverse: bool = False) -> Any:
     return lx.scan(body, h, xs, reverse=reverse)
 
 
-def expected_recurrence(w: Any, h: Any, length: int = 6, reverse: bool = False) -> Any:
-    xs = np.arange(length * 5).reshape(length, 5) / 10
+def expected_recurrence(w: Any, h: Any, reverse: bool = False) -> Any:
+    xs = np.arange(30).reshape(6, 5) / 10
     states = []
     for x in xs[::-1] if reverse else xs:
         h = np.tanh(w @ h + x)

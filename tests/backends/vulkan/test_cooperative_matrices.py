@@ -27,7 +27,7 @@ from lavax.backends.vulkan.emit.contract_tiles import (
     cooperative_tile,
     fits,
 )
-from lavax.backends.vulkan.profile import GENERIC_GPU, DeviceProfile, MatrixShape
+from lavax.backends.vulkan.profile import GENERIC_GPU, MatrixShape
 from lavax.ir import parse
 from lavax.ir.graph import graph_of
 from lavax.ir.types import DTYPES
@@ -49,9 +49,9 @@ graph (x: bf16[64,32], w: bf16[32,16]) {
 """
 
 
-def shader_of(graph: str, tile: CooperativeTile, profile: DeviceProfile = WITH_MATRICES) -> str:
+def shader_of(graph: str, tile: CooperativeTile) -> str:
     with patch.object(contract, "choose_schedule", lambda *_: tile):
-        return dispatch_of(graph, profile).shader.source
+        return dispatch_of(graph, WITH_MATRICES).shader.source
 
 
 def main_of_tile(graph: str, tile: CooperativeTile) -> str:

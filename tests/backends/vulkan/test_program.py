@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from benchmarks.bare_submit import bare_submit
 from lavax import counters
-from lavax.backends.vulkan.bare_submit import bare_submit
 from lavax.backends.vulkan.device import Device
 from lavax.backends.vulkan.memory import Buffer
 from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader

@@ -13,7 +13,7 @@ from lavax.backends.vulkan.queue import Submission
 
 
 def bare_submit(device: Device, wait: Callable[[int], None]) -> Callable[[], None]:
-    """A function that submits an empty command buffer and waits for it; benchmarks hold calls against it.
+    """A function that submits an empty command buffer and waits for it.
 
     `wait` is `device.queue.wait`, with which results are waited for, or `device.queue.sleep`, which is
     vkWaitSemaphores alone.

@@ -1,0 +1,22 @@
+"""Integers that say how many, how far or which, as users give them."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from lavax.errors import LavaxError
+from lavax.numpy.errors import dtype_error
+
+
+def whole_number(what: str, given: Any) -> int:
+    """`given`, a Python or NumPy integer or an array of one, as a Python integer.
+
+    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError where the number is not
+    known yet.
+    """
+    try:
+        return operator.index(given)
+    except LavaxError:
+        raise
+    except TypeError:
+        raise dtype_error(f"{what} must be an integer, got {given!r:.40} of type {type(given).__name__}") from None
