@@ -30,6 +30,7 @@ from lavax.passes.builder import (
     slice_along,
     splat,
     transpose,
+    transposed,
     where,
 )
 from lavax.passes.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
@@ -122,13 +123,9 @@ def _by_runs(node: Node, join: str, target: Target) -> Node:
     runs = _in_order(places, lines, prod(extents), target)
     levels = _folded(runs, join)
     neighbours = range(axes[0], axes[0] + len(axes))
-    moved = _transposed(array, position)
+    moved = transposed(array, position)
     joined = build("join_runs", moved, *runs, *levels, join=join, chunk=_CHUNK, axes=tuple(neighbours))
-    return _transposed(joined, sorted(range(len(position)), key=position.__getitem__))
-
-
-def _transposed(x: Node, order: Sequence[int]) -> Node:
-    return x if list(order) == list(range(len(order))) else transpose(x, order)
+    return transposed(joined, sorted(range(len(position)), key=position.__getitem__))
 
 
 def _folded(runs: tuple[Node, Node, Node], join: str) -> list[Node]:
