@@ -4,10 +4,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import FrameType
-from typing import TypeVar
+from types import FrameType, FunctionType
+from typing import Any, TypeVar
 
 _Error = TypeVar("_Error", bound=Exception)
 _LINE = "\n  at "  # before the user's line, at the end of a message
@@ -66,6 +67,13 @@ def _frames() -> tuple[FrameType | None, FrameType | None]:
 
 def _public_name(frame: FrameType) -> str | None:
     """The name of the function that runs in a frame, if it is a public one of a module."""
-    name = frame.f_code.co_name
-    function = frame.f_globals.get(name)
-    return name if getattr(function, "__code__", None) is frame.f_code and not name.startswith("_") else None
+    name, whole = frame.f_code.co_name, frame.f_code.co_qualname
+    return name if name == whole and not name.startswith(("_", "<")) else None
+
+
+def named(function: Callable[..., Any], name: str, text: str) -> None:
+    """Gives a function that another one made the name by which users know it, in errors too, and a docstring."""
+    assert isinstance(function, FunctionType)
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    function.__doc__ = text

@@ -175,6 +175,8 @@ def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool])
 
 def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of that structure with these leaves. Raises TreeMismatchError if their number is another."""
+    if not isinstance(treedef, TreeDef):
+        raise user_error(TypeError, f"unflatten: the first argument must be a TreeDef, got {type(treedef).__name__}")
     given = list(leaves)
     if len(given) != treedef.leaf_count:
         raise user_error(TreeMismatchError, f"{treedef!r} has {treedef.leaf_count} leaves, got {len(given)}")

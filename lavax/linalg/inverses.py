@@ -12,11 +12,11 @@ from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.errors import shape_error
 from lavax.numpy.linear_algebra import matmul
 from lavax.numpy.manipulation import expand_dims, matrix_transpose, reshaped
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.reductions import count_nonzero
 from lavax.numpy.reductions import max as max_over
 from lavax.numpy.reductions import sum as sum_over
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.custom_rules import custom_jvp
 from lavax.tracer.value import Value
 

@@ -10,6 +10,7 @@ from lavax.numpy.comparison import less, logical_and
 from lavax.numpy.creation import iota
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.manipulation import as_shape, reshaped, transposed
+from lavax.numpy.number_arguments import real_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.tracer import bind
 from lavax.tracer.value import Value
@@ -74,7 +75,7 @@ def dot_product_attention(
         _by_head(batched[0], extents, grouped=True),
         *(_by_head(x, extents, grouped=False) for x in batched[1:]),
         *more,
-        scale=float(1 / math.sqrt(extents.head) if scale is None else scale),
+        scale=1 / math.sqrt(extents.head) if scale is None else real_number(f"{_NAME}: scale", scale),
         fill=-math.inf,
         lowest=lowest,
         highest=highest,

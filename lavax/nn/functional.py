@@ -26,11 +26,11 @@ from lavax.numpy.elementwise import (
 )
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.manipulation import reshaped
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import among, fold, var
 from lavax.numpy.reductions import mean as average
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 

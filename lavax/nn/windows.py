@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from lavax.ir.types import TensorType
 from lavax.numpy.errors import shape_error
-from lavax.numpy.whole_numbers import whole_number
+from lavax.numpy.number_arguments import whole_number
 
 PerAxis: TypeAlias = int | Sequence[int]
 Padding: TypeAlias = Literal["VALID", "SAME", "SAME_LOWER"] | int | Sequence[int] | Sequence[tuple[int, int]]

@@ -12,10 +12,10 @@ from lavax.numpy.elementwise import subtract
 from lavax.numpy.errors import dtype_error
 from lavax.numpy.joining import cut
 from lavax.numpy.manipulation import moveaxis, ravel, reshaped
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.reductions import sum as sum_over
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 __all__ = ["packbits", "unpackbits"]

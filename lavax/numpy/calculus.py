@@ -13,13 +13,13 @@ from lavax.numpy.elementwise import abs, add, clip, divide, multiply, subtract
 from lavax.numpy.errors import shape_error
 from lavax.numpy.joining import concatenate, cut
 from lavax.numpy.manipulation import ravel, reshaped
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy.promotion import averaging, promote
 from lavax.numpy.reductions import sum as sum_over
 from lavax.numpy.rounding import remainder
 from lavax.numpy.searching import searchsorted
 from lavax.numpy.taking import take
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 

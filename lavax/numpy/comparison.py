@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lavax.ir.location import named
 from lavax.ir.types import TensorType, bool_
 from lavax.numpy.application import apply, as_truth
 from lavax.numpy.broadcasting import common_shape, fit
@@ -22,8 +23,7 @@ def _comparison(op: str, sign: str) -> Callable[[ArrayLike, ArrayLike], Value]:
     def function(x: ArrayLike, y: ArrayLike) -> Value:
         return apply(op, x, y)
 
-    function.__name__ = function.__qualname__ = op
-    function.__doc__ = f"x {sign} y, elementwise, as bool; compared in the common dtype of `x` and `y`."
+    named(function, op, f"x {sign} y, elementwise, as bool; compared in the common dtype of `x` and `y`.")
     return function
 
 

@@ -18,10 +18,10 @@ from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import add, divide, multiply, subtract
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.manipulation import checked_shape, moveaxis, reshaped
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast, holds_values
 from lavax.numpy.promotion import floating, promote
 from lavax.numpy.rounding import floor
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, lift, with_weak
 from lavax.tracer.value import Value
 
@@ -69,7 +69,7 @@ def array(
     Axes of extent 1 are put in front of fewer than `ndmin`.
     """
     value = with_weak(asarray(x, dtype, device=device, copy=copy), False)
-    return reshaped(value, (1,) * (ndmin - value.ndim) + value.shape)
+    return reshaped(value, (1,) * (whole_number("array: ndmin", ndmin) - value.ndim) + value.shape)
 
 
 def copy(x: ArrayLike) -> Value:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lavax.ir.location import named
 from lavax.ir.types import bool_
 from lavax.numpy.application import applied, apply, as_floating, together
 from lavax.numpy.operands import ArrayLike, as_value
@@ -24,8 +25,7 @@ def real_function(op: str, meaning: str, name: str = "") -> Callable[[ArrayLike]
     def function(x: ArrayLike) -> Value:
         return apply(op, x, name=name or op, real=True)
 
-    function.__name__ = function.__qualname__ = name or op
-    function.__doc__ = f"{meaning}, elementwise. Integers and truth values count as floats."
+    named(function, name or op, f"{meaning}, elementwise. Integers and truth values count as floats.")
     return function
 
 
@@ -34,8 +34,7 @@ def _arithmetic(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], Value
         values, weak = together(op, x, y)
         return applied(_OF_TRUTH_VALUES.get(op, op) if values[0].type.dtype == bool_ else op, values, weak)
 
-    function.__name__ = function.__qualname__ = op
-    function.__doc__ = f"{meaning}, elementwise, in the common shape and dtype of `x` and `y`."
+    named(function, op, f"{meaning}, elementwise, in the common shape and dtype of `x` and `y`.")
     return function
 
 

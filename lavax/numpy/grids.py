@@ -19,10 +19,10 @@ from lavax.numpy.errors import shape_error
 from lavax.numpy.exponential import power
 from lavax.numpy.joining import cut, stack
 from lavax.numpy.manipulation import Shape, checked_shape, moveaxis, ravel, reshaped
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.reductions import sum as sum_over
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import lift, with_weak
 from lavax.tracer.signature import require_function
 from lavax.tracer.value import Value

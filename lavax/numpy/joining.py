@@ -13,9 +13,9 @@ from lavax.numpy.broadcasting import common_dtype
 from lavax.numpy.creation import astype
 from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.manipulation import as_shape, atleast_1d, atleast_2d, atleast_3d, checked_shape, ravel, reshaped
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value, join_along_new_axis
 from lavax.numpy.shapes_of_data import length_of
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 

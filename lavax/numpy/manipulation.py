@@ -9,8 +9,8 @@ from lavax.ir.types import TensorType
 from lavax.numpy.axes import Axis, normal_axes, normal_axis
 from lavax.numpy.devices import copied
 from lavax.numpy.errors import shape_error
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 
@@ -59,13 +59,13 @@ def transposed(value: Value, axes: Sequence[int]) -> Value:
 def _filled_in(shape: Shape, type: TensorType) -> Shape:
     """`shape` with the one extent -1 replaced by what is left of the elements."""
     unknown = [axis for axis, extent in enumerate(shape) if extent == -1]
-    known = math.prod(extent for extent in shape if extent != -1)
+    known, wanted = math.prod(extent for extent in shape if extent != -1), shape
     if len(unknown) > 1 or min(shape, default=0) < -1:
         raise shape_error(f"reshape: {shape} may have one extent of -1 and no other negative one")
     if unknown and known:
         shape = tuple(type.size // known if extent == -1 else extent for extent in shape)
     if min(shape, default=0) < 0 or math.prod(shape) != type.size:
-        raise shape_error(f"reshape: {type} with {type.size} elements does not become {shape}")
+        raise shape_error(f"reshape: {type} with {type.size} elements does not become {wanted}")
     return shape
 
 

@@ -11,6 +11,7 @@ from lavax.numpy.comparison import greater, isnan, logical_not
 from lavax.numpy.comparison import where as choice
 from lavax.numpy.creation import astype
 from lavax.numpy.elementwise import divide, maximum, minimum, multiply, sqrt, subtract
+from lavax.numpy.number_arguments import real_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import all as all_over
@@ -147,7 +148,7 @@ def nanvar(
     axes = rising_axes("nanvar", axis, value.type)
     deviations = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
     centred = choice(isnan(value), 0.0, deviations)  # before the square, whose slope at NaN is NaN
-    divisor = subtract(_count(value, axes, keepdims), float(ddof if correction is None else correction))
+    divisor = subtract(_count(value, axes, keepdims), real_number("ddof", ddof if correction is None else correction))
     total = fold("sum", multiply(centred, centred), axes, keepdims)
     usable = greater(divisor, 0)
     return cast(choice(usable, divide(total, choice(usable, divisor, 1)), float("nan")), held)

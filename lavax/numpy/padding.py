@@ -7,9 +7,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from lavax.numpy.errors import shape_error
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, Scalar, as_value, scalar_as
 from lavax.numpy.padding_modes import MODES, Mode, padded_axis
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind
 from lavax.tracer.value import Value
 
@@ -22,7 +22,10 @@ PadValues: TypeAlias = Scalar | Sequence[Scalar] | Sequence[Sequence[Scalar]]
 def _by_side(name: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
     """(before, after) of each axis from one number, a pair for all axes, or one entry an axis."""
     try:
-        pairs = np.broadcast_to(np.asarray(given), (rank, 2)).tolist()
+        numbers = np.asarray(given)
+        if numbers.dtype.kind in "SU":
+            raise ValueError("strings")
+        pairs = np.broadcast_to(numbers, (rank, 2)).tolist()
     except ValueError:
         raise shape_error(
             f"pad: {name} must be a number, a pair, or a pair for each of {rank} axes, got {given!r}"

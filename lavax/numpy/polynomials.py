@@ -17,11 +17,11 @@ from lavax.numpy.grids import trace, vander
 from lavax.numpy.joining import concatenate, stack
 from lavax.numpy.linear_algebra import matmul, outer
 from lavax.numpy.manipulation import ravel, reshaped, transpose
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.padding import pad
 from lavax.numpy.promotion import averaging
 from lavax.numpy.reductions import sum as sum_over
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]

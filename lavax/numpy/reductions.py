@@ -12,6 +12,7 @@ from lavax.numpy.comparison import where as choice
 from lavax.numpy.dtypes import canonical_dtype
 from lavax.numpy.elementwise import add, divide, maximum, minimum, multiply, sqrt, subtract
 from lavax.numpy.errors import shape_error
+from lavax.numpy.number_arguments import real_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import accumulating, averaging, floating
 from lavax.tracer import bind, constant, with_weak
@@ -235,7 +236,7 @@ def var(
     `correction`.
     """
     value, axes, held = _real("var", x, axis, dtype)
-    less_by = ddof if correction is None else correction
+    less_by = real_number("ddof", ddof if correction is None else correction)
     if where is None:
         centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
         divisor = _count(value, axes) - less_by

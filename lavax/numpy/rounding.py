@@ -7,10 +7,10 @@ from lavax.ir.types import bool_, int32
 from lavax.numpy.application import apply, together
 from lavax.numpy.comparison import equal, greater, isfinite, less, logical_and, logical_or, where
 from lavax.numpy.elementwise import abs, add, divide, maximum, multiply, subtract
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.promotion import averaging
 from lavax.numpy.signs import copysign
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 

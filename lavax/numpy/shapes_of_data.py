@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from lavax.errors import ConcretizationError
 from lavax.numpy.errors import shape_error
-from lavax.numpy.whole_numbers import whole_number
+from lavax.numpy.number_arguments import whole_number
 from lavax.tracer.value import Value
 
 

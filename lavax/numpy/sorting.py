@@ -9,9 +9,9 @@ from lavax.numpy.elementwise import subtract
 from lavax.numpy.errors import shape_error
 from lavax.numpy.joining import cut, parts_of
 from lavax.numpy.manipulation import flip, ravel
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.taking import take_along_axis
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, with_weak
 from lavax.tracer.value import Value
 

@@ -16,6 +16,7 @@ from lavax.numpy.errors import dtype_error, shape_error
 from lavax.numpy.joining import concatenate, cut, stack
 from lavax.numpy.linear_algebra import matmul
 from lavax.numpy.manipulation import checked_shape, ravel, reshaped, transpose, transposed
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy.promotion import averaging, promote
 from lavax.numpy.reductions import fold, mean
@@ -26,7 +27,6 @@ from lavax.numpy.rounding import floor
 from lavax.numpy.searching import searchsorted
 from lavax.numpy.shapes_of_data import length_of
 from lavax.numpy.taking import take_along_axis
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer import bind, constant
 from lavax.tracer.value import Value
 

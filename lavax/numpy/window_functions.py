@@ -8,8 +8,8 @@ from lavax.numpy.application import as_floating
 from lavax.numpy.creation import iota
 from lavax.numpy.elementwise import abs, add, cos, divide, exp, maximum, multiply, real_function, sqrt, subtract
 from lavax.numpy.errors import shape_error
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike
-from lavax.numpy.whole_numbers import whole_number
 from lavax.tracer.value import Value
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

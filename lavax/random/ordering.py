@@ -12,9 +12,9 @@ from lavax.numpy.axes import normal_axis
 from lavax.numpy.cumulative import cumsum
 from lavax.numpy.errors import shape_error
 from lavax.numpy.manipulation import checked_shape
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value
 from lavax.numpy.sorting import argsort
-from lavax.numpy.whole_numbers import whole_number
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.discrete import randint

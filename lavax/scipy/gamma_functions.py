@@ -26,11 +26,11 @@ from lavax.numpy.elementwise import (
     subtract,
 )
 from lavax.numpy.exponential import power
+from lavax.numpy.number_arguments import whole_number
 from lavax.numpy.operands import ArrayLike, as_value, cast
 from lavax.numpy.rounding import floor, remainder
 from lavax.numpy.rounding import round as nearest
 from lavax.numpy.signs import signbit
-from lavax.numpy.whole_numbers import whole_number
 from lavax.scipy.gamma_quotients import gamma_of
 from lavax.tracer import bind, with_weak
 from lavax.tracer.custom_rules import custom_jvp

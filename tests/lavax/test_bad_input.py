@@ -114,7 +114,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
     "partition": (lambda: lnp.partition(X, 9), "kth=9"),
     "polyval": (lambda: lnp.polyval(X, V), "one axis"),
     "repeat": (lambda: lnp.repeat(X, [1, 2], 1), "repetitions"),
-    "reshape": (lambda: lnp.reshape(X, (5, 2)), r"\(5, 2\)"),
+    "reshape": (lambda: lnp.reshape(X, (5, -1)), r"12 elements does not become \(5, -1\)"),
     "roll": (lambda: lnp.roll(X, (1, 2, 3), (0, 1)), "3 shifts for 2 axes"),
     "searchsorted": (lambda: lnp.searchsorted(X, V), "one axis"),
     "split": (lambda: lnp.split(X, 5), "5"),
@@ -173,6 +173,13 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "from_dlpack": (lambda: lnp.from_dlpack(3), "3 of type int has no __dlpack__"),
     "asarray": (lambda: lnp.asarray([[1, 2], [3]]), "different lengths"),
     "einsum": (lambda: lnp.einsum(X, "ij->ji"), "a text"),
+    "add": (lambda: lnp.add(X, "a"), "'a' of type str"),
+    "sin": (lambda: lnp.sin("a"), "'a' of type str"),
+    "less": (lambda: lnp.less("a", X), "'a' of type str"),
+    **{
+        name: (lambda name=name: getattr(lnp, name)(X, ddof="1"), "ddof must be a number, got '1' of type str")
+        for name in ("nanstd", "nanvar", "std", "var")
+    },
 }
 
 
@@ -187,6 +194,7 @@ def test_dtypes_that_do_not_fit(name: str) -> None:
 # What has to be an integer: the call, and what the message calls it.
 INTEGERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "arange": (lambda n: lnp.arange(str(n)), "start, stop and step"),
+    "array": (lambda n: lnp.array(X, ndmin=n), "ndmin"),
     "array_split": (lambda n: lnp.array_split(X, n), "the number of parts"),
     "diag": (lambda n: lnp.diag(V, n), "k must be"),
     "diagonal": (lambda n: lnp.diagonal(X, n), "offset"),
@@ -218,6 +226,13 @@ def test_numbers_that_are_not_whole(name: str) -> None:
     with pytest.raises(DtypeError, match=rf"{words}.*1\.5") as found:
         call(1.5)
     _says(found.value, name)
+
+
+def test_text_is_no_number() -> None:
+    with pytest.raises(ShapeError, match=r"pad: constant_values must be a number, .* got 'a'"):
+        lnp.pad(X, 1, constant_values="a")  # type: ignore[arg-type]
+    with pytest.raises(DtypeError, match="dot_product_attention: scale must be a number, got '2' of type str"):
+        lx.nn.dot_product_attention(*[sample((3, 1, 2))] * 3, scale="2")  # type: ignore[misc,arg-type]
 
 
 def test_an_array_of_one_integer_is_a_shape() -> None:

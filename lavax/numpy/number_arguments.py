@@ -1,4 +1,4 @@
-"""Integers that say how many, how far or which, as users give them."""
+"""Numbers that say how many, how far, which or how much, as users give them."""
 from __future__ import annotations
 
 import operator
@@ -20,3 +20,19 @@ def whole_number(what: str, given: Any) -> int:
         raise
     except TypeError:
         raise dtype_error(f"{what} must be an integer, got {given!r:.40} of type {type(given).__name__}") from None
+
+
+def real_number(what: str, given: Any) -> float:
+    """`given`, a number or an array of one, as a Python float.
+
+    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError where the number is not
+    known yet.
+    """
+    try:
+        if not isinstance(given, (str, bytes)):  # which Python reads numbers from
+            return float(given)
+    except LavaxError:
+        raise
+    except (TypeError, ValueError):
+        pass
+    raise dtype_error(f"{what} must be a number, got {given!r:.40} of type {type(given).__name__}")
