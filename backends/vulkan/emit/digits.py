@@ -127,11 +127,7 @@ class _Shared:
             body.line("counters[d] = 0u;")
         body.line("barrier();")
         body.line("first += thread;")
-        if self.turns <= _MOST_HELD:
-            self._hold(self.local)
-        with self._turns():
-            self._value_of_turn(self.local)
-            body.line("if (inside) atomicAdd(counters[digit], 1u);")
+        self._count_digits(self.local, "counters[digit]")
         body.line("barrier();")
         with tiles.every_digit("thread", str(self.local)):
             tiles.write_count()
@@ -149,11 +145,7 @@ class _Shared:
         body.line(f"end = min(first - lane + size / {_SUBGROUPS}, end);")
         body.line(f"for (int c = thread; c < {counters}; c += {self.local}) counters[c] = 0u;")
         body.line("barrier();")
-        if self.turns <= _MOST_HELD:
-            self._hold(self.lanes)
-        with self._turns():
-            self._value_of_turn(self.lanes)
-            body.line("if (inside) atomicAdd(counters[own + int(digit)], 1u);")
+        self._count_digits(self.lanes, "counters[own + int(digit)]")
         body.line("barrier();")
         if self.in_order:
             shared.append(f"shared uint starts[{tiles.digits}];")
@@ -188,6 +180,14 @@ class _Shared:
         self.body.line(f"{type_name(self.tiles.values.dtype, 1)} held[{self.turns}];")
         with self._turns():
             self.body.line(f"held[turn] = {self._read(apart)};")
+
+    def _count_digits(self, apart: int, counter: str) -> None:
+        """Adds the invocation's values to the counters of their digits."""
+        if self.turns <= _MOST_HELD:
+            self._hold(apart)
+        with self._turns():
+            self._value_of_turn(apart)
+            self.body.line(f"if (inside) atomicAdd({counter}, 1u);")
 
     def _value_of_turn(self, apart: int) -> str:
         """The invocation's value of this turn, its `digit`, and whether it is one."""
