@@ -15,8 +15,10 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.plan import Dispatch
+from lavax.backends.vulkan.emit.shader import ShaderText, assemble, suited
+from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
 from lavax.backends.vulkan.profile import GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.program import Program
 from lavax.backends.vulkan.shader_compiler import compile_glsl
 from lavax.errors import DtypeError
 from lavax.ir import Graph, parse
@@ -188,6 +190,26 @@ def test_results_with_nothing_optional(name: str) -> None:
     sources = {dispatch.shader.source for dispatch in device.lower(graph).plan.dispatches}
     assert set.union(*map(capabilities, sources)) <= _ALWAYS_THERE
     assert_agrees(graph, arrays, device=device, ulps=2000.0 if name == "decompositions" else 64.0)
+
+
+def test_addresses_in_pairs_of_words_carry() -> None:
+    """Where arrays lie is not for tests to choose: those that begin below 4 GiB and end above are made up."""
+    cases = [(0xFFFFFFF0, 7, 4, 4), (0x10, 0, 0x7FFFFFFF, 8), (0xFFFFFFFF, 1, 1, 1), (0x80000000, 3, 1 << 30, 2)]
+    lines = [
+        "int i = int(gl_WorkGroupID.x);",
+        "uvec4 given = U32x4(table.address[words[0]]).data[i];",
+        "uint64_t found = behind(uint64_t(given.x, given.y), int(given.z), given.w);",
+        "U32(table.address[words[1]]).data[2 * i] = found.x;",
+        "U32(table.address[words[1]]).data[2 * i + 1] = found.y;",
+    ]
+    source = suited(assemble(ShaderText(lines)), PROFILES["a small board"])
+    dispatch = Dispatch(Shader(source), (0, 1), (), (len(cases), 1, 1), False, "behind")
+    given = np.array(cases, np.uint32)
+    device = backend_with(kind="gpu").device
+    plan = Plan((given.nbytes,), (Result(8 * len(cases), None),), (), (), 0, (dispatch,))
+    (result,) = Program(device, plan)(device.transfer.upload(given))
+    found = device.transfer.download(result, 8 * len(cases)).view(np.uint64)
+    assert found.tolist() == [low + (high << 32) + position * width for low, high, position, width in cases]
 
 
 def test_subgroups_are_full_where_pipelines_cannot_name_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
