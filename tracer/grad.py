@@ -76,7 +76,7 @@ def _transformed(
             value, auxiliary = auxiliary_parts(result, signature, "grad") if has_aux else (result, None)
             return [_scalar(value, signature), *rest.hold(auxiliary)]
 
-        traced = trace_function(run, arguments.as_inputs(), f"grad of {signature.function}")
+        traced = trace_function(run, arguments.as_inputs(dict.fromkeys(by, True)), f"grad of {signature.function}")
         first = 0 if with_value else 1
         graph = differentiate(simplify(traced.graph), by)
         graph = graph_of(graph.inputs, graph.outputs[first:])
