@@ -97,6 +97,8 @@ class Value:
 
     def __iter__(self) -> Iterator[Value]:
         """The parts along the first axis; they stay traced, so gradients flow through them."""
+        if not self.ndim:
+            raise TypeError("a scalar cannot be iterated over: it has no axis to go along")
         return (self[position] for position in range(len(self)))
 
     def __format__(self, spec: str) -> str:
