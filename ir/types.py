@@ -140,7 +140,7 @@ def dtype_of_data(dtype: Any) -> DType | None:
     if dtype is None:  # NumPy takes it for float64
         return None
     try:
-        return _OF_NUMPY.get(np.dtype(dtype))
+        return _OF_NUMPY.get(np.dtype(dtype).newbyteorder("="))
     except (TypeError, ValueError):
         return None
 

@@ -1,13 +1,15 @@
 """Pytrees: nested tuples, lists, dicts, None, named tuples and registered classes, with arrays as leaves."""
 from lavax.tracer.pytree import TreeDef, flatten, leaves, map, paths, structure, unflatten
 from lavax.tracer.registration import register_dataclass, register_node
-from lavax.tracer.tree_tools import flatten_with_path, map_with_path, reduce, transpose
+from lavax.tracer.tree_tools import all, flatten_with_path, leaves_with_path, map_with_path, reduce, transpose
 
 __all__ = [
     "TreeDef",
+    "all",
     "flatten",
     "flatten_with_path",
     "leaves",
+    "leaves_with_path",
     "map",
     "map_with_path",
     "paths",

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from lavax.tracer.call import CallStructure, call_of
@@ -28,10 +29,16 @@ class Arguments:
     def values(self) -> list[Value]:
         return [self.leaves[position] for position in self.inputs]
 
-    def as_inputs(self) -> list[Input]:
-        """Inputs for a trace that may ask for the numbers behind them."""
+    def as_inputs(self, differentiated: Mapping[int, bool] = MappingProxyType({})) -> list[Input]:
+        """Inputs for a trace that may ask for the numbers behind them.
+
+        `differentiated` says of some of them, by number, whether a derivative is taken by them.
+        """
         names = self.call.names(self.signature)
-        return [Input(names[p], self.leaves[p].abstract, self.leaves[p]) for p in self.inputs]
+        return [
+            Input(names[position], self.leaves[position].abstract, self.leaves[position], differentiated.get(number))
+            for number, position in enumerate(self.inputs)
+        ]
 
     def with_values(self, values: Sequence[Value]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments with `values` for the numbers."""

@@ -109,7 +109,12 @@ class Array(Value):
         if self.is_donated:
             return f"Array({self.type}, donated)"
         numbers = np.array2string(self.to_host("repr()"), separator=", ", prefix="Array(")
-        return f"Array({numbers}, dtype={self.dtype.name})"
+        shape = "" if self.size else f"shape={self.shape}, "  # which the brackets of no numbers do not show
+        return f"Array({numbers}, {shape}dtype={self.dtype.name})"
+
+    def __str__(self) -> str:
+        """The numbers as NumPy shows them."""
+        return repr(self) if self.is_donated else str(self.to_host("str()"))
 
     def __copy__(self) -> Array:
         return from_storage(self.type.dtype.to_storage(self.to_host("copy()")), self.type.dtype, self.weak)

@@ -1,7 +1,7 @@
 """The arguments of one call, parted into what is traced and what is not."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,45 +16,49 @@ Static = tuple[int | str, type, Any]
 
 
 @dataclass(frozen=True)
-class StaticArguments:
-    """Which arguments are part of the program and not data."""
+class ChosenArguments:
+    """Some parameters of a function, by the positions and by the names that arguments for them are passed by."""
 
     positions: frozenset[int]
     names: frozenset[str]
 
-    def part(
-        self, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
-        """The other positional arguments, the other keyword arguments, and the static ones.
 
-        Raises StaticArgumentError for a static argument that cannot be hashed.
-        """
-        statics: list[Static] = [(p, type(arg), arg) for p, arg in enumerate(args) if p in self.positions]
-        statics += [(name, type(kwargs[name]), kwargs[name]) for name in sorted(self.names.intersection(kwargs))]
-        for place, cls, value in statics:
-            try:
-                hash(value)
-            except TypeError:
-                name = signature.name_at(place) if isinstance(place, int) else place
-                raise user_error(
-                    StaticArgumentError,
-                    f"the static argument {name} of {signature.function} is a {cls.__name__}, which cannot be hashed: "
-                    "pass something hashable (a tuple for a list, a frozen dataclass), or do not make it static"
-                ) from None
-        rest = tuple(arg for p, arg in enumerate(args) if p not in self.positions)
-        return rest, {name: arg for name, arg in kwargs.items() if name not in self.names}, tuple(statics)
+def chosen_arguments(
+    signature: Signature, numbers: int | Sequence[int], names: str | Sequence[str], what: str
+) -> ChosenArguments:
+    """Those with these numbers or names; one named in one way is chosen however it is passed.
 
-
-def static_arguments(
-    signature: Signature, numbers: int | Sequence[int], names: str | Sequence[str]
-) -> StaticArguments:
-    """Static arguments by number and by name; an argument named in one way is static however it is passed."""
-    positions = set(signature.positions(numbers, "static_argnums"))
+    `what` begins the options' names, such as "static" in static_argnums. Raises ValueError where there is none such.
+    """
+    positions = set(signature.positions(numbers, f"{what}_argnums"))
     named = {names} if isinstance(names, str) else set(names)
-    signature.check_names(named, "static_argnames")
+    signature.check_names(named, f"{what}_argnames")
     named |= {signature.positional[p] for p in positions if p < len(signature.positional)}
     positions |= {p for p, name in enumerate(signature.positional) if name in named}
-    return StaticArguments(frozenset(positions), frozenset(named))
+    return ChosenArguments(frozenset(positions), frozenset(named))
+
+
+def parted(
+    static: ChosenArguments, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
+    """The other positional arguments, the other keyword arguments, and the static ones.
+
+    Raises StaticArgumentError for a static argument that cannot be hashed.
+    """
+    statics: list[Static] = [(p, type(arg), arg) for p, arg in enumerate(args) if p in static.positions]
+    statics += [(name, type(kwargs[name]), kwargs[name]) for name in sorted(static.names.intersection(kwargs))]
+    for place, cls, value in statics:
+        try:
+            hash(value)
+        except TypeError:
+            name = signature.name_at(place) if isinstance(place, int) else place
+            raise user_error(
+                StaticArgumentError,
+                f"the static argument {name} of {signature.function} is a {cls.__name__}, which cannot be hashed: "
+                "pass something hashable (a tuple for a list, a frozen dataclass), or do not make it static",
+            ) from None
+    rest = tuple(arg for p, arg in enumerate(args) if p not in static.positions)
+    return rest, {name: arg for name, arg in kwargs.items() if name not in static.names}, tuple(statics)
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class CallStructure:
             named += list(zip(self.keywords.data, self.keywords.children, strict=True))
         return leaf_names(named)
 
-    def leaves_of(self, positions: Sequence[int], keywords: Sequence[str]) -> list[int]:
+    def leaves_of(self, positions: Collection[int], keywords: Collection[str]) -> list[int]:
         """Which leaves belong to the arguments at `positions` or passed as one of `keywords`."""
         chosen = [position in positions for position in self.positions()]
         children = list(self.positional.children)

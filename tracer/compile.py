@@ -12,7 +12,7 @@ from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.abstract import Abstract
 from lavax.tracer.array import Array
 from lavax.tracer.backend import in_use, runtime
-from lavax.tracer.call import CallStructure, StaticArguments, call_of, named_conversion, static_arguments
+from lavax.tracer.call import CallStructure, ChosenArguments, call_of, chosen_arguments, named_conversion, parted
 from lavax.tracer.convert import abstract_of, argument, lift
 from lavax.tracer.executable import Executable, refuse_tracers
 from lavax.tracer.lowered import Lowered
@@ -52,8 +52,8 @@ class CompiledFunction:
         self,
         function: Callable[..., Any],
         signature: Signature,
-        static: StaticArguments,
-        donated: tuple[int, ...],
+        static: ChosenArguments,
+        donated: ChosenArguments,
         tune: bool,
     ) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -62,6 +62,7 @@ class CompiledFunction:
         self._static = static
         self._has_static = bool(static.positions or static.names)
         self._donated = donated
+        self._has_donated = bool(donated.positions or donated.names)
         self._tune = tune
         self._entries: dict[tuple[Any, ...], _Entry] = {}
         # Those of calls whose arguments are arrays, by their kinds and the names of what is passed by keyword.
@@ -101,7 +102,7 @@ class CompiledFunction:
         return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call), self._tune)
 
     def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
-        args, kwargs, statics = self._static.part(self._signature, args, kwargs)
+        args, kwargs, statics = parted(self._static, self._signature, args, kwargs)
         return call_of(args, kwargs, statics)
 
     def _traced(self, call: CallStructure, kinds: Sequence[Abstract]) -> Traced:
@@ -112,7 +113,7 @@ class CompiledFunction:
         """The entry for these arguments, made if there is none yet, and their leaves as arrays."""
         statics: tuple[Any, ...] = ()
         if self._has_static:
-            args, kwargs, statics = self._static.part(self._signature, args, kwargs)
+            args, kwargs, statics = parted(self._static, self._signature, args, kwargs)
         leaves, positional = flatten(args)
         keywords = None
         if kwargs:
@@ -156,10 +157,7 @@ class CompiledFunction:
         return self._function(*args, **kwargs)
 
     def _donated_leaves(self, call: CallStructure) -> list[int]:
-        if not self._donated:
-            return []
-        positional = self._signature.positional
-        return call.leaves_of(self._donated, [positional[p] for p in self._donated if p < len(positional)])
+        return call.leaves_of(self._donated.positions, self._donated.names) if self._has_donated else []
 
 
 def _are_arrays(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -190,6 +188,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
     tune: bool = False,
 ) -> CompiledFunction: ...
 @overload
@@ -198,6 +197,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
     tune: bool = False,
 ) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
 def compile(
@@ -206,6 +206,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
     tune: bool = False,
 ) -> Any:
     """Makes `function` run as one program on the device; bare or with options, as decorator or call.
@@ -213,7 +214,8 @@ def compile(
     Arguments are pytrees of arrays, NumPy arrays and numbers. The function is traced once for each structure,
     shapes, dtypes and static values of its arguments, and replayed for all further calls.
     `static_argnums`, `static_argnames`: arguments that are settings: hashable Python values, traced as they are.
-    `donate_argnums`: arguments whose memory the results may take over; their arrays cannot be used afterwards.
+    `donate_argnums`, `donate_argnames`: arguments whose memory the results may take over; their arrays cannot be used
+    afterwards.
     `tune`: how kernels share out their work is chosen by trying what is possible on the device, once for each kernel,
     device and driver; what took least is kept on disk. Results are rounded as the chosen way adds. `LAVAX_TUNE=1` does
     the same for everything.
@@ -225,12 +227,13 @@ def compile(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
             tune=tune,
         )
     signature = signature_of(function, "compile")
-    static = static_arguments(signature, static_argnums, static_argnames)
-    donated = signature.positions(donate_argnums, "donate_argnums")
-    both = sorted(static.positions.intersection(donated))
+    static = chosen_arguments(signature, static_argnums, static_argnames, "static")
+    donated = chosen_arguments(signature, donate_argnums, donate_argnames, "donate")
+    both = {*map(signature.name_at, static.positions & donated.positions), *(static.names & donated.names)}
     if both:
-        raise ValueError(f"{signature.name_at(both[0])} of {signature.function} cannot be both static and donated")
+        raise ValueError(f"{min(both)} of {signature.function} cannot be both static and donated")
     return CompiledFunction(function, signature, static, donated, tune)

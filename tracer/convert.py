@@ -91,6 +91,8 @@ def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:
     to the user. Raises DtypeError for what is not numbers, and for integers out of range.
     """
     numbers = x if isinstance(x, np.ndarray) else _host_array(x)
+    if isinstance(numbers, np.ma.MaskedArray) and np.ma.is_masked(numbers):
+        raise user_error(DtypeError, "a masked array has elements without a number: give them one, by x.filled(value)")
     held = dtype or dtype_of(numbers.dtype)
     _check_range(numbers, held)
     storage = held.to_storage(numbers)

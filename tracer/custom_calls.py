@@ -25,7 +25,8 @@ class CustomCall:
 
     @property
     def inputs(self) -> list[Input]:
-        return self.arguments.as_inputs()
+        """Those of the function and of its rules, which take care of derivatives."""
+        return self.arguments.as_inputs(dict.fromkeys(range(len(self.arguments.inputs)), False))
 
     @property
     def float_types(self) -> list[TensorType]:

@@ -15,6 +15,7 @@ from lavax.ir.graph import LaterGraph, graph_of
 from lavax.ir.location import user_error
 from lavax.tracer.arguments import arguments_of
 from lavax.tracer.bind import bind
+from lavax.tracer.call import chosen_arguments
 from lavax.tracer.custom_calls import CustomCall, trace_backward, trace_forward, trace_tangent_rule
 from lavax.tracer.effects import emit_again
 from lavax.tracer.executable import apply_graph
@@ -80,11 +81,16 @@ class _CustomFunction:
     _operation: str
     _rule_names: tuple[str, ...]
 
-    def __init__(self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
         self._signature = signature_of(function, type(self).__name__)
         functools.update_wrapper(self, function, updated=())
         self._function = function
-        self._fixed = self._signature.positions(nondiff_argnums, "nondiff_argnums")
+        self._fixed = sorted(chosen_arguments(self._signature, nondiff_argnums, nondiff_argnames, "nondiff").positions)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         positional = self._by_position(args, kwargs)
@@ -157,9 +163,9 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 
     `f.defvjp(fwd, bwd)`: `fwd` takes the arguments of f and gives `(f's result, residuals)`; `bwd(residuals,
     cotangent)` gives a tuple with one entry an argument, like it, in which None stands for zeros. Cotangents of what
-    is not float are None. `nondiff_argnums`: arguments that are settings: they come first in the calls of `bwd`, and
-    have no entry in what it gives. Forward mode works too: it is the transpose of `bwd`.
-    Raises CustomRuleError where the rules are missing or do not fit the function.
+    is not float are None. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by number or name: they
+    come first in the calls of `bwd`, in order, and have no entry in what it gives. Forward mode works too: it is the
+    transpose of `bwd`. Raises CustomRuleError where the rules are missing or do not fit the function.
     """
 
     _operation = "custom_vjp"
@@ -210,8 +216,9 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 
     `f.defjvp(rule)`: `rule(primals, tangents)` takes two tuples, one entry an argument, and gives `(f's result, its
     tangent)`, which is linear in the tangents. None stands for the tangent of what is not float, and for zeros in what
-    the rule gives. `nondiff_argnums`: arguments that are settings: they come first in the calls of the rule. Reverse
-    mode is the transpose of the rule. Raises CustomRuleError where the rule is missing or does not fit the function.
+    the rule gives. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by number or name: they come
+    first in the calls of the rule, in order. Reverse mode is the transpose of the rule. Raises CustomRuleError where
+    the rule is missing or does not fit the function.
     """
 
     _operation = "custom_jvp"

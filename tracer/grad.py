@@ -76,7 +76,8 @@ def _transformed(
             value, auxiliary = auxiliary_parts(result, signature, transformation) if has_aux else (result, None)
             return [_scalar(value, f"{transformation} of {signature.function}"), *rest.hold(auxiliary)]
 
-        traced = trace_function(run, arguments.as_inputs(), f"{transformation} of {signature.function}")
+        what = f"{transformation} of {signature.function}"
+        traced = trace_function(run, arguments.as_inputs(dict.fromkeys(by, True)), what)
         first = 0 if with_value else 1
         graph = differentiate(simplify(traced.graph), by)
         graph = graph_of(graph.inputs, graph.outputs[first:])

@@ -16,6 +16,7 @@ from lavax.passes.builder import cast, equal, index_type, iota, reshape
 from lavax.passes.differentiate import jvp, vjp
 from lavax.passes.simplify import simplify
 from lavax.tracer.argnums import Argnums, Chosen, choose
+from lavax.tracer.arguments import Arguments
 from lavax.tracer.pytree import unflatten
 from lavax.tracer.signature import require_function
 from lavax.tracer.transformed_call import TransformedCall, run_finished, transformed_call
@@ -58,7 +59,10 @@ def _jacobian(
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        call = transformed_call(function, args, kwargs, transformation, has_aux)
+        def by(arguments: Arguments) -> tuple[int, ...]:
+            return choose(argnums, arguments, transformation).inputs
+
+        call = transformed_call(function, args, kwargs, transformation, has_aux, by)
         chosen = choose(argnums, call.arguments, transformation)
         _require_floats(call, transformation)
         traced = simplify(call.graph)

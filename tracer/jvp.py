@@ -18,7 +18,7 @@ from lavax.tracer.convert import constant, value_like
 from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import TreeDef, flatten_up_to, unflatten
 from lavax.tracer.residuals import split
-from lavax.tracer.transformed_call import TransformedCall, finished, transformed_call
+from lavax.tracer.transformed_call import TransformedCall, finished, floats, transformed_call
 from lavax.tracer.value import Value
 
 
@@ -32,7 +32,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes primals and tangents as two tuples, with one entry an argument: jvp(f, (x,), (t,))")
-    call = transformed_call(function, primals, {}, "jvp", has_aux)
+    call = transformed_call(function, primals, {}, "jvp", has_aux, floats)
     by, given = _tangents_of(call.arguments, tangents)
     graph = finished(_with_tangents(simplify(call.graph), call, by))
     weak = [*call.traced.weak, *[False] * (len(graph.outputs) - len(call.traced.weak))]
@@ -72,7 +72,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
 
     `pushforward` is a Pushforward: it takes tangents, one tree an argument, and gives the tangent of the result.
     """
-    call = transformed_call(function, primals, {}, "linearize", has_aux)
+    call = transformed_call(function, primals, {}, "linearize", has_aux, floats)
     value_graph = simplify(call.graph)
     pushed = _with_tangents(value_graph, call, call.float_inputs)
     # A branch or loop carries its values and tangents together: the value comes from the ones without tangents.

@@ -1,12 +1,14 @@
 """Nested containers of arrays, taken apart and put together again.
 
-Containers are tuples, lists, dicts (by sorted key), None, named tuples, and classes that were registered;
+Containers are tuples, lists, dicts and defaultdicts (by sorted key), OrderedDicts (in their order), None, named tuples,
+and classes that were registered;
 everything else is a leaf. A container's structure is a TreeDef, of which there is one object for each structure:
 comparison and hash are by identity, so that it serves as a key on every call of a compiled function.
 """
 from __future__ import annotations
 
 import builtins
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -100,6 +102,11 @@ def _flatten_dict(tree: dict[Any, Any]) -> tuple[Sequence[Any], Hashable]:
     return values_of(tree), ordered
 
 
+def _flatten_default_dict(tree: defaultdict[Any, Any]) -> tuple[Sequence[Any], Hashable]:
+    values, keys = _flatten_dict(tree)
+    return values, (tree.default_factory, keys)
+
+
 def _positions(data: Any, count: int) -> Iterable[str]:
     return [str(position) for position in range(count)]
 
@@ -108,6 +115,18 @@ def _keys(data: Any, count: int) -> Iterable[str]:
     return [str(key) for key in data]
 
 
+_DEFAULT_DICT = NodeKind(
+    "defaultdict",
+    _flatten_default_dict,
+    lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
+    lambda data, count: _keys(data[1], count),
+)
+_ORDERED_DICT = NodeKind(
+    "OrderedDict",
+    lambda tree: (tuple(tree.values()), tuple(tree)),
+    lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
+    _keys,
+)
 _NONE = NodeKind("None", lambda tree: ((), None), lambda data, children: None, _positions)
 
 
@@ -129,6 +148,8 @@ _kinds = _Kinds(
         tuple: NodeKind("tuple", lambda tree: (tree, None), lambda data, children: tuple(children), _positions),
         list: NodeKind("list", lambda tree: (tree, None), lambda data, children: list(children), _positions),
         dict: NodeKind("dict", _flatten_dict, lambda keys, c: dict(zip(keys, c, strict=True)), _keys),
+        defaultdict: _DEFAULT_DICT,
+        OrderedDict: _ORDERED_DICT,
         type(None): _NONE,
     }
 )

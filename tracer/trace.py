@@ -17,10 +17,13 @@ class Trace:
 
     `known` holds what is known of nodes beyond their type: what stands behind an input (an Array, or a Tracer
     of an outer trace), and the numbers that were computed because the user's code asked for them. An input
-    that is not in it is abstract.
+    that is not in it is abstract. `differentiated` says of inputs whether a derivative is taken by them; of one
+    that is not in it, what stands behind it says so.
     """
 
-    __slots__ = ("_names", "_token", "captures", "effects", "ended", "inputs", "known", "parent", "purpose")
+    __slots__ = (
+        "_names", "_token", "captures", "differentiated", "effects", "ended", "inputs", "known", "parent", "purpose",
+    )  # fmt: skip
 
     def __init__(self, purpose: str) -> None:
         self.purpose = purpose  # for messages: "compile of step"
@@ -28,6 +31,7 @@ class Trace:
         self.inputs: list[Node] = []
         self.captures: dict[Any, tuple[Node, Value]] = {}
         self.known: dict[Node, Value] = {}
+        self.differentiated: dict[Node, bool] = {}
         self.effects: list[Any] = []  # what is to be done on the host, see lavax.tracer.effects
         self.ended = False
         self._names: set[str] = set()
@@ -43,16 +47,21 @@ class Trace:
         _active.reset(self._token)
         self.ended = True
         self.known.clear()
+        self.differentiated.clear()
         self.captures.clear()
         self.effects.clear()
 
-    def add_input(self, name: str, type: TensorType, value: Value | None = None) -> Node:
+    def add_input(
+        self, name: str, type: TensorType, value: Value | None = None, differentiated: bool | None = None
+    ) -> Node:
         """A new input; with `value` it is known what stands behind it."""
         node = input_node(name, type)
         self._names.add(name)
         self.inputs.append(node)
         if value is not None:
             self.known[node] = value
+        if differentiated is not None:
+            self.differentiated[node] = differentiated
         return node
 
     def capture(self, key: Any, value: Value) -> Node:

@@ -9,13 +9,14 @@ import numpy as np
 from lavax.errors import ConcretizationError, TracerLeakError
 from lavax.ir import OPERATIONS
 from lavax.ir.graph import INPUT, Node, graph_of, input_node, make_node, with_operands
-from lavax.ir.location import user_location
+from lavax.ir.location import user_error, user_location
+from lavax.ir.types import TupleType
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.abstract import abstract
 from lavax.tracer.array import Array
 from lavax.tracer.eager import run_operation
 from lavax.tracer.trace import Trace, active_trace
-from lavax.tracer.value import Value
+from lavax.tracer.value import AS_NUMPY, Value
 
 
 class Tracer(Value):
@@ -30,6 +31,16 @@ class Tracer(Value):
 
     def to_host(self, wanted: str) -> np.ndarray:
         return concretize(self, wanted).to_host(wanted)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if _is_differentiated(self):
+            raise user_error(
+                ConcretizationError,
+                f"numpy.asarray() of a value that a derivative depends on ({describe(self)}): NumPy would compute with "
+                "its numbers, and the derivative would be lost. Use the function of that name in lavax.numpy; where "
+                "no derivative is meant to flow, numpy.asarray(lavax.stop_gradient(x))",
+            )
+        return super().__array__(dtype, copy)
 
     def __repr__(self) -> str:
         return f"Tracer({self.type}, {self.trace.purpose})"
@@ -94,6 +105,27 @@ def concretize(tracer: Tracer, wanted: str) -> Array:
         raise _concretization_error(tracer, wanted, error) from None
 
 
+def _is_differentiated(tracer: Tracer) -> bool:
+    """Whether a derivative is being taken by something that the value is computed from, with a way for it to flow."""
+    require_alive(tracer)
+    met: set[Node] = set()
+    stack = [(tracer.trace, tracer.node)]
+    while stack:
+        trace, node = stack.pop()
+        is_discrete = not isinstance(node.type, TupleType) and not node.dtype.is_float
+        if node in met or node.op == "stop_gradient" or is_discrete:
+            continue
+        met.add(node)
+        stack += [(trace, operand) for operand in node.operands]
+        taken = trace.differentiated.get(node)
+        behind = trace.known.get(node)
+        if taken:
+            return True
+        if taken is None and isinstance(behind, Tracer):
+            stack.append((behind.trace, behind.node))
+    return False
+
+
 class _AbstractInputError(Exception):
     """An input without numbers stands in the way."""
 
@@ -138,11 +170,20 @@ def _run(node: Node, operands: Sequence[Any]) -> Array:
     return Executable(remove_stop_gradient(graph_of(inputs, (result,))), (False,))(operands)[0]
 
 
+_FOR_NUMPY = (
+    "For a function of NumPy take the one of that name in lavax.numpy, for a NumPy array that this is an index of, "
+    "lavax.numpy.asarray(array)"
+)
+_FOR_PYTHON = (
+    "For a choice between values use lavax.numpy.where; for control flow on data lavax.cond or lavax.while_loop"
+)
+
+
 def _concretization_error(tracer: Tracer, wanted: str, cause: _AbstractInputError) -> ConcretizationError:
     location, node = user_location(), cause.node
+    advice = _FOR_NUMPY if wanted == AS_NUMPY else _FOR_PYTHON
     return ConcretizationError(
         f"{location or 'unknown line'}: {wanted} asks for the number behind a traced value ({describe(tracer)}), which "
         f"depends on the argument {node.name or node.op} ({node.type}) of the {cause.trace.purpose} and is known only "
-        "when the program runs. For a choice between values use lavax.numpy.where; for control flow on data "
-        "lavax.cond or lavax.while_loop; if the argument is a setting and not data, name it in static_argnames."
+        f"when the program runs. {advice}; if the argument is a setting and not data, name it in static_argnames."
     )

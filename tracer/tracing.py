@@ -40,6 +40,7 @@ class Input:
     name: str
     abstract: Abstract
     value: Value | None = None
+    differentiated: bool | None = None  # whether a derivative is taken by it; None: if one is by what it stands for
 
 
 def trace_function(
@@ -53,7 +54,8 @@ def trace_function(
     """
     with Trace(purpose) as trace:
         tracers: list[Value] = [
-            Tracer(trace, trace.add_input(i.name, i.abstract.type, i.value), i.abstract.weak) for i in inputs
+            Tracer(trace, trace.add_input(i.name, i.abstract.type, i.value, i.differentiated), i.abstract.weak)
+            for i in inputs
         ]
         leaves, structure = flatten(call(tracers))
         values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]

@@ -1,7 +1,7 @@
 """A function that is to be differentiated or batched, traced for the arguments of one call."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +44,17 @@ class TransformedCall:
     @property
     def float_inputs(self) -> list[int]:
         """The arguments' numbers that are floats."""
-        return [number for number, value in enumerate(self.arguments.values) if value.type.dtype.is_float]
+        return floats(self.arguments)
 
     def parts(self, outputs: Sequence[Value]) -> tuple[Any, Any]:
         """The value and the auxiliary result, from the graph's outputs."""
         count, total = self.structure.leaf_count, len(self.traced.graph.outputs)
         return unflatten(self.structure, outputs[:count]), self.auxiliary.rebuilt(outputs[count:total])
+
+
+def floats(arguments: Arguments) -> list[int]:
+    """Which of the numbers among the arguments are floats."""
+    return [number for number, value in enumerate(arguments.values) if value.type.dtype.is_float]
 
 
 def transformed_call(
@@ -58,8 +63,11 @@ def transformed_call(
     kwargs: Mapping[str, Any],
     transformation: str,
     has_aux: bool = False,
+    by: Callable[[Arguments], Iterable[int]] = lambda arguments: (),
 ) -> TransformedCall:
     """Traces `function` for these arguments; what it asks of them as numbers it gets where they are known.
+
+    `by` says which of the numbers among them a derivative is taken by.
 
     Raises DtypeError where the result holds something that cannot be a value, TypeError where `function` is none, or
     its result no pair and `has_aux` is given.
@@ -77,7 +85,8 @@ def transformed_call(
         structures.append(structure)
         return [*leaves, *rest.hold(auxiliary)]
 
-    traced = trace_function(run, arguments.as_inputs(), f"{transformation} of {signature.function}")
+    inputs = arguments.as_inputs(dict.fromkeys(by(arguments), True))
+    traced = trace_function(run, inputs, f"{transformation} of {signature.function}")
     return TransformedCall(arguments, traced, structures[0], rest)
 
 

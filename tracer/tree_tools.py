@@ -1,6 +1,8 @@
 """More that can be done with pytrees: leaves with their places, and trees of trees turned inside out."""
 from __future__ import annotations
 
+import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,11 +10,18 @@ from lavax.errors import TreeMismatchError
 from lavax.ir.location import user_error
 from lavax.tracer.pytree import IsLeaf, TreeDef, flatten, flatten_up_to, paths, unflatten
 
+_FIRST = object()  # in place of what a fold begins with: the first leaf
+
 
 def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[str, Any]], TreeDef]:
     """`(path, leaf)` for each leaf of `tree` in order, with paths as in `layers.0.w`, and its structure."""
     leaves, treedef = flatten(tree, is_leaf)
     return list(zip(paths(treedef), leaves, strict=True)), treedef
+
+
+def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]:
+    """`(path, leaf)` for each leaf of `tree` in order."""
+    return flatten_with_path(tree, is_leaf)[0]
 
 
 def map_with_path(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
@@ -40,9 +49,15 @@ def transpose(outer: TreeDef, inner: TreeDef, tree: Any) -> Any:
     return unflatten(inner, [unflatten(outer, column) for column in zip(*rows, strict=True)])
 
 
-def reduce(function: Callable[[Any, Any], Any], tree: Any, initial: Any, is_leaf: IsLeaf = None) -> Any:
-    """`function` folded over the leaves of `tree` in order, beginning with `initial`."""
-    total = initial
-    for leaf in flatten(tree, is_leaf)[0]:
-        total = function(total, leaf)
-    return total
+def reduce(function: Callable[[Any, Any], Any], tree: Any, initial: Any = _FIRST, is_leaf: IsLeaf = None) -> Any:
+    """`function` folded over the leaves of `tree` in order, beginning with `initial`, or else with the first leaf.
+
+    Raises TypeError where there is neither.
+    """
+    leaves = flatten(tree, is_leaf)[0]
+    return functools.reduce(function, leaves) if initial is _FIRST else functools.reduce(function, leaves, initial)
+
+
+def all(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether all leaves of `tree` are true; so it is of one without leaves."""
+    return builtins.all(flatten(tree, is_leaf)[0])

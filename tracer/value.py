@@ -10,6 +10,7 @@ from lavax.ir import TensorType
 from lavax.tracer.abstract import Abstract
 
 PythonScalar = float | int | bool
+AS_NUMPY = "numpy.asarray()"  # what asks for the numbers wherever NumPy meets a value
 
 
 class Value:
@@ -57,7 +58,7 @@ class Value:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("the numbers are in device memory: numpy cannot have them without a copy")
-        numbers = self.to_host("numpy.asarray()")
+        numbers = self.to_host(AS_NUMPY)
         return numbers if dtype is None else numbers.astype(dtype, copy=False)
 
     def tolist(self) -> Any:
@@ -96,6 +97,8 @@ class Value:
 
     def __iter__(self) -> Iterator[Value]:
         """The parts along the first axis; they stay traced, so gradients flow through them."""
+        if not self.ndim:
+            raise TypeError("a scalar cannot be iterated over: it has no axis to go along")
         return (self[position] for position in range(len(self)))
 
     def __format__(self, spec: str) -> str:

@@ -14,7 +14,7 @@ from lavax.tracer.convert import value_like
 from lavax.tracer.executable import apply_graph
 from lavax.tracer.pytree import TreeDef, flatten_up_to
 from lavax.tracer.residuals import split
-from lavax.tracer.transformed_call import TransformedCall, finished, transformed_call
+from lavax.tracer.transformed_call import TransformedCall, finished, floats, transformed_call
 from lavax.tracer.value import Value
 
 
@@ -50,7 +50,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     `pullback` is a Pullback: it takes a tree like the result and gives a tuple of gradients, one an argument. Raises
     DtypeError where the result holds something that cannot be a value.
     """
-    call = transformed_call(function, primals, {}, "vjp", has_aux)
+    call = transformed_call(function, primals, {}, "vjp", has_aux, floats)
     graph = _with_gradients(call)
     early = len(call.graph.inputs)
     halves = split(graph, early, len(call.graph.outputs))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from lavax.ir.types import TensorType, bool_, int32
@@ -22,6 +23,7 @@ from lavax.tracer.value import Value
 
 __all__ = ["einsum", "einsum_path"]
 
+_LETTERS = ascii_uppercase + ascii_lowercase  # those that stand for numbers, in order
 # An ellipsis becomes labels of its own, counted from the last axis: no letter is a number.
 Label = str | int
 Labels = tuple[Label, ...]
@@ -44,38 +46,59 @@ class _Term:
         return dict(zip(self.labels, self.value.shape, strict=True))
 
 
-def einsum(
-    subscripts: str, *operands: ArrayLike, optimize: Optimize = True, precision: str | None = None
-) -> Value:
-    """The sum of products that `subscripts` describes: `"ij,jk->ik"` is the matrix product.
+def einsum(subscripts: Any, *operands: Any, optimize: Optimize = True, precision: str | None = None) -> Value:
+    """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
 
     Labels are letters. One that is not in the result is summed over; one twice in a term takes the diagonal; `...`
     stands for further axes, which broadcast. Without `->` the result has, in alphabetical order, the labels that
-    stand once. Several operands are combined two at a time, the cheapest pair first; with `optimize` False from left
-    to right, or as a path of `einsum_path` says. `precision` is as in `matmul`.
+    stand once. Labels may also be numbers below 52, in a list behind each operand and one for the result, which may be
+    left out: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, the cheapest pair
+    first; with `optimize` False from left to right, or as a path of `einsum_path` says. `precision` is as in `matmul`.
     Raises ShapeError where the labels do not fit the operands, ValueError for a path that does not.
     """
-    terms, output, of_truth = _terms(subscripts, operands)
-    path = _chosen_path(subscripts, terms, output, optimize)
+    text, values = _in_letters(subscripts, operands)
+    terms, output, of_truth = _terms(text, values)
+    path = _chosen_path(text, terms, output, optimize)
     result = _contract_all(terms, output, path, precision)
     return as_truth(result) if of_truth else result
 
 
 def einsum_path(
-    subscripts: str, *operands: ArrayLike, optimize: Optimize = True
+    subscripts: Any, *operands: Any, optimize: Optimize = True
 ) -> tuple[list[str | tuple[int, ...]], str]:
     """The order in which `einsum` combines operands, and a text about it.
 
     The order is "einsum_path" and pairs of positions: a pair's product goes to the end of the operands that are left.
     """
-    terms, output, _ = _terms(subscripts, operands)
-    path = _chosen_path(subscripts, terms, output, optimize)
-    remaining, lines = [term.extents for term in terms], [subscripts]
+    text, values = _in_letters(subscripts, operands)
+    terms, output, _ = _terms(text, values)
+    path = _chosen_path(text, terms, output, optimize)
+    remaining, lines = [term.extents for term in terms], [text]
     for first, second in path:
         remaining = _after(remaining, (first, second), output)
         lines.append(f"({first}, {second}): {prod(remaining[-1].values())} elements")
     steps: list[tuple[int, ...]] = [*path] or [(0,)]
     return ["einsum_path", *steps], "\n".join(lines)
+
+
+def _in_letters(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[ArrayLike]]:
+    """What describes the sum as text, and the operands; lists of labels stand behind theirs, the result's last."""
+    if isinstance(subscripts, str):
+        return subscripts, operands
+    given = [subscripts, *operands]
+    terms = ",".join(map(_term_of, given[1::2]))
+    result = f"->{_term_of(given[-1])}" if len(given) % 2 else ""
+    return terms + result, given[: len(given) // 2 * 2 : 2]
+
+
+def _term_of(labels: Any) -> str:
+    """A list of labels as text. Raises ShapeError for what is none."""
+    if isinstance(labels, Sequence) and all(label is Ellipsis or label in range(len(_LETTERS)) for label in labels):
+        return "".join("..." if label is Ellipsis else _LETTERS[label] for label in labels)
+    raise shape_error(
+        f"einsum: {labels!r:.60} is no list of labels: begin with a text such as 'ij,jk->ik', or give a list of "
+        f"integers from 0 to {len(_LETTERS) - 1} behind each operand"
+    )
 
 
 def _terms(subscripts: str, operands: Sequence[ArrayLike]) -> tuple[list[_Term], Labels, bool]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.ir.types import int32
 from lavax.numpy import bitwise, comparison, creation, elementwise, exponential, manipulation, reductions, rounding
 from lavax.numpy.indexing import index
 from lavax.numpy.linear_algebra import dot, matmul
@@ -75,6 +76,13 @@ def _transpose(self: Value, *axes: Any) -> Value:
     return manipulation.transpose(self, order)
 
 
+def _round(self: Value, places: int | None = None) -> Value:
+    """Python's `round`: without `places`, the nearest whole number as an integer."""
+    if places is not None or not self.type.dtype.is_float:
+        return rounding.round(self, places or 0)
+    return creation.astype(rounding.round(self), int32)
+
+
 def _reduction(function: Callable[..., Value]) -> Callable[..., Value]:
     """The method for `function`: NumPy's functions call it with an `out`, which must be None."""
 
@@ -102,6 +110,7 @@ _REDUCTIONS: dict[str, Callable[..., Value]] = {
 }
 _METHODS: dict[str, Callable[..., Any] | property] = {
     "__getitem__": index,
+    "__round__": _round,
     "T": property(manipulation.transpose, doc="The array with its axes reversed."),
     "mT": property(manipulation.matrix_transpose, doc="The array with its last two axes exchanged."),
     "astype": creation.astype,

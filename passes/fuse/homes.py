@@ -7,6 +7,7 @@ from math import inf
 
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_NODES
+from lavax.passes.fuse.evaluations import evaluations_of
 from lavax.passes.fuse.home import FIRST, Home, Order, flat_home
 from lavax.passes.fuse.placement import candidates, is_legal
 from lavax.passes.fuse.reasons import Reason
@@ -149,7 +150,7 @@ class Homes:
             computed, arrays = self.cone([node], home, 2 * MOST_NODES - home.cost)
             together = home.arrays.union(arrays)
             fits = len(together) + len(home.results) < MOST_ARRAYS and home.cost + len(computed) <= 2 * MOST_NODES
-            if fits and self.last_needed(arrays, home) < home.order:
+            if fits and self.last_needed(arrays, home) < home.order and not self._repeats_much_in(home, node):
                 break
         else:
             home = flat_home("map", self.next_order([node]), node.shape)
@@ -164,6 +165,11 @@ class Homes:
             found = self.maps.setdefault((node.shape, array), [])
             if home not in found:
                 found.append(home)
+
+    def _repeats_much_in(self, home: Home, node: Node) -> bool:
+        """Whether a map would compute very many values for an element: its own results, at other places, among them."""
+        most = 2 * MOST_NODES
+        return evaluations_of(node, lambda value: self._is_written_before(value, home), most).values > most
 
     def _related_maps(self, node: Node) -> list[Home]:
         """Maps over the node's shape that read what it reads, or write it: the latest few."""

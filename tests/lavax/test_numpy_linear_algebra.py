@@ -97,6 +97,16 @@ def test_einsum(subscripts: str, shapes: tuple[tuple[int, ...], ...], dtype: np.
     )  # fmt: skip
 
 
+def test_einsum_of_lists_of_labels() -> None:
+    x, y = sample((2, 3)), sample((3, 4), seed=1)
+    for labels in ([[0, 1], [1, 2], [0, 2]], [[7, 30], [30, 2]], [[0, 1], [1, 2]], [[..., 1], (1, 2), [2, ...]]):
+        check(
+            lambda x, y, rest=labels: lnp.einsum(x, rest[0], y, rest[1], *rest[2:]),
+            lambda x, y, rest=labels: np.einsum(x, rest[0], y, rest[1], *rest[2:]), x, y, atol=1e-5,
+        )  # fmt: skip
+    assert lnp.einsum_path(x, [0, 1], y, [1, 2])[0] == ["einsum_path", (0, 1)]
+
+
 def test_products_promote() -> None:
     x, y = sample((2, 3), I32), sample((3, 4), F32)
     check(lnp.matmul, lambda x, y: np.matmul(x, y).astype(F32), x, y, atol=1e-4)
@@ -147,6 +157,9 @@ def test_several_operands_take_the_cheap_way() -> None:
         (lambda x: lnp.einsum("ij->ii", x), ["twice"]),
         (lambda x: lnp.einsum("i$", x), ["may have letters"]),
         (lambda x: lnp.einsum("..."), ["1 terms for 0 operands"]),
+        (lambda x: lnp.einsum(x, "ij"), ["einsum: 'ij' is no list of labels", "'ij,jk->ik'"]),
+        (lambda x: lnp.einsum(x, [0, -1]), ["[0, -1] is no list of labels", "from 0 to 51"]),
+        (lambda x: lnp.einsum(x, x), ["is no list of labels"]),
     ],
 )
 def test_shapes_that_do_not_fit(call: Callable[[lnp.ndarray], Any], words: list[str]) -> None:

@@ -138,3 +138,9 @@ def test_a_numpy_array_stays_on_the_left_of_its_own_assignment() -> None:
     numbers = np.ones(2, F32)
     numbers += np.asarray(lnp.ones(2))
     np.testing.assert_array_equal(numbers, [2, 2])
+
+
+def test_round_gives_integers_unless_places_are_asked_for() -> None:
+    check(lambda x: round(x), lambda x: np.rint(x).astype(I32), np.array([2.5, -1.75, 0.2], F32))
+    check(lambda x: round(x, 1), lambda x: np.round(x, 1), np.array([2.56, -1.71], F32), atol=1e-6)
+    check(lambda x: round(x), lambda x: x, np.array([2, -1], I32))

@@ -89,6 +89,20 @@ def test_places_do_not_multiply_without_end(function: Callable[[Any], Any]) -> N
             assert found.values <= 2 * MOST_NODES
 
 
+def _affine_scan(x: Any) -> Any:
+    return lx.associative_scan(lambda first, then: (first[0] * then[0], first[1] * then[0] + then[1]), (x, x))[1]
+
+
+@pytest.mark.parametrize("function", [_affine_scan, lx.grad(lambda x: lnp.sum(_affine_scan(x) ** 2))], ids=["", "grad"])
+@pytest.mark.parametrize("length", [100, 1000, 30_000])
+def test_maps_do_not_compute_their_results_at_ever_more_places(function: Callable[[Any], Any], length: int) -> None:
+    """The partial results of a parallel scan have common extents, and read each other at strides."""
+    for step in program_of(_graph(function, f32(length))).steps:
+        graph = step.kernel.graph
+        for result in graph.outputs:
+            assert evaluations_of(result, lambda _: False, 1 << 12).values <= 2 * MOST_NODES
+
+
 def _loads(node: Node) -> tuple[int, int, int]:
     found = evaluations_of(node, lambda _: False, 1 << 12)
     return found.values, found.cost, found.repeated

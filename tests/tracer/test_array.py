@@ -44,6 +44,21 @@ def test_integers_out_of_range_do_not_wrap(given: object) -> None:
         lift(given)
 
 
+def test_other_orders_of_bytes_are_read() -> None:
+    array = lift(np.array([1.5, -2.0], ">f4"))
+    assert array.dtype == np.float32
+    assert array.tolist() == lx.compile(lambda x: x)(np.array([1.5, -2.0], ">f8")).tolist() == [1.5, -2.0]
+
+
+def test_masked_elements_have_no_number() -> None:
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for use in (lift, lx.compile(lambda x: x + 1)):
+        with pytest.raises(DtypeError, match=r"masked.*filled"):
+            use(masked)
+    assert lift(masked.filled(0)).tolist() == [1, 0]
+    assert lift(np.ma.array([1.0, 2.0])).tolist() == [1, 2]
+
+
 def test_shape_and_dtype() -> None:
     array = lift(np.zeros((2, 3, 0)))
     assert (array.shape, array.ndim, array.size, len(array), array.dtype) == ((2, 3, 0), 3, 0, 2, np.dtype("f4"))
@@ -87,6 +102,8 @@ def test_refused_conversions() -> None:
         [1, 2][lift(1.0)]  # type: ignore[call-overload]
     with pytest.raises(TypeError):
         len(lift(1.0))
+    with pytest.raises(TypeError, match="iterated"):
+        list(lift(1.0))
     with pytest.raises(TypeError):
         hash(array)
     with pytest.raises(ValueError, match="copy"):
@@ -112,6 +129,14 @@ def test_buffer_protocol() -> None:
 def test_repr() -> None:
     assert repr(lift([1.0, 2.0])) == "Array([1., 2.], dtype=float32)"
     assert repr(lift(True)) == "Array(True, dtype=bool)"
+    assert repr(lift(np.ones((0, 3)))) == "Array([], shape=(0, 3), dtype=float32)"
+
+
+def test_str_is_that_of_the_numbers() -> None:
+    assert f"{lift([[1.0, 2.5]])} {lift(0.5)} {lift(True)}" == "[[1.  2.5]] 0.5 True"
+    given = lift(np.ones(2))
+    lx.compile(lambda x: x + 1, donate_argnums=0)(given)
+    assert str(given) == "Array(f32[2], donated)"
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda array: pickle.loads(pickle.dumps(array))])

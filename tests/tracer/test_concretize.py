@@ -31,7 +31,8 @@ def test_every_way_to_ask() -> None:
         assert int(n) == 3 and n == 3 and bool(n)
         assert [10, 20, 30, 40][n] == 40
         assert list(range(n)) == [0, 1, 2]
-        assert np.asarray(x).tolist() == x.tolist() == [1, 2]
+        assert np.asarray(lx.stop_gradient(x)).tolist() == x.tolist() == [1, 2]
+        assert np.asarray(x > 1).tolist() == [False, True]
         assert f"{x[0]:.1f}" == "1.0"
         assert x[1].item() == 2
         return lnp.sum(x) * sum(1 for _ in range(n))
@@ -88,8 +89,45 @@ def test_under_compile_it_is_an_error_with_line_and_fixes(transform: Any, ask: A
     message = str(caught.value)
     line = int(re.findall(r":(\d+): ", message)[0])
     assert line == f.__code__.co_firstlineno + 1 or "lambda" in repr(ask)
-    assert all(word in message for word in ("argument x", "where", "cond", "static_argnames", "made by "))
+    advice = ("function of NumPy", "lavax.numpy") if ask is np.asarray else ("where", "cond")
+    assert all(word in message for word in ("argument x", "static_argnames", "made by ", *advice))
     assert len(message) > 80
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f, x: lx.grad(f)(x),
+        lambda f, x: lx.vjp(f, x),
+        lambda f, x: lx.jvp(f, (x,), (x,)),
+        lambda f, x: lx.linearize(f, x),
+        lambda f, x: lx.jacrev(f)(x),
+        lambda f, x: lx.grad(lx.checkpoint(f))(x),
+        lambda f, x: lx.grad(lambda y: lx.grad(lambda z: f(y) * z)(2.0))(x),
+        lambda f, x: lx.compile(lx.grad(f))(x),
+    ],
+)
+def test_numpy_does_not_lose_derivatives(derivative: Any) -> None:
+    x = np.array([1.0, 2.0], np.float32)
+    for function in (np.sin, np.asarray, lambda y: np.concatenate([y, y]), lambda y: np.array([y[0], 1.0])):
+        with pytest.raises(ConcretizationError, match=r"derivative(?s:.*)lavax\.numpy(?s:.*)stop_gradient"):
+            derivative(lambda y, function=function: lnp.sum(y * function(lnp.exp(y))[0]), x)
+
+
+def test_numpy_takes_what_no_derivative_depends_on() -> None:
+    x, y = np.array([1.0, 2.0], np.float32), np.array([3.0, 5.0], np.float32)
+    assert lx.grad(lambda x, y: lnp.sum(x * np.square(y)))(x, y).tolist() == [9, 25]
+    assert lx.jacfwd(lambda x, y: lnp.sum(np.square(x) * y), argnums=1)(x, y).tolist() == [1, 4]
+
+
+def test_a_function_with_a_rule_of_its_own_may_ask_numpy() -> None:
+    @lx.custom_vjp
+    def sine(x: Any) -> Any:
+        return lnp.asarray(np.sin(x))
+
+    sine.defvjp(lambda x: (sine(x), x), lambda x, cotangent: (cotangent * lnp.cos(x),))
+    x = np.array([1.0, 2.0], np.float32)
+    np.testing.assert_allclose(lx.grad(lambda x: lnp.sum(sine(2 * x)))(x), 2 * np.cos(2 * x), rtol=1e-6)
 
 
 def test_lower_does_not_concretize_either() -> None:

@@ -139,6 +139,16 @@ def test_settings_trees_integers_and_keywords() -> None:
     close(gradient["b"], np.zeros(3))
 
 
+@pytest.mark.parametrize("by", [{"nondiff_argnames": "power"}, {"nondiff_argnames": ["power"], "nondiff_argnums": 1}])
+def test_settings_by_name(by: dict[str, Any]) -> None:
+    raised = lx.custom_vjp(lambda x, power: x**power, **by)
+    raised.defvjp(lambda x, power: (x**power, x), lambda power, x, g: (g * x * 10 * power,))
+    close(lx.grad(lambda x: lnp.sum(raised(x, power=3)))(X), 30 * X)
+    pushed = lx.custom_jvp(lambda x, power: x**power, **by)
+    pushed.defjvp(lambda power, primals, tangents: (primals[0] ** power, tangents[0] * 10 * power))
+    close(lx.jvp(lambda x: pushed(x, 3), (X,), (T,))[1], 30 * T)
+
+
 def test_rules_by_argument() -> None:
     @lx.custom_jvp
     def product(x: Any, y: Any) -> Any:

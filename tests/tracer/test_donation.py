@@ -43,6 +43,22 @@ def test_donation_by_keyword() -> None:
     assert p.is_donated
 
 
+@pytest.mark.parametrize("names", ["p", ("p",)])
+def test_donation_by_name(names: Any) -> None:
+    p, q = array(1), array(2)
+    step = lx.compile(lambda x, p: p + x, donate_argnames=names)
+    step(1.0, p)
+    step(1.0, p=q)
+    assert p.is_donated and q.is_donated
+    r = array(3)
+    lx.compile(lambda x, *, p: p + x, donate_argnames=names)(1.0, p=r)
+    assert r.is_donated
+    with pytest.raises(ValueError, match="donate_argnames='q'"):
+        lx.compile(lambda x: x, donate_argnames="q")
+    with pytest.raises(ValueError, match=r"p of .* both static and donated"):
+        lx.compile(lambda x, *, p: x, donate_argnames="p", static_argnames="p")
+
+
 def test_training_in_place() -> None:
     step = lx.compile(lambda p, g: lx.tree.map(lambda a, b: a - 0.5 * b, p, g), donate_argnums=0)
     p: Any = {"w": np.ones(2, "f"), "b": 1.0}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections import namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,8 @@ TREES = [
     Pair(1, Pair(2, [3])),
     {"layers": [Layer(1, 2), Layer(3, (4, 5), "other")]},
     {2: 1, 10: 2, "x": 3},
+    OrderedDict(b=1, a=[2, None]),
+    defaultdict(list, {"b": 1, "a": (2, 3)}),
 ]
 
 
@@ -70,7 +72,16 @@ def test_leaves_are_in_order_and_dicts_by_key() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [((1,), [1]), ({"a": 1}, {"b": 1}), (None, ()), (Pair(1, 2), (1, 2)), (Layer(1, 2), Layer(1, 2, "other"))],
+    [
+        ((1,), [1]),
+        ({"a": 1}, {"b": 1}),
+        (None, ()),
+        (Pair(1, 2), (1, 2)),
+        (Layer(1, 2), Layer(1, 2, "other")),
+        ({"a": 1, "b": 2}, OrderedDict(a=1, b=2)),
+        (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2)),
+        (defaultdict(int, a=1), defaultdict(float, a=1)),
+    ],
 )
 def test_different_structures_differ(one: Any, other: Any) -> None:
     assert structure(one) is not structure(other)
@@ -83,6 +94,15 @@ def test_static_fields_of_different_types_differ() -> None:
 def test_unhashable_static_fields_are_named() -> None:
     with pytest.raises(TypeError, match="Layer"):
         structure(Layer(1, 2, name=["a"]))  # type: ignore[arg-type]
+
+
+def test_dicts_of_other_kinds() -> None:
+    assert leaves(OrderedDict(b=1, a=2)) == [1, 2]
+    assert leaves(defaultdict(int, b=1, a=2)) == [2, 1]
+    doubled = map(lambda leaf: 2 * leaf, defaultdict(list, a=1))
+    assert doubled["a"] == 2 and doubled["new"] == []
+    gradient = lx.compile(lx.grad(lambda p: p["b"] * p["a"] ** 2))(OrderedDict(b=3.0, a=2.0))
+    assert [(name, float(part)) for name, part in gradient.items()] == [("b", 4), ("a", 12)]
 
 
 def test_paths() -> None:

@@ -15,6 +15,7 @@ def test_paths_go_with_leaves() -> None:
         ("layers.0.b", 2), ("layers.0.w", 1), ("layers.1.b", 4), ("layers.1.w", 3), ("scale.0", 5),
     ]
     assert treedef is tree.structure(TREE)
+    assert tree.leaves_with_path(TREE) == pairs
     named = tree.map_with_path(lambda path, leaf, other: f"{path}={leaf + other}", TREE, TREE)
     assert named["layers"][1]["w"] == "layers.1.w=6"
     with pytest.raises(TreeMismatchError, match="at layers"):
@@ -33,4 +34,13 @@ def test_transpose() -> None:
 
 
 def test_reduce() -> None:
-    assert tree.reduce(lambda total, leaf: total + leaf, TREE, 0) == 15
+    assert tree.reduce(lambda total, leaf: total + leaf, TREE, 10) == 25
+    assert tree.reduce(lambda total, leaf: f"{total}{leaf}", TREE) == "21435"
+    assert tree.reduce(lambda total, leaf: total + leaf, (), None) is None
+    with pytest.raises(TypeError, match="empty"):
+        tree.reduce(lambda total, leaf: total + leaf, ())
+
+
+def test_all() -> None:
+    assert tree.all(TREE) and tree.all({})
+    assert not tree.all({"a": 1, "b": [0]})

@@ -5,8 +5,10 @@ a row's elements are neighbours in memory, so are the members of a team; where n
 neighbouring invocations have the same part of neighbouring rows. A team of one has nothing to share.
 
 A CPU driver runs a workgroup one subgroup after the other, and stops it at every barrier: its teams are one subgroup.
-What it keeps of short rows it need not compute again in the next phase; long rows are read again, from its cache. A
-GPU's teams are as large as it takes to keep a row's elements in registers, so that memory is read once.
+Starting a workgroup takes it as long as adding up some hundred numbers, so several teams of short rows stand side by
+side in one, and short rows that are read once have an invocation each. What it keeps of short rows it need not compute
+again in the next phase; long rows are read again, from its cache. A GPU's teams are as large as it takes to keep a
+row's elements in registers, so that memory is read once.
 """
 
 from __future__ import annotations
@@ -62,6 +64,9 @@ _WORTH_WRITING_OUT = ((1 << 18, 96, 600), (4096, 64, _MOST_STATEMENTS_OF_CPU))
 _WORTH_FOUR_ROWS = 1 << 15
 # Strips of columns of a CPU driver's invocation, and how many invocations there should be left.
 _STRIPS, _BUSY_CPU = (8, 4, 2), 32
+# On CPU drivers: elements a lane from which on many rows that are read once are shared, teams of a workgroup, and up to
+# how many elements these have.
+_LEAST_ALONE, _TEAMS_TOGETHER, _ELEMENTS_TOGETHER = 16, 8, 2048
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,9 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
     along_row, along_rows = _unit_strides(kernel)
     if profile.kind == "cpu" or not profile.subgroup_shuffle:
         schedule = _subgroup_or_single(kernel, profile, along_row, along_rows)
-        return schedule if lifted else _with_rows_kept(kernel, schedule) or _in_strips(kernel, schedule)
+        if lifted:
+            return schedule
+        return _side_by_side_on_cpu(kernel, _with_rows_kept(kernel, schedule) or _in_strips(kernel, schedule))
     rows, length = kernel.domain.rows, kernel.domain.length
     if along_rows > along_row and rows >= profile.subgroup_size:
         return _interleaved(kernel, profile, lifted)
@@ -174,7 +181,8 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     """A subgroup a row where that reads neighbours and rows are long enough to share."""
     rows, length = kernel.domain.rows, kernel.domain.length
     subgroup = profile.subgroup_size
-    long_enough = length >= 2 * subgroup or (length >= subgroup and rows < 4 * subgroup)
+    least = _LEAST_ALONE if _is_read_once(kernel) else 2
+    long_enough = length >= least * subgroup or (length >= subgroup and rows < 4 * subgroup)
     too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MOST_TURNS
     if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
         element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
@@ -184,6 +192,14 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     row_width = VECTOR if several and along_rows > 0 and worth_it else 1
     element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
     return Schedule(1, row_width, element_width, local_invocations(profile), chunked=True)
+
+
+def _side_by_side_on_cpu(kernel: Kernel, schedule: Schedule) -> Schedule:
+    """The schedule with several of its teams a workgroup, where rows are many and short: starting one takes a while."""
+    rows, length, together = kernel.domain.rows, kernel.domain.length, 1
+    while schedule.shared and rows >= 2 * together * _BUSY_CPU and 2 * together * length <= _ELEMENTS_TOGETHER:
+        together *= 2
+    return replace(schedule, local=schedule.team * min(together, _TEAMS_TOGETHER)) if together > 1 else schedule
 
 
 def _in_strips(kernel: Kernel, schedule: Schedule) -> Schedule:

@@ -7,7 +7,7 @@ from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
 
 # the graph, the device, what the shader does
 SHADERS: dict[str, tuple[str, str, str]] = {
-    "a subgroup a row": (
+    "a subgroup a row, several a workgroup": (
         """
         graph (x: f32[64,64]) {
           %0 = max(x) axes=[1] : f32[64]
@@ -18,13 +18,13 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         """,
         "cpu",
         """
-        layout(local_size_x = 8, local_size_y = 1) in;
+        layout(local_size_x = 16, local_size_y = 1) in;
         void main() {
             uint64_t p0 = table.address[words[0]];
             uint64_t p1 = table.address[words[1]];
             int w0 = int(table.address[words[2]]);
             int w1 = int(table.address[words[3]]);
-            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 16u + gl_SubgroupID * 8u + gl_SubgroupInvocationID);
             if (i >= 512) return;
             int row = i / 8;
             int lane_of_row = i % 8;
@@ -44,7 +44,7 @@ SHADERS: dict[str, tuple[str, str, str]] = {
             vec4 v6 = (v3 - vec4(v4));
             stores1.data[w1 + (k1 + row * 16)] = floatBitsToUint(v6);
         }
-        """,
+        """,  # noqa: E501
     ),
     "a subgroup a row, in loops where there are few elements": (
         """
@@ -300,8 +300,8 @@ def test_shader(name: str) -> None:
 
 
 def test_a_subgroup_shader_is_run_in_full_subgroups() -> None:
-    for device, size, groups in (("cpu", 8, 64), ("gpu", 32, 8)):
-        dispatch = dispatch_of(SHADERS["a subgroup a row"][0], PROFILES[device])
+    for device, size, groups in (("cpu", 8, 32), ("gpu", 32, 8)):
+        dispatch = dispatch_of(SHADERS["a subgroup a row, several a workgroup"][0], PROFILES[device])
         assert dispatch.shader.subgroup_size == size
         assert dispatch.groups == (groups, 1, 1)
     assert dispatch_of(SHADERS["a position"][0], PROFILES["cpu"]).shader.subgroup_size is None

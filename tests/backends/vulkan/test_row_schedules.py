@@ -162,6 +162,22 @@ def test_how_rows_are_shared_on_a_cpu_driver() -> None:
     assert strips == [1, 2, 1, 4, 8], "as many as leave enough workgroups and divide the columns"
 
 
+def test_many_short_rows_on_a_cpu_driver() -> None:
+    """A workgroup of one short row takes longer to start than to run."""
+    teams = [(s.team, s.teams) for s in (_schedule(rows, 64, 1, CPU_DRIVER) for rows in (40, 64, 200, 4096))]
+    assert teams == [(8, 1), (8, 2), (8, 4), (8, 8)], "as many as leave enough workgroups"
+    teams = [(s.team, s.teams) for s in (_schedule(4096, length, 1, CPU_DRIVER) for length in (256, 1024, 4096))]
+    assert teams == [(8, 8), (8, 2), (8, 1)], "the longer rows are, the fewer"
+
+    def sums(rows: int, length: int) -> Schedule:
+        text = f"graph (x: f32[{rows},{length}]) {{\n  %0 = sum(x) axes=[1] : f32[{rows}]\n  return %0\n}}"
+        return choose_schedule(_kernel(parse(text)), CPU_DRIVER, lifted=False)
+
+    assert [sums(4096, length).team for length in (16, 64, 127, 128)] == [1, 1, 1, 8], "what is read once has no team"
+    assert sums(20, 64).team == 8, "but where there are few rows"
+    assert sums(4096, 64).element_width == 4
+
+
 @pytest.mark.parametrize(("rows", "length"), [(4096, 300), (300, 4096), (20_000, 40), (70_001, 7)])
 def test_sums_are_as_good_as_pairwise_ones(rows: int, length: int) -> None:
     x = np.random.default_rng(rows).standard_normal((rows, length)).astype(np.float32)
