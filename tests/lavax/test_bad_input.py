@@ -172,7 +172,6 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "result_type": (lambda: lnp.result_type(), "at least one"),
     "from_dlpack": (lambda: lnp.from_dlpack(3), "3 of type int has no __dlpack__"),
     "asarray": (lambda: lnp.asarray([[1, 2], [3]]), "different lengths"),
-    "einsum": (lambda: lnp.einsum(X, "ij->ji"), "a text"),
     "add": (lambda: lnp.add(X, "a"), "'a' of type str"),
     "sin": (lambda: lnp.sin("a"), "'a' of type str"),
     "less": (lambda: lnp.less("a", X), "'a' of type str"),
