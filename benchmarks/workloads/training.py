@@ -215,7 +215,8 @@ def _language_model(batch: int, positions: int, heads: int, width: int, layers: 
         p = parameters(g)
         tokens, labels = g.integers(0, vocabulary, (2, batch, positions)).astype(np.int32)
         first = map_tree(lambda leaf: normal(g, *leaf.shape, scale=0.01), p)
-        second = map_tree(lambda leaf: normal(g, *leaf.shape, scale=0.01) ** 2, p)
+        # Away from 0, where a step's rounding errors would be as large as the step.
+        second = map_tree(lambda leaf: (0.01 + abs(normal(g, *leaf.shape, scale=0.01))) ** 2, p)
         return p, first, second, tokens, labels
 
     count = batch * positions

@@ -202,7 +202,7 @@ def test_addresses_in_pairs_of_words_carry() -> None:
         "U32(table.address[words[1]]).data[2 * i] = found.x;",
         "U32(table.address[words[1]]).data[2 * i + 1] = found.y;",
     ]
-    source = suited(assemble(ShaderText(lines)), PROFILES["a small board"])
+    source = suited(assemble(ShaderText(lines)), PROFILES["nothing optional"])
     dispatch = Dispatch(Shader(source), (0, 1), (), (len(cases), 1, 1), False, "behind")
     given = np.array(cases, np.uint32)
     device = backend_with(kind="gpu").device
