@@ -70,8 +70,7 @@ def enabling(names: Iterable[str], following: Any) -> Any:
 def matrices(instance: Any, physical: Any, profile: DeviceProfile) -> tuple[MatrixShape, ...]:
     """The subgroup's matrices that shaders can be compiled for: for each dtype the largest first."""
     there = usable_extensions(physical)
-    full = profile.min_subgroup_size <= profile.subgroup_size <= profile.max_subgroup_size
-    able = profile.memory_model and profile.float16 and full
+    able = profile.memory_model and profile.float16 and profile.knows_subgroup_size
     if not able or COOPERATIVE_MATRIX not in there or not accepts_extension("GL_KHR_cooperative_matrix"):
         return ()
     found = [

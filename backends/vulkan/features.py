@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from lavax.backends.vulkan.api import ffi, lib, structure, text, version, vk
@@ -76,16 +77,14 @@ def read_profile(physical: Any) -> DeviceProfile:
     lib.vkGetPhysicalDeviceProperties2(physical, properties)
     limits = properties.properties.limits
     available = _available(physical)
-    names_size = bool(version_13.requiredSubgroupSizeStages & vk.VK_SHADER_STAGE_COMPUTE_BIT)
-    known_size = names_size or version_13.minSubgroupSize == version_13.maxSubgroupSize
-    operations = version_11.subgroupSupportedOperations if known_size else 0
-    return DeviceProfile(
+    operations = version_11.subgroupSupportedOperations
+    profile = DeviceProfile(
         name=text(properties.properties.deviceName),
         kind="cpu" if properties.properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else "gpu",
         subgroup_size=version_11.subgroupSize,
         min_subgroup_size=version_13.minSubgroupSize,
         max_subgroup_size=version_13.maxSubgroupSize,
-        names_subgroup_size=names_size,
+        names_subgroup_size=bool(version_13.requiredSubgroupSizeStages & vk.VK_SHADER_STAGE_COMPUTE_BIT),
         shared_memory_bytes=limits.maxComputeSharedMemorySize,
         max_workgroup_invocations=limits.maxComputeWorkGroupInvocations,
         max_workgroup_count=(*limits.maxComputeWorkGroupCount,),
@@ -98,6 +97,9 @@ def read_profile(physical: Any) -> DeviceProfile:
         matrices=(),
         **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
     )
+    if profile.knows_subgroup_size:
+        return profile
+    return replace(profile, subgroup_shuffle=False, subgroup_ballot=False)
 
 
 def _has(features: Any, members: Iterable[str]) -> bool:

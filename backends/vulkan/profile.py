@@ -55,6 +55,12 @@ class DeviceProfile:
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, best first
 
     @property
+    def knows_subgroup_size(self) -> bool:
+        """Whether shaders can rely on a number of lanes: pipelines ask for it, or there is one alone."""
+        within = self.min_subgroup_size <= self.subgroup_size <= self.max_subgroup_size
+        return within and (self.names_subgroup_size or self.min_subgroup_size == self.max_subgroup_size)
+
+    @property
     def busy_invocations(self) -> int:
         """How many invocations keep the device busy. An assumption: Vulkan has no portable count of processors."""
         return _BUSY_INVOCATIONS[self.kind]

@@ -75,7 +75,7 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
         address = f"table.address[{word(number)}]"
         for stride in kernel.moving.get(node, ()):
             turn = f"{reference('i32')}(table.address[{word(counter)}]).data[0]"
-            for step in _steps_of(stride):
+            for step in steps_of_stride(stride):
                 address = f"behind({address}, {turn}, {step}u)"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
@@ -85,10 +85,10 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     return body, outputs
 
 
-def _steps_of(stride: int) -> list[int]:
+def steps_of_stride(stride: int) -> list[int]:
     """A number of bytes as a sum of numbers of 32 bits."""
     whole, rest = divmod(stride, _LONGEST_STEP)
-    return [*[_LONGEST_STEP] * whole, *([rest] if rest or not whole else [])]
+    return [_LONGEST_STEP] * whole + [rest] * (rest > 0)
 
 
 def open_invocations(body: Body, count: int, local: int, name: str, subgroup: int | None = None) -> None:

@@ -77,7 +77,6 @@ class _Emission:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._launches: dict[Hashable, Launch] = {}
         self._suited_shaders: dict[Shader, Shader] = {}
-        self._guards = {has_parent: self._suited(guard_shader(has_parent)) for has_parent in (False, True)}
         self._schedules: dict[Kernel, Hashable | None] = {}
         self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
@@ -156,7 +155,8 @@ class _Emission:
         """The guard's own dispatch, and those under it made to read their numbers of workgroups from its table."""
         groups: list[tuple[int, int, int]] = []
         table = self.slots[_counts_of(guard.name)]
-        counted = _counted(commands, table, groups, self._guards.values())
+        guards = [self._suited(guard_shader(has_parent)) for has_parent in (False, True)]
+        counted = _counted(commands, table, groups, guards)
         content = np.array(groups, np.uint32).tobytes()
         self.constants[_counts_of(guard.name)] = bytes(max(len(content), 4))
         self.constants[_groups_of(guard.name)] = content or bytes(4)
@@ -164,7 +164,7 @@ class _Emission:
         buffers += [guard.parent] if guard.parent else []
         slots = tuple(self.slots[name] for name in buffers)
         words = (guard.count - 1, guard.equals, len(groups))
-        shader = self._guards[guard.parent is not None]
+        shader = guards[guard.parent is not None]
         return [Dispatch(shader, slots, words, (1, 1, 1), True, guard.name), *counted]
 
     # -- steps ------------------------------------------------------------------------------------------------------

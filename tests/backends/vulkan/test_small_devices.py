@@ -15,6 +15,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.backends.vulkan.emit.launch import steps_of_stride
 from lavax.backends.vulkan.emit.shader import ShaderText, assemble, suited
 from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
 from lavax.backends.vulkan.profile import GENERIC_GPU, DeviceProfile
@@ -210,6 +211,20 @@ def test_addresses_in_pairs_of_words_carry() -> None:
     (result,) = Program(device, plan)(device.transfer.upload(given))
     found = device.transfer.download(result, 8 * len(cases)).view(np.uint64)
     assert found.tolist() == [low + (high << 32) + position * width for low, high, position, width in cases]
+
+
+def test_long_strides_are_sums_of_words() -> None:
+    for stride in (0, 4, (1 << 31) - 4, 1 << 31, (5 << 31) + 12):
+        steps = steps_of_stride(stride)
+        assert sum(steps) == stride and all(0 < step < 1 << 32 for step in steps)
+
+
+def test_a_subgroup_size_is_known_where_it_is_named_or_alone() -> None:
+    several = replace(GENERIC_GPU, min_subgroup_size=8)
+    assert several.knows_subgroup_size
+    assert not replace(several, names_subgroup_size=False).knows_subgroup_size
+    assert replace(GENERIC_GPU, names_subgroup_size=False).knows_subgroup_size
+    assert not replace(GENERIC_GPU, subgroup_size=64).knows_subgroup_size
 
 
 def test_subgroups_are_full_where_pipelines_cannot_name_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
