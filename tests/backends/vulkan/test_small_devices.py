@@ -72,6 +72,11 @@ def rows(x: Any) -> Any:
     return lx.nn.softmax(x), lnp.argmax(x, axis=1), lnp.sum(x, axis=0), lnp.cumsum(x, axis=1), lnp.transpose(x) + 1
 
 
+def columns(x: Any) -> Any:
+    """Many results of one walk, each of which members of a team exchange."""
+    return [lnp.sum(lnp.sin(x + number), axis=0) for number in range(12)]
+
+
 def sorts(x: Any) -> Any:
     return lnp.sort(x, axis=1), lnp.argsort(x, axis=0), lnp.top_k(x, 5)
 
@@ -106,14 +111,16 @@ def draws(key: Any) -> Any:
 
 # What is traced; shapes (of floats, if nothing else is said) for a look at the shaders, and for results on the device.
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]] = {
-    "product": (lambda a, b: a @ b, ((1024, 1024), (1024, 1024)), ((60, 70), (70, 50))),
+    "product": (lambda a, b: a @ b, ((4096, 4096), (4096, 4096)), ((60, 70), (70, 50))),
     "transposed product": (lambda a, b: a.T @ b, ((512, 512), (512, 512)), ((64, 40), (64, 36))),
     "odd product": (lambda a, b: a @ b, ((511, 509), (509, 513)), ((31, 29), (29, 33))),
     "vector": (lambda a, b: (a @ b, b @ a), ((2048, 2048), (2048,)), ((50, 50), (50,))),
-    "attention": (attention_gradients, ((1, 256, 2, 128),) * 3, ((1, 9, 1, 8),) * 3),
+    "attention": (attention_gradients, ((2, 1024, 4, 64),) * 3, ((1, 9, 1, 8),) * 3),
     "wide attention": (attention, ((1, 256, 2, 256),) * 3, ((1, 5, 1, 256),) * 3),
     "layer": (layer, ((512, 1024), (1024, 2048)), ((40, 24), (24, 36))),
     "rows": (rows, ((64, 32768),), ((6, 700),)),
+    "columns": (columns, ((4096, 1024),), ((90, 12),)),
+    "transposes": (lambda x, y: lnp.exp(x.T) + y.T, ((512, 512), (512, 512)), ((12, 8), (12, 8))),
     "sorts": (sorts, ((600, 5000),), ((3, 700),)),
     "scatters": (scatters, ((50000, 8), ((1 << 16,), "int32"), (1 << 16, 8)), ((700, 3), ((900,), "int32"), (900, 3))),
     "decompositions": (decompositions, ((128, 96),), ((9, 6),)),
