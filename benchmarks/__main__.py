@@ -93,8 +93,8 @@ def _chosen(large: bool, patterns: Sequence[str] | None) -> list[Workload]:
 
 
 def _compare(workloads: Sequence[Workload], peers: Sequence[Peer], seconds: float, folder: Path) -> None:
-    from lavax.backends.vulkan.device import get_device  # late: these open the device
-    from lavax.backends.vulkan.limits import copy_rate
+    from lavax.backends.vulkan.device.device import get_device  # late: these open the device
+    from lavax.backends.vulkan.measure.limits import copy_rate
 
     copies = [copy_rate(get_device())]
     found: list[Measurement] = []

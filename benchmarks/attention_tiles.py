@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.pytorch_calls import pytorch, seconds_a_call
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit import attention as emitter
-from lavax.backends.vulkan.emit.attention_shape import Shape, fitting_shapes
+from lavax.backends.vulkan.emit.attention import attention as emitter
+from lavax.backends.vulkan.emit.attention.shape import Shape, fitting_shapes
 from lavax.ir import Graph, Node, TensorType, float32
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS

@@ -5,11 +5,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.commands import CommandPool, Recorder
-from lavax.backends.vulkan.device import Device
-from lavax.backends.vulkan.memory import Buffer
-from lavax.backends.vulkan.program import Program
-from lavax.backends.vulkan.queue import Submission
+from lavax.backends.vulkan.api.queue import Submission
+from lavax.backends.vulkan.device.commands import CommandPool, Recorder
+from lavax.backends.vulkan.device.device import Device
+from lavax.backends.vulkan.memory.memory import Buffer
+from lavax.backends.vulkan.run.program import Program
 
 
 def bare_submit(device: Device, wait: Callable[[int], None]) -> Callable[[], None]:

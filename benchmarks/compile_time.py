@@ -15,8 +15,8 @@ from benchmarks.figure import Figure
 from benchmarks.peers.lavax import LavaxLibrary
 from benchmarks.workloads import workloads_for
 from lavax.passes.differentiate import differentiate
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient, simplify
 
 LAYERS = (10, 100, 1000)

@@ -19,8 +19,8 @@ import numpy as np
 import lavax as lx
 from benchmarks.pytorch_calls import pytorch, seconds_a_call
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_tiles import (
+from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract.tiles import (
     BROADCAST_TILES,
     COOPERATIVE_TILES,
     NARROW_TILES,
@@ -33,9 +33,9 @@ from lavax.backends.vulkan.emit.contract_tiles import (
     cooperative_tile,
     fits,
 )
-from lavax.errors import DeviceError
+from lavax.base.errors import DeviceError
 from lavax.ir.types import DTYPES
-from lavax.passes.target import Target
+from lavax.passes.target.target import Target
 
 PRODUCTS = (
     "256x256x256", "512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "4096x4096x4096:b",

@@ -117,7 +117,7 @@ def _replay(training: Training) -> list[Figure]:
 
 
 def _memory(training: Training) -> list[Figure]:
-    from lavax.backends.vulkan.device import get_device  # late: it opens the device
+    from lavax.backends.vulkan.device.device import get_device  # late: it opens the device
 
     pool = get_device().arrays
     used = set()

@@ -19,7 +19,7 @@ def measure() -> Sequence[Figure]:
     """A compiled `x + 1`, called and waited for, against an empty command buffer, submitted and waited for."""
     from benchmarks.bare_submit import bare_replay, bare_submit  # late: these need a Vulkan loader
     from lavax.backends.vulkan.backend import VulkanBackend
-    from lavax.backends.vulkan.device import get_device
+    from lavax.backends.vulkan.device.device import get_device
 
     device = get_device()
     add_one = lx.compile(lambda x: x + 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from lavax.ir.graph import Graph, Node, require_graph
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DType, TupleType

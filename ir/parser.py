@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lavax.errors import DtypeError, ParseError, ShapeError
+from lavax.base.errors import DtypeError, ParseError, ShapeError
 from lavax.ir.graph import Graph, Node, input_node, make_node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DTYPES, TensorType, tuple_of

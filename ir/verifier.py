@@ -1,7 +1,7 @@
 """Checks that a graph keeps every rule of the intermediate representation."""
 from __future__ import annotations
 
-from lavax.errors import DtypeError, ShapeError, VerificationError
+from lavax.base.errors import DtypeError, ShapeError, VerificationError
 from lavax.ir.graph import INPUT, Graph, Node, require_graph
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.printer import value_names

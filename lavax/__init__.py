@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from lavax import debug, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
-from lavax.config import VERSION, enable_x64, matmul_precision
-from lavax.errors import (
+from lavax.base.config import VERSION, enable_x64, matmul_precision
+from lavax.base.errors import (
     ArrayIndexError,
     ConcretizationError,
     ControlFlowTypeError,
@@ -30,24 +30,24 @@ from lavax.errors import (
     VmapAxisError,
 )
 from lavax.parallel_scan import associative_scan
-from lavax.tracer.abstract_evaluation import ShapeDtype, eval_shape, trace
-from lavax.tracer.array import Array
-from lavax.tracer.backend import Backend, register
-from lavax.tracer.checkpoint import checkpoint
-from lavax.tracer.closure_convert import closure_convert
-from lavax.tracer.compile import compile
-from lavax.tracer.control_flow import cond, fori_loop, map, scan, switch, while_loop
-from lavax.tracer.custom_rules import custom_jvp, custom_vjp
-from lavax.tracer.debugging import check_leaks
-from lavax.tracer.export import Exported, export, load_exported
-from lavax.tracer.grad import grad, stop_gradient, value_and_grad
-from lavax.tracer.jacobian import hessian, jacfwd, jacrev
-from lavax.tracer.jvp import jvp, linearize
-from lavax.tracer.linear_transpose import linear_transpose
-from lavax.tracer.named_axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
-from lavax.tracer.placement import default_device, device_put, devices
-from lavax.tracer.vjp import vjp
-from lavax.tracer.vmap import vmap
+from lavax.tracer.compiled.compile import compile
+from lavax.tracer.compiled.export import Exported, export, load_exported
+from lavax.tracer.control_flow.control_flow import cond, fori_loop, map, scan, switch, while_loop
+from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, eval_shape, trace
+from lavax.tracer.tracing.placement import default_device, device_put, devices
+from lavax.tracer.transforms.checkpoint import checkpoint
+from lavax.tracer.transforms.closure_convert import closure_convert
+from lavax.tracer.transforms.custom_rules import custom_jvp, custom_vjp
+from lavax.tracer.transforms.debugging import check_leaks
+from lavax.tracer.transforms.grad import grad, stop_gradient, value_and_grad
+from lavax.tracer.transforms.jacobian import hessian, jacfwd, jacrev
+from lavax.tracer.transforms.jvp import jvp, linearize
+from lavax.tracer.transforms.linear_transpose import linear_transpose
+from lavax.tracer.transforms.named_axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
+from lavax.tracer.transforms.vjp import vjp
+from lavax.tracer.transforms.vmap import vmap
+from lavax.tracer.values.array import Array
+from lavax.tracer.values.backend import Backend, register
 
 __version__ = VERSION
 jit = compile

@@ -1,5 +1,5 @@
 """Looking into compiled functions: `print`, `callback`, `nans`, which finds the first NaN, and `key_reuse`."""
 from lavax.random.reuse import key_reuse
-from lavax.tracer.debugging import callback, nans, print
+from lavax.tracer.transforms.debugging import callback, nans, print
 
 __all__ = ["callback", "key_reuse", "nans", "print"]

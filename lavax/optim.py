@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
-from lavax.tracer import Value, pytree
+from lavax.tracer import Value
+from lavax.tracer.pytrees import pytree
 
 __all__ = [
     "AdamState",

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.errors import ControlFlowTypeError
+from lavax.base.errors import ControlFlowTypeError
 from lavax.ir.location import user_error
-from lavax.numpy.axes import normal_axis
-from lavax.numpy.errors import shape_error
-from lavax.tracer.convert import lift
-from lavax.tracer.pytree import TreeDef, flatten, unflatten
-from lavax.tracer.signature import require_function
-from lavax.tracer.value import Value
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.errors import shape_error
+from lavax.tracer.calls.signature import require_function
+from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
+from lavax.tracer.tracing.convert import lift
+from lavax.tracer.values.value import Value
 
 Combine = Callable[[list[Value], list[Value]], list[Value]]
 

@@ -16,10 +16,10 @@ import lavax.numpy as lnp
 from lavax.ir import OPERATIONS, Graph, TensorType, float32
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.passes.batch import batch
-from lavax.passes.builder import add, build, multiply, sum_over
+from lavax.passes.build.builder import add, build, multiply, sum_over
+from lavax.passes.build.inline import inline
 from lavax.passes.differentiate import differentiate, jvp
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE
-from lavax.passes.inline import inline
 from tests.operation_cases import cases_of
 
 SIZE = 2  # of batches

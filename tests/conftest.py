@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lavax import config
+from lavax.base import config
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,7 +19,7 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 @pytest.fixture(autouse=config.validate())
 def silent_validation_layer() -> Iterator[None]:
     """Under LAVAX_VALIDATE=1 a test fails on whatever the Khronos validation layer said while it ran."""
-    from lavax.backends.vulkan import validation  # late: it needs the Vulkan loader
+    from lavax.backends.vulkan.device import validation  # late: it needs the Vulkan loader
 
     before = len(validation.messages())
     yield

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.profile import CPU_DRIVER
-from lavax.tracer.backend import register
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER
+from lavax.tracer.values.backend import register
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/dumps.md")

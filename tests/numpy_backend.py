@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lavax.counters import count
-from lavax.errors import DeviceError
+from lavax.base.counters import count
+from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType, float64, interpret
 
 

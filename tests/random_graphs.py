@@ -13,8 +13,8 @@ import numpy as np
 
 from lavax.ir import DType, Graph, Node, TensorType, bool_, float32, int32, uint32
 from lavax.ir.graph import graph_of, input_node, make_node
-from lavax.passes import builder
-from lavax.passes.builder import build
+from lavax.passes.build import builder
+from lavax.passes.build.builder import build
 from lavax.passes.differentiate.region import item, region
 
 EXTENTS = (1, 2, 3, 3, 4)

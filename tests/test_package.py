@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lavax.backends.vulkan.shader_compiler import compile_glsl
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("lavax", "tracer", "passes", "backends", "ir", "shaders_glsl")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import lavax as lx
 from lavax.ir import interpret
 from lavax.passes.kernels.interpreter import interpret_kernels
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 from tests.random_programs import FORWARD, OPERATIONS, TRANSFORMATIONS, UNTRUE, arguments, random_program
 from tests.random_regions import OUTER, VECTOR, random_regions

@@ -1,10 +1,10 @@
 """The tracer: Python functions -> graphs."""
-from lavax.tracer.array import Array
-from lavax.tracer.bind import bind, with_weak
-from lavax.tracer.convert import constant, dtype_of, lift
-from lavax.tracer.trace import Trace, active_trace
-from lavax.tracer.tracer import Tracer
-from lavax.tracer.value import Value, install
+from lavax.tracer.tracing.bind import bind, with_weak
+from lavax.tracer.tracing.convert import constant, dtype_of, lift
+from lavax.tracer.tracing.trace import Trace, active_trace
+from lavax.tracer.tracing.tracer import Tracer
+from lavax.tracer.values.array import Array
+from lavax.tracer.values.value import Value, install
 
 __all__ = [
     "Array",

@@ -9,37 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lavax import config
-from lavax.backends.vulkan.disk_cache import DiskCache
-from lavax.backends.vulkan.emit.attention import block_of_parts
-from lavax.backends.vulkan.emit.attention_scores import (
+from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
+from lavax.backends.vulkan.emit.attention.attention import block_of_parts
+from lavax.backends.vulkan.emit.attention.scores import (
     PART_OF_MEMORY,
     pays_in_parts,
     stores_scores,
     stores_short_scores,
 )
-from lavax.backends.vulkan.emit.contract_schedule import choose_parts, shares_shader, stores_rounded
-from lavax.backends.vulkan.emit.cumulative import chunk_of
+from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
-from lavax.backends.vulkan.emit.row_schedule import longest_row
-from lavax.backends.vulkan.plan import Plan
-from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
-from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
-from lavax.backends.vulkan.tuner import Records, Tuner
-from lavax.errors import DeviceError
+from lavax.backends.vulkan.emit.reduce.choose import longest_row
+from lavax.backends.vulkan.emit.scan.cumulative import chunk_of
+from lavax.backends.vulkan.measure.tuner import Records, Tuner
+from lavax.backends.vulkan.plan.plan import Plan
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
+from lavax.base import config
+from lavax.base.errors import DeviceError
 from lavax.ir import Graph, Node, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
-from lavax.passes.prepare import prepare
+from lavax.passes.prepare.prepare import prepare
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.reports.fusion import fusion_report
-from lavax.passes.schedule import schedule
-from lavax.passes.target import Target
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.target.target import Target
 
 if TYPE_CHECKING:
-    from lavax.backends.vulkan.device import Device
-    from lavax.backends.vulkan.instance import DeviceDescription
-    from lavax.backends.vulkan.memory import Buffer
-    from lavax.backends.vulkan.program import Program
+    from lavax.backends.vulkan.device.device import Device
+    from lavax.backends.vulkan.device.instance import DeviceDescription
+    from lavax.backends.vulkan.memory.memory import Buffer
+    from lavax.backends.vulkan.run.program import Program
 
 # What tuning found: some hundred bytes a kernel.
 _TUNING_BYTES = 16 << 20
@@ -51,7 +51,7 @@ class VulkanBackend:
     @cached_property
     def device(self) -> Device:
         """The chosen device. Raises DeviceError."""
-        from lavax.backends.vulkan.device import get_device
+        from lavax.backends.vulkan.device.device import get_device
 
         return get_device()
 
@@ -106,7 +106,7 @@ class VulkanBackend:
             device = self.device
         except DeviceError:
             return None
-        from lavax.backends.vulkan.trials import seconds_of
+        from lavax.backends.vulkan.measure.trials import seconds_of
 
         cache = DiskCache(config.cache_folder() / "tuning", _TUNING_BYTES)
         records = Records(cache, f"{device.identity} lavax {config.VERSION}")
@@ -141,13 +141,13 @@ class VulkanBackend:
 
     def devices(self) -> list[Any]:
         """Descriptions of all usable devices."""
-        from lavax.backends.vulkan.instance import list_devices
+        from lavax.backends.vulkan.device.instance import list_devices
 
         return list(list_devices())
 
     def default_device(self) -> DeviceDescription:
         """The description of the device in use."""
-        from lavax.backends.vulkan.instance import describe
+        from lavax.backends.vulkan.device.instance import describe
 
         return describe(self.device.physical)
 
@@ -189,7 +189,7 @@ class CompiledGraph:
     """A program whose outputs are the graph's: an output that is an input comes back as the same buffer."""
 
     def __init__(self, lowered: LoweredGraph) -> None:
-        from lavax.backends.vulkan.program import Program
+        from lavax.backends.vulkan.run.program import Program
 
         self.lowered = lowered
         self.program = Program(lowered.backend.device, lowered.plan)
@@ -216,7 +216,7 @@ class CompiledGraph:
 
     def memory(self) -> Memory:
         """The memory of the program and of a call."""
-        from lavax.backends.vulkan.memory import rounded_size
+        from lavax.backends.vulkan.memory.memory import rounded_size
 
         plan = self.lowered.plan
         results = [result.nbytes for result in plan.results]
@@ -232,7 +232,7 @@ class CompiledGraph:
 
     def profile(self, *buffers: Buffer) -> Profile:
         """The times of its kernels, from a few runs by themselves; `buffers` keep their contents."""
-        from lavax.backends.vulkan.limits import measure_limits
+        from lavax.backends.vulkan.measure.limits import measure_limits
 
         device = self.program.device
         dispatches, limits = self.program.profile(*buffers), measure_limits(device)

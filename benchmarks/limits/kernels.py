@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
 
 FOLDER = Path(__file__).resolve().parent
 FLOAT_BYTES = 4

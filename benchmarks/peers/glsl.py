@@ -20,8 +20,8 @@ class GlslPeer:
     version = "by hand"
 
     def prepare(self, workload: Workload, arguments: Arguments) -> Run:
-        from lavax.backends.vulkan.device import get_device  # late: these open the device
-        from lavax.backends.vulkan.program import Program
+        from lavax.backends.vulkan.device.device import get_device  # late: these open the device
+        from lavax.backends.vulkan.run.program import Program
 
         kernel = KERNELS.get(workload.name)
         if kernel is None:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.types import DType, TensorType, float32
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from lavax.ir.graph import Graph
 from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.ops.region import input_types, output_types

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.types import NUMBERS, TensorType, int32
 

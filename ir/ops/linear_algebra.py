@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.types import TensorType, float32, float64
 

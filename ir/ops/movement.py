@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.types import TensorType
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.graph import Graph
 from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.types import TensorType, TupleType, bool_, int32, tuple_of

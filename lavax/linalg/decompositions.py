@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
-from lavax.numpy.creation import zeros
-from lavax.numpy.manipulation import matrix_transpose
-from lavax.numpy.operands import ArrayLike
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.creation import zeros
+from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.tracer import bind
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 
 class QRResult(NamedTuple):

@@ -7,18 +7,18 @@ from typing import Any
 from lavax.linalg.decompositions import svd, svdvals
 from lavax.linalg.matrices import epsilon, is_empty, matrices, square_matrices, unit_matrices
 from lavax.linalg.solving import inv
-from lavax.numpy.comparison import greater, where
-from lavax.numpy.elementwise import add, divide, multiply, subtract
-from lavax.numpy.errors import shape_error
-from lavax.numpy.linear_algebra import matmul
-from lavax.numpy.manipulation import expand_dims, matrix_transpose, reshaped
-from lavax.numpy.number_arguments import whole_number
-from lavax.numpy.operands import ArrayLike, as_value
-from lavax.numpy.reductions import count_nonzero
-from lavax.numpy.reductions import max as max_over
-from lavax.numpy.reductions import sum as sum_over
-from lavax.tracer.custom_rules import custom_jvp
-from lavax.tracer.value import Value
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose, reshaped
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
+from lavax.numpy.elementwise.comparison import greater, where
+from lavax.numpy.products.linear_algebra import matmul
+from lavax.numpy.reductions.reductions import count_nonzero
+from lavax.numpy.reductions.reductions import max as max_over
+from lavax.numpy.reductions.reductions import sum as sum_over
+from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.values.value import Value
 
 
 def _relative(value: Value, tolerance: ArrayLike | None) -> ArrayLike:

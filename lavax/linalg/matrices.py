@@ -9,16 +9,16 @@ import numpy as np
 
 from lavax.ir.ops.linear_algebra import parts_of
 from lavax.ir.types import TensorType
-from lavax.numpy.application import as_floating
-from lavax.numpy.broadcasting import broadcast_to
-from lavax.numpy.creation import eye
-from lavax.numpy.elementwise import add, multiply
-from lavax.numpy.errors import shape_error
-from lavax.numpy.joining import cut
-from lavax.numpy.manipulation import matrix_transpose, reshaped
-from lavax.numpy.operands import ArrayLike
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.broadcasting import broadcast_to
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.creation import eye
+from lavax.numpy.arrays.joining import cut
+from lavax.numpy.arrays.manipulation import matrix_transpose, reshaped
+from lavax.numpy.elementwise.arithmetic import add, multiply
 from lavax.tracer import bind, with_weak
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 
 def epsilon(value: Value) -> float:

@@ -8,19 +8,19 @@ from math import inf
 from lavax.linalg.decompositions import svdvals
 from lavax.linalg.matrices import matrices, square_matrices
 from lavax.linalg.solving import inv
-from lavax.numpy.application import as_floating
-from lavax.numpy.axes import Axis, normal_axes
-from lavax.numpy.comparison import equal, not_equal, where
-from lavax.numpy.elementwise import abs, divide, multiply, sqrt
-from lavax.numpy.errors import shape_error
-from lavax.numpy.exponential import power
-from lavax.numpy.manipulation import expand_dims, moveaxis
-from lavax.numpy.operands import ArrayLike, cast
-from lavax.numpy.promotion import averaging
-from lavax.numpy.reductions import max as max_over
-from lavax.numpy.reductions import min as min_over
-from lavax.numpy.reductions import sum as sum_over
-from lavax.tracer.value import Value
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.axes import Axis, normal_axes
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy._core.promotion import averaging
+from lavax.numpy.arrays.manipulation import expand_dims, moveaxis
+from lavax.numpy.elementwise.arithmetic import abs, divide, multiply, sqrt
+from lavax.numpy.elementwise.comparison import equal, not_equal, where
+from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.reductions.reductions import max as max_over
+from lavax.numpy.reductions.reductions import min as min_over
+from lavax.numpy.reductions.reductions import sum as sum_over
+from lavax.tracer.values.value import Value
 
 Order = int | float | str | None
 

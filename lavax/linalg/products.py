@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from lavax.numpy import grids
-from lavax.numpy import linear_algebra as plain
-from lavax.numpy import products as of_vectors
-from lavax.numpy.errors import shape_error
-from lavax.numpy.linear_algebra import matmul, tensordot
-from lavax.numpy.manipulation import matrix_transpose
-from lavax.numpy.operands import ArrayLike, as_value
-from lavax.numpy.products import vecdot
-from lavax.tracer.value import Value
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.arrays.manipulation import matrix_transpose
+from lavax.numpy.grids import grids
+from lavax.numpy.products import linear_algebra as plain
+from lavax.numpy.products import products as of_vectors
+from lavax.numpy.products.linear_algebra import matmul, tensordot
+from lavax.numpy.products.products import vecdot
+from lavax.tracer.values.value import Value
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, unit_matrices
-from lavax.numpy.broadcasting import broadcast_shapes, broadcast_to, common_dtype
-from lavax.numpy.creation import ones, zeros
-from lavax.numpy.elementwise import abs, log, multiply, sign
-from lavax.numpy.errors import shape_error
-from lavax.numpy.grids import diagonal
-from lavax.numpy.manipulation import reshaped
-from lavax.numpy.operands import ArrayLike
-from lavax.numpy.reductions import prod
-from lavax.numpy.reductions import sum as sum_over
+from lavax.numpy._core.broadcasting import broadcast_shapes, broadcast_to, common_dtype
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.creation import ones, zeros
+from lavax.numpy.arrays.manipulation import reshaped
+from lavax.numpy.elementwise.arithmetic import abs, log, multiply, sign
+from lavax.numpy.grids.grids import diagonal
+from lavax.numpy.reductions.reductions import prod
+from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind, with_weak
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 _TRANSPOSED: dict[int | str, bool] = {0: False, 1: True, 2: True, "N": False, "T": True, "C": True}
 

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.types import float32
-from lavax.numpy.application import apply, as_floating
-from lavax.numpy.axes import normal_axis
-from lavax.numpy.comparison import equal, greater, greater_equal, less_equal
-from lavax.numpy.comparison import where as choice
-from lavax.numpy.elementwise import abs as absolute
-from lavax.numpy.elementwise import add, clip, divide, expm1, multiply, negative, sqrt, square, tanh
-from lavax.numpy.errors import shape_error
-from lavax.numpy.exponential import logaddexp
-from lavax.numpy.joining import split
-from lavax.numpy.operands import ArrayLike, as_value, cast
-from lavax.tracer.value import Value
+from lavax.numpy._core.application import apply, as_floating
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy.arrays.joining import split
+from lavax.numpy.elementwise.arithmetic import abs as absolute
+from lavax.numpy.elementwise.arithmetic import add, clip, divide, expm1, multiply, negative, sqrt, square, tanh
+from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal
+from lavax.numpy.elementwise.comparison import where as choice
+from lavax.numpy.elementwise.exponential import logaddexp
+from lavax.tracer.values.value import Value
 
 __all__ = [
     "celu",

@@ -5,15 +5,15 @@ import math
 from typing import NamedTuple
 
 from lavax.ir.types import TensorType, bool_, int32
-from lavax.numpy.broadcasting import spread
-from lavax.numpy.comparison import less, logical_and
-from lavax.numpy.creation import iota
-from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import as_shape, reshaped, transposed
-from lavax.numpy.number_arguments import real_number
-from lavax.numpy.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.broadcasting import spread
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.number_arguments import real_number
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy.arrays.creation import iota
+from lavax.numpy.arrays.manipulation import as_shape, reshaped, transposed
+from lavax.numpy.elementwise.comparison import less, logical_and
 from lavax.tracer import bind
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 __all__ = ["dot_product_attention"]
 

@@ -6,13 +6,13 @@ from typing import Any, Literal, NamedTuple
 
 from lavax.ir.types import bool_
 from lavax.nn.windows import Padding, PerAxis, paddings, per_axis, span_of
-from lavax.numpy.broadcasting import common_dtype
-from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.linear_algebra import precision_attributes
-from lavax.numpy.manipulation import flip, reshaped, transposed
-from lavax.numpy.operands import ArrayLike
+from lavax.numpy._core.broadcasting import common_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.manipulation import flip, reshaped, transposed
+from lavax.numpy.products.linear_algebra import precision_attributes
 from lavax.tracer import bind
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 __all__ = ["conv", "conv_transpose"]
 

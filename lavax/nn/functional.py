@@ -5,34 +5,23 @@ import math
 from typing import Any
 
 from lavax.ir.types import TensorType, float32
-from lavax.numpy.application import apply, as_floating
-from lavax.numpy.axes import Axis, normal_axis, rising_axes
-from lavax.numpy.broadcasting import broadcast_arrays, spread_back
-from lavax.numpy.comparison import isfinite, less
-from lavax.numpy.comparison import where as choice
-from lavax.numpy.creation import iota
-from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.elementwise import (
-    add,
-    divide,
-    exp,
-    expm1,
-    log,
-    log1p,
-    multiply,
-    negative,
-    sqrt,
-    subtract,
-)
-from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import reshaped
-from lavax.numpy.number_arguments import whole_number
-from lavax.numpy.operands import ArrayLike, as_value, cast
-from lavax.numpy.promotion import averaging
-from lavax.numpy.reductions import among, fold, var
-from lavax.numpy.reductions import mean as average
+from lavax.numpy._core.application import apply, as_floating
+from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
+from lavax.numpy._core.broadcasting import broadcast_arrays, spread_back
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.promotion import averaging
+from lavax.numpy.arrays.creation import iota
+from lavax.numpy.arrays.manipulation import reshaped
+from lavax.numpy.elementwise.arithmetic import add, divide, exp, expm1, log, log1p, multiply, negative, sqrt, subtract
+from lavax.numpy.elementwise.comparison import isfinite, less
+from lavax.numpy.elementwise.comparison import where as choice
+from lavax.numpy.reductions.reductions import among, fold, var
+from lavax.numpy.reductions.reductions import mean as average
 from lavax.tracer import bind, constant
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 

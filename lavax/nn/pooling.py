@@ -10,18 +10,18 @@ import numpy as np
 from lavax.ir.ops.window import windows_along
 from lavax.ir.types import DType, TensorType, bool_, int32
 from lavax.nn.windows import Padding, PerAxis, paddings, per_axis, require_window_axes, span_of
-from lavax.numpy.application import as_floating
-from lavax.numpy.axes import normal_axes
-from lavax.numpy.broadcasting import spread_back
-from lavax.numpy.comparison import equal, greater, less, where
-from lavax.numpy.creation import iota, ones
-from lavax.numpy.elementwise import divide
-from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import reshaped
-from lavax.numpy.operands import ArrayLike, as_value
-from lavax.numpy.reductions import fold
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.axes import normal_axes
+from lavax.numpy._core.broadcasting import spread_back
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.arrays.creation import iota, ones
+from lavax.numpy.arrays.manipulation import reshaped
+from lavax.numpy.elementwise.arithmetic import divide
+from lavax.numpy.elementwise.comparison import equal, greater, less, where
+from lavax.numpy.reductions.reductions import fold
 from lavax.tracer import bind
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 __all__ = ["avg_pool", "max_pool", "min_pool", "sum_pool"]
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from lavax.ir.types import TensorType
-from lavax.numpy.errors import shape_error
-from lavax.numpy.number_arguments import whole_number
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.number_arguments import whole_number
 
 PerAxis: TypeAlias = int | Sequence[int]
 Padding: TypeAlias = Literal["VALID", "SAME", "SAME_LOWER"] | int | Sequence[int] | Sequence[tuple[int, int]]

@@ -9,58 +9,58 @@ Each module says in its `__all__` which of its names are public: those are the n
 import math as _math
 from types import ModuleType as _ModuleType
 
-from lavax.numpy.along_axis import *
-from lavax.numpy.array_methods import METHODS as _METHODS
-from lavax.numpy.bit_packing import *
-from lavax.numpy.bitwise import *
-from lavax.numpy.broadcasting import *
-from lavax.numpy.calculus import *
-from lavax.numpy.closeness import *
-from lavax.numpy.comparison import *
-from lavax.numpy.complex_parts import *
-from lavax.numpy.convolution import *
-from lavax.numpy.creation import *
-from lavax.numpy.cumulative import *
-from lavax.numpy.data_dependent import *
-from lavax.numpy.divisors import *
-from lavax.numpy.dtype_functions import *
-from lavax.numpy.editing import *
-from lavax.numpy.einsum import *
-from lavax.numpy.elementwise import *
-from lavax.numpy.exchange import *
-from lavax.numpy.exponential import *
-from lavax.numpy.flat_indices import *
-from lavax.numpy.float_parts import *
-from lavax.numpy.from_data import *
-from lavax.numpy.grids import *
-from lavax.numpy.hyperbolic import *
-from lavax.numpy.index_tricks import *
-from lavax.numpy.joining import *
-from lavax.numpy.linear_algebra import *
-from lavax.numpy.manipulation import *
-from lavax.numpy.namespace_info import array_api_version as __array_api_version__
-from lavax.numpy.namespace_info import namespace_info as __array_namespace_info__
-from lavax.numpy.nan_functions import *
-from lavax.numpy.operators import OPERATORS as _OPERATORS
-from lavax.numpy.padding import *
-from lavax.numpy.polynomials import *
-from lavax.numpy.products import *
-from lavax.numpy.reductions import *
-from lavax.numpy.replacing import *
-from lavax.numpy.rounding import *
-from lavax.numpy.scalar_classes import *
-from lavax.numpy.scalar_types import *
-from lavax.numpy.searching import *
-from lavax.numpy.selecting import *
-from lavax.numpy.sets import *
-from lavax.numpy.shape_functions import *
-from lavax.numpy.signs import *
-from lavax.numpy.sorting import *
-from lavax.numpy.statistics import *
-from lavax.numpy.taking import *
-from lavax.numpy.trigonometric import *
-from lavax.numpy.vectorize import *
-from lavax.numpy.window_functions import *
+from lavax.numpy._core.broadcasting import *
+from lavax.numpy.analysis.calculus import *
+from lavax.numpy.analysis.convolution import *
+from lavax.numpy.analysis.polynomials import *
+from lavax.numpy.analysis.statistics import *
+from lavax.numpy.analysis.window_functions import *
+from lavax.numpy.arrays.complex_parts import *
+from lavax.numpy.arrays.creation import *
+from lavax.numpy.arrays.data_dependent import *
+from lavax.numpy.arrays.exchange import *
+from lavax.numpy.arrays.from_data import *
+from lavax.numpy.arrays.joining import *
+from lavax.numpy.arrays.manipulation import *
+from lavax.numpy.arrays.scalar_types import *
+from lavax.numpy.arrays.shape_functions import *
+from lavax.numpy.editing.bit_packing import *
+from lavax.numpy.editing.editing import *
+from lavax.numpy.editing.padding import *
+from lavax.numpy.editing.replacing import *
+from lavax.numpy.elementwise.arithmetic import *
+from lavax.numpy.elementwise.bitwise import *
+from lavax.numpy.elementwise.comparison import *
+from lavax.numpy.elementwise.exponential import *
+from lavax.numpy.elementwise.float_parts import *
+from lavax.numpy.elementwise.hyperbolic import *
+from lavax.numpy.elementwise.rounding import *
+from lavax.numpy.elementwise.signs import *
+from lavax.numpy.elementwise.trigonometric import *
+from lavax.numpy.functional.along_axis import *
+from lavax.numpy.functional.vectorize import *
+from lavax.numpy.grids.flat_indices import *
+from lavax.numpy.grids.grids import *
+from lavax.numpy.grids.index_tricks import *
+from lavax.numpy.indexing.selecting import *
+from lavax.numpy.indexing.taking import *
+from lavax.numpy.methods.array_methods import METHODS as _METHODS
+from lavax.numpy.methods.operators import OPERATORS as _OPERATORS
+from lavax.numpy.products.einsum import *
+from lavax.numpy.products.linear_algebra import *
+from lavax.numpy.products.products import *
+from lavax.numpy.reductions.closeness import *
+from lavax.numpy.reductions.cumulative import *
+from lavax.numpy.reductions.divisors import *
+from lavax.numpy.reductions.nan_functions import *
+from lavax.numpy.reductions.reductions import *
+from lavax.numpy.sorting.searching import *
+from lavax.numpy.sorting.sets import *
+from lavax.numpy.sorting.sorting import *
+from lavax.numpy.types.dtype_functions import *
+from lavax.numpy.types.namespace_info import array_api_version as __array_api_version__
+from lavax.numpy.types.namespace_info import namespace_info as __array_namespace_info__
+from lavax.numpy.types.scalar_classes import *
 from lavax.tracer import Value as _Value
 from lavax.tracer import install as _install
 

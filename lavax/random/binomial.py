@@ -11,18 +11,18 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.ir.types import DType
-from lavax.numpy.comparison import where
-from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, as_operand, as_value, cast
-from lavax.numpy.promotion import floating, promote
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast
+from lavax.numpy._core.promotion import floating, promote
+from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy.elementwise.comparison import where
 from lavax.random.continuous import uniform_between
 from lavax.random.gamma import computing
 from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.random.reuse import consume
-from lavax.tracer.control_flow import scan, while_loop
-from lavax.tracer.value import Value
+from lavax.tracer.control_flow.control_flow import scan, while_loop
+from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 

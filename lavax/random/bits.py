@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.types import DType, uint32
-from lavax.numpy.application import apply
-from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.errors import dtype_error
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy._core.application import apply
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.arrays.manipulation import checked_shape
 from lavax.random.keys import BOTH, FIRST, SECOND, as_key, block, positions
 from lavax.random.reuse import consume
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 
 def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32") -> Value:

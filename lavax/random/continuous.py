@@ -13,14 +13,14 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64
-from lavax.numpy.application import apply
-from lavax.numpy.comparison import where
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy._core.application import apply
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy.elementwise.comparison import where
 from lavax.random.bits import drawn_bits
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.tracer import bind
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 

@@ -9,20 +9,20 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, TensorType, int32, uint32, uint64
-from lavax.numpy.application import apply, as_floating
-from lavax.numpy.axes import normal_axis
-from lavax.numpy.broadcasting import common_shape, fit
-from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, Operand, as_operand, cast
-from lavax.numpy.promotion import floating
-from lavax.numpy.sorting import argsort
+from lavax.numpy._core.application import apply, as_floating
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.broadcasting import common_shape, fit
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, Operand, as_operand, cast
+from lavax.numpy._core.promotion import floating
+from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy.sorting.sorting import argsort
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, spread_parameter
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.numpy.comparison import where
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, as_operand, cast
+from lavax.numpy._core.operands import ArrayLike, as_operand, cast
+from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy.elementwise.comparison import where
 from lavax.random.continuous import FORMATS, standard_exponential, standard_normal, uniform_between
 from lavax.random.discrete import rademacher
 from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, float32
-from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, as_operand, cast
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_operand, cast
+from lavax.numpy.arrays.manipulation import checked_shape
 from lavax.random.continuous import FORMATS, normal_of, uniform_of
 from lavax.random.keys import Words, bits_of_each, key_of_each, split, split_each
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.scipy.incomplete import gamma_quantile_slope
 from lavax.tracer import bind
-from lavax.tracer.control_flow import while_loop
-from lavax.tracer.custom_rules import custom_jvp
-from lavax.tracer.value import Value
+from lavax.tracer.control_flow.control_flow import while_loop
+from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.ir.types import DType
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.arrays.manipulation import checked_shape
 from lavax.random.continuous import standard_exponential, standard_normal
 from lavax.random.discrete import rademacher
 from lavax.random.gamma import computing, gamma_numbers, log_gamma_numbers
 from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from lavax.ir.types import DType, TensorType, uint32
-from lavax.numpy.broadcasting import spread
-from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.indexing import index
-from lavax.numpy.joining import stack
-from lavax.numpy.manipulation import checked_shape, reshaped
-from lavax.numpy.operands import ArrayLike, as_value, cast, constant_of, splat
+from lavax.numpy._core.broadcasting import spread
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, constant_of, splat
+from lavax.numpy.arrays.joining import stack
+from lavax.numpy.arrays.manipulation import checked_shape, reshaped
+from lavax.numpy.indexing.indexing import index
 from lavax.random.reuse import consume
 from lavax.tracer import bind, lift
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 GENERATOR = "threefry2x32"
 FIRST, SECOND, BOTH = 0, 1, 2  # which word of a block: `threefry`'s attribute

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.numpy.application import as_floating
-from lavax.numpy.axes import normal_axis
-from lavax.numpy.cumulative import cumsum
-from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.number_arguments import whole_number
-from lavax.numpy.operands import ArrayLike, as_value
-from lavax.numpy.sorting import argsort
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy.reductions.cumulative import cumsum
+from lavax.numpy.sorting.sorting import argsort
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.discrete import randint
 from lavax.random.keys import as_key, split
 from lavax.tracer import bind
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 
 def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Value:

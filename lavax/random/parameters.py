@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.types import DType, TensorType
-from lavax.numpy.broadcasting import common_shape, fit
-from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.errors import dtype_error, shape_error
-from lavax.numpy.manipulation import checked_shape
-from lavax.numpy.operands import ArrayLike, Operand, as_operand
-from lavax.tracer.value import Value
+from lavax.numpy._core.broadcasting import common_shape, fit
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, Operand, as_operand
+from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.tracer.values.value import Value
 
 
 def floating_dtype(name: str, dtype: Any) -> DType:

@@ -12,16 +12,16 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.ir.types import float32
-from lavax.numpy.comparison import where
-from lavax.numpy.dtypes import canonical_dtype
-from lavax.numpy.errors import dtype_error
-from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.elementwise.comparison import where
 from lavax.random.continuous import uniform_between
 from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, spread_parameter
 from lavax.random.reuse import consume
-from lavax.tracer.control_flow import while_loop
-from lavax.tracer.value import Value
+from lavax.tracer.control_flow.control_flow import while_loop
+from lavax.tracer.values.value import Value
 
 _COUNTED_BELOW = 10.0
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from lavax import config
-from lavax.errors import KeyReuseError
+from lavax.base import config
+from lavax.base.errors import KeyReuseError
 from lavax.ir.location import user_location
 from lavax.tracer import Tracer, active_trace
-from lavax.tracer.array import Array
-from lavax.tracer.trace import Trace
+from lavax.tracer.tracing.trace import Trace
+from lavax.tracer.values.array import Array
 
 _asked: ContextVar[bool] = ContextVar("lavax_key_reuse", default=False)
 

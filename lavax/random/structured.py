@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.numpy.application import as_floating
-from lavax.numpy.broadcasting import broadcast_shapes
-from lavax.numpy.elementwise import maximum, sqrt
-from lavax.numpy.errors import shape_error
-from lavax.numpy.manipulation import checked_shape, expand_dims
-from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.broadcasting import broadcast_shapes
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.arrays.manipulation import checked_shape, expand_dims
+from lavax.numpy.elementwise.arithmetic import maximum, sqrt
 from lavax.random.continuous import standard_normal
 from lavax.random.parameters import floating_dtype
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 
 def multivariate_normal(

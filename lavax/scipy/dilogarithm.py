@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import math
 
-from lavax.numpy.application import as_floating
-from lavax.numpy.comparison import equal, greater, less, where
-from lavax.numpy.elementwise import add, divide, log, log1p, multiply, negative, square, subtract
-from lavax.numpy.operands import ArrayLike
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.elementwise.arithmetic import add, divide, log, log1p, multiply, negative, square, subtract
+from lavax.numpy.elementwise.comparison import equal, greater, less, where
 from lavax.scipy.stirling import horner
 from lavax.tracer import with_weak
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 __all__ = ["spence"]
 

@@ -8,12 +8,12 @@ import math
 from typing import NamedTuple
 
 from lavax.ir.types import float64
-from lavax.numpy.comparison import where
-from lavax.numpy.elementwise import add, divide, multiply, square, subtract
-from lavax.numpy.float_parts import frexp
-from lavax.numpy.operands import ArrayLike, cast
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, square, subtract
+from lavax.numpy.elementwise.comparison import where
+from lavax.numpy.elementwise.float_parts import frexp
 from lavax.scipy.stirling import horner
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 
 class Double(NamedTuple):

@@ -4,16 +4,25 @@ from __future__ import annotations
 import math
 
 from lavax.ir.types import float64
-from lavax.numpy.application import together
-from lavax.numpy.comparison import equal, greater, greater_equal, isnan, less, logical_and, logical_or, where
-from lavax.numpy.creation import ones_like
-from lavax.numpy.elementwise import abs, add, divide, log, log1p, multiply, negative, subtract
-from lavax.numpy.operands import ArrayLike
+from lavax.numpy._core.application import together
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.creation import ones_like
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, log, log1p, multiply, negative, subtract
+from lavax.numpy.elementwise.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isnan,
+    less,
+    logical_and,
+    logical_or,
+    where,
+)
 from lavax.scipy.stirling import log_less
 from lavax.tracer import bind, with_weak
-from lavax.tracer.custom_rules import custom_jvp
-from lavax.tracer.jvp import jvp
-from lavax.tracer.value import Value
+from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.transforms.jvp import jvp
+from lavax.tracer.values.value import Value
 
 __all__ = ["kl_div", "rel_entr"]
 

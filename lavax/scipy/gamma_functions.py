@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.types import float64
-from lavax.numpy.application import as_floating, together
-from lavax.numpy.comparison import equal, greater, greater_equal, less, logical_and, logical_or, where
-from lavax.numpy.creation import ones_like
-from lavax.numpy.elementwise import (
+from lavax.numpy._core.application import as_floating, together
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy.arrays.creation import ones_like
+from lavax.numpy.elementwise.arithmetic import (
     abs,
     add,
     divide,
@@ -25,17 +26,16 @@ from lavax.numpy.elementwise import (
     sin,
     subtract,
 )
-from lavax.numpy.exponential import power
-from lavax.numpy.number_arguments import whole_number
-from lavax.numpy.operands import ArrayLike, as_value, cast
-from lavax.numpy.rounding import floor, remainder
-from lavax.numpy.rounding import round as nearest
-from lavax.numpy.signs import signbit
+from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less, logical_and, logical_or, where
+from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.elementwise.rounding import floor, remainder
+from lavax.numpy.elementwise.rounding import round as nearest
+from lavax.numpy.elementwise.signs import signbit
 from lavax.scipy.gamma_quotients import gamma_of
 from lavax.tracer import bind, with_weak
-from lavax.tracer.custom_rules import custom_jvp
-from lavax.tracer.jvp import jvp
-from lavax.tracer.value import Value
+from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.transforms.jvp import jvp
+from lavax.tracer.values.value import Value
 
 __all__ = [
     "bernoulli", "boxcox", "boxcox1p", "factorial", "gamma", "gammasgn", "multigammaln", "polygamma", "zeta",

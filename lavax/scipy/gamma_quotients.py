@@ -10,12 +10,12 @@ import math
 from typing import NamedTuple
 
 from lavax.ir.types import float64
-from lavax.numpy.comparison import greater, where
-from lavax.numpy.comparison import less as is_less
-from lavax.numpy.elementwise import add, divide, exp, multiply, negative, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, exp, multiply, negative, subtract
+from lavax.numpy.elementwise.comparison import greater, where
+from lavax.numpy.elementwise.comparison import less as is_less
 from lavax.scipy.double_length import Double, chosen, less, logarithm, plus, plus_float, times
 from lavax.scipy.stirling import horner, stirling_rest
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 # As a float of the dtype, and the rest.
 _HALF_LOG_TWO_PI = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 import math
 
 from lavax.ir.types import float32, float64
-from lavax.numpy.application import together
-from lavax.numpy.comparison import equal, greater, greater_equal, less_equal, logical_and, where
-from lavax.numpy.comparison import less as is_less
-from lavax.numpy.elementwise import (
+from lavax.numpy._core.application import together
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.elementwise.arithmetic import (
     abs,
     add,
     exp,
@@ -18,15 +17,16 @@ from lavax.numpy.elementwise import (
     real_function,
     subtract,
 )
-from lavax.numpy.operands import ArrayLike, cast
-from lavax.numpy.rounding import floor
-from lavax.numpy.rounding import round as nearest
+from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal, logical_and, where
+from lavax.numpy.elementwise.comparison import less as is_less
+from lavax.numpy.elementwise.rounding import floor
+from lavax.numpy.elementwise.rounding import round as nearest
 from lavax.scipy.double_length import Double, chosen, plus_float, sum_of
 from lavax.scipy.gamma_functions import gammasgn
 from lavax.scipy.gamma_quotients import LARGEST, Quotient, over_gamma, ratio_of
 from lavax.tracer import bind, with_weak
-from lavax.tracer.custom_rules import custom_jvp
-from lavax.tracer.value import Value
+from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.values.value import Value
 
 __all__ = ["beta", "comb", "poch"]
 

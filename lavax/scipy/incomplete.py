@@ -14,21 +14,10 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.types import float64
-from lavax.numpy.application import as_floating, together
-from lavax.numpy.comparison import (
-    equal,
-    greater,
-    greater_equal,
-    isnan,
-    less,
-    less_equal,
-    logical_and,
-    logical_or,
-    not_equal,
-    where,
-)
-from lavax.numpy.creation import ones_like, zeros_like
-from lavax.numpy.elementwise import (
+from lavax.numpy._core.application import as_floating, together
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.creation import ones_like, zeros_like
+from lavax.numpy.elementwise.arithmetic import (
     abs,
     add,
     divide,
@@ -41,15 +30,26 @@ from lavax.numpy.elementwise import (
     sqrt,
     subtract,
 )
-from lavax.numpy.operands import ArrayLike
-from lavax.numpy.reductions import any as any_of
-from lavax.numpy.rounding import floor
+from lavax.numpy.elementwise.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    not_equal,
+    where,
+)
+from lavax.numpy.elementwise.rounding import floor
+from lavax.numpy.reductions.reductions import any as any_of
 from lavax.scipy.stirling import STIRLING_FROM, log_less, stirling_rest
 from lavax.tracer import bind, with_weak
-from lavax.tracer.control_flow import while_loop
-from lavax.tracer.custom_rules import custom_jvp
-from lavax.tracer.jvp import jvp
-from lavax.tracer.value import Value
+from lavax.tracer.control_flow.control_flow import while_loop
+from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.transforms.jvp import jvp
+from lavax.tracer.values.value import Value
 
 __all__ = ["betainc", "exp1", "expi", "expn", "gammainc", "gammaincc"]
 

@@ -9,21 +9,10 @@ import math
 from collections.abc import Callable
 
 from lavax.nn import functional
-from lavax.numpy.application import as_floating, together
-from lavax.numpy.axes import Axis
-from lavax.numpy.comparison import (
-    equal,
-    greater,
-    greater_equal,
-    isnan,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    where,
-)
-from lavax.numpy.elementwise import (
+from lavax.numpy._core.application import as_floating, together
+from lavax.numpy._core.axes import Axis
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.elementwise.arithmetic import (
     abs,
     add,
     divide,
@@ -37,8 +26,19 @@ from lavax.numpy.elementwise import (
     sqrt,
     subtract,
 )
-from lavax.numpy.hyperbolic import atanh
-from lavax.numpy.operands import ArrayLike
+from lavax.numpy.elementwise.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    where,
+)
+from lavax.numpy.elementwise.hyperbolic import atanh
 from lavax.scipy.dilogarithm import spence
 from lavax.scipy.entropies import kl_div, rel_entr
 from lavax.scipy.gamma_functions import (
@@ -56,7 +56,7 @@ from lavax.scipy.gamma_ratios import beta, comb, poch
 from lavax.scipy.incomplete import betainc, exp1, expi, expn, gammainc, gammaincc
 from lavax.scipy.stirling import stirling_rest
 from lavax.tracer import with_weak
-from lavax.tracer.value import Value
+from lavax.tracer.values.value import Value
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc",

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from lavax.ir.types import float64
-from lavax.numpy.comparison import greater, less, logical_and, where
-from lavax.numpy.elementwise import add, divide, log, multiply, square, subtract
-from lavax.numpy.operands import ArrayLike
-from lavax.tracer.value import Value
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.elementwise.arithmetic import add, divide, log, multiply, square, subtract
+from lavax.numpy.elementwise.comparison import greater, less, logical_and, where
+from lavax.tracer.values.value import Value
 
 # B(2k) / (2k (2k - 1)), k from 1 on: Abramowitz and Stegun 6.1.40.
 _TERMS = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)

@@ -7,7 +7,7 @@ from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
 from lavax.passes.batch.named_axes import speaks_of
 from lavax.passes.batch.rule import Axis, Operand, from_front, in_front, to_front
 from lavax.passes.batch.rules import RULES
-from lavax.passes.builder import located, set_location
+from lavax.passes.build.builder import located, set_location
 
 
 def batch_nodes(graph: Graph, operands: Mapping[Node, Operand], axis: Axis) -> list[Operand]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of
 from lavax.passes.batch.rule import Axis, Operand, Rule
-from lavax.passes.builder import build, sum_over
+from lavax.passes.build.builder import build, sum_over
 
 
 def batched_body(graph: Graph, batched: Sequence[bool], axis: Axis) -> Graph:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lavax.ir.graph import Node
 from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, shifted, to_front
-from lavax.passes.builder import build, dot, free_axes_of, precision_of
+from lavax.passes.build.builder import build, dot, free_axes_of, precision_of
 
 
 def _dot(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:

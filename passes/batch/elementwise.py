@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Node
 from lavax.passes.batch.rule import Axis, Operand, in_front
-from lavax.passes.builder import build
+from lavax.passes.build.builder import build
 
 
 def elementwise(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, from_front, in_front, shifted, to_front
-from lavax.passes.builder import build, gather, index_type, iota
+from lavax.passes.build.builder import build, gather, index_type, iota
 
 
 def _positions(indices: Sequence[Operand], axis: Axis) -> list[Node]:

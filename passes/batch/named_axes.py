@@ -7,7 +7,7 @@ from lavax.ir.graph import Graph, Node
 from lavax.ir.ops.named_axes import REDUCTIONS
 from lavax.passes.batch.elementwise import elementwise
 from lavax.passes.batch.rule import Axis, Operand, Rule, in_front, shifted
-from lavax.passes.builder import build, index_type, iota, multiply, reduce, splat
+from lavax.passes.build.builder import build, index_type, iota, multiply, reduce, splat
 
 
 def speaks_of(node: Node, name: str | None) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from lavax.ir.graph import Graph, Node, graph_of, input_node
 from lavax.ir.types import TensorType, int32
 from lavax.passes.batch.rule import Axis, Operand, Rule, in_front, to_front
-from lavax.passes.builder import build, splat, where
+from lavax.passes.build.builder import build, splat, where
 from lavax.passes.differentiate.region import item, parts_of, region
 
 _INDEX = TensorType((), int32)
@@ -51,7 +51,7 @@ def _switch(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 def _choice(branches: Sequence[Graph], index: Node) -> Graph:
     """All branches, and for each element the results of its own."""
-    from lavax.passes.inline import inline
+    from lavax.passes.build.inline import inline
 
     number = input_node("index", index.type)
     inputs = [input_node(f"x{position}", node.type) for position, node in enumerate(branches[0].inputs)]
@@ -93,7 +93,7 @@ def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 def _until_all_end(condition: Graph, body: Graph) -> tuple[Graph, Graph]:
     """A loop that goes on while any element does; an element that has ended keeps what it carries."""
-    from lavax.passes.inline import inline
+    from lavax.passes.build.inline import inline
 
     some = graph_of(condition.inputs, [build("max", condition.outputs[0], axes=(0,))])
     (runs,) = inline(condition, body.inputs)

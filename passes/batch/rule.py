@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, build
+from lavax.passes.build.builder import broadcast, build
 
 
 @dataclass(frozen=True)

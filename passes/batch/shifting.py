@@ -8,7 +8,7 @@ from lavax.ir.graph import Node
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, in_front, shifted
-from lavax.passes.builder import build
+from lavax.passes.build.builder import build
 
 # attribute -> what it becomes, given its value and the batch axis
 Change = Callable[[Any, Axis], Any]

@@ -5,10 +5,10 @@ from functools import lru_cache
 
 from lavax.ir.graph import Node, further_inputs, graph_of, with_operands
 from lavax.ir.ops.attention import ATTRIBUTES, statistic_dtype
-from lavax.passes.attention import composition, named_operands, unscaled_score_gradient
-from lavax.passes.builder import build, cast, multiply, sum_over
+from lavax.passes.build.attention import composition, named_operands, unscaled_score_gradient
+from lavax.passes.build.builder import build, cast, multiply, sum_over
+from lavax.passes.build.inline import inline
 from lavax.passes.differentiate.rule import Rule
-from lavax.passes.inline import inline
 
 _GRADIENTS = {"query": "attention_query_gradient", "key": "attention_key_gradient"}
 

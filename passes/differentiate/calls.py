@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.errors import CustomRuleError
+from lavax.base.errors import CustomRuleError
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, topological, with_operands
 from lavax.ir.types import TensorType, TupleType
-from lavax.passes.builder import broadcast, build, reshape, slice_, zeros
-from lavax.passes.inline import inline
+from lavax.passes.build.builder import broadcast, build, reshape, slice_, zeros
+from lavax.passes.build.inline import inline
 
 Maybe = Sequence[Node | None]
 

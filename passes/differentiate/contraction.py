@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import dot, free_axes_of, precision_of_gradient, transpose
+from lavax.passes.build.builder import dot, free_axes_of, precision_of_gradient, transpose
 from lavax.passes.differentiate.rule import Rule
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     add,
     cast,
     divide,

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node, topological, with_operands
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
-from lavax.passes.attention import composition
-from lavax.passes.builder import add, add_to, build, is_zero, located, precision_of_gradient, set_location, zeros
+from lavax.passes.build.attention import composition
+from lavax.passes.build.builder import add, add_to, build, is_zero, located, precision_of_gradient, set_location, zeros
 from lavax.passes.differentiate.forward_regions import REGION_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node
 from lavax.ir.types import TensorType, int32
-from lavax.passes.builder import splat, zeros
+from lavax.passes.build.builder import splat, zeros
 from lavax.passes.differentiate.region import item, parts_of, region
 
 Tangents = Sequence[Node | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 from functools import reduce
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     broadcast,
     cast,
     clamp,

@@ -10,20 +10,8 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.types import int32
-from lavax.passes.builder import (
-    add,
-    build,
-    cast,
-    multiply,
-    negate,
-    scale,
-    splat,
-    subtract,
-    where,
-    zeros,
-)
-from lavax.passes.differentiate.rule import Rule, by_operand
-from lavax.passes.matrices import (
+from lavax.passes.build.builder import add, build, cast, multiply, negate, scale, splat, subtract, where, zeros
+from lavax.passes.build.matrices import (
     by_column,
     by_row,
     inverse_or_zero,
@@ -36,6 +24,7 @@ from lavax.passes.matrices import (
     turned,
     upper,
 )
+from lavax.passes.differentiate.rule import Rule, by_operand
 
 
 def _triangular(matrix: Node, right: Node, *, lower: bool, transposed: bool, unit: bool = False) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import flip, pad, reshape, slice_, slice_along, sum_over, transpose, zeros
+from lavax.passes.build.builder import flip, pad, reshape, slice_, slice_along, sum_over, transpose, zeros
 from lavax.passes.differentiate.rule import Rule, by_operand
 
 

@@ -3,7 +3,7 @@ hand back to it."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import build, cast, divide, equal, gather, where, zeros
+from lavax.passes.build.builder import build, cast, divide, equal, gather, where, zeros
 from lavax.passes.differentiate.rule import Rule, by_operand
 
 

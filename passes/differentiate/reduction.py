@@ -4,7 +4,7 @@ from __future__ import annotations
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     broadcast,
     broadcast_back,
     cast,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lavax.errors import DtypeError
+from lavax.base.errors import DtypeError
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, make_node
 from lavax.ir.types import TensorType, TupleType, tuple_of
-from lavax.passes.builder import add, build, zeros
+from lavax.passes.build.builder import add, build, zeros
 from lavax.passes.differentiate import calls
 
 # (node, cotangent or None for each result, which operands matter) -> cotangent or None for each operand.

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lavax.errors import DtypeError, NonScalarGradError
+from lavax.base.errors import DtypeError, NonScalarGradError
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, with_operands
-from lavax.passes.builder import add_to, is_zero, located, set_location, splat, zeros
+from lavax.passes.build.builder import add_to, is_zero, located, set_location, splat, zeros
 from lavax.passes.differentiate.region import REGION_RULES, keep_carried, parts_of
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 

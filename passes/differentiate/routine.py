@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     add,
     build,
     equal,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     add,
     build,
     divide,

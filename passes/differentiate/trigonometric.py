@@ -5,7 +5,7 @@ Squares of arguments are avoided where they would overflow, or cancel, before th
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     absolute,
     add,
     build,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     build,
     dot,
     flip,

@@ -13,8 +13,8 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.types import DTYPES
-from lavax.passes.attention import company
-from lavax.passes.contractions import is_strided, lies_scattered
+from lavax.passes.build.attention import company
+from lavax.passes.build.contractions import is_strided, lies_scattered
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, bound, evaluations_of
@@ -25,8 +25,8 @@ from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Again, Siblings, again_instead
 from lavax.passes.fuse.strides import Way, scattered_operands, way_into_epilogue
 from lavax.passes.kernels.reads import READS, Coordinates
-from lavax.passes.rounding import rounding_of
-from lavax.passes.target import ANY_DEVICE, Target
+from lavax.passes.numerics.rounding import rounding_of
+from lavax.passes.target.target import ANY_DEVICE, Target
 
 # What a contraction's epilogue and prologue may cost: they are repeated in every tile's code or load.
 _EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3

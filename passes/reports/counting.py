@@ -12,7 +12,7 @@ from math import prod
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS, names_of_family
-from lavax.passes.attention import named_operands, visible_pairs
+from lavax.passes.build.attention import named_operands, visible_pairs
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Repeat, Until
 from lavax.passes.kernels.index import Index, variable

@@ -15,8 +15,8 @@ from lavax.passes.fuse.home import Home
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.reads import READS
 from lavax.passes.reports.table import bytes_text, lines_text
-from lavax.passes.schedule import in_order
-from lavax.passes.target import ANY_DEVICE, Target
+from lavax.passes.schedule.schedule import in_order
+from lavax.passes.target.target import ANY_DEVICE, Target
 
 _UNKNOWN = "it is read at other places than those where the kernel computes it"
 

@@ -1,6 +1,6 @@
 """Rewriting of a graph to a smaller one that computes the same."""
 from lavax.ir.graph import Graph
-from lavax.passes.inline import inline_calls
+from lavax.passes.build.inline import inline_calls
 from lavax.passes.simplify.recognise import recognise_attention, stop_cancelling_extrema
 from lavax.passes.simplify.rewriting import Rules, rewrite
 from lavax.passes.simplify.rules import MERGING, RULES, RULES_WITHOUT_GRADIENTS

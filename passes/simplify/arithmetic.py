@@ -9,7 +9,7 @@ from math import copysign, frexp
 
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     absolute,
     add,
     build,
@@ -22,8 +22,8 @@ from lavax.passes.builder import (
     subtract,
     zeros,
 )
+from lavax.passes.build.matching import is_splat, is_value, splat_value
 from lavax.passes.simplify.bounds import bounds
-from lavax.passes.simplify.matching import is_splat, is_value, splat_value
 from lavax.passes.simplify.rewriting import Rule
 
 _SMALLEST_RECIPROCAL, _LARGEST_RECIPROCAL = 2.0**-126, 2.0**127

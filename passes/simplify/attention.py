@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import OPERANDS
-from lavax.passes.attention import batch_reshaped
-from lavax.passes.builder import reshape
-from lavax.passes.simplify.matching import without_units as proper_extents
+from lavax.passes.build.attention import batch_reshaped
+from lavax.passes.build.builder import reshape
+from lavax.passes.build.matching import without_units as proper_extents
 from lavax.passes.simplify.rewriting import Rule
 
 

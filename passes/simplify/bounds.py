@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.simplify.matching import splat_value
+from lavax.passes.build.matching import splat_value
 
 _SAME_ELEMENTS = frozenset({"reshape", "transpose", "broadcast", "slice", "flip", "gather", "stop_gradient"})
 _DEPTH = 4  # how many nodes back the question goes: what an index is made of is near

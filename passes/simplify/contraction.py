@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     broadcast,
     cast,
     dot,
@@ -15,10 +15,10 @@ from lavax.passes.builder import (
     sum_over,
     transpose,
 )
+from lavax.passes.build.matching import without_units
+from lavax.passes.numerics.widen import wide_float
 from lavax.passes.simplify.arithmetic import negation_outward
-from lavax.passes.simplify.matching import without_units
 from lavax.passes.simplify.rewriting import Rule
-from lavax.passes.widen import wide_float
 
 Axes = tuple[int, ...]
 

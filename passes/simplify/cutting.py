@@ -5,9 +5,9 @@ from itertools import accumulate
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.cumulative import CUMULATIVE
-from lavax.passes.builder import broadcast, build, concatenate, flip, pad, slice_, splat, transpose, zeros
+from lavax.passes.build.builder import broadcast, build, concatenate, flip, pad, slice_, splat, transpose, zeros
+from lavax.passes.build.matching import is_splat, splat_value
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.matching import is_splat, splat_value
 from lavax.passes.simplify.rewriting import Rule
 
 # A value that grows by one part a step would be written out at every length otherwise.

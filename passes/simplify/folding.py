@@ -14,8 +14,8 @@ import numpy as np
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DType, TensorType, float32, float64
-from lavax.passes.builder import splat, zeros
-from lavax.passes.simplify.matching import is_splat, splat_value
+from lavax.passes.build.builder import splat, zeros
+from lavax.passes.build.matching import is_splat, splat_value
 
 _LIMITS = np.finfo(np.float32)
 _JUMPING = frozenset({"ceil", "floor", "modulo", "remainder", "round", "sign", "truncate"})

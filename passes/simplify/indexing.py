@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     broadcast,
     equal,
     gather,
@@ -19,8 +19,8 @@ from lavax.passes.builder import (
     where,
     zeros,
 )
+from lavax.passes.build.matching import is_splat, is_value, other_axes, splat_value, without_units
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.matching import is_splat, is_value, other_axes, splat_value, without_units
 from lavax.passes.simplify.rewriting import Rule
 
 

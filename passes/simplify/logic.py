@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES
-from lavax.passes.builder import build, cast, logical_not, splat, where, zeros
+from lavax.passes.build.builder import build, cast, logical_not, splat, where, zeros
+from lavax.passes.build.matching import is_splat, is_value, splat_value
 from lavax.passes.simplify.arithmetic import equal_operands, splat_to_the_right
 from lavax.passes.simplify.bounds import bounds
-from lavax.passes.simplify.matching import is_splat, is_value, splat_value
 from lavax.passes.simplify.rewriting import Rule
 
 _MIRRORED = {

@@ -6,9 +6,9 @@ something. Where such an axis only comes or goes, it is a reshape, and the resha
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, iota, reshape, transpose
+from lavax.passes.build.builder import broadcast, iota, reshape, transpose
+from lavax.passes.build.matching import axis_groups, is_unit_reshape, unit_map, without_units
 from lavax.passes.simplify import cutting, folding
-from lavax.passes.simplify.matching import axis_groups, is_unit_reshape, unit_map, without_units
 from lavax.passes.simplify.rewriting import Rule
 
 

@@ -4,11 +4,22 @@ from __future__ import annotations
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, cast, multiply, negate, reduce, reshape, splat, sum_over, transpose, zeros
+from lavax.passes.build.builder import (
+    broadcast,
+    cast,
+    multiply,
+    negate,
+    reduce,
+    reshape,
+    splat,
+    sum_over,
+    transpose,
+    zeros,
+)
+from lavax.passes.build.matching import axis_groups, other_axes
+from lavax.passes.numerics.widen import wide_float
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.matching import axis_groups, other_axes
 from lavax.passes.simplify.rewriting import Rule
-from lavax.passes.widen import wide_float
 
 
 def _over_nothing(node: Node) -> Node | None:

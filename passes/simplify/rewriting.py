@@ -8,7 +8,7 @@ from typing import Any
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.builder import located, set_location
+from lavax.passes.build.builder import located, set_location
 
 # rule(node): an equal value built otherwise, or None where the rule does not apply. It looks at the node and a
 # few operands behind it, never at users.

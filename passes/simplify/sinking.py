@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.ir.types import TensorType
-from lavax.passes.builder import broadcast, build, reshape, splat, transpose
-from lavax.passes.simplify.matching import is_splat, splat_value
+from lavax.passes.build.builder import broadcast, build, reshape, splat, transpose
+from lavax.passes.build.matching import is_splat, splat_value
 from lavax.passes.simplify.rewriting import Rule
 
 _AGAIN: dict[str, Callable[[Node, Node], Node]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.ops.elementwise import COMPARISONS
-from lavax.passes.builder import build, reduce, slice_, transpose, where, zeros
+from lavax.passes.build.builder import build, reduce, slice_, transpose, where, zeros
+from lavax.passes.build.matching import is_value, other_axes
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.matching import is_value, other_axes
 from lavax.passes.simplify.rewriting import Rule
 
 

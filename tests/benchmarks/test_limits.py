@@ -10,9 +10,9 @@ import lavax as lx
 from benchmarks.limits.kernels import FOLDER, KERNELS
 from benchmarks.peers.numpy import NumpyLibrary
 from benchmarks.workloads import workloads_for
-from lavax.backends.vulkan.device import get_device
-from lavax.backends.vulkan.program import Program
-from lavax.backends.vulkan.shader_compiler import compile_glsl
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.device.device import get_device
+from lavax.backends.vulkan.run.program import Program
 
 # Shapes of arguments, small ones of the form that each kernel is for.
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {

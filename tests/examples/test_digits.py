@@ -64,7 +64,7 @@ def test_calling_the_step_again_only_submits(training: Training) -> None:
 
 
 def test_the_step_needs_no_more_memory_with_time(training: Training) -> None:
-    from lavax.backends.vulkan.device import get_device  # late: it needs a driver
+    from lavax.backends.vulkan.device.device import get_device  # late: it needs a driver
 
     pool = get_device().arrays
     seen: set[Any] = set()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from lavax.ir import OPERATIONS, DType, interpret, parse
 from tests.ir.definitions import DEFINITIONS
 from tests.ir.definitions.attention import ATTENTION

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir import TensorType, float32, int32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.linear_algebra import parts_of

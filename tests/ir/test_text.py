@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavax.errors import ParseError
+from lavax.base.errors import ParseError
 from lavax.ir import Graph, TensorType, float32, parse, verify
 from lavax.ir.parser import parse_type
 from lavax.ir.printer import format_attribute, print_graph

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir import OPERATIONS
 from lavax.ir.graph import input_node, make_node
 from lavax.ir.operation import Operation, define

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lavax.errors import VerificationError
+from lavax.base.errors import VerificationError
 from lavax.ir import Graph, Node, TensorType, float32, int32, parse, verify
 from lavax.ir.graph import graph_of, input_node, make_node
 

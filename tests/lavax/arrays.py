@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.ir import Graph, interpret, verify
 from lavax.tracer import Value, dtype_of, lift
-from lavax.tracer.tracing import Input, trace_function
+from lavax.tracer.tracing.tracing import Input, trace_function
 
 F32, I32, U32, BOOL = (np.dtype(name) for name in ("float32", "int32", "uint32", "bool"))
 DTYPES = (F32, I32, U32, BOOL)

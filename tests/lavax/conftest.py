@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavax.tracer import backend
+from lavax.tracer.values import backend
 from tests.numpy_backend import NumpyBackend
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ControlFlowTypeError, ShapeError
+from lavax.base.errors import ControlFlowTypeError, ShapeError
 from tests.closeness import close
 
 RANDOM = np.random.default_rng(0)

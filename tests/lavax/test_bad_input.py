@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ArrayIndexError, ConcretizationError, DtypeError, ShapeError
+from lavax.base.errors import ArrayIndexError, ConcretizationError, DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, F32, I32, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import lavax as lx
-from lavax import errors
+from lavax.base import errors
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
 CLASSES = [

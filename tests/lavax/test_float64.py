@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.linalg as la
 import lavax.numpy as lnp
-from lavax.backends.vulkan.device import get_device
+from lavax.backends.vulkan.device.device import get_device
 from lavax.scipy import special
 
 Function = Callable[..., Any]

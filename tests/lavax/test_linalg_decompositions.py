@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from tests.lavax.linear_algebra import EPSILON, definite, with_condition
 
 SQUARE = [(1, 1), (2, 2), (3, 4, 4), (2, 3, 5, 5), (17, 17), (33, 33), (70, 70)]

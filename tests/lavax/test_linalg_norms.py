@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from tests.lavax.arrays import sample
 from tests.lavax.linear_algebra import with_condition
 

@@ -12,7 +12,7 @@ from scipy import special
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from tests.lavax.arrays import F32, I32, SHAPES, check, sample
 
 EPSILON = float(np.finfo(np.float32).eps)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lavax.nn as nn
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from tests.lavax.arrays import F32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

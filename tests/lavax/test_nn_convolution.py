@@ -11,7 +11,7 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, F32, I32, U32, check, sample
 from tests.lavax.windows import check_derivatives, convolved
 

@@ -11,7 +11,7 @@ from scipy import special
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, NUMBERS, SHAPES, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, SHAPES, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

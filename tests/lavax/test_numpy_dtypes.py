@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError
+from lavax.base.errors import DtypeError
 from lavax.ir.brain_floats import brain_floats_from_bits, brain_floats_to_bits
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

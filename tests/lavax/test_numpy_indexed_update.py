@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, F32, I32, U32, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

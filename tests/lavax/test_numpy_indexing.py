@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ConcretizationError, DtypeError, ShapeError
+from lavax.base.errors import ConcretizationError, DtypeError, ShapeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

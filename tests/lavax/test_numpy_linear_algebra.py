@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lavax.numpy as lnp
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, U32, check, sample, traced
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, SHAPES, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

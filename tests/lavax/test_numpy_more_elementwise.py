@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lavax.numpy as lnp
-from lavax.errors import DtypeError
+from lavax.base.errors import DtypeError
 from tests.lavax.arrays import BOOL, DTYPES, F32, I32, NUMBERS, SHAPES, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

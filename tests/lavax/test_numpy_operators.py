@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lavax.numpy as lnp
-from lavax.numpy.operators import OPERATORS
+from lavax.numpy.methods.operators import OPERATORS
 from tests.lavax.arrays import BOOL, F32, I32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

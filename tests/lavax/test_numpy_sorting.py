@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ConcretizationError, ShapeError
+from lavax.base.errors import ConcretizationError, ShapeError
 from tests.lavax.arrays import BOOL, F32, I32, NUMBERS, ROUNDING, SHAPES, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

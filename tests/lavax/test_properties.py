@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.numpy.scalar_types import ScalarType
+from lavax.numpy.arrays.scalar_types import ScalarType
 from tests.lavax.properties.cases import WIDTHS, Case, check, in_widths
 from tests.lavax.properties.table import CASES, WITHOUT_CASE
 

@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 from lavax import random
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir import interpret
 from tests.lavax.arrays import traced
 

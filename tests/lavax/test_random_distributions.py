@@ -14,7 +14,7 @@ import pytest
 
 import lavax as lx
 from lavax import random
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 
 KEY, KEY_42 = (random.key(seed) for seed in (0, 42))
 DRAWS, CHANCE = 20_000, 1e-6

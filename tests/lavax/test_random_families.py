@@ -12,7 +12,7 @@ from scipy import stats
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import random
-from lavax.errors import DtypeError, KeyReuseError, ShapeError
+from lavax.base.errors import DtypeError, KeyReuseError, ShapeError
 from lavax.ir import interpret
 from lavax.random.reuse import key_reuse
 from tests.lavax.arrays import F32, traced

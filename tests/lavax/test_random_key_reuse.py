@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 from lavax import random
-from lavax.errors import KeyReuseError
+from lavax.base.errors import KeyReuseError
 
 
 def test_a_key_is_drawn_from_once() -> None:

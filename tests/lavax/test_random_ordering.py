@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 from lavax import random
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 
 TABLE = np.arange(12, dtype=np.int32).reshape(3, 4)
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4], np.float32)

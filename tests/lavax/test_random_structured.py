@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lavax import random
-from lavax.errors import ShapeError
+from lavax.base.errors import ShapeError
 
 pytest.importorskip("lavax.linalg")
 

@@ -1,7 +1,7 @@
 """What is kept while somebody keeps it, and a little longer."""
 from __future__ import annotations
 
-from lavax.recent import Recent
+from lavax.base.recent import Recent
 
 
 class Value:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from lavax.errors import DtypeError
+from lavax.base.errors import DtypeError
 from lavax.ir import OPERATIONS, Graph, Node, TensorType, bool_, float32, float64, int32, uint32
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.interpreter import interpret

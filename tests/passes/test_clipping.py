@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 from lavax import nn
 from lavax.ir import interpret, parse
-from lavax.passes.clipping import comparing_clipped_values
+from lavax.passes.numerics.clipping import comparing_clipped_values
 from tests.passes.lowering import f32, program_of_function
 
 SPECIAL = np.array([-np.inf, -2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf, np.nan], np.float32)

@@ -9,7 +9,7 @@ import pytest
 from lavax.ir import Graph, interpret
 from lavax.ir.graph import graph_of
 from lavax.passes.batch import batch
-from lavax.passes.builder import sum_over
+from lavax.passes.build.builder import sum_over
 from lavax.passes.differentiate import RULES, differentiate, jvp
 from lavax.passes.simplify import simplify
 from tests.compositions import PLACES_MATTER, loss_of

@@ -11,10 +11,10 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.ir import OPERATIONS, TensorType, float32
 from lavax.ir.graph import input_node, make_node
-from lavax.passes.prepare import prepare
+from lavax.passes.prepare.prepare import prepare
 from lavax.passes.reports import Cost, cost_of_program
 from lavax.passes.reports.counting import WHOLE
-from lavax.passes.schedule import schedule
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 from tests.passes.lowering import f32, i32
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lavax.errors import DtypeError, NonScalarGradError
+from lavax.base.errors import DtypeError, NonScalarGradError
 from lavax.ir import OPERATIONS, Graph, Node, TensorType, float32, interpret, parse, verify
 from lavax.ir.graph import graph_of, input_node, substitute
-from lavax.passes.builder import add, build, dot, multiply, scale, splat, sum_over
+from lavax.passes.build.builder import add, build, dot, multiply, scale, splat, sum_over
 from lavax.passes.differentiate import NOT_DIFFERENTIABLE, RULES, differentiate, vjp
 from lavax.passes.differentiate.rules import HAS_REGION_RULE
 from lavax.passes.simplify import simplify

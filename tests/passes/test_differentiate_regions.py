@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lavax.errors import DtypeError
+from lavax.base.errors import DtypeError
 from lavax.ir import Graph, interpret, parse, verify
 from lavax.ir.graph import graph_of
-from lavax.passes.builder import sum_over
+from lavax.passes.build.builder import sum_over
 from lavax.passes.differentiate import differentiate
 from lavax.passes.simplify import simplify
 

@@ -14,7 +14,7 @@ import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.ir import Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node
-from lavax.passes import builder
+from lavax.passes.build import builder
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_NODES
 from lavax.passes.simplify import simplify
 from tests.passes.lowering import assert_computes, f32, i32, program_of, program_of_function

@@ -8,7 +8,7 @@ import pytest
 
 from lavax.ir import Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node
-from lavax.passes.builder import add, build, dot, exp, log, multiply, scale, splat, subtract, sum_over
+from lavax.passes.build.builder import add, build, dot, exp, log, multiply, scale, splat, subtract, sum_over
 from lavax.passes.differentiate import differentiate
 from lavax.passes.simplify import simplify
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavax.passes.memory import plan_arena
+from lavax.passes.schedule.memory import plan_arena
 from tests.passes.lowering import program_of
 
 lives = st.tuples(st.integers(0, 8), st.integers(0, 4)).map(lambda life: (life[0], life[0] + life[1]))

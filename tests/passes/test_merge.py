@@ -5,8 +5,8 @@ import pytest
 
 from lavax.ir import TensorType, float32
 from lavax.ir.graph import graph_of, input_node
-from lavax.passes import builder
-from lavax.passes.merge import LONGEST, flattened, form_of
+from lavax.passes.build import builder
+from lavax.passes.schedule.merge import LONGEST, flattened, form_of
 from tests.passes.lowering import program_of
 
 # the graph, and how many parts each dispatch has

@@ -10,9 +10,9 @@ import pytest
 
 from lavax.ir import Graph, Node, TensorType, float32, int32, interpret, parse, verify
 from lavax.ir.graph import graph_of, input_node
-from lavax.passes import builder
-from lavax.passes.prepare import prepare
-from lavax.passes.target import Target
+from lavax.passes.build import builder
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.target.target import Target
 from tests.random_graphs import random_graph
 
 TEXTS: dict[str, tuple[str, str]] = {

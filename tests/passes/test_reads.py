@@ -11,7 +11,7 @@ from lavax.ir import OPERATIONS, Node, TensorType, float32, interpret
 from lavax.ir.graph import INPUT, input_node
 from lavax.ir.interpreter import evaluate_node
 from lavax.ir.operation import names_of_family
-from lavax.passes import builder
+from lavax.passes.build import builder
 from lavax.passes.kernels.index import Clamped, Index, Lookup, Quotient, Remainder, Variable, constant, variable
 from lavax.passes.kernels.reads import (
     READS,

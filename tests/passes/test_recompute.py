@@ -13,11 +13,11 @@ import lavax.numpy as lnp
 from lavax.ir import Graph, interpret
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare import prepare
+from lavax.passes.prepare.prepare import prepare
 from lavax.passes.reports import cost_of_program
-from lavax.passes.schedule import schedule
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
-from lavax.passes.target import Target
+from lavax.passes.target.target import Target
 from tests.passes.lowering import f32
 from tests.passes.program_checks import check_program
 

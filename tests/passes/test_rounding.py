@@ -15,11 +15,11 @@ from lavax.passes.fuse.fuse import fuse
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare import prepare
-from lavax.passes.rounding import with_rounded_operands
-from lavax.passes.schedule import schedule
+from lavax.passes.numerics.rounding import with_rounded_operands
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
-from lavax.passes.target import Target
+from lavax.passes.target.target import Target
 from tests.passes.lowering import f32
 from tests.passes.program_checks import check_program
 

@@ -9,7 +9,7 @@ import pytest
 
 from lavax.ir import TensorType, float32
 from lavax.ir.graph import graph_of, input_node
-from lavax.passes import builder
+from lavax.passes.build import builder
 from lavax.passes.kernels.program import KernelProgram
 from tests.passes.lowering import program_of
 from tests.passes.program_checks import check_program

@@ -11,10 +11,10 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
-from lavax.passes.target import Target
+from lavax.passes.target.target import Target
 from tests.passes.lowering import assert_computes, f32, i32
 from tests.passes.program_checks import check_program
 

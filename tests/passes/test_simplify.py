@@ -11,7 +11,7 @@ import pytest
 
 from lavax.ir import OPERATIONS, Graph, TensorType, float16, float32, interpret, parse, verify
 from lavax.ir.graph import Node, graph_of, input_node, make_node
-from lavax.passes.builder import add, build, multiply, splat, sum_over
+from lavax.passes.build.builder import add, build, multiply, splat, sum_over
 from lavax.passes.simplify import MERGING, RULES, remove_stop_gradient, simplify
 from lavax.passes.simplify.rewriting import Rule, rewrite
 from tests.operation_cases import Case, all_cases

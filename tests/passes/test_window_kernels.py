@@ -12,14 +12,14 @@ import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.ir import Node, interpret
 from lavax.ir.operation import OPERATIONS
-from lavax.passes import contractions
+from lavax.passes.build import contractions
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
-from lavax.passes.target import Target
+from lavax.passes.target.target import Target
 from tests.operation_cases import cases_of
 from tests.passes.lowering import f32, program_of_function
 from tests.passes.program_checks import check_program

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lavax.backends.vulkan.device import get_device
-from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
-from lavax.backends.vulkan.program import Program
+from lavax.backends.vulkan.device.device import get_device
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
+from lavax.backends.vulkan.run.program import Program
 from lavax.shaders_glsl import function_source
 
 LOCAL_SIZE = 64

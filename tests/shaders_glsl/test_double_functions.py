@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from benchmarks.double_accuracy import CASES, Doubles, arguments_of, worst_of
-from lavax.backends.vulkan.device import get_device
-from lavax.backends.vulkan.emit.expressions import EXPRESSIONS
+from lavax.backends.vulkan.device.device import get_device
+from lavax.backends.vulkan.glsl.expressions import EXPRESSIONS
 from lavax.shaders_glsl import elementary_functions
 from tests.ir.definitions.elementwise import OF_SCIPY
 from tests.shaders_glsl.calling import apply

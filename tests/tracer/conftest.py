@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lavax.counters import snapshot
-from lavax.tracer.backend import register
+from lavax.base.counters import snapshot
+from lavax.tracer.values.backend import register
 from tests.numpy_backend import NumpyBackend
 
 

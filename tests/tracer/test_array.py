@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lavax as lx
-from lavax.errors import DtypeError
+from lavax.base.errors import DtypeError
 from lavax.tracer import bind, constant, lift, with_weak
 from tests.numpy_backend import NumpyBackend
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lavax as lx
-from lavax.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir import TensorType, float32, int32
 from lavax.tracer import bind, constant, lift
 from tests.numpy_backend import NumpyBackend

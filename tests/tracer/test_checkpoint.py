@@ -9,8 +9,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from tests.closeness import close
 
 RANDOM = np.random.default_rng(0)

@@ -11,8 +11,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, StaticArgumentError
-from lavax.tracer.backend import register, runtime
+from lavax.base.errors import DtypeError, StaticArgumentError
+from lavax.tracer.values.backend import register, runtime
 from tests.numpy_backend import NumpyBackend
 
 Counted = Callable[[str], int]

@@ -8,8 +8,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.counters import snapshot
-from lavax.errors import ConcretizationError
+from lavax.base.counters import snapshot
+from lavax.base.errors import ConcretizationError
 from tests.numpy_backend import NumpyBackend
 
 

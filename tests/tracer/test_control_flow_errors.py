@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ControlFlowTypeError
+from lavax.base.errors import ControlFlowTypeError
 
 X = np.ones(3, "f")
 PAIR = {"a": X, "b": X}

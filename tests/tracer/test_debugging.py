@@ -8,8 +8,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import NaNError, SideEffectError, TracerLeakError
-from lavax.tracer.backend import register
+from lavax.base.errors import NaNError, SideEffectError, TracerLeakError
+from lavax.tracer.values.backend import register
 from tests.numpy_backend import NumpyBackend
 
 X = np.array([1.0, 2.0, 3.0], "f")

@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DonatedArrayError
+from lavax.base.errors import DonatedArrayError
 from tests.numpy_backend import NumpyBackend
 
 

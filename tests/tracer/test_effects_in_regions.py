@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.tracer import loop_log
+from lavax.tracer.control_flow import loop_log
 
 X = np.array([1.0, 2.0, 3.0], "f")
 

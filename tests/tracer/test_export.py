@@ -12,7 +12,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ExportError, ShapeError, SideEffectError, TreeMismatchError
+from lavax.base.errors import DtypeError, ExportError, ShapeError, SideEffectError, TreeMismatchError
 
 X = np.array([1.0, -2.0, 3.0], "f")
 W = np.arange(9, dtype="f").reshape(3, 3)

@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, NonScalarGradError
+from lavax.base.errors import DtypeError, NonScalarGradError
 from tests.closeness import close
 from tests.numpy_backend import NumpyBackend
 

@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, LinearityError, NonFloatArgumentError, ShapeError, TreeMismatchError
+from lavax.base.errors import DtypeError, LinearityError, NonFloatArgumentError, ShapeError, TreeMismatchError
 from tests.closeness import close
 
 X = np.array([0.5, -1.0, 2.0], "f")

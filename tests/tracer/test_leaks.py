@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import TracerLeakError
+from lavax.base.errors import TracerLeakError
 
 
 def leaked_from(transform: Callable[[Any], Any]) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax import errors
+from lavax.base import errors
 
 X = np.array([1.0, 2.0, 3.0], "f")
 

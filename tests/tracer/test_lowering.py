@@ -8,9 +8,9 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ShapeError, TreeMismatchError
+from lavax.base.errors import DtypeError, ShapeError, TreeMismatchError
 from lavax.tracer import bind
-from lavax.tracer.backend import register
+from lavax.tracer.values.backend import register
 from tests.numpy_backend import NumpyBackend
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ConcretizationError
+from lavax.base.errors import ConcretizationError
 from tests.closeness import close
 
 A = np.arange(6, dtype="f").reshape(3, 2) / 3

@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import UnboundAxisError
+from lavax.base.errors import UnboundAxisError
 from tests.closeness import close
 
 A = np.random.default_rng(0).normal(size=(3, 4)).astype("f")

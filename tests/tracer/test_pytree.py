@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lavax as lx
-from lavax.errors import TreeMismatchError
+from lavax.base.errors import TreeMismatchError
 from lavax.tree import flatten, leaves, map, paths, register_dataclass, register_node, structure, unflatten
 
 Pair = namedtuple("Pair", ["left", "right"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from lavax import tree
-from lavax.errors import TreeMismatchError
+from lavax.base.errors import TreeMismatchError
 
 TREE = {"layers": [{"w": 1, "b": 2}, {"w": 3, "b": 4}], "scale": (5,)}
 

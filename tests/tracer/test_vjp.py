@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, ShapeError, TreeMismatchError
+from lavax.base.errors import DtypeError, ShapeError, TreeMismatchError
 from tests.closeness import close
 from tests.numpy_backend import NumpyBackend
 

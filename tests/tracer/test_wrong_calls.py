@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import ControlFlowTypeError, DtypeError, NonFloatArgumentError, NonScalarGradError, ShapeError
+from lavax.base.errors import ControlFlowTypeError, DtypeError, NonFloatArgumentError, NonScalarGradError, ShapeError
 
 X = np.ones(3, "f")
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from lavax.backends.vulkan.emit.contract import contract_candidates
-from lavax.backends.vulkan.emit.map import map_candidates
+from lavax.backends.vulkan.emit.contract.contract import contract_candidates
+from lavax.backends.vulkan.emit.map.map import map_candidates
+from lavax.backends.vulkan.emit.reduce.choose import candidates as row_candidates
 from lavax.backends.vulkan.emit.routines import routine_candidates
-from lavax.backends.vulkan.emit.row_schedule import candidates as row_candidates
-from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 
 _CANDIDATES: dict[str, Callable[[Kernel, DeviceProfile], Sequence[Hashable]]] = {

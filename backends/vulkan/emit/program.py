@@ -8,19 +8,19 @@ from itertools import chain
 
 import numpy as np
 
-from lavax.backends.vulkan.emit.contract import emit_contract, emit_strided_contracts
-from lavax.backends.vulkan.emit.flat_map import emit_flat_maps, suits_windows
-from lavax.backends.vulkan.emit.guard import guard_shader
-from lavax.backends.vulkan.emit.launch import Launch
-from lavax.backends.vulkan.emit.map import emit_map
-from lavax.backends.vulkan.emit.merged import emit_merged
+from lavax.backends.vulkan.emit.contract.contract import emit_contract, emit_strided_contracts
+from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_windows
+from lavax.backends.vulkan.emit.map.map import emit_map
+from lavax.backends.vulkan.emit.map.merged import emit_merged
+from lavax.backends.vulkan.emit.reduce.row import emit_row
 from lavax.backends.vulkan.emit.routines import emit_routine
-from lavax.backends.vulkan.emit.row import emit_row
-from lavax.backends.vulkan.emit.shader import REST_WORD, suited
-from lavax.backends.vulkan.emit.windows import windowed_arrays
-from lavax.backends.vulkan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
-from lavax.backends.vulkan.profile import DeviceProfile
-from lavax.errors import DtypeError
+from lavax.backends.vulkan.glsl.guard import guard_shader
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.shader import REST_WORD, suited
+from lavax.backends.vulkan.glsl.windows import windowed_arrays
+from lavax.backends.vulkan.plan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.errors import DtypeError
 from lavax.ir.types import DType, float64, int64, uint64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import updated_in_place

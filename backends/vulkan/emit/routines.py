@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from lavax.backends.vulkan.emit.attention import attention_candidates, emit_attention
-from lavax.backends.vulkan.emit.cholesky import emit_cholesky
-from lavax.backends.vulkan.emit.cumulative import FOLDS, emit_cumulative
-from lavax.backends.vulkan.emit.digits import emit_count_digits, emit_move_by_digit
-from lavax.backends.vulkan.emit.eigenvalues import emit_eigh
-from lavax.backends.vulkan.emit.householder import emit_householder, emit_qr
-from lavax.backends.vulkan.emit.jacobi import emit_jacobi
-from lavax.backends.vulkan.emit.launch import Launch
-from lavax.backends.vulkan.emit.lu import emit_lu
-from lavax.backends.vulkan.emit.merge_runs import emit_merge_runs
-from lavax.backends.vulkan.emit.runs import emit_fold_runs, emit_join_runs
-from lavax.backends.vulkan.emit.scatter import emit_scatter
-from lavax.backends.vulkan.emit.search_sorted import emit_search_sorted
-from lavax.backends.vulkan.emit.singular_values import emit_svd
-from lavax.backends.vulkan.emit.sort_runs import emit_sort_runs
-from lavax.backends.vulkan.emit.triangular_solve import emit_triangular_solve
-from lavax.backends.vulkan.emit.unsort import emit_unsort
-from lavax.backends.vulkan.profile import DeviceProfile
+from lavax.backends.vulkan.emit.attention.attention import attention_candidates, emit_attention
+from lavax.backends.vulkan.emit.linalg.cholesky import emit_cholesky
+from lavax.backends.vulkan.emit.linalg.eigenvalues import emit_eigh
+from lavax.backends.vulkan.emit.linalg.householder import emit_householder, emit_qr
+from lavax.backends.vulkan.emit.linalg.jacobi import emit_jacobi
+from lavax.backends.vulkan.emit.linalg.lu import emit_lu
+from lavax.backends.vulkan.emit.linalg.singular_values import emit_svd
+from lavax.backends.vulkan.emit.linalg.triangular_solve import emit_triangular_solve
+from lavax.backends.vulkan.emit.scan.cumulative import FOLDS, emit_cumulative
+from lavax.backends.vulkan.emit.scatter.runs import emit_fold_runs, emit_join_runs
+from lavax.backends.vulkan.emit.scatter.scatter import emit_scatter
+from lavax.backends.vulkan.emit.sort.digits import emit_count_digits, emit_move_by_digit
+from lavax.backends.vulkan.emit.sort.merge_runs import emit_merge_runs
+from lavax.backends.vulkan.emit.sort.search_sorted import emit_search_sorted
+from lavax.backends.vulkan.emit.sort.sort_runs import emit_sort_runs
+from lavax.backends.vulkan.emit.sort.unsort import emit_unsort
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.kernel import Kernel

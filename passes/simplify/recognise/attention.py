@@ -20,7 +20,7 @@ from math import inf, isfinite, prod
 
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.types import DType, float32
-from lavax.passes.builder import (
+from lavax.passes.build.builder import (
     add,
     build,
     cast,

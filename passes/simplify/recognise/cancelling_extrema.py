@@ -20,7 +20,7 @@ from math import isfinite, prod
 
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.types import TupleType
-from lavax.passes.builder import build
+from lavax.passes.build.builder import build
 from lavax.passes.kernels.index import substitute, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
-from lavax.passes.builder import broadcast, reshape, transpose
-from lavax.passes.simplify.matching import axis_groups
+from lavax.passes.build.builder import broadcast, reshape, transpose
+from lavax.passes.build.matching import axis_groups
 
 Axes = tuple[int | None, ...]
 

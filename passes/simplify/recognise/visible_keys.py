@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node, make_node
-from lavax.passes.builder import logical_and
+from lavax.passes.build.builder import logical_and
 from lavax.passes.kernels.index import Index, constant, linear, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from lavax import config
-from lavax.backends.vulkan import validation
-from lavax.backends.vulkan.device import Device, get_device
-from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile, broadcast_tile
-from lavax.backends.vulkan.instance import choose_device
+from lavax.backends.vulkan.device import validation
+from lavax.backends.vulkan.device.device import Device, get_device
+from lavax.backends.vulkan.device.instance import choose_device
+from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile, broadcast_tile
+from lavax.base import config
 from tests.backends.vulkan.strided_products import cpu_device
 
 

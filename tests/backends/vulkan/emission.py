@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from textwrap import dedent
 
 from lavax.backends.vulkan.emit.program import emit_program
-from lavax.backends.vulkan.plan import Dispatch, Plan
-from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import Graph, parse
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 
 PROFILES = {"cpu": CPU_DRIVER, "gpu": GENERIC_GPU}
 

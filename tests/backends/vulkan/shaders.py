@@ -1,7 +1,7 @@
 """Small shaders written by hand, for tests of what runs them."""
 from __future__ import annotations
 
-from lavax.backends.vulkan.plan import Dispatch, Shader
+from lavax.backends.vulkan.plan.plan import Dispatch, Shader
 
 HEADER = """#version 460
 #extension GL_EXT_buffer_reference2 : require

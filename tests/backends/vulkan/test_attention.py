@@ -12,14 +12,14 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit import attention as emitter
-from lavax.backends.vulkan.emit.attention_shape import Shape, fitted
+from lavax.backends.vulkan.emit.attention import attention as emitter
+from lavax.backends.vulkan.emit.attention.shape import Shape, fitted
 from lavax.ir import Graph, TensorType, bool_, float32, interpret, parse
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
-from lavax.passes.attention import BLOCK_OF_COLUMNS
-from lavax.passes.decompose import attention as attention_parts
-from lavax.passes.prepare import prepare
+from lavax.passes.build.attention import BLOCK_OF_COLUMNS
+from lavax.passes.prepare.decompose import attention as attention_parts
+from lavax.passes.prepare.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emission import PROFILES, dispatches_of
 from tests.backends.vulkan.execution import backend, backend_with, run

@@ -10,15 +10,15 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.attention import block_of_parts
-from lavax.backends.vulkan.emit.attention_scores import pays_in_parts, stores_scores, stores_short_scores
-from lavax.backends.vulkan.profile import GENERIC_GPU
+from lavax.backends.vulkan.emit.attention.attention import block_of_parts
+from lavax.backends.vulkan.emit.attention.scores import pays_in_parts, stores_scores, stores_short_scores
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
-from lavax.passes.prepare import prepare
+from lavax.passes.prepare.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
-from lavax.passes.target import Target
+from lavax.passes.target.target import Target
 from tests.passes.lowering import f32
 
 GRADIENTS = tuple(op for op in OPERANDS if op.endswith("gradient"))

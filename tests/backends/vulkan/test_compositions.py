@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lavax.errors import DtypeError
+from lavax.base.errors import DtypeError
 from lavax.ir import OPERATIONS, interpret
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE
 from lavax.passes.simplify import remove_stop_gradient

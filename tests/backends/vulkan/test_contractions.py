@@ -13,9 +13,9 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_schedule import choose_parts, choose_schedule
-from lavax.backends.vulkan.emit.contract_tiles import (
+from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract.choose import choose_parts, choose_schedule
+from lavax.backends.vulkan.emit.contract.tiles import (
     NARROW_TILES,
     SHARED_TILES,
     RegisterTile,
@@ -24,7 +24,7 @@ from lavax.backends.vulkan.emit.contract_tiles import (
     SubgroupTile,
     broadcast_tile,
 )
-from lavax.backends.vulkan.profile import GENERIC_GPU
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.ir import interpret
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from tests.backends.vulkan.execution import assert_agrees, backend, backend_with, run_as_gpu

@@ -15,24 +15,24 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan import shader_compiler
-from lavax.backends.vulkan.brain_floats import BRAIN_FLOATS, with_brain_floats
-from lavax.backends.vulkan.emit import contract
-from lavax.backends.vulkan.emit.contract_cooperative import _spread
-from lavax.backends.vulkan.emit.contract_schedule import choose_schedule, stores_rounded
-from lavax.backends.vulkan.emit.contract_tiles import (
+from lavax.backends.vulkan.compile import shader_compiler
+from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
+from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract.choose import choose_schedule, stores_rounded
+from lavax.backends.vulkan.emit.contract.cooperative import _spread
+from lavax.backends.vulkan.emit.contract.tiles import (
     COOPERATIVE_TILES,
     CooperativeTile,
     SharedTile,
     cooperative_tile,
     fits,
 )
-from lavax.backends.vulkan.profile import GENERIC_GPU, MatrixShape
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU, MatrixShape
 from lavax.ir import parse
 from lavax.ir.graph import graph_of
 from lavax.ir.types import DTYPES
 from lavax.passes.kernels.index import constant, substitute, variable
-from lavax.passes.prepare import prepare
+from lavax.passes.prepare.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emission import dispatch_of, main_of
 from tests.backends.vulkan.execution import assert_agrees, backend, backend_with

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from lavax.backends.vulkan.api import vk
-from lavax.backends.vulkan.device import Device, families_among, get_device
-from lavax.backends.vulkan.instance import choose_device, list_devices
-from lavax.backends.vulkan.profile import CPU_DRIVER, DeviceProfile
-from lavax.errors import DeviceError
+from lavax.backends.vulkan.api.api import vk
+from lavax.backends.vulkan.device.device import Device, families_among, get_device
+from lavax.backends.vulkan.device.instance import choose_device, list_devices
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
+from lavax.base.errors import DeviceError
 
 
 def test_the_device_is_the_same_every_time() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lavax.backends.vulkan.disk_cache import ENTRIES_BETWEEN_TRIMS, DiskCache
+from lavax.backends.vulkan.compile.disk_cache import ENTRIES_BETWEEN_TRIMS, DiskCache
 
 
 def only_file(folder: Path) -> Path:

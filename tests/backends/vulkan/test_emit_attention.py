@@ -7,15 +7,15 @@ from textwrap import dedent
 
 import pytest
 
-from lavax.backends.vulkan.emit import attention as emitter
-from lavax.backends.vulkan.emit.attention_broadcast import broadcast_shapes
-from lavax.backends.vulkan.emit.attention_shape import Shape, choose_shape, fitted
-from lavax.backends.vulkan.emit.attention_tiles import Problem, Stage
+from lavax.backends.vulkan.emit.attention import attention as emitter
+from lavax.backends.vulkan.emit.attention.broadcast import broadcast_shapes
+from lavax.backends.vulkan.emit.attention.shape import Shape, choose_shape, fitted
+from lavax.backends.vulkan.emit.attention.tiles import Problem, Stage
 from lavax.backends.vulkan.emit.candidates import schedules_of
-from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import TensorType, float32, parse
 from lavax.ir.graph import graph_of, input_node, make_node
-from lavax.passes.schedule import schedule
+from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emission import dispatch_of, main_of
 
 PLAIN = "fill=-inf biased=false masked=false empty=false"

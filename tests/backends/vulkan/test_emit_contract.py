@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lavax.backends.vulkan.emit.contract_schedule import choose_parts, choose_schedule
-from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile, RegisterTile, Schedule, SharedTile, SubgroupTile
-from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.emit.contract.choose import choose_parts, choose_schedule
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile, RegisterTile, Schedule, SharedTile, SubgroupTile
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import parse
 from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lavax import ir
-from lavax.backends.vulkan.plan import Plan
+from lavax.backends.vulkan.plan.plan import Plan
 from tests.backends.vulkan.emission import PROFILES, assert_shader, plan_of
 from tests.backends.vulkan.execution import run
 

@@ -7,15 +7,15 @@ from textwrap import dedent
 
 import pytest
 
-from lavax.backends.vulkan.emit.contract import emit_strided_contracts
-from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile
-from lavax.backends.vulkan.emit.launch import Launch
-from lavax.backends.vulkan.plan import Dispatch
-from lavax.backends.vulkan.profile import CPU_DRIVER
+from lavax.backends.vulkan.emit.contract.contract import emit_strided_contracts
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.plan import Dispatch
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.ir import parse
 from lavax.passes.kernels.commands import steps_of
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emission import PROFILES, dispatches_of
 
 SMALL = BroadcastTile(4, 4, 1)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU
-from lavax.backends.vulkan.shader_compiler import compile_glsl
-from lavax.errors import DtypeError
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.base.errors import DtypeError
 from lavax.ir import Graph
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.emission import dispatches_of

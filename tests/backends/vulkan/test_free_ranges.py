@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavax.backends.vulkan.free_ranges import FreeRanges, Range
+from lavax.backends.vulkan.memory.free_ranges import FreeRanges, Range
 
 
 def test_the_smallest_range_that_fits_is_taken() -> None:

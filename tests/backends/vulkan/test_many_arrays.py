@@ -9,8 +9,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit import merged
-from lavax.backends.vulkan.plan import MAX_WORDS
+from lavax.backends.vulkan.emit.map import merged
+from lavax.backends.vulkan.plan.plan import MAX_WORDS
 from tests.backends.vulkan.execution import backend, run
 from tests.passes.lowering import f32
 

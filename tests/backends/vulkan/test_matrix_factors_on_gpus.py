@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lavax as lx
-from lavax.passes.decompose.jacobi import MOST_EIGENVALUES
+from lavax.passes.prepare.decompose.jacobi import MOST_EIGENVALUES
 from tests.backends.vulkan.execution import run_as_gpu
 
 # One matrix in a workgroup, and one in blocks of rows that meet in turns; an even number of rows and an odd one.

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavax.backends.vulkan.device import Device
-from lavax.backends.vulkan.memory import ALIGNMENT, FIRST_BLOCK_BYTES, MemoryPool, rounded_size
-from lavax.errors import DeviceError
+from lavax.backends.vulkan.device.device import Device
+from lavax.backends.vulkan.memory.memory import ALIGNMENT, FIRST_BLOCK_BYTES, MemoryPool, rounded_size
+from lavax.base.errors import DeviceError
 
 
 @pytest.fixture

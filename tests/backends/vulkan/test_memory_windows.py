@@ -8,14 +8,14 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from lavax import counters
-from lavax.backends.vulkan.api import ffi
-from lavax.backends.vulkan.device import get_device
-from lavax.backends.vulkan.memory import Buffer, MemoryPool
-from lavax.backends.vulkan.plan import bindings_of
-from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU
-from lavax.backends.vulkan.program import MOST_RECORDED, RING, Program
-from lavax.backends.vulkan.validation import is_about_windows
+from lavax.backends.vulkan.api.api import ffi
+from lavax.backends.vulkan.device.device import get_device
+from lavax.backends.vulkan.device.validation import is_about_windows
+from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool
+from lavax.backends.vulkan.plan.plan import bindings_of
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.backends.vulkan.run.program import MOST_RECORDED, RING, Program
+from lavax.base import counters
 from lavax.ir import Graph, parse
 from tests.backends.vulkan.emission import dispatch_of, plan_of
 from tests.backends.vulkan.execution import assert_agrees

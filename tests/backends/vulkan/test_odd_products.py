@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.contract_tiles import BroadcastTile
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.ir.graph import Graph
 from tests.backends.vulkan.execution import assert_agrees, run
 from tests.backends.vulkan.strided_products import ORDERS, RANDOM, cpu_device, numbers, operands, product

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from benchmarks.bare_submit import bare_submit
-from lavax import counters
-from lavax.backends.vulkan.device import Device
-from lavax.backends.vulkan.memory import Buffer
-from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
-from lavax.backends.vulkan.program import RING, Program
+from lavax.backends.vulkan.device.device import Device
+from lavax.backends.vulkan.memory.memory import Buffer
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
+from lavax.backends.vulkan.run.program import RING, Program
+from lavax.base import counters
 from tests.backends.vulkan.shaders import ADD, ADD_ONE, SCALE, SLOW, dispatch
 
 COUNT = 1000

@@ -13,13 +13,14 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax import config, nn
-from lavax.backends.vulkan.device import get_device
-from lavax.backends.vulkan.instance import choose_device
-from lavax.backends.vulkan.limits import copy_plan
-from lavax.backends.vulkan.memory import rounded_size
-from lavax.backends.vulkan.program import Program
-from lavax.errors import ShapeError
+from lavax import nn
+from lavax.backends.vulkan.device.device import get_device
+from lavax.backends.vulkan.device.instance import choose_device
+from lavax.backends.vulkan.measure.limits import copy_plan
+from lavax.backends.vulkan.memory.memory import rounded_size
+from lavax.backends.vulkan.run.program import Program
+from lavax.base import config
+from lavax.base.errors import ShapeError
 
 draw = np.random.default_rng(0)
 

@@ -12,13 +12,13 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.row_schedule import Schedule, choose_schedule
-from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.emit.reduce.choose import Schedule, choose_schedule
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.emission import PROFILES, dispatch_of, main_of, plan_of
 from tests.backends.vulkan.execution import run, run_as_gpu

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lavax import counters
-from lavax.backends.vulkan import disk_cache, glslang, shader_compiler
-from lavax.backends.vulkan.shader_compiler import compile_glsl, disassemble
-from lavax.errors import ShaderCompilerError
+from lavax.backends.vulkan import glslang
+from lavax.backends.vulkan.compile import disk_cache, shader_compiler
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
+from lavax.base import counters
+from lavax.base.errors import ShaderCompilerError
 from tests.backends.vulkan.shaders import ADD_ONE, HEADER
 
 MAGIC = b"\x03\x02\x23\x07"

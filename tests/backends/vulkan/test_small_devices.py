@@ -15,13 +15,13 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit.launch import steps_of_stride
-from lavax.backends.vulkan.emit.shader import ShaderText, assemble, suited
-from lavax.backends.vulkan.plan import Dispatch, Plan, Result, Shader
-from lavax.backends.vulkan.profile import GENERIC_GPU, DeviceProfile
-from lavax.backends.vulkan.program import Program
-from lavax.backends.vulkan.shader_compiler import compile_glsl
-from lavax.errors import DtypeError
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.glsl.launch import steps_of_stride
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble, suited
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.run.program import Program
+from lavax.base.errors import DtypeError
 from lavax.ir import Graph, parse
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.execution import assert_agrees, backend_with

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lavax import counters
-from lavax.backends.vulkan import transfer
-from lavax.backends.vulkan.device import Device
-from lavax.backends.vulkan.plan import Plan, Result
-from lavax.backends.vulkan.program import Program
-from lavax.backends.vulkan.queue import Queue
+from lavax.backends.vulkan.api.queue import Queue
+from lavax.backends.vulkan.device import transfer
+from lavax.backends.vulkan.device.device import Device
+from lavax.backends.vulkan.plan.plan import Plan, Result
+from lavax.backends.vulkan.run.program import Program
+from lavax.base import counters
 from tests.backends.vulkan.shaders import ADD_ONE, SLOW, dispatch
 
 

@@ -8,13 +8,13 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from lavax.backends.vulkan.emit.transposition import find_transposition
-from lavax.backends.vulkan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.backends.vulkan.emit.map.transposition import find_transposition
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.prepare import prepare
-from lavax.passes.schedule import schedule
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emission import dispatch_of
 from tests.backends.vulkan.execution import run, run_as_gpu
 

@@ -15,14 +15,14 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn, profiler
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.disk_cache import DiskCache
 from lavax.backends.vulkan.emit.candidates import schedules_of
-from lavax.backends.vulkan.emit.contract_schedule import parts_candidates
+from lavax.backends.vulkan.emit.contract.choose import parts_candidates
 from lavax.backends.vulkan.emit.program import emit_program
-from lavax.backends.vulkan.plan import Plan
-from lavax.backends.vulkan.profile import GENERIC_GPU
-from lavax.backends.vulkan.tuner import Records, Tuner, with_prologue
-from lavax.errors import DeviceError
+from lavax.backends.vulkan.measure.tuner import Records, Tuner, with_prologue
+from lavax.backends.vulkan.plan.plan import Plan
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU
+from lavax.base.errors import DeviceError
 from lavax.ir import Graph, interpret
 from lavax.ir.types import DType
 from lavax.passes.kernels.kernel import Kernel, Step
@@ -222,7 +222,7 @@ def test_another_process_finds_what_was_tuned(tmp_path: Path) -> None:
 
 
 def run(plan: Plan, buffers: Sequence[object]) -> object:
-    from lavax.backends.vulkan.program import Program
+    from lavax.backends.vulkan.run.program import Program
 
     (result,) = Program(backend().device, plan)(*buffers)
     return result

@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.passes import contractions
+from lavax.passes.build import contractions
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.execution import assert_agrees, backend_with
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 import lavax.numpy as lnp
-from lavax.errors import LavaxError
+from lavax.base.errors import LavaxError
 from lavax.ir import interpret, verify
 from lavax.ir.types import bfloat16
 from lavax.tracer import dtype_of

@@ -1,0 +1,122 @@
+"""The Vulkan loader, raw: structures, calls and result codes through the `vulkan` package's cffi definitions.
+
+The package's Python wrappers cost several times the call itself, so only its `ffi` and `lib` are used. Import
+this module late: importing it loads Vulkan, and raises DeviceError where there is no loader.
+"""
+from __future__ import annotations
+
+import functools
+import re
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lavax.base.errors import DeviceError
+
+try:
+    from vulkan import _vulkan
+except (ImportError, OSError) as _error:
+    raise DeviceError(
+        "The Vulkan loader was not found. Install it with a driver (Debian and Ubuntu: apt install libvulkan1 "
+        "mesa-vulkan-drivers, or your GPU vendor's driver; Windows and macOS: the driver or the Vulkan SDK)."
+    ) from _error
+
+# Constants are members of `vk`; it lacks some of those that began as extensions, which `lib` has.
+vk: Any = _vulkan
+ffi: Any = vk.ffi
+lib: Any = vk.lib
+
+# The 64-bit words in front of a structure's own members: sType and pNext.
+HEADER_WORDS = 2
+
+# Vulkan sees only pointers, so what a structure points to is kept for as long as the structure lives.
+_pointed_to: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def structure(kind: str, **members: Any) -> Any:
+    """A new Vulkan structure, its sType set; what its members point to lives as long as it does."""
+    value = ffi.new(f"{kind} *")
+    code = _structure_code(kind)
+    if code is not None:
+        value.sType = code
+    for name, member in members.items():
+        setattr(value, name, member)
+    _pointed_to[value] = members
+    return value
+
+
+def untyped_structure(code: int, nbytes: int, following: Any) -> Any:
+    """A new structure that the package has no type for: sType, pNext, then so many zeros, HEADER_WORDS words on."""
+    value = ffi.new("uint64_t[]", HEADER_WORDS + -(-nbytes // 8))
+    value[0] = code
+    value[1] = int(ffi.cast("uintptr_t", following))
+    _pointed_to[value] = following
+    return value
+
+
+def array(kind: str, items: Iterable[Any]) -> Any:
+    """A new C array of `kind` with copies of `items`; what pointers among them point to lives as long as it does."""
+    kept = list(items)
+    value = ffi.new(f"{kind}[]", kept)
+    _pointed_to[value] = kept
+    return value
+
+
+def strings(texts: Iterable[str]) -> Any:
+    """A new array of C strings."""
+    return array("char *", [ffi.new("char[]", text.encode()) for text in texts])
+
+
+def text(characters: Any) -> str:
+    """The Python text of a C string."""
+    return bytes(ffi.string(characters)).decode(errors="replace")
+
+
+def version(major: int, minor: int) -> int:
+    """A Vulkan version number."""
+    return major << 22 | minor << 12
+
+
+def check(result: int, action: str) -> None:
+    """Raises DeviceError, naming `action` and the code, unless `result` is a success."""
+    if result < 0:
+        raise DeviceError(f"{action} failed: {result_name(result)}.")
+
+
+def result_name(result: int) -> str:
+    """The name of a VkResult."""
+    return _result_names().get(result, f"VkResult {result}")
+
+
+def created(call: Callable[..., int], owner: Any, info: Any, kind: str) -> Any:
+    """The handle made by a vkCreate… or vkAllocate… call of the usual form."""
+    handle = ffi.new(f"{kind} *")
+    check(call(owner, info, ffi.NULL, handle), f"Creating a {kind}")
+    return handle[0]
+
+
+def enumerated(call: Callable[..., Any], kind: str, *arguments: Any) -> Any:
+    """All items of a call that is asked first for their number, then for them."""
+    count = ffi.new("uint32_t *")
+    call(*arguments, count, ffi.NULL)
+    items = ffi.new(f"{kind}[]", count[0])
+    call(*arguments, count, items)
+    return items
+
+
+_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-z])(?=[0-9])")
+
+
+@functools.cache
+def _structure_code(kind: str) -> int | None:
+    """VkMemoryBarrier2 -> VK_STRUCTURE_TYPE_MEMORY_BARRIER_2; None for structures without sType."""
+    if "sType" not in dict(ffi.typeof(kind).fields):
+        return None
+    words = re.sub(_WORD_ENDS, "_", kind.removeprefix("Vk")).upper()
+    code: int = getattr(vk, "VK_STRUCTURE_TYPE_" + re.sub(r"VULKAN_1(?=[0-9])", "VULKAN_1_", words))
+    return code
+
+
+@functools.cache
+def _result_names() -> dict[int, str]:
+    return {getattr(vk, name): name for name in dir(vk) if re.fullmatch(r"VK_ERROR_[A-Z_0-9]*[A-Z0-9]", name)}

@@ -1,0 +1,147 @@
+"""Compute pipelines of a device: made in parallel, shared by shader, and the driver's own cache kept on disk."""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
+from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.memory.windows import Layouts
+from lavax.backends.vulkan.plan.plan import Shader, bindings_of
+from lavax.base import config, counters
+from lavax.base.recent import Recent
+
+PUSH_CONSTANT_BYTES = 128
+CACHE_LIMIT_BYTES = 256 << 20
+
+# How many pipelines are kept that no program uses any more. Drivers hold up to a megabyte for each.
+RECENT = 256
+
+
+class Pipeline:
+    """One compute pipeline, destroyed when it is dropped: whoever records it keeps it until the device is done."""
+
+    def __init__(self, device: Any, handle: Any, layout: Any) -> None:
+        self.handle = handle
+        self.layout = layout
+        self.destroy = weakref.finalize(self, lib.vkDestroyPipeline, device, handle, ffi.NULL)
+        self.destroy.atexit = False
+
+
+class Pipelines:
+    """The pipelines of one device. Safe in several threads.
+
+    Their `layouts` have push constants, and a descriptor for each form in which a shader sees an array's window.
+
+    With `names_subgroup_size` they ask for the subgroup size of shaders that have one.
+
+    A shader's pipeline is the same one for as long as programs use it, or it is one of the last that were asked for.
+    """
+
+    def __init__(self, physical: Any, device: Any, names_subgroup_size: bool) -> None:
+        self._device = device
+        self.names_subgroup_size = names_subgroup_size
+        self.made: Recent[Pipeline] = Recent(RECENT)
+        self._lock = threading.Lock()
+        self._disk = DiskCache(config.cache_folder() / "pipelines", CACHE_LIMIT_BYTES)
+        self._key = identity_of(physical)
+        self._saved = self._disk.load(self._key) or b""
+        info = structure(
+            "VkPipelineCacheCreateInfo",
+            initialDataSize=len(self._saved),
+            pInitialData=ffi.from_buffer(self._saved),
+        )
+        self._cache = created(lib.vkCreatePipelineCache, device, info, "VkPipelineCache")
+        self.layouts = Layouts(device, PUSH_CONSTANT_BYTES)
+
+    def get(self, shaders: Iterable[Shader]) -> dict[Shader, Pipeline]:
+        """The pipelines of all `shaders`; those not made yet are compiled and made now, in several threads."""
+        wanted = dict.fromkeys(shaders)
+        with self._lock:
+            found = {shader: kept for shader in wanted if (kept := self.made.get(shader)) is not None}
+            lacking = [shader for shader in wanted if shader not in found]
+            if len(lacking) > 1:
+                with ThreadPoolExecutor(min(len(lacking), os.cpu_count() or 1)) as threads:
+                    made = list(threads.map(self._create, lacking))
+            else:
+                made = [self._create(shader) for shader in lacking]
+            for shader, pipeline in zip(lacking, made, strict=True):
+                self.made.enter(shader, pipeline)
+                found[shader] = pipeline
+            counters.count("pipelines", len(lacking))
+            return found
+
+    def save(self) -> None:
+        """Writes the driver's cache to disk if it has grown."""
+        size = ffi.new("size_t *")
+        check(lib.vkGetPipelineCacheData(self._device, self._cache, size, ffi.NULL), "Reading the pipeline cache")
+        content = ffi.new("char[]", size[0])
+        if lib.vkGetPipelineCacheData(self._device, self._cache, size, content) != vk.VK_SUCCESS:
+            return
+        saved = bytes(ffi.buffer(content, size[0]))
+        if len(saved) > len(self._saved):
+            self._disk.store(self._key, saved)
+            self._saved = saved
+
+    def close(self) -> None:
+        """Destroys everything; the device must be done with it."""
+        for pipeline in self.made.values():
+            pipeline.destroy()
+        self.layouts.close()
+        lib.vkDestroyPipelineCache(self._device, self._cache, ffi.NULL)
+
+    def _create(self, shader: Shader) -> Pipeline:
+        spirv = compile_glsl(shader.source)
+        words = ffi.new("uint32_t[]", len(spirv) // 4)
+        ffi.memmove(words, spirv, len(spirv))
+        code = structure("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=words)
+        module = created(lib.vkCreateShaderModule, self._device, code, "VkShaderModule")
+        stage = _stage(module, shader, self.names_subgroup_size)
+        layout = self.layouts.of_pipeline(tuple(form for form, _ in bindings_of(shader.source)))
+        info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=layout)
+        pipeline = ffi.new("VkPipeline *")
+        result = lib.vkCreateComputePipelines(self._device, self._cache, 1, info, ffi.NULL, pipeline)
+        lib.vkDestroyShaderModule(self._device, module, ffi.NULL)
+        check(result, "Creating a compute pipeline")
+        return Pipeline(self._device, pipeline[0], layout)
+
+
+def _stage(module: Any, shader: Shader, names_subgroup_size: bool) -> Any:
+    """The shader stage of a pipeline: entry point main, the shader's constants and subgroup size."""
+    subgroup: dict[str, Any] = {}
+    if shader.subgroup_size is not None:
+        if names_subgroup_size:
+            kind = "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo"
+            subgroup["pNext"] = structure(kind, requiredSubgroupSize=shader.subgroup_size)
+        subgroup["flags"] = lib.VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
+    return structure(
+        "VkPipelineShaderStageCreateInfo",
+        stage=vk.VK_SHADER_STAGE_COMPUTE_BIT,
+        module=module,
+        pName=ffi.new("char[]", b"main"),
+        pSpecializationInfo=_specialization(shader.specialization),
+        **subgroup,
+    )
+
+
+def _specialization(values: tuple[int, ...]) -> Any:
+    """Constant i is the 32-bit word values[i]; negative values in two's complement."""
+    entries = ffi.new("VkSpecializationMapEntry[]", [(index, 4 * index, 4) for index in range(len(values))])
+    words = ffi.new("uint32_t[]", [value & 0xFFFFFFFF for value in values])
+    return structure(
+        "VkSpecializationInfo", mapEntryCount=len(values), pMapEntries=entries, dataSize=4 * len(values), pData=words
+    )
+
+
+def identity_of(physical: Any) -> str:
+    """Names device and driver by their UUIDs: another version of the driver is another name."""
+    identity = structure("VkPhysicalDeviceIDProperties")
+    properties = structure("VkPhysicalDeviceProperties2", pNext=identity)
+    lib.vkGetPhysicalDeviceProperties2(physical, properties)
+    parts = (identity.deviceUUID, identity.driverUUID, properties.properties.pipelineCacheUUID)
+    return " ".join(bytes(ffi.buffer(part)).hex() for part in parts)

@@ -1,0 +1,184 @@
+"""GLSL to SPIR-V, and SPIR-V to text: glslang in process where the extension was built, else programs on PATH.
+
+Needs no Vulkan loader. What was compiled is kept in memory and on disk by source and compiler version.
+"""
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lavax.backends.vulkan import glslang
+from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
+from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.base import config, counters
+from lavax.base.errors import ShaderCompilerError
+
+CACHE_LIMIT_BYTES = 64 << 20
+
+# How many lines around a failing one an error message shows.
+LINES_AROUND = 4
+
+NO_COMPILER = (
+    "No GLSL compiler was found: lavax was installed without its glslang extension, and none of the programs "
+    "{programs} is on PATH. Install glslang (Debian and Ubuntu: apt install glslang-tools; macOS: brew install "
+    "glslang; Windows: the Vulkan SDK). With its headers as well (apt install g++ glslang-dev spirv-tools), "
+    "installing lavax again builds the extension, which compiles faster."
+)
+NO_DISASSEMBLER = (
+    "No SPIR-V disassembler was found: lavax was installed without its glslang extension, and none of the programs "
+    "{programs} is on PATH. Install SPIRV-Tools (Debian and Ubuntu: apt install spirv-tools; macOS: brew install "
+    "spirv-tools; Windows: the Vulkan SDK)."
+)
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    """A way to compile, which `identity` tells from others: program and version. `compile` raises GlslangError."""
+
+    identity: str
+    compile: Callable[[str], bytes] = field(compare=False)
+
+
+# How many compiled shaders are kept in memory. Programs do not need theirs any more.
+REMEMBERED = 1024
+
+_counting = threading.Lock()
+
+
+def compile_glsl(source: str) -> bytes:
+    """The SPIR-V 1.6 module of the compute shader `source`, for Vulkan 1.3.
+
+    Safe in several threads at once. Raises ShaderCompilerError when no compiler is installed, or with the
+    failing lines of the source when the compiler refuses it.
+    """
+    return _from_disk_or_compiled(_compiler(), source)
+
+
+def accepts_extension(name: str) -> bool:
+    """Whether the compiler at hand knows a GLSL extension; asked once, and kept on disk."""
+    try:
+        compiler = _compiler()
+    except ShaderCompilerError:
+        return False
+    cache = _disk_cache(config.cache_folder() / "compiler")
+    key = f"{compiler.identity}\n{name}"
+    known = cache.load(key)
+    if known is None:
+        try:
+            compiler.compile(f"#version 460\n#extension {name} : require\nvoid main() {{}}\n")
+            known = b"known"
+        except glslang.GlslangError:
+            known = b"unknown"
+        cache.store(key, known)
+    return known == b"known"
+
+
+def disassemble(spirv: bytes) -> str:
+    """The text of a SPIR-V module, one instruction a line. Raises ShaderCompilerError."""
+    if glslang.available():
+        try:
+            return glslang.disassemble(spirv)
+        except glslang.GlslangError as error:
+            raise ShaderCompilerError(f"This is not a SPIR-V module: {error}") from error
+    for program, arguments in DISASSEMBLERS.items():
+        found = shutil.which(program)
+        if found:
+            return _disassembled_by(found, arguments, spirv)
+    raise ShaderCompilerError(NO_DISASSEMBLER.format(programs=", ".join(DISASSEMBLERS)))
+
+
+@functools.cache
+def _disk_cache(folder: Path) -> DiskCache:
+    return DiskCache(folder, CACHE_LIMIT_BYTES)
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
+    cache = _disk_cache(config.cache_folder() / "spirv")
+    key = f"{compiler.identity}\n{source}"
+    spirv = cache.load(key)
+    if spirv is not None:
+        return spirv
+    with _counting:
+        counters.count("glsl_compiles")
+    try:
+        spirv = compiler.compile(source)
+        spirv = with_brain_floats(spirv) if BRAIN_FLOATS in source else spirv
+    except glslang.GlslangError as error:
+        raise ShaderCompilerError(_explain(source, str(error))) from error
+    cache.store(key, spirv)
+    return spirv
+
+
+# Programs that compile, best first: arguments before the names of the result and the source.
+COMPILERS = {
+    "glslangValidator": ("-V", "--target-env", "vulkan1.3", "-o"),
+    "glslang": ("-V", "--target-env", "vulkan1.3", "-o"),
+    "glslc": ("--target-env=vulkan1.3", "-o"),
+}
+
+# Programs that disassemble, best first: arguments before the file's name.
+DISASSEMBLERS = {
+    "spirv-dis": ("--no-color", "--no-header"),
+}
+
+
+def _compiler() -> _Compiler:
+    if glslang.available():
+        return _Compiler(f"glslang {glslang.version()} in process", glslang.compile_shader)
+    for program, arguments in COMPILERS.items():
+        found = shutil.which(program)
+        if found:
+            return _Compiler(_program_identity(found), functools.partial(_compiled_by, found, arguments))
+    raise ShaderCompilerError(NO_COMPILER.format(programs=", ".join(COMPILERS)))
+
+
+@functools.cache
+def _program_identity(path: str) -> str:
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    return f"{path} {version}"
+
+
+def _compiled_by(path: str, arguments: tuple[str, ...], source: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "shader.comp").write_text(source, encoding="utf-8")
+        command = [path, *arguments, "shader.spv", "shader.comp"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise glslang.GlslangError(done.stdout + done.stderr)
+        return (Path(folder) / "shader.spv").read_bytes()
+
+
+def _disassembled_by(path: str, arguments: tuple[str, ...], spirv: bytes) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        module = Path(folder) / "shader.spv"
+        module.write_bytes(spirv)
+        done = subprocess.run([path, *arguments, str(module)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ShaderCompilerError(f"This is not a SPIR-V module: {done.stderr}")
+    return done.stdout
+
+
+# glslang writes "ERROR: 0:12: …" in process and "ERROR: shader.comp:12: …" as a program, glslc the file's name first.
+_LINE_OF_ERROR = re.compile(r"(?:^|\n)(?:ERROR: )?(?:0|shader\.comp):(\d+): ")
+
+
+def _explain(source: str, message: str) -> str:
+    """The compiler's message, then the numbered source lines around the first line it names."""
+    found = _LINE_OF_ERROR.search(message)
+    lines = source.splitlines()
+    failing = int(found.group(1)) if found else 0
+    first, last = (failing - LINES_AROUND, failing + LINES_AROUND) if failing else (1, len(lines))
+    shown = [
+        f"{'>' if number == failing else ' '} {number:4d} | {text}"
+        for number, text in enumerate(lines, start=1)
+        if first <= number <= last
+    ]
+    return "The GLSL compiler refused a shader:\n" + message.strip() + "\n" + "\n".join(shown)

@@ -1,0 +1,156 @@
+"""Recording command buffers: pools, and a recorder with the few commands lavax uses, each a raw call."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
+from lavax.backends.vulkan.memory.memory import Buffer
+
+# Stages and accesses of the barriers below. Only what shaders, copies and the host do is ever waited for.
+SHADER = vk.VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
+COPY = vk.VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT
+COUNTS = vk.VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT  # numbers of workgroups that dispatches read
+HOST = vk.VK_PIPELINE_STAGE_2_HOST_BIT
+SHADER_READ = vk.VK_ACCESS_2_SHADER_STORAGE_READ_BIT | vk.VK_ACCESS_2_SHADER_SAMPLED_READ_BIT  # the second: of texels
+SHADER_WRITE = vk.VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT
+COPY_READ = vk.VK_ACCESS_2_TRANSFER_READ_BIT
+COPY_WRITE = vk.VK_ACCESS_2_TRANSFER_WRITE_BIT
+COUNTS_READ = vk.VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT
+HOST_READ = vk.VK_ACCESS_2_HOST_READ_BIT
+
+
+def barrier(stages: int, writes: int, next_stages: int, next_accesses: int) -> Any:
+    """A global memory barrier: what `next_stages` access comes after, and sees, what `stages` wrote."""
+    memory = structure(
+        "VkMemoryBarrier2",
+        srcStageMask=stages,
+        srcAccessMask=writes,
+        dstStageMask=next_stages,
+        dstAccessMask=next_accesses,
+    )
+    return structure("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=memory)
+
+
+@dataclass(frozen=True)
+class Barriers:
+    """The barriers of a program. `between` its dispatches that depend on each other; `after` the last one, for all that
+    comes later on the queue, which sees what it did and may reuse what it read, and for the host. One barrier a command
+    buffer, since each costs as much as a small dispatch."""
+
+    between: Any
+    after: Any
+
+
+def _barriers(counts: int, counts_read: int) -> Barriers:
+    later, accesses = SHADER | COPY | counts | HOST, COPY_READ | COPY_WRITE | counts_read | HOST_READ
+    return Barriers(
+        barrier(SHADER, SHADER_WRITE, SHADER | counts, SHADER_READ | SHADER_WRITE | counts_read),
+        barrier(SHADER, SHADER_WRITE, later, SHADER_READ | SHADER_WRITE | accesses),
+    )
+
+
+# Where dispatches read their numbers of workgroups from memory, and where none does: GPUs wait for those who read them
+# in a way of its own, which took an H200 2 µs a barrier.
+COUNTED, PLAIN = _barriers(COUNTS, COUNTS_READ), _barriers(0, 0)
+
+# At the end of copies, and of dispatches with copies or for measurement among them, for all that comes later.
+BEFORE_LATER_WORK = barrier(
+    SHADER | COPY,
+    SHADER_WRITE | COPY_WRITE,
+    SHADER | COPY | COUNTS | HOST,
+    SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE | COUNTS_READ | HOST_READ,
+)
+
+# The same for copies to the host on a queue that only copies.
+COPIES_BEFORE_HOST_READS = barrier(COPY, COPY_WRITE, HOST, HOST_READ)
+
+
+class CommandPool:
+    """Command buffers that live and die together."""
+
+    def __init__(self, device: Any, family: int) -> None:
+        self._device = device
+        info = structure(
+            "VkCommandPoolCreateInfo",
+            queueFamilyIndex=family,
+            flags=vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+        )
+        self._handle = created(lib.vkCreateCommandPool, device, info, "VkCommandPool")
+
+    def allocate(self) -> Any:
+        """A new command buffer."""
+        info = structure(
+            "VkCommandBufferAllocateInfo",
+            commandPool=self._handle,
+            level=vk.VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+            commandBufferCount=1,
+        )
+        commands = ffi.new("VkCommandBuffer *")
+        check(lib.vkAllocateCommandBuffers(self._device, info, commands), "Allocating a command buffer")
+        return commands[0]
+
+    def free(self, commands: Sequence[Any]) -> None:
+        """Frees some command buffers; the device must be done with them."""
+        lib.vkFreeCommandBuffers(self._device, self._handle, len(commands), array("VkCommandBuffer", commands))
+
+    def close(self) -> None:
+        """Frees the command buffers; the device must be done with them."""
+        lib.vkDestroyCommandPool(self._device, self._handle, ffi.NULL)
+
+
+class Recorder:
+    """Records into `commands` between `with` and its end. What was in it before is forgotten.
+
+    With `repeated` they may run several times within one submission.
+    """
+
+    def __init__(self, commands: Any, repeated: bool = False) -> None:
+        self.commands = commands
+        self._begin = _BEGIN_REPEATED if repeated else _BEGIN
+
+    def __enter__(self) -> Recorder:
+        check(lib.vkBeginCommandBuffer(self.commands, self._begin), "Beginning a command buffer")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        check(lib.vkEndCommandBuffer(self.commands), "Ending a command buffer")
+
+    def wait(self, dependency: Any) -> None:
+        """A barrier, one of those above."""
+        lib.vkCmdPipelineBarrier2(self.commands, dependency)
+
+    def bind(self, pipeline: Any) -> None:
+        """The compute pipeline of the dispatches that follow."""
+        lib.vkCmdBindPipeline(self.commands, vk.VK_PIPELINE_BIND_POINT_COMPUTE, pipeline)
+
+    def show(self, layout: Any, descriptors: Any) -> None:
+        """What the dispatches that follow see through descriptors: an array of one set."""
+        point = vk.VK_PIPELINE_BIND_POINT_COMPUTE
+        lib.vkCmdBindDescriptorSets(self.commands, point, layout, 0, 1, descriptors, 0, ffi.NULL)
+
+    def push(self, layout: Any, constants: bytes) -> None:
+        """The push constants of the dispatches that follow, from their first byte."""
+        stage = vk.VK_SHADER_STAGE_COMPUTE_BIT
+        lib.vkCmdPushConstants(self.commands, layout, stage, 0, len(constants), constants)
+
+    def dispatch(self, groups: tuple[int, int, int]) -> None:
+        """Runs the bound pipeline."""
+        lib.vkCmdDispatch(self.commands, *groups)
+
+    def dispatch_counted(self, counts: Buffer, offset: int) -> None:
+        """Runs the bound pipeline over as many workgroups as stand in `counts` at the offset in bytes."""
+        lib.vkCmdDispatchIndirect(self.commands, counts.piece.block.buffer, counts.piece.offset + offset)
+
+    def copy(self, source: Buffer, target: Buffer, nbytes: int, source_offset: int = 0, target_offset: int = 0) -> None:
+        """Copies `nbytes` from one buffer to another; offsets are in bytes from their beginnings."""
+        region = ffi.new("VkBufferCopy *")
+        region.srcOffset = source.piece.offset + source_offset
+        region.dstOffset = target.piece.offset + target_offset
+        region.size = nbytes
+        lib.vkCmdCopyBuffer(self.commands, source.piece.block.buffer, target.piece.block.buffer, 1, region)
+
+
+_BEGIN = structure("VkCommandBufferBeginInfo")
+_BEGIN_REPEATED = structure("VkCommandBufferBeginInfo", flags=vk.VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT)

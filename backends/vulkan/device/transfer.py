@@ -1,0 +1,147 @@
+"""Bytes between the host and the device: by the mapped pointer where there is one, else through staging memory.
+
+A staged upload makes no submission of its own: its copy waits in a list and goes out in front of the next
+program. Downloads wait for the submission that produced the buffer, and for no later one.
+"""
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax.backends.vulkan.api.api import ffi
+from lavax.backends.vulkan.api.queue import Queue, Submission
+from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, COPIES_BEFORE_HOST_READS, CommandPool, Recorder
+from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool, StagingBuffer
+from lavax.base import counters
+
+# Large transfers go through staging memory in parts of this size.
+STAGING_BYTES = 32 << 20
+
+# Copies that wait are submitted by themselves when they are this many bytes together.
+LARGEST_PENDING_BYTES = 64 << 20
+
+# Uncached mapped memory is slow to read; a staged copy costs a submission. Up to this size, reading is faster.
+DIRECT_READ_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class _Copy:
+    staging: StagingBuffer
+    target: Buffer
+    offset: int
+
+
+class Transfer:
+    """Uploads to and downloads from the buffers of the pool `arrays`. Safe in several threads.
+
+    `queue` runs the programs; `copy_queue` takes the downloads, and may be the same.
+    """
+
+    def __init__(
+        self, device: Any, queue: Queue, copy_queue: Queue, arrays: MemoryPool, staging: MemoryPool
+    ) -> None:
+        self.pending: list[_Copy] = []
+        self._queue = queue
+        self._copy_queue = copy_queue
+        self._arrays = arrays
+        self._staging = staging
+        self._upload_pool = CommandPool(device, queue.family)
+        self._uploads: list[tuple[Any, int]] = []  # command buffers, and the submissions that used them
+        self._recorded: tuple[Any, list[_Copy]] = (None, [])
+        self._download_pool = CommandPool(device, copy_queue.family)
+        self._download_lock = threading.Lock()
+        commands = self._download_pool.allocate()
+        self._download = Submission(copy_queue, [commands], waits_for=self._awaited_by_downloads())
+
+    def upload(self, array: np.ndarray[Any, Any]) -> Buffer:
+        """A buffer with the bytes of `array` in C order; the array may be changed as soon as this returns."""
+        source = np.ascontiguousarray(array)
+        counters.count("bytes_to_device", source.nbytes)
+        if self._arrays.type.host_visible:
+            target = self._arrays.allocate_for_host(source.nbytes)
+            ffi.memmove(target.host_pointer(), source, source.nbytes)
+            return target
+        target = self._arrays.allocate(source.nbytes)
+        source_bytes = source.reshape(-1).view(np.uint8)
+        for offset in range(0, source.nbytes, STAGING_BYTES):
+            self._stage(source_bytes[offset : offset + STAGING_BYTES], target, offset)
+        return target
+
+    def download(self, buffer: Buffer, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The first `nbytes` of a buffer, as new bytes of the host."""
+        counters.count("bytes_to_host", nbytes)
+        result = np.empty(nbytes, np.uint8)
+        memory = self._arrays.type
+        if memory.host_visible and (memory.host_cached or nbytes <= DIRECT_READ_BYTES):
+            self._queue.wait(buffer.produced)
+            ffi.memmove(result, buffer.host_pointer(), nbytes)
+            return result
+        self.flush()
+        with self._download_lock:
+            for offset in range(0, nbytes, STAGING_BYTES):
+                self._fetch(buffer, offset, result[offset : offset + STAGING_BYTES])
+        return result
+
+    def record_pending(self) -> Any:
+        """A command buffer with the copies that wait. The caller holds the queue's lock, submits it, calls `sent`."""
+        commands = self._free_command_buffer()
+        copies, self.pending = self.pending, []
+        with Recorder(commands) as recorder:
+            for copy in copies:
+                recorder.copy(copy.staging, copy.target, copy.staging.nbytes, target_offset=copy.offset)
+            recorder.wait(BEFORE_LATER_WORK)
+        self._recorded = (commands, copies)
+        return commands
+
+    def sent(self, number: int) -> None:
+        """The copies last recorded are part of submission `number`."""
+        commands, copies = self._recorded
+        self._recorded = (None, [])
+        self._uploads.append((commands, number))
+        for copy in copies:
+            copy.staging.last_use = copy.target.produced = number
+
+    def flush(self) -> None:
+        """Submits the copies that wait, if there are any."""
+        with self._queue.lock:
+            if self.pending:
+                self.sent(self._queue.submit(Submission(self._queue, [self.record_pending()])))
+
+    def close(self) -> None:
+        """Frees the command buffers; the device must be done with them."""
+        self._upload_pool.close()
+        self._download_pool.close()
+
+    def _awaited_by_downloads(self) -> Queue | None:
+        return None if self._copy_queue is self._queue else self._queue
+
+    def _stage(self, part: np.ndarray[Any, np.dtype[np.uint8]], target: Buffer, offset: int) -> None:
+        """Puts a part of an upload into staging memory and its copy into the list."""
+        staging = self._staging.allocate_staging(part.nbytes)
+        ffi.memmove(staging.host_pointer(), part, part.nbytes)
+        with self._queue.lock:
+            self.pending.append(_Copy(staging, target, offset))
+            waiting = sum(copy.staging.nbytes for copy in self.pending)
+        if waiting > LARGEST_PENDING_BYTES:
+            self.flush()
+
+    def _fetch(self, buffer: Buffer, offset: int, part: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        """Copies a part of a buffer to staging memory and from there to the host."""
+        staging = self._staging.allocate_staging(part.nbytes)
+        with Recorder(self._download.commands[1]) as recorder:
+            recorder.copy(buffer, staging, part.nbytes, source_offset=offset)
+            recorder.wait(BEFORE_LATER_WORK if self._copy_queue is self._queue else COPIES_BEFORE_HOST_READS)
+        self._download.awaited[0] = buffer.produced
+        with self._copy_queue.lock:
+            number = self._copy_queue.submit(self._download)
+        self._copy_queue.wait(number)
+        ffi.memmove(part, staging.host_pointer(), part.nbytes)
+
+    def _free_command_buffer(self) -> Any:
+        """A command buffer that no submission in flight uses."""
+        if self._uploads and self._queue.reached(self._uploads[0][1]):
+            return self._uploads.pop(0)[0]
+        return self._upload_pool.allocate()

@@ -1,0 +1,144 @@
+"""Tiles of invocations, for devices whose lanes cannot exchange values: no shared memory, no barriers.
+
+An invocation has rows of its own. What it adds up stands in the result's memory, of which a few vectors at a time are
+in registers: so a head of any size takes the same code, and each load from memory serves a whole tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from lavax.backends.vulkan.emit.attention.tiles import Problem, Stage, Tile, Tiles
+from lavax.backends.vulkan.glsl.body import LANE
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.passes.build.attention import BLOCK_OF_COLUMNS
+from lavax.passes.kernels.index import Index, add, clamp, linear, variable
+from lavax.passes.kernels.kernel import Kernel
+
+# How many subgroups keep a CPU busy.
+_SUBGROUPS = 12
+_HEIGHTS = (4, 2, 1)
+
+
+def _height(problem: Problem, subgroup: int) -> int:
+    """The most rows an invocation that leave enough subgroups."""
+    for height in _HEIGHTS:
+        if problem.count * -(-problem.rows // (height * subgroup)) >= _SUBGROUPS:
+            return height
+    return 1
+
+
+class InvocationTiles(Tiles):
+    """One tile an invocation."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> None:
+        local = local_invocations(profile)
+        height = _height(problem, local)
+        tile = Tile(height, BLOCK_OF_COLUMNS // VECTOR, height * local, BLOCK_OF_COLUMNS, local)
+        super().__init__(kernel, lifted, problem, tile)
+        self._first_row = linear([(self.corner, 1), (self.member, height)])
+
+    def row_index(self, number: int) -> Index:
+        return add(self._first_row, number)
+
+    def first_column(self, group: int) -> Index:
+        return linear([(self.block, self.width)], VECTOR * group)
+
+    def rows_together(self) -> tuple[str, int]:
+        return self.body.index(self.corner), self.height * self.local
+
+    def folded(self, join: str, names: Sequence[str]) -> None:
+        """A row is an invocation's own."""
+
+    def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
+        """Nothing is staged."""
+
+    # -- products -----------------------------------------------------------------------------------------------------
+
+    def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
+        for part in self.parts():
+            self.line(f"vec4 {part.of(name)} = vec4(0);")
+        with self._along("d", of_rows.shape[-1]) as (along, width):
+            left = [self.vector(of_rows, self.row(row), along, width) for row in range(self.height)]
+            columns = self._of_columns(of_columns, along, width)
+            for component in COMPONENTS[:width]:
+                dot = f".{component}" if width == VECTOR else ""
+                for group in range(self.groups):
+                    four = ", ".join(f"{column}{dot}" for column in columns[VECTOR * group : VECTOR * (group + 1)])
+                    turned = self.body.declare(self.body.scopes[-1], "vec4", f"vec4({four})")
+                    for row in range(self.height):
+                        self.line(f"{name}{row}_{group} += {left[row]}{dot} * {turned};")
+
+    def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
+        with self._along("e", node.shape[-1]) as (along, width):
+            kind = "vec4" if width == VECTOR else "float"
+            sums = []
+            for row in range(self.height):
+                held = self.element(node, self.outputs[node], self.row(row), along)
+                sums.append(self.body.declare(self.body.scopes[-1], kind, f"{held} * scale{row}" if scaled else held))
+            columns = self._of_columns(of_columns, along, width)
+            for number, column in enumerate(columns):
+                for row in range(self.height):
+                    weight = f"{name}{row}_{number // VECTOR}.{COMPONENTS[number % VECTOR]}"
+                    self.line(f"{sums[row]} += {weight} * {column};")
+            for row in range(self.height):
+                self._store(node, add(self._first_row, row), along, sums[row])
+
+    def _of_columns(self, operand: Node, along: Index, width: int) -> list[str]:
+        """What the columns of a block have."""
+        starts = (linear([(self.block, self.width)], start) for start in range(self.width))
+        last = self.problem.columns - 1
+        return [self.vector(operand, clamp(start, 0, last), along, width) for start in starts]
+
+    @contextmanager
+    def _along(self, name: str, extent: int) -> Iterator[tuple[Index, int]]:
+        """A loop along the last axis of an operand, four elements a turn if they divide it."""
+        width = VECTOR if extent % VECTOR == 0 else 1
+        steps = extent // width
+        bound = self.unknown(steps)
+        with self.body.block(f"for (int {name} = 0; {name} < {bound}; ++{name})", frozenset((name,))):
+            step = variable(name, steps)
+            yield (linear([(step, VECTOR), (LANE, 1)]) if width == VECTOR else step), width
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def open_result(self, node: Node) -> None:
+        with self._over_rows(), self._along("e", node.shape[-1]) as (along, width):
+            self._store(node, self._any_row(), along, "vec4(0)" if width == VECTOR else "0.0")
+
+    def close_result(self, node: Node, factors: Sequence[str]) -> None:
+        if not factors:
+            return
+        self.line(f"float factors[{self.height}] = float[]({', '.join(factors)});")
+        with self._over_rows(), self._along("e", node.shape[-1]) as (along, _):
+            held = self.element(node, self.outputs[node], self.inside(self._any_row()), along)
+            self._store(node, self._any_row(), along, f"{held} * factors[r]")
+
+    def _over_rows(self) -> AbstractContextManager[None]:
+        """A loop over the invocation's rows: drivers compile loads and stores slowly, so here are as few as can be."""
+        return self.body.block(f"for (int r = 0; r < {self.unknown(self.height)}; ++r)", frozenset(("r",)))
+
+    def _any_row(self) -> Index:
+        return linear([(self._first_row, 1), (variable("r", self.height), 1)])
+
+    def _store(self, node: Node, row: Index, along: Index, value: str) -> None:
+        there = self.is_row(row)
+        target = self.element(node, self.outputs[node], self.inside(row), along)
+        self.line(f"{f'if ({there}) ' if there else ''}{target} = {value};")
+
+    def store_statistic(self, node: Node, values: Sequence[str]) -> None:
+        for number, value in enumerate(values):
+            row = add(self._first_row, number)
+            there = self.is_row(row)
+            target = self.element(node, self.outputs[node], self.inside(row))
+            self.line(f"{f'if ({there}) ' if there else ''}{target} = {value};")
+
+    def close(self) -> Launch:
+        shader = Shader(assemble(ShaderText(self.body.scopes[0].lines, (self.local, 1))))
+        return Launch(shader, tuple(self.body.parameters.words), grid(self.count))

@@ -1,0 +1,149 @@
+"""Contractions by broadcast tiles: the lanes of a subgroup stand side by side along the columns of one tile.
+
+Each lane has vectors of four columns of all the tile's rows in registers, and reads these columns of the right operand
+by itself. Of the left operand, which all of them need, each reads a share and hands it to the others by
+`subgroupShuffle` with a constant lane: a driver that makes a load of a vector one load a lane and component thereby
+makes as few as the tile's edges are long, where invocations with tiles of their own read the same rows again.
+
+The tile is written in a loop over its rows, so that an epilogue stands in the shader once a vector of columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.contract.contraction import Contraction, both
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
+from lavax.backends.vulkan.glsl.body import LANE, Value, widened
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.passes.build.contractions import neighbours_of
+from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the lanes hold together of the left operand: the same text in each, and which lane has which element."""
+
+    text: str
+    width: int
+    lanes_along_sum: int  # 0: a lane has a row, and the steps of the sum are its vector's; else lanes from step to step
+
+    def element(self, row: int, step: int) -> str:
+        """The element of a row of the share, at a step of the sum, as every lane gets it."""
+        along_rows = self.lanes_along_sum > 0
+        lane = step * self.lanes_along_sum + row // VECTOR if along_rows else row
+        component = row % VECTOR if along_rows else step
+        suffix = f".{COMPONENTS[component]}" if self.width == VECTOR else ""
+        return f"subgroupShuffle({self.text}{suffix}, {lane}u)"
+
+
+class BroadcastTileEmitter:
+    """The state of writing one contraction by broadcast tiles."""
+
+    def __init__(self, contraction: Contraction, tile: BroadcastTile) -> None:
+        self.contraction, self.tile, self.body = contraction, tile, contraction.body
+        self.dtype = contraction.dot.dtype
+        self.kind = type_name(self.dtype, VECTOR)
+        self.steps = VECTOR if contraction.sizes.k % VECTOR == 0 else 1
+        self.along_sum = [neighbours_of(contraction.dot, side).summed for side in range(2)]
+        self.member = variable("member", tile.lanes)
+        self.rows, self.columns = contraction.open_tile(tile)
+        self.body.line("int member = int(gl_LocalInvocationID.x);")
+        self.body.scopes[0].variables |= {"member"}
+
+    def emit(self) -> Launch:
+        self._declare_sums()
+        self._sum_loop()
+        self._write_tile()
+        text = ShaderText(self.body.scopes[0].lines, (self.tile.lanes, 1), subgroup=True)
+        shader = Shader(assemble(text), subgroup_size=self.tile.lanes)
+        return Launch(shader, tuple(self.body.parameters.words), self.contraction.groups(self.tile))
+
+    def _column(self, vector: int) -> Index:
+        """Where in the tile a vector of the lane's columns begins: lanes are neighbours."""
+        return linear([(self.member, VECTOR)], vector * VECTOR * self.tile.lanes)
+
+    # -- the sum ------------------------------------------------------------------------------------------------------
+
+    def _declare_sums(self) -> None:
+        for row in range(self.tile.rows):
+            names = ", ".join(f"s{row}_{vector} = {self.kind}(0)" for vector in range(self.tile.vectors))
+            self.body.line(f"{self.kind} {names};")
+
+    def _sum_loop(self) -> None:
+        body, turns = self.body, self.contraction.sizes.k // self.steps
+        with body.block(f"for (int k = 0; k < {body.parameters.integer(turns)}; ++k)", frozenset(("k",))):
+            start = linear([(variable("k", turns), self.steps)])
+            shares = [self._share(first, start) for first in range(0, self.tile.rows, self.tile.lanes)]
+            columns = [self._right(vector, start) for vector in range(self.tile.vectors)]
+            for row in range(self.tile.rows):
+                group, inside = divmod(row, self.tile.lanes)
+                for step in range(self.steps):
+                    self._multiply(row, shares[group].element(inside, step), [found[step] for found in columns])
+
+    def _multiply(self, row: int, factor: str, columns: list[str]) -> None:
+        if len(columns) > 1:
+            factor = self.body.declare(self.body.scopes[-1], type_name(self.dtype, 1), factor)
+        for vector, column in enumerate(columns):
+            self.body.line(f"s{row}_{vector} += {factor} * {column};")
+
+    def _share(self, first: int, start: Index) -> Share:
+        """The lanes' shares of as many rows as there are lanes, from the tile's `first` on, of one turn of the sum.
+
+        Lanes read neighbours in memory as vectors: along the sum a lane has a row; along the rows it has four of them
+        at one step of the sum.
+        """
+        height = min(self.tile.rows, self.tile.lanes)
+        if self.steps == VECTOR and not self.along_sum[0] and height % VECTOR == 0:
+            across = height // VECTOR
+            step = remainder(quotient(self.member, across), VECTOR)
+            rows = self.rows.at(linear([(remainder(self.member, across), VECTOR)], first), VECTOR)
+            value = self.contraction.operand(0, rows, linear([(start, 1), (step, 1)]))
+            return Share(value.text, value.width, across)
+        row = self.rows.at(linear([(remainder(self.member, height), 1)], first))
+        summed = linear([(start, 1), (LANE, 1)]) if self.steps == VECTOR else start
+        value = self.contraction.operand(0, row, summed)
+        return Share(value.text, value.width, 0)
+
+    def _right(self, vector: int, start: Index) -> list[str]:
+        """A vector of the lane's columns at each step of a turn of the sum, read along what are neighbours."""
+        column = self._column(vector)
+        if self.steps == VECTOR and self.along_sum[1]:
+            summed = linear([(start, 1), (LANE, 1)])
+            four = [self.contraction.operand(1, self.columns.at(add(column, n)), summed) for n in range(VECTOR)]
+            texts = [widened(value, VECTOR, self.dtype) for value in four]
+            return [f"{self.kind}({', '.join(f'{text}.{c}' for text in texts)})" for c in COMPONENTS]
+        place = self.columns.at(column, VECTOR)
+        values = (self.contraction.operand(1, place, add(start, step)) for step in range(self.steps))
+        return [widened(value, VECTOR, self.dtype) for value in values]
+
+    # -- the result ---------------------------------------------------------------------------------------------------
+
+    def _write_tile(self) -> None:
+        body, tile = self.body, self.tile
+        count = min(tile.rows, self.contraction.sizes.m)
+        row = variable("row", count)
+        # Drivers unroll the loop if they know its end, to code that takes up to three times as long to compile.
+        end = body.parameters.unknown(count)
+        with body.block(f"for (int row = 0; row < {end}; ++row)", frozenset(("row",))):
+            for vector in range(tile.vectors):
+                self._write(row, self._column(vector), self._chosen(vector))
+
+    def _chosen(self, vector: int) -> str:
+        """A vector of the row at hand. Drivers compile an array that is read at a variable place far more slowly."""
+        name = self.body.declare(self.body.scopes[-1], self.kind, f"s0_{vector}")
+        for row in range(1, self.tile.rows):
+            self.body.line(f"{name} = mix({name}, s{row}_{vector}, bvec4(row == {row}));")
+        return name
+
+    def _write(self, row: Index, column: Index, value: str) -> None:
+        guards = both(self.rows.guards(self.body, row), self.columns.guards(self.body, column, VECTOR))
+        self.contraction.write(self.rows.at(row), self.columns.at(column, VECTOR), Value(value, VECTOR), guards)
+
+
+def emit_broadcast(contraction: Contraction, tile: BroadcastTile) -> Launch:
+    """The shader of a contraction by broadcast tiles."""
+    return BroadcastTileEmitter(contraction, tile).emit()

@@ -1,0 +1,322 @@
+"""Contractions by cooperative matrices: a workgroup stages what its tile needs, its subgroups multiply matrices of it.
+
+The sum goes in parts of `depth`, and loads of the next part stand before the products of one. In shared memory
+an operand lies as it does in memory, in vectors of eight elements of 16 bits: lines of rows or columns along the sum,
+or lines of the sum along rows or columns. How a matrix is loaded from there does the transposing. A line is longer by
+one vector than it need be, so that neighbouring lines lie in other banks.
+
+The result's matrices pass through shared memory too, a row of them a subgroup at a time: how their elements are spread
+over invocations is the device's secret, and what is computed from the result needs to know.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
+from lavax.backends.vulkan.emit.contract.contraction import Contraction, Span, Vector, both
+from lavax.backends.vulkan.emit.contract.tiles import EIGHT, CooperativeTile
+from lavax.backends.vulkan.glsl.body import Value, is_multiple, lane_step, quotient_exact, widened
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble, reference
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.ir.graph import INPUT, Node
+from lavax.ir.types import DTYPES, float32
+from lavax.passes.build.contractions import neighbours_of
+from lavax.passes.kernels.index import (
+    Index,
+    add,
+    clamp,
+    constant,
+    flatten,
+    linear,
+    quotient,
+    remainder,
+    substitute,
+    variable,
+)
+from lavax.passes.kernels.reads import READS, Coordinates
+
+_STAGED = "staged"
+# Reads of these are at other places in memory, and nothing else.
+_MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
+
+
+class CooperativeEmitter:
+    """The state of writing one contraction by cooperative matrices."""
+
+    def __init__(self, contraction: Contraction, tile: CooperativeTile) -> None:
+        self.contraction, self.tile, self.body = contraction, tile, contraction.body
+        self.dtype = DTYPES[contraction.dot.attrs["precision"]]
+        sizes = contraction.sizes
+        self.parts = -(-sizes.k // tile.depth)
+        self.along_sum = [neighbours_of(contraction.dot, side).summed for side in range(2)]
+        self.thread, self.member = variable("i", tile.threads), variable("member", tile.lanes)
+        self.down, self.across = variable("down", tile.subgroups_down), variable("across", tile.subgroups_across)
+        self.summed = Span(sizes.k, tile.depth, variable("k", self.parts), EIGHT)
+
+    def emit(self) -> Launch:
+        body, tile = self.body, self.tile
+        self.spans = self.contraction.open_tile(tile, EIGHT)
+        body.line("int i = int(gl_LocalInvocationID.x);")
+        body.line("int member = int(gl_SubgroupInvocationID);")
+        body.line(f"int across = int(gl_SubgroupID) % {tile.subgroups_across};")
+        body.line(f"int down = int(gl_SubgroupID) / {tile.subgroups_across};")
+        body.scopes[0].variables |= {"i", "member", "across", "down"}
+        self._declare_sums()
+        self._sum_loop()
+        self._write_tile()
+        declarations = [f"shared uvec4 {_STAGED}[{max(sum(map(self._part, range(2))), self._passing())}];"]
+        pragma = BRAIN_FLOATS if self.dtype.name == "bf16" else ""
+        text = ShaderText(body.scopes[0].lines, (tile.threads, 1), declarations, pragma=pragma)
+        shader = Shader(assemble(text), subgroup_size=tile.lanes)
+        return Launch(shader, tuple(body.parameters.words), self.contraction.groups(tile))
+
+    # -- shared memory ------------------------------------------------------------------------------------------------
+
+    def _extent(self, side: int) -> int:
+        return self.tile.columns if side else self.tile.rows
+
+    def _line(self, side: int) -> int:
+        """Vectors of an operand's line."""
+        return (self.tile.depth if self.along_sum[side] else self._extent(side)) // EIGHT
+
+    def _stride(self, side: int) -> int:
+        """Vectors from line to line."""
+        return self._line(side) + 1
+
+    def _part(self, side: int) -> int:
+        """Vectors of a staged part."""
+        return self._stride(side) * (self._extent(side) if self.along_sum[side] else self.tile.depth)
+
+    def _begin(self, side: int) -> int:
+        """Where an operand's part begins."""
+        return self._part(0) if side else 0
+
+    def _passing_line(self) -> int:
+        """Vectors from row to row of the results that a subgroup passes through shared memory."""
+        return self.tile.subgroup_columns // VECTOR + 1
+
+    def _passing(self) -> int:
+        return self.tile.subgroups * self.tile.shape.m * self._passing_line()
+
+    # -- the sum ------------------------------------------------------------------------------------------------------
+
+    def _matrix(self, use: str) -> str:
+        shape = self.tile.shape
+        kind, rows, columns = {
+            "A": ("float16_t", shape.m, shape.k),
+            "B": ("float16_t", shape.k, shape.n),
+            "Accumulator": ("float", shape.m, shape.n),
+        }[use]
+        return f"coopmat<{kind}, gl_ScopeSubgroup, {rows}, {columns}, gl_MatrixUse{use}>"
+
+    def _declare_sums(self) -> None:
+        kind = self._matrix("Accumulator")
+        for row in range(self.tile.matrices_down):
+            names = ", ".join(f"s{row}_{column} = {kind}(0.0)" for column in range(self.tile.matrices_across))
+            self.body.line(f"{kind} {names};")
+
+    def _sum_loop(self) -> None:
+        """Every turn loads a part, multiplies the one before, and stages what it loaded."""
+        body = self.body
+        with body.block("", frozenset(("k",))):
+            body.line("int k = 0;")
+            self._stage_parts(*self._load_parts())
+        body.line("barrier();")
+        with body.block(f"for (int k = 1; k < {body.parameters.integer(self.parts)}; ++k)", frozenset(("k",))):
+            vectors, loaded = self._load_parts()
+            self._multiply()
+            body.line("barrier();")
+            self._stage_parts(vectors, loaded)
+            body.line("barrier();")
+        self._multiply()
+        body.line("barrier();")
+
+    def _load_parts(self) -> tuple[list[list[Vector]], list[list[str | None]]]:
+        """What this invocation stages of both operands, and the names it has where nothing is computed."""
+        vectors = [self._vectors(side) for side in range(2)]
+        return vectors, [[self._load(side, vector) for vector in vectors[side]] for side in range(2)]
+
+    def _stage_parts(self, vectors: list[list[Vector]], loaded: list[list[str | None]]) -> None:
+        for side in range(2):
+            pairs = zip(vectors[side], loaded[side], strict=True)
+            self._stage(side, vectors[side], [self._within_part(side, *pair) for pair in pairs])
+
+    # -- staging ------------------------------------------------------------------------------------------------------
+
+    def _vectors(self, side: int) -> list[Vector]:
+        """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
+
+        Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
+        Of short lines, neighbours take some that lie in other banks.
+        """
+        count, line, vectors = self._count(side), self._line(side), []
+        for start in range(0, count, self.tile.threads):
+            number = remainder(add(self.thread, start), count)
+            along, across = linear([(remainder(number, line), EIGHT)]), _spread(quotient(number, line), line)
+            vectors.append(Vector(across, along) if self.along_sum[side] else Vector(along, across))
+        return vectors
+
+    def _count(self, side: int) -> int:
+        """How many vectors the workgroup stages of an operand at a time."""
+        return self._extent(side) * self.tile.depth // EIGHT
+
+    def _place(self, side: int, vector: Vector, half: int) -> tuple[Index, Index]:
+        """The elements of half a vector along the free axis and the sum; the lanes are in one of them."""
+        spans = self.spans[side], self.summed
+        offsets = vector.free, vector.summed
+        along = int(self.along_sum[side])
+        places = [span.at(offset) for span, offset in zip(spans, offsets, strict=True)]
+        places[along] = spans[along].eight(offsets[along], half)
+        return places[0], places[1]
+
+    def _load(self, side: int, vector: Vector) -> str | None:
+        """The name of the eight elements as they lie in memory; else None, and what they are made of is loaded."""
+        position = self._position(side, vector)
+        if position is not None:
+            node, base = position
+            text = f"{reference('u32', 'x4')}({self.body.addresses[node]}).data[{self.body.index(base)}]"
+            return self.body.declare(self.body.scopes[-1], "uvec4", text)
+        for half in range(2):
+            self.contraction.load(side, *self._place(side, vector, half))
+        return None
+
+    def _position(self, side: int, vector: Vector) -> tuple[Node, Index] | None:
+        """The array that holds the eight elements side by side as they are staged, and where, in vectors."""
+        found = [self._source(side, self._place(side, vector, half)) for half in range(2)]
+        (node, _), (other, _) = found
+        body = self.body
+        stored = node is other and node.op == INPUT and node.dtype == self.dtype
+        if not stored or node in body.unaligned:
+            return None
+        first, second = (body.real(flatten(at, node.shape)) for _, at in found)
+        base = substitute(first, {"lane": constant(0)})
+        if lane_step(first) != 1 or add(first, VECTOR) != second or not is_multiple(base, EIGHT):
+            return None
+        return node, quotient_exact(base, EIGHT)
+
+    def _source(self, side: int, place: tuple[Index, Index]) -> tuple[Node, Coordinates]:
+        """What an element of an operand is made of by moving and rounding alone, and where that is read."""
+        node, at = self.contraction.element(side, *place)
+        while node.op in _MOVING or (node.op == "cast" and node.dtype in (float32, self.dtype)):
+            if node.op == "cast" and self.dtype not in (node.dtype, node.operands[0].dtype):
+                break
+            if node.op == "cast" and node.operands[0].dtype not in (float32, self.dtype):
+                break
+            ((node, at),) = READS[node.op](node, at)
+        return node, at
+
+    def _stage(self, side: int, vectors: list[Vector], texts: list[str]) -> None:
+        body, few = self.body, self._count(side) < self.tile.threads
+        with body.block(f"if (i < {self._count(side)})") if few else nullcontext():
+            for vector, text in zip(vectors, texts, strict=True):
+                line, along = (vector.free, vector.summed) if self.along_sum[side] else (vector.summed, vector.free)
+                at = body.index(linear([(line, self._stride(side)), (quotient(along, EIGHT), 1)]))
+                body.line(f"{_STAGED}[{self._begin(side)} + {at}] = {text};")
+
+    def _within_part(self, side: int, vector: Vector, loaded: str | None) -> str:
+        """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
+        conditions = self._conditions(side, vector)
+        if loaded is None:
+            halves = (self._words(side, vector, half, conditions) for half in range(2))
+            loaded = f"uvec4({', '.join(halves)})"
+        if len(conditions) == 1:
+            return f"{conditions[0]} ? {loaded} : uvec4(0)"
+        return loaded
+
+    def _conditions(self, side: int, vector: Vector) -> list[str]:
+        """Whether the vector is the part's own, or each of its elements; empty if it always is."""
+        along = self.along_sum[side]
+        guards = self.summed.guards(self.body, vector.summed, EIGHT if along else 1)
+        return [condition for _, condition in guards if condition]
+
+    def _words(self, side: int, vector: Vector, half: int, conditions: list[str]) -> str:
+        """Half a vector, made of numbers."""
+        body, name = self.body, self.dtype.name
+        node, at = self._source(side, self._place(side, vector, half))
+        value = widened(body.value(node, at), VECTOR, node.dtype)
+        if len(conditions) == EIGHT:
+            own = ", ".join(conditions[VECTOR * half : VECTOR * half + VECTOR])
+            value = f"mix(vec4(0), {value}, bvec4({own}))"
+        bits = body.declare(body.scopes[-1], "uvec4", f"lx_{name}_to_bits({value})")
+        return f"{bits}.xz | {bits}.yw << 16"
+
+    def _multiply(self) -> None:
+        """Adds the products of the staged parts to the sums."""
+        tile, body = self.tile, self.body
+        extents = tile.shape.m, tile.shape.n
+        layouts = [("Column", "Row")[self.along_sum[0]], ("Row", "Column")[self.along_sum[1]]]
+        counts = tile.matrices_down, tile.matrices_across
+        starts = [body.name() for _ in range(2)]
+        for side, (name, own) in enumerate(zip(starts, (self.down, self.across), strict=True)):
+            size = extents[side] * counts[side]
+            first = linear([(own, size * self._stride(side) if self.along_sum[side] else size // EIGHT)])
+            body.line(f"int {name} = {self._begin(side)} + {body.index(first)};")
+        with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth // tile.shape.k}; ++step)"):
+            for side, use in enumerate("AB"):
+                stride = self._stride(side)
+                names = ", ".join(f"{use.lower()}{number}" for number in range(counts[side]))
+                body.line(f"{self._matrix(use)} {names};")
+                for number in range(counts[side]):
+                    along, apart = tile.shape.k // EIGHT, extents[side] * stride
+                    if not self.along_sum[side]:
+                        along, apart = tile.shape.k * stride, extents[side] // EIGHT
+                    at = f"{starts[side]} + step * {along} + {number * apart}"
+                    layout = f"gl_CooperativeMatrixLayout{layouts[side]}Major"
+                    body.line(f"coopMatLoad({use.lower()}{number}, {_STAGED}, {at}, {stride}, {layout});")
+            for row in range(counts[0]):
+                # To and fro: a product shares a matrix with the one before it.
+                for column in range(counts[1])[:: -1 if row % 2 else 1]:
+                    body.line(f"s{row}_{column} = coopMatMulAdd(a{row}, b{column}, s{row}_{column});")
+
+    # -- the result ---------------------------------------------------------------------------------------------------
+
+    def _write_tile(self) -> None:
+        """A row of matrices of each subgroup at a time."""
+        tile, body, (rows, columns) = self.tile, self.body, self.spans
+        line, stride = tile.subgroup_columns // VECTOR, self._passing_line()
+        start = body.name()
+        body.line(f"int {start} = int(gl_SubgroupID) * {tile.shape.m * stride};")
+        count = tile.shape.m * line
+        for row in range(tile.matrices_down):
+            if row * tile.shape.m >= self.contraction.sizes.m:
+                break
+            for column in range(tile.matrices_across):
+                at = f"{start} + {column * tile.shape.n // VECTOR}, {stride}, gl_CooperativeMatrixLayoutRowMajor"
+                body.line(f"coopMatStore(s{row}_{column}, {_STAGED}, {at});")
+            body.line("barrier();")
+            turns = -(-count // tile.lanes)
+            with body.block(f"for (int part = 0; part < {turns}; ++part)", frozenset(("part",))):
+                number = linear([(self.member, 1), (variable("part", turns), tile.lanes)])
+                if count % tile.lanes:
+                    body.line(f"if ({body.index(number)} >= {count}) break;")
+                    number = clamp(number, 0, count - 1)
+                inside, vector = quotient(number, line), remainder(number, line)
+                place = body.index(linear([(inside, stride), (vector, 1)]))
+                value = body.declare(body.scopes[-1], "vec4", f"uintBitsToFloat({_STAGED}[{start} + {place}])")
+                m = linear([(self.down, tile.subgroup_rows), (inside, 1)], row * tile.shape.m)
+                n = linear([(self.across, tile.subgroup_columns), (vector, VECTOR)])
+                guards = both(rows.guards(body, m), columns.guards(body, n, VECTOR))
+                self.contraction.write(rows.at(m), columns.at(n, VECTOR), Value(value, VECTOR), guards)
+            body.line("barrier();")
+
+
+def _spread(number: Index, line: int) -> Index:
+    """The line of shared memory that has this number in the order of staging.
+
+    Eight invocations write to all banks at a time. Lines of fewer vectors are one vector apart in banks, so that of
+    every eight lines those that they write at a time are as many apart as a line has vectors.
+    """
+    together = EIGHT // line
+    if together <= 1:
+        return number
+    within = remainder(number, EIGHT)
+    apart = [(quotient(within, together), 1), (remainder(within, together), line)]
+    return linear([(quotient(number, EIGHT), EIGHT), *apart])
+
+
+def emit_cooperative(contraction: Contraction, tile: CooperativeTile) -> Launch:
+    """The shader of a contraction by cooperative matrices."""
+    return CooperativeEmitter(contraction, tile).emit()

@@ -1,0 +1,289 @@
+"""Contractions by shared tiles: a workgroup stages what its tile of the result needs in shared memory.
+
+The sum goes in parts of `depth`. While the parts staged last are multiplied, each invocation already loads its share
+of the next ones into registers. In shared memory both operands lie along their free axis, in vectors of four:
+
+    shared_a[buffer][step of the sum][row / 4]        shared_b[buffer][step of the sum][column / 4]
+
+An operand that lies along the sum in memory is transposed on the way, one component a store. An invocation's rows and
+columns are vectors of four apart by the width of the workgroup, so that its neighbours read and write neighbours.
+
+Products are written element by element, along a row to its end and back along the next one: each has a factor in common
+with the one before. Processors that read few registers a cycle have that factor at hand then, where a driver keeps the
+order (docs/benchmarks.md says what it is worth).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.contract.contraction import Contraction, Span, Vector, both
+from lavax.backends.vulkan.emit.contract.tiles import SharedTile
+from lavax.backends.vulkan.glsl.body import Value, widened
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.passes.build.contractions import neighbours_of
+from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
+
+_NAMES = ("shared_a", "shared_b")
+# Neighbouring invocations, 8 across and 4 down: what these read of shared memory is 32 + 16 different numbers.
+_BLOCK_ACROSS, _BLOCK_DOWN = 8, 4
+# Vectors left free behind four steps of what is transposed: the stores of 8 rows and 4 vectors along the sum, which
+# neighbouring invocations make at once, then go to 32 different banks.
+_APART = 2
+# Loads that an invocation has under way while it writes its results: 64 registers, which the loop needed as well.
+_LOADS_AHEAD = 16
+
+
+class SharedTileEmitter:
+    """The state of writing one contraction by shared tiles."""
+
+    def __init__(self, contraction: Contraction, tile: SharedTile) -> None:
+        self.contraction, self.tile, self.body = contraction, tile, contraction.body
+        self.scalar, self.kind = (type_name(contraction.dot.dtype, width) for width in (1, VECTOR))
+        sizes = contraction.sizes
+        self.parts = -(-sizes.k // tile.depth)
+        self.transposed = [neighbours_of(contraction.dot, side).summed for side in range(2)]
+        self.thread = variable("i", tile.threads)
+        self.summed = Span(sizes.k, tile.depth, variable("k", self.parts))
+
+    def emit(self) -> Launch:
+        body, tile = self.body, self.tile
+        self.spans = self.contraction.open_tile(tile)
+        body.line("int i = int(gl_LocalInvocationID.x);")
+        body.scopes[0].variables |= {"i"}
+        self._place_invocation()
+        self._declare_sums()
+        self._sum_loop()
+        self._write_tile()
+        text = ShaderText(body.scopes[0].lines, (tile.threads, 1), self._declarations())
+        return Launch(Shader(assemble(text)), tuple(body.parameters.words), self.contraction.groups(tile))
+
+    def _place_invocation(self) -> None:
+        """Which rows and columns of the tile are this invocation's, in vectors."""
+        tile = self.tile
+        blocked = tile.threads_across % _BLOCK_ACROSS == 0 and tile.threads_down % _BLOCK_DOWN == 0
+        across = _BLOCK_ACROSS if blocked else tile.threads_across
+        down = _BLOCK_DOWN if blocked else tile.threads_down
+        block, inside = quotient(self.thread, across * down), remainder(self.thread, across * down)
+        blocks_across = tile.threads_across // across
+        if tile.interleaved:
+            pair, lower = quotient(inside, 2), remainder(inside, 2)
+            column, row = remainder(pair, across), linear([(quotient(pair, across), 2), (lower, 1)])
+        else:
+            column, row = remainder(inside, across), quotient(inside, across)
+        self.across = linear([(column, 1), (remainder(block, blocks_across), across)])
+        self.down = linear([(row, 1), (quotient(block, blocks_across), down)])
+
+    # -- shared memory ------------------------------------------------------------------------------------------------
+
+    def _extent(self, side: int) -> int:
+        return self.tile.columns if side else self.tile.rows
+
+    def _stride(self, side: int) -> int:
+        """Vectors from step to step of the sum."""
+        return self._extent(side) // VECTOR
+
+    def _part(self, side: int) -> int:
+        """Vectors of a staged part."""
+        return self.tile.depth * self._stride(side) + self.transposed[side] * _APART * (self.tile.depth // VECTOR)
+
+    def _declarations(self) -> list[str]:
+        sizes = (self.tile.buffers * self._part(side) for side in range(2))
+        return [f"shared {self.kind} {name}[{size}];" for name, size in zip(_NAMES, sizes, strict=True)]
+
+    def _buffer(self, turn: str, side: int) -> str:
+        """Where the part of that turn begins."""
+        return f"({turn} & 1) * {self._part(side)} + " if self.tile.buffers == 2 else ""
+
+    # -- the sum ------------------------------------------------------------------------------------------------------
+
+    def _declare_sums(self) -> None:
+        for row in range(self.tile.register_rows):
+            names = ", ".join(f"s{row}_{column} = {self.scalar}(0)" for column in range(self.tile.register_columns))
+            self.body.line(f"{self.scalar} {names};")
+
+    def _vectors(self) -> range:
+        return range(self.tile.register_columns // VECTOR)
+
+    def _sum_loop(self) -> None:
+        """One turn more than there are parts: each loads a part, works on the one before, and stages what it loaded."""
+        body = self.body
+        bound = body.parameters.integer(self.parts)
+        with body.block(f"for (int turn = 0; turn <= {bound}; ++turn)", frozenset(("turn", "k"))):
+            body.line(f"int k = min(turn, {body.parameters.integer(self.parts - 1)});")
+            vectors = [self._staged(side) for side in range(2)]
+            for side in range(2):
+                for vector in vectors[side]:
+                    self.contraction.load(side, *self._place(side, vector))
+            with body.block("if (turn > 0)"):
+                self._multiply()
+            if self.tile.buffers == 1:
+                body.line("barrier();")
+            for side in range(2):
+                self._stage_all(side, vectors[side])
+            body.line("barrier();")
+
+    def _staged(self, side: int) -> list[Vector]:
+        """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
+
+        Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
+        """
+        tile, extent = self.tile, self._extent(side)
+        line = (tile.depth if self.transposed[side] else extent) // VECTOR
+        count = self._count(side)
+        vectors = []
+        for start in range(0, count, tile.threads):
+            number = remainder(add(self.thread, start), count)
+            along, across = linear([(remainder(number, line), VECTOR)]), quotient(number, line)
+            vectors.append(Vector(across, along) if self.transposed[side] else Vector(along, across))
+        return vectors
+
+    def _count(self, side: int) -> int:
+        """How many vectors the workgroup stages of an operand at a time."""
+        return self._extent(side) * self.tile.depth // VECTOR
+
+    def _place(self, side: int, vector: Vector) -> tuple[Index, Index]:
+        """The elements of a vector along the free axis and the sum; the lanes are in one of them."""
+        free, summed = (1, VECTOR) if self.transposed[side] else (VECTOR, 1)
+        return self.spans[side].at(vector.free, free), self.summed.at(vector.summed, summed)
+
+    def _stage_all(self, side: int, vectors: list[Vector]) -> None:
+        values = [self._within_part(side, vector) for vector in vectors]
+        few = self._count(side) < self.tile.threads
+        with self.body.block(f"if (i < {self._count(side)})") if few else nullcontext():
+            for vector, value in zip(vectors, values, strict=True):
+                self._stage(side, vector, value)
+
+    def _stage(self, side: int, vector: Vector, value: str) -> None:
+        """Puts a vector where the tile's rows or columns lie side by side."""
+        body, name, stride = self.body, _NAMES[side], self._stride(side)
+        start = self._buffer("turn", side)
+        if not self.transposed[side]:
+            at = body.index(linear([(vector.summed, stride), (quotient(vector.free, VECTOR), 1)]))
+            body.line(f"{name}[{start}{at}] = {value};")
+            return
+        four = value if value.isidentifier() else body.declare(body.scopes[-1], self.kind, value)
+        row, component = quotient(vector.free, VECTOR), body.index(remainder(vector.free, VECTOR))
+        for step, lane in enumerate(COMPONENTS):
+            fours = quotient(vector.summed, VECTOR)
+            at = body.index(linear([(add(vector.summed, step), stride), (fours, _APART), (row, 1)]))
+            body.line(f"{name}[{start}{at}][{component}] = {four}.{lane};")
+
+    def _within_part(self, side: int, vector: Vector) -> str:
+        """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
+        value = self.contraction.operand(side, *self._place(side, vector))
+        text = widened(value, VECTOR, self.contraction.dot.dtype)
+        width = VECTOR if self.transposed[side] else 1
+        guards = self.summed.guards(self.body, vector.summed, width)
+        if guards[0][0] is None:
+            ((_, condition),) = guards
+            return f"{condition} ? {text} : {self.kind}(0)" if condition else text
+        return f"mix({self.kind}(0), {text}, bvec4({', '.join(condition for _, condition in guards)}))"
+
+    def _multiply(self) -> None:
+        """Adds the products of the staged parts to the sums."""
+        tile, body = self.tile, self.body
+        groups = range(tile.register_rows // VECTOR)
+        starts = [body.name() for _ in range(2)]
+        for side, (name, place) in enumerate(zip(starts, (self.down, self.across), strict=True)):
+            body.line(f"int {name} = {self._buffer('(turn - 1)', side)}{body.index(place)};")
+        with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth}; ++step)"):
+            for side, count, apart in ((0, groups, tile.threads_down), (1, self._vectors(), tile.threads_across)):
+                for number in count:
+                    steps = f"step * {self._stride(side)}" + f" + step / {VECTOR} * {_APART}" * self.transposed[side]
+                    at = f"{starts[side]} + {steps} + {number * apart}"
+                    body.line(f"{self.kind} {'ab'[side]}{number} = {_NAMES[side]}[{at}];")
+            for row in range(tile.register_rows):
+                columns = range(tile.register_columns)
+                for column in reversed(columns) if row % 2 else columns:
+                    factors = f"{_component('a', row)} * {_component('b', column)}"
+                    body.line(f"s{row}_{column} += {factors};")
+
+    # -- the result ---------------------------------------------------------------------------------------------------
+
+    def _write_tile(self) -> None:
+        """Four neighbouring elements at a time, while what later ones are made with is on its way from memory.
+
+        Compilers keep the order of loads and stores, since any two arrays may be the same memory: a load that stands
+        right before its store is waited for by itself.
+        """
+        fours, waiting, ahead = self._fours(), deque[int](), 0
+        for number, four in enumerate(fours):
+            while ahead < len(fours) and (ahead <= number or sum(waiting) < _LOADS_AHEAD):
+                waiting.append(self.contraction.load_for_results(*self._place_of(fours[ahead])))
+                ahead += 1
+            self._write(four)
+            waiting.popleft()
+
+    def _fours(self) -> list[Four]:
+        """All of this invocation's sums, neighbours in the results' memory together."""
+        along_rows = self.contraction.lies_along_rows()
+        return [
+            Four(VECTOR * group, VECTOR * vector + lane, True)
+            if along_rows
+            else Four(VECTOR * group + lane, VECTOR * vector, False)
+            for group in range(self.tile.register_rows // VECTOR)
+            for vector in self._vectors()
+            for lane in range(VECTOR)
+        ]
+
+    def _offsets(self, four: Four) -> tuple[Index, Index]:
+        """Where its row and its column, or the first of them, stand in the tile."""
+        starts = (four.row, self.down, self.tile.threads_down), (four.column, self.across, self.tile.threads_across)
+        m, n = (
+            linear([(place, VECTOR)], number // VECTOR * apart * VECTOR + number % VECTOR)
+            for number, place, apart in starts
+        )
+        return m, n
+
+    def _place_of(self, four: Four) -> tuple[Index, Index]:
+        rows, columns = self.spans
+        m, n = self._offsets(four)
+        return rows.at(m, four.height), columns.at(n, four.width)
+
+    def _write(self, four: Four) -> None:
+        body, (rows, columns), (m, n) = self.body, self.spans, self._offsets(four)
+        along = columns.guards(body, n, four.width), rows.guards(body, m, four.height)
+        guards = both(*along) if four.along_rows else both(*reversed(along))
+        name = body.declare(body.scopes[-1], self.kind, f"{self.kind}({', '.join(four.sums())})")
+        self.contraction.write(*self._place_of(four), Value(name, VECTOR), guards)
+
+
+@dataclass(frozen=True)
+class Four:
+    """Four neighbouring sums of an invocation, the first of which is in this row and column of its own."""
+
+    row: int
+    column: int
+    along_rows: bool
+
+    @property
+    def height(self) -> int:
+        return VECTOR if self.along_rows else 1
+
+    @property
+    def width(self) -> int:
+        return 1 if self.along_rows else VECTOR
+
+    def sums(self) -> list[str]:
+        """The sums' names."""
+        return [
+            f"s{self.row + row}_{self.column + column}"
+            for row in range(self.height)
+            for column in range(self.width)
+        ]
+
+
+def _component(name: str, number: int) -> str:
+    """A row's or a column's factor, of the vectors that are read at a step."""
+    return f"{name}{number // VECTOR}.{COMPONENTS[number % VECTOR]}"
+
+
+def emit_shared(contraction: Contraction, tile: SharedTile) -> Launch:
+    """The shader of a contraction by shared tiles."""
+    return SharedTileEmitter(contraction, tile).emit()

@@ -1,0 +1,261 @@
+"""The tiles that contractions are computed by, and which of them are worth a choice.
+
+*Register tile*: each invocation by itself computes a tile of the result. *Broadcast tile*: the lanes of a subgroup have
+one side by side, and hand each other what all of them need; for CPU drivers. *Shared tile*: a workgroup computes one,
+and holds what it reads in shared memory; for GPUs. *Cooperative tile*: the same with subgroups that multiply matrices,
+for products whose operands are rounded to what the device has matrices of. *Subgroup tile*: the lanes of a subgroup
+share the sums of a small tile, where elements along the sum are neighbours and there are few rows or columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
+from lavax.passes.build.contractions import Sizes
+
+# Elements of 16 bits in a vector of 128.
+EIGHT = 8
+# The loads of a vector of four: two of 64 bits.
+_LOADS = 2
+# From so many sums an invocation on, 256 invocations take all registers of a processor.
+_ALONE = 128
+
+
+@dataclass(frozen=True)
+class Tile(ABC):
+    """Rows and columns of the result that `threads` invocations compute together."""
+
+    rows: int
+    columns: int
+
+    @property
+    @abstractmethod
+    def threads(self) -> int: ...
+
+    def tiles(self, sizes: Sizes) -> int:
+        return sizes.b * -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
+
+    def invocations(self, sizes: Sizes) -> int:
+        return self.tiles(sizes) * self.threads
+
+    def use(self, sizes: Sizes) -> float:
+        """How much of what the tiles compute is part of the result."""
+        return sizes.b * sizes.m * sizes.n / (self.tiles(sizes) * self.rows * self.columns)
+
+
+@dataclass(frozen=True)
+class RegisterTile(Tile):
+    """Rows and columns of the result that one invocation computes; columns are a multiple of 4, or N < 4."""
+
+    @property
+    def threads(self) -> int:
+        return 1
+
+    @property
+    def loads(self) -> float:
+        """Of an invocation, for a step of the sum, where vectors are loaded."""
+        return _LOADS * (self.rows + self.columns) / VECTOR
+
+    @property
+    def products(self) -> int:
+        """Of an invocation, for a step of the sum."""
+        return self.rows * self.columns
+
+
+@dataclass(frozen=True)
+class SharedTile(Tile):
+    """Rows and columns of the result that a workgroup computes, and how much of the sum it stages at a time.
+
+    Of these `register_rows` × `register_columns` are one invocation's. With two buffers the next part is staged
+    while one is worked on, with one barrier a part and not two. All these numbers are multiples of 4. With
+    `interleaved` pairs of neighbouring invocations stand below each other, and read the same columns together.
+    """
+
+    depth: int
+    register_rows: int
+    register_columns: int
+    buffers: int = 2
+    interleaved: bool = False
+
+    @property
+    def threads_down(self) -> int:
+        return self.rows // self.register_rows
+
+    @property
+    def threads_across(self) -> int:
+        return self.columns // self.register_columns
+
+    @property
+    def threads(self) -> int:
+        return self.threads_down * self.threads_across
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its sums take so many registers that a processor has none left for another workgroup."""
+        return self.register_rows * self.register_columns >= _ALONE
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of 32-bit elements, at most: of what is transposed on the way, four steps are two vectors apart."""
+        return 4 * self.buffers * self.depth * (self.rows + self.columns + VECTOR)
+
+
+@dataclass(frozen=True)
+class SubgroupTile(Tile):
+    """Rows and columns of the result whose sums the lanes of one subgroup share."""
+
+    lanes: int
+
+    @property
+    def threads(self) -> int:
+        return self.lanes
+
+
+@dataclass(frozen=True)
+class CooperativeTile(Tile):
+    """Rows and columns of the result that a workgroup computes with matrices, and the depth that it stages at a time.
+
+    Its subgroups stand in a grid, and each has a part of the tile in matrices of `shape`, to which `lanes` belong.
+    Rows, columns and depth are multiples of 8, and of the shape's.
+    """
+
+    depth: int
+    subgroups_down: int
+    subgroups_across: int
+    shape: MatrixShape
+    lanes: int
+
+    @property
+    def subgroups(self) -> int:
+        return self.subgroups_down * self.subgroups_across
+
+    @property
+    def threads(self) -> int:
+        return self.subgroups * self.lanes
+
+    @property
+    def subgroup_rows(self) -> int:
+        return self.rows // self.subgroups_down
+
+    @property
+    def subgroup_columns(self) -> int:
+        return self.columns // self.subgroups_across
+
+    @property
+    def matrices_down(self) -> int:
+        return self.subgroup_rows // self.shape.m
+
+    @property
+    def matrices_across(self) -> int:
+        return self.subgroup_columns // self.shape.n
+
+    @property
+    def vectors(self) -> float:
+        """How many vectors an invocation stages at a time: it loads them before the products of the part before."""
+        return (self.rows + self.columns) * self.depth / (EIGHT * self.threads)
+
+    @property
+    def shared_bytes(self) -> int:
+        """At most: of staged parts, every line longer by a vector, or of a row of matrices of each subgroup."""
+        extents = (self.rows, self.columns)
+        staged = sum(extent * self.depth + EIGHT * max(extent, self.depth) for extent in extents)
+        passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
+        return max(2 * staged, passing)
+
+    def divides(self) -> bool:
+        """Whether its subgroups have whole matrices."""
+        shape = self.shape
+        whole = self.subgroup_rows % shape.m == 0 and self.subgroup_columns % shape.n == 0
+        return whole and self.depth % shape.k == 0 and self.matrices_down > 0 and self.matrices_across > 0
+
+
+@dataclass(frozen=True)
+class BroadcastTile(Tile):
+    """Rows and columns of the result that the lanes of one subgroup compute, each some vectors of four columns.
+
+    Rows and lanes are powers of two, columns a multiple of four of them.
+    """
+
+    lanes: int
+
+    @property
+    def threads(self) -> int:
+        return self.lanes
+
+    @property
+    def vectors(self) -> int:
+        """Of a lane's columns."""
+        return self.columns // (VECTOR * self.lanes)
+
+    @property
+    def loads(self) -> float:
+        """Of a lane, for a step of the sum, where vectors are loaded."""
+        return _LOADS * (max(self.rows / self.lanes, 1) / VECTOR + self.vectors)
+
+    @property
+    def products(self) -> int:
+        """Of a lane, for a step of the sum."""
+        return self.rows * VECTOR * self.vectors
+
+
+Schedule = RegisterTile | SharedTile | SubgroupTile | BroadcastTile | CooperativeTile
+
+# From the one that reads least to the one that leaves most invocations.
+_TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
+REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
+# Rows and vectors a lane. A driver takes a quarter of a second to compile 32 × 1, half a second 32 × 2, and three times
+# as long what is twice as large.
+BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
+# With 8 × 16 an invocation reads six vectors of shared memory for 128 products, with 8 × 8 four for 64: what shared
+# memory gives in a cycle is then all used up.
+SHARED_TILES = (
+    SharedTile(128, 256, 16, 8, 16, 1),
+    SharedTile(128, 128, 16, 8, 8, 1),
+    SharedTile(64, 128, 16, 8, 8, 1, interleaved=True),
+    SharedTile(128, 64, 16, 8, 8, 1),
+    SharedTile(64, 64, 16, 8, 4, 1, interleaved=True),
+    SharedTile(32, 32, 16, 4, 4),
+)
+# Not chosen by sizes, but worth a try where candidates are timed.
+OTHER_TILES = (
+    SharedTile(128, 128, 16, 8, 8, 2),
+    SharedTile(128, 128, 8, 8, 8, 2),
+    SharedTile(256, 128, 16, 8, 16, 1),
+    SharedTile(128, 128, 16, 8, 16, 1),
+    SharedTile(128, 64, 16, 8, 4, 1),
+    SharedTile(64, 128, 16, 8, 8, 1),
+    SharedTile(64, 64, 16, 8, 8, 1),
+    SharedTile(64, 64, 16, 8, 4, 2, interleaved=True),
+)
+# Rows, columns, depth, subgroups down and across.
+COOPERATIVE_TILES = (
+    (128, 128, 64, 2, 2),
+    (128, 128, 32, 2, 2),
+    (96, 128, 64, 2, 2),
+    (64, 64, 64, 2, 2),
+    (32, 32, 32, 2, 2),
+)
+# Where there are few rows or few columns.
+NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
+
+
+def broadcast_tile(tile: tuple[int, int], lanes: int) -> BroadcastTile:
+    """A tile of BROADCAST_TILES' form on a device whose subgroups have so many lanes."""
+    rows, vectors = tile
+    return BroadcastTile(rows, VECTOR * vectors * lanes, lanes)
+
+
+def cooperative_tile(
+    tile: tuple[int, int, int, int, int], dtype: str, profile: DeviceProfile
+) -> CooperativeTile:
+    """A tile of COOPERATIVE_TILES' form with the device's matrices of the dtype."""
+    shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
+    return CooperativeTile(*tile, shape, profile.subgroup_size)
+
+
+def fits(tile: SharedTile | CooperativeTile, profile: DeviceProfile) -> bool:
+    """Whether the device can run workgroups of the tile."""
+    return tile.shared_bytes <= profile.shared_memory_bytes and tile.threads <= profile.max_workgroup_invocations

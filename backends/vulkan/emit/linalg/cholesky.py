@@ -1,0 +1,42 @@
+"""Cholesky's factor, column by column; each invocation has rows of its own (Golub and Van Loan, 4.2.5)."""
+
+from __future__ import annotations
+
+from math import nan
+
+from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel
+
+# The diagonal holds the pivots until the end: only rows below it read a column.
+_FACTOR = """
+bool positive = true;
+for (int k = 0; k < rows; ++k) {
+    meet();
+    for (int r = k + (lane - k % LOCAL + LOCAL) % LOCAL; r < rows; r += LOCAL) {
+        real sum = 0.0;
+        for (int j = 0; j < k; ++j) sum += x.data[r * rows + j] * x.data[k * rows + j];
+        x.data[r * rows + k] -= sum;
+    }
+    meet();
+    real pivot = x.data[k * rows + k];
+    positive = positive && pivot > 0.0;
+    real root = sqrt(pivot);
+    for (int r = k + 1 + (lane - (k + 1) % LOCAL + LOCAL) % LOCAL; r < rows; r += LOCAL) x.data[r * rows + k] /= root;
+}
+meet();
+for (int e = lane; e < rows * rows; e += LOCAL) {
+    if (!positive) x.data[e] = FAILED;
+    else if (e / rows == e % rows) x.data[e] = sqrt(x.data[e]);
+}
+"""
+
+
+def emit_cholesky(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of cholesky."""
+    routine = MatrixRoutine(kernel, profile, lifted)
+    routine.write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[e] = 0.0;")
+    routine.load("x.data[e]", "c <= r")
+    routine.write(_FACTOR.replace("FAILED", routine.number(nan)))
+    return routine.close()

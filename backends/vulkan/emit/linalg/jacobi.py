@@ -1,0 +1,176 @@
+"""Jacobi's method for symmetric matrices small enough for shared memory: rotations from both sides, of disjoint pairs
+at once (Golub and Van Loan, 8.5).
+
+A round-robin tournament brings every pair together once a sweep; sweeps end when there is nothing left to rotate. In
+each turn all angles are found first; then every pair of pairs has its block of two by two rotated from both sides, in
+the lower triangle alone. Loads are what a turn costs, so each element is read and written once, and no index is a
+quotient, which drivers for processors compute lane by lane.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.prepare.decompose.jacobi import MOST_EIGENVALUES
+
+# In units in the last place of 1: elements beside the matrix that are zeros, and cosines of angles between two vectors
+# of which the matrix holds the products.
+NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = 1 / 12, 1 / 2
+
+# Rows are one longer than there are columns, so that columns do not lie in one bank of the shared memory.
+_SHARED = """
+const int SIDE = SIDE_OF_MATRIX, STRIDE = SIDE + 1;
+shared real work[SIDE * STRIDE], rotation[SIDE * STRIDE], sines[SIDE / 2], halves[SIDE / 2];
+"""
+# Who meets in which match of a turn, the lower player first: all but the last player sit in a circle and,
+PLAYERS = """
+ivec2 players(int match, int turn, int circle) {
+    int first = turn + match, second = turn - match;
+    first = match == 0 ? circle : (first < circle ? first : first - circle);
+    second = second < 0 ? second + circle : second;
+    return ivec2(min(first, second), max(first, second));
+}
+"""
+# where the first half of the players meets the second alone, all of it.
+_OPPONENTS = """
+ivec2 players(int match, int turn, int count) {
+    int second = turn + match;
+    return ivec2(match, second < count ? second + count : second);
+}
+"""
+_PLACES = """
+int place(int r, int c) { return max(r, c) * STRIDE + min(r, c); }
+"""
+# Half the angle's tangent in place of the cosine: what is lost to rounding does not add up.
+_TURN = """
+void turn_by(real s, real half_tangent, inout real first, inout real second) {
+    real before = first;
+    first -= s * (second + half_tangent * first);
+    second += s * (before - half_tangent * second);
+}
+"""
+# The invocations stand in a grid: `aside` counts those that share a pair, `down` pairs. Where players are odd, one more
+# has a row of zeros.
+_GRID = """
+int matches = (columns + 1) / 2, turns = TURNS;
+int wide = 1;
+while (wide < matches && wide < LOCAL) wide *= 2;
+int aside = lane & (wide - 1), down = lane / wide, high = LOCAL / wide;
+if (columns % 2 == 1) for (int c = lane; c <= columns; c += LOCAL) work[columns * STRIDE + c] = 0.0;
+"""
+_ANGLES = """
+for (int t = lane; t < matches; t += LOCAL) {
+    ivec2 pair = players(t, turn, turns);
+    int p = place(pair.x, pair.x), q = place(pair.y, pair.y), pq = place(pair.x, pair.y);
+    real of_p = work[p], of_q = work[q], across = work[pq], s = 0.0, half_tangent = 0.0;
+    if (abs(across) > NEGLIGIBLE) {
+        real tilt = (of_q - of_p) / (2.0 * across);
+        real slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
+        slope = tilt < 0.0 ? -slope : slope;
+        real c = 1.0 / sqrt(1.0 + slope * slope);
+        s = slope * c;
+        half_tangent = s / (1.0 + c);
+        work[p] = of_p - slope * across;
+        work[q] = of_q + slope * across;
+        work[pq] = 0.0;
+        rotated = 1.0;
+    }
+    sines[t] = s;
+    halves[t] = half_tangent;
+}
+"""
+_BLOCKS = """
+for (int u = aside; u < t; u += wide) {
+    real other_s = sines[u], other_half = halves[u];
+    if (s == 0.0 && other_s == 0.0) continue;
+    ivec2 others = players(u, turn, turns);
+    int pp = place(pair.x, others.x), pq = place(pair.x, others.y);
+    int qp = place(pair.y, others.x), qq = place(pair.y, others.y);
+    real of_pp = work[pp], of_pq = work[pq], of_qp = work[qp], of_qq = work[qq];
+    turn_by(s, half_tangent, of_pp, of_qp);
+    turn_by(s, half_tangent, of_pq, of_qq);
+    turn_by(other_s, other_half, of_pp, of_pq);
+    turn_by(other_s, other_half, of_qp, of_qq);
+    work[pp] = of_pp;
+    work[pq] = of_pq;
+    work[qp] = of_qp;
+    work[qq] = of_qq;
+}
+"""
+_ROTATION = """
+if (s != 0.0) {
+    for (int k = aside; k < columns; k += wide) {
+        real first = rotation[pair.x * STRIDE + k], second = rotation[pair.y * STRIDE + k];
+        turn_by(s, half_tangent, first, second);
+        rotation[pair.x * STRIDE + k] = first;
+        rotation[pair.y * STRIDE + k] = second;
+    }
+}
+"""
+_SWEEPS = """
+for (int sweep = 0; sweep < SWEEPS; ++sweep) {
+    real rotated = 0.0;
+    for (int turn = 0; turn < turns; ++turn) {
+        barrier();
+        ANGLES
+        barrier();
+        for (int t = down; t < matches; t += high) {
+            ivec2 pair = players(t, turn, turns);
+            real s = sines[t], half_tangent = halves[t];
+            BLOCKS
+            ROTATION
+        }
+    }
+    if (largest(rotated) == 0.0) break;
+}
+"""
+_IDENTITY = """
+for (int e = lane; e < SIDE * STRIDE; e += LOCAL) rotation[e] = e % (STRIDE + 1) == 0 ? 1.0 : 0.0;
+"""
+_RESULT = """
+for (int r = down; r < rows; r += high) {
+    for (int c = aside; c < columns; c += wide) {
+        x.data[r * columns + c] = work[place(r, c)];
+        x.data[rotation_begin + r * columns + c] = rotation[r * STRIDE + c];
+    }
+}
+"""
+
+
+def declare_rotations(routine: MatrixRoutine, across: bool = False) -> None:
+    """The shared arrays `work`, a symmetric matrix in its lower triangle, and `rotation`, and how the invocations stand
+    over them. `across`: the first half of the rows meets only the second, of as many."""
+    routine.declare(_SHARED.replace("SIDE_OF_MATRIX", str(MOST_EIGENVALUES)))
+    for function in (_OPPONENTS if across else PLAYERS, _PLACES, _TURN):
+        routine.declare(function)
+    routine.write(_GRID.replace("TURNS", "matches" if across else "2 * matches - 1"))
+
+
+def write_rotations(routine: MatrixRoutine, negligible: str, sweeps: int, accumulated: bool) -> None:
+    """Makes `work` diagonal in at most so many sweeps, and `rotation` what does it, if that is asked for; elements are
+    left where their magnitude is at most `negligible`."""
+    if accumulated:
+        routine.write(_IDENTITY)
+    text = _SWEEPS.replace("SWEEPS", str(sweeps)).replace("ANGLES", _ANGLES.strip()).replace("BLOCKS", _BLOCKS.strip())
+    text = text.replace("ROTATION", _ROTATION.strip() if accumulated else "")
+    routine.write(text.replace("NEGLIGIBLE", negligible))
+
+
+def emit_jacobi(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of jacobi."""
+    routine = MatrixRoutine(kernel, profile, lifted)
+    routine.integer("rotation_begin", routine.rows * routine.columns)
+    attrs = routine.node.attrs
+    declare_rotations(routine, attrs["across"])
+    routine.load("work[r * STRIDE + c]", "c <= r")
+    unit = float(np.finfo(routine.dtype.numpy).eps)
+    element, cosine = (routine.number(factor * unit) for factor in (NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE))
+    relative = f"{cosine} * sqrt(of_p) * sqrt(of_q)"
+    write_rotations(routine, relative if attrs["relative"] else element, attrs["sweeps"], accumulated=True)
+    routine.write("barrier();")
+    routine.write(_RESULT)
+    return routine.close()

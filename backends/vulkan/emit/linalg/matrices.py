@@ -1,0 +1,104 @@
+"""What the kernels that take matrices apart have in common: one workgroup a matrix, which works in the result's memory.
+
+The algorithm is GLSL text, the same for float32 and float64: `real` is the matrix's dtype. It may use the sizes it asks
+for by name, `lane` of `LOCAL` invocations, the matrix's own part of the result as `x.data[…]`, `meet()` (all have come
+here and see what all have written), and `total(part)` and `largest(part)`, which fold one number of each invocation in
+the same order on every run.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from lavax.backends.vulkan.glsl.expressions import literal, type_name
+from lavax.backends.vulkan.glsl.launch import Launch, grid
+from lavax.backends.vulkan.glsl.routine import Routine, open_routine
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.ops.linear_algebra import parts_of
+from lavax.passes.kernels.index import unflatten, variable
+from lavax.passes.kernels.kernel import Kernel
+
+# At least 8 invocations, so that no loop takes longer than `passes/decompose` reckons with.
+_CPU_LOCAL, _GPU_LOCAL = 8, 128
+_FOLD = """real NAME(real part) {
+    folded[lane] = part;
+    for (int width = LOCAL / 2; width > 0; width /= 2) {
+        barrier();
+        if (lane < width) folded[lane] = JOIN;
+    }
+    barrier();
+    real whole = folded[0];
+    barrier();
+    return whole;
+}"""
+_DECLARATIONS = [
+    "layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Matrix { real data[]; };",
+    "shared real folded[LOCAL];",
+    "int lane;",
+    "void meet() { memoryBarrierBuffer(); barrier(); }",
+    _FOLD.replace("NAME", "total").replace("JOIN", "folded[lane] + folded[lane + width]"),
+    _FOLD.replace("NAME", "largest").replace("JOIN", "max(folded[lane], folded[lane + width])"),
+]
+
+
+class MatrixRoutine:
+    """A kernel of one workgroup a matrix, while it is being written."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
+        (node,) = kernel.graph.outputs
+        local = max(profile.subgroup_size, _CPU_LOCAL) if profile.kind == "cpu" else _GPU_LOCAL
+        self.routine: Routine = open_routine(kernel, profile, lifted, local)
+        self.node, self.body = node, self.routine.body
+        self.operand = node.operands[0]
+        self.dtype = node.dtype
+        *self.batch, self.rows, self.columns = self.operand.shape
+        self.count = prod(self.batch)
+        self.routine.open(self.count * local)
+        self.declarations: list[str] = []
+        self.matrix = self.routine.position("matrix", f"i / {local}", self.count)
+        self.body.line(f"lane = i % {local};")
+        size = self.routine.integer("size", node.type.size // self.count)
+        first = f"behind({self.routine.target}, matrix, {self.dtype.bits // 8}u * uint({size}))"
+        self.body.line(f"Matrix x = Matrix({first});")
+        self.routine.integer("rows", self.rows)
+        self.routine.integer("columns", self.columns)
+
+    def starts(self, *names: str) -> None:
+        """Where parts of the result begin, each under the part's name."""
+        parts = parts_of(self.node.op, self.operand.type, self.node.attrs)
+        for name in names:
+            self.routine.integer(name, parts[name][0])
+
+    def integer(self, name: str, value: int) -> None:
+        self.routine.integer(name, value)
+
+    def load(self, target: str, condition: str = "") -> None:
+        """Every element [r, c] of the matrix to `target`, where `condition` holds."""
+        with self.body.block("for (int e = lane; e < rows * columns; e += LOCAL)"):
+            row = self.routine.position("r", "e / columns", self.rows)
+            column = self.routine.position("c", "e % columns", self.columns)
+            batch = unflatten(variable("matrix", self.count), tuple(self.batch))
+            value = self.routine.read(self.operand, (*batch, row, column))
+            self.body.line(f"{f'if ({condition}) ' if condition else ''}{target} = {value};")
+
+    def declare(self, text: str) -> None:
+        """What stands before the kernel's main function: shared memory and functions."""
+        self.declarations += text.strip().splitlines()
+
+    def number(self, value: float) -> str:
+        """A number of the matrix's dtype."""
+        return literal(value, self.dtype)
+
+    def write(self, text: str) -> None:
+        """The algorithm, or a part of it."""
+        for line in text.strip().splitlines():
+            self.body.line(line)
+
+    def close(self) -> Launch:
+        local = self.routine.local
+        declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};", *_DECLARATIONS]
+        declarations += self.declarations
+        text = ShaderText(self.body.scopes[0].lines, (local, 1), declarations)
+        return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(self.count))

@@ -1,0 +1,66 @@
+"""Transposes on CPU drivers: maps in blocks of four by four elements, one an invocation.
+
+Of each array that is read along the other axis an invocation reads the block in four vectors along the axis in which
+its elements are neighbours, and makes of their components the four vectors that it computes with and writes.
+"""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.map.transposition import Transposition
+from lavax.backends.vulkan.glsl.body import LANE, Body, Value
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, substitute, variable
+
+# Statements of a map, times the vectors of an invocation.
+_MOST_STATEMENTS = 128
+
+
+def suits_blocks(transposition: Transposition) -> bool:
+    """Whether blocks divide the result, and the map is short enough to be written out for each vector of a block."""
+    extents = transposition.read_extent, transposition.written_extent
+    divided = all(extent % VECTOR == 0 for extent in extents)
+    return divided and VECTOR * len(transposition.kernel.graph.nodes) <= _MOST_STATEMENTS
+
+
+def emit_blocked_map(transposition: Transposition, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of a map in blocks."""
+    kernel = transposition.kernel
+    across, down = transposition.written_extent // VECTOR, transposition.read_extent // VECTOR
+    count = kernel.domain.rows // VECTOR**2
+    body, outputs = open_body(kernel, lifted)
+    local = local_invocations(profile)
+    open_invocations(body, count, local, "i")
+    block = variable("i", count)
+    plane = quotient(quotient(block, across), down)
+    read = linear([(remainder(quotient(block, across), down), VECTOR)])
+    written = linear([(remainder(block, across), VECTOR)])
+    _turn(body, transposition, plane, read, written)
+    for number in range(VECTOR):
+        with body.at(transposition.at(plane, add(read, number), _lanes(written))):
+            results = {output: body.value(output, kernel.places[output]) for output in kernel.graph.outputs}
+            for output, result in results.items():
+                body.store(output, kernel.places[output], result, outputs[output])
+    text = ShaderText(body.scopes[0].lines, (local, 1))
+    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-count // local)))
+
+
+def _lanes(start: Index) -> Index:
+    return linear([(start, 1), (LANE, 1)])
+
+
+def _turn(body: Body, transposition: Transposition, plane: Index, read: Index, written: Index) -> None:
+    """Reads each staged array's block along its own axis, and provides it along the other."""
+    for node, position in transposition.staged:
+        kind = type_name(node.dtype, VECTOR)
+        vectors = []
+        for number in range(VECTOR):
+            real = substitute(position, transposition.at(plane, _lanes(read), add(written, number)))
+            vectors.append(body.declare(body.scopes[0], kind, body.load_at(node, real).text))
+        for number, component in enumerate(COMPONENTS):
+            real = substitute(position, transposition.at(plane, add(read, number), _lanes(written)))
+            turned = f"{kind}({', '.join(f'{vector}.{component}' for vector in vectors)})"
+            body.provide(node, real, Value(body.declare(body.scopes[0], kind, turned), VECTOR))

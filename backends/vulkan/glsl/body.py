@@ -1,0 +1,488 @@
+"""Writes the statements that compute values of a kernel's graph at coordinates.
+
+A value is asked for at coordinates (`Body.value`); what it is computed from is asked for in turn at the coordinates
+that `reads` gives, down to loads from memory and the registers in which reductions stand ready. Each value
+is written once, in the outermost loop in which its coordinates are known.
+
+Coordinates are in the kernel's own loop variables, in which fusion found each value's place; `Body.at` says what
+those variables are in the shader. They may be made of the variable "lane", which stands for 0, 1, 2 and 3 at
+once: the value is then a vector of four, and four neighbours in memory are one load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
+from lavax.backends.vulkan.glsl.shader import WORD_BYTES, Parameters, element_types, reference
+from lavax.ir.graph import INPUT, Node
+from lavax.ir.types import DType, uint32
+from lavax.passes.kernels.index import (
+    Atom,
+    Clamped,
+    Index,
+    Lookup,
+    Quotient,
+    Remainder,
+    Variable,
+    constant,
+    flatten,
+    substitute,
+    variable,
+)
+from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_starts, inside_pad, inside_unshear
+
+LANE = variable("lane", VECTOR)
+_LANE = "lane"
+# Vectors of four 32-bit elements, made of words and made words.
+_FROM_WORDS = {"vec4": "uintBitsToFloat", "ivec4": "ivec4", "uvec4": "uvec4"}
+_TO_WORDS = {"vec4": "floatBitsToUint", "ivec4": "uvec4", "uvec4": "uvec4"}
+# An element made of a word.
+_FROM_WORD = {"float": "uintBitsToFloat", "int": "int", "uint": "uint"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A GLSL expression without side effects, usually a name, and its width."""
+
+    text: str
+    width: int
+
+
+# A node at coordinates, and what the loop variables in those stand for.
+Instance = tuple[Node, Coordinates, tuple[Index, ...]]
+
+
+@dataclass
+class Scope:
+    """A block of statements, the shader's variables it brings, and what has a name in it."""
+
+    variables: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+    values: dict[Instance, Value] = field(default_factory=dict)
+    lookups: dict[tuple[Node, Coordinates], str] = field(default_factory=dict)
+    loads: dict[tuple[Node, Index], Value] = field(default_factory=dict)
+    atoms: dict[str, str] = field(default_factory=dict)
+
+
+class Body:
+    """A shader's main while it is being written."""
+
+    def __init__(self, addresses: dict[Node, str], parameters: Parameters) -> None:
+        self.addresses = addresses
+        self.unaligned: set[Node] = set()  # arrays that may begin anywhere, and not at a multiple of 16 bytes
+        self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
+        self.paired = False  # whether four words are better read and written as two of 64 bits
+        # By address, the arrays that are seen through descriptors, and the numbers in their names.
+        self.read_windows: dict[str, int] = {}
+        self.write_windows: dict[str, int] = {}
+        self.parameters = parameters
+        self.scopes = [Scope(frozenset())]
+        self._meaning: Mapping[str, Index] = {}
+        self._names = 0
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """A statement in the innermost block."""
+        self.scopes[-1].lines.append(text)
+
+    def name(self) -> str:
+        """A name not used before."""
+        self._names += 1
+        return f"v{self._names}"
+
+    @contextmanager
+    def block(self, head: str, variables: frozenset[str] = frozenset()) -> Iterator[None]:
+        """A nested block after `head`, such as a loop that brings `variables`."""
+        self.scopes.append(Scope(variables))
+        yield
+        inner = self.scopes.pop()
+        self.scopes[-1].lines += [f"{head} {{".lstrip(), *(f"    {line}" for line in inner.lines), "}"]
+
+    def _scope_for(self, variables: frozenset[str]) -> Scope:
+        """The outermost block in which the loop variables are known."""
+        missing = variables - {_LANE}
+        for scope in self.scopes:
+            missing = missing - scope.variables
+            if not missing:
+                return scope
+        raise KeyError(f"no loop brings {', '.join(sorted(missing))}")
+
+    def declare(self, scope: Scope, kind: str, text: str) -> str:
+        name = self.name()
+        scope.lines.append(f"{kind} {name} = {text};")
+        return name
+
+    @contextmanager
+    def at(self, meaning: Mapping[str, Index]) -> Iterator[None]:
+        """Inside, the kernel's loop variables stand for these indices in the shader's variables."""
+        before, self._meaning = self._meaning, meaning
+        yield
+        self._meaning = before
+
+    def real(self, index: Index) -> Index:
+        """An index in the shader's variables."""
+        return substitute(index, self._meaning)
+
+    # -- indices ------------------------------------------------------------------------------------------------------
+
+    def index(self, index: Index) -> str:
+        """An index without lanes as a GLSL int."""
+        parts = []
+        for atom, coefficient in index.terms:
+            text = self._atom(atom)
+            parts.append(text if coefficient == 1 else f"{text} * {self.parameters.integer(coefficient)}")
+        if index.constant or not parts:
+            parts.append(self.parameters.integer(index.constant))
+        return parts[0] if len(parts) == 1 and "*" not in parts[0] else f"({' + '.join(parts)})"
+
+    def _atom(self, atom: Atom) -> str:
+        if isinstance(atom, Variable):
+            return atom.name
+        for scope in self.scopes:
+            if atom.key in scope.atoms:
+                return scope.atoms[atom.key]
+        scope = self._scope_for(atom.variables)
+        scope.atoms[atom.key] = self.declare(scope, "int", self._atom_text(atom))
+        return scope.atoms[atom.key]
+
+    def _atom_text(self, atom: Atom) -> str:
+        integer = self.parameters.integer
+        match atom:
+            case Quotient(dividend=dividend, divisor=divisor):
+                return f"int(uint({self.index(dividend)}) / uint({integer(divisor)}))"
+            case Remainder(dividend=dividend, divisor=divisor):
+                return f"int(uint({self.index(dividend)}) % uint({integer(divisor)}))"
+            case Clamped(index=index, low=low, high=high):
+                return f"clamp({self.index(index)}, {integer(low)}, {integer(high)})"
+            case Lookup(array=array, coordinates=coordinates, high=high):
+                return f"clamp({self._lookup(array, coordinates)}, 0, {integer(high)})"
+        raise TypeError(f"unknown atom {atom!r}")
+
+    def _lookup(self, array: Node, at: Coordinates) -> str:
+        for scope in self.scopes:
+            if (array, at) in scope.lookups:
+                return scope.lookups[array, at]
+        raise KeyError(f"the index {array!r} was not computed before its use")
+
+    def _components(self, index: Index) -> list[str]:
+        """An index with lanes, as four ints."""
+        return [self.index(substitute(index, {_LANE: constant(c)})) for c in range(VECTOR)]
+
+    def index_value(self, index: Index) -> Value:
+        """An index as a value: an int, or four."""
+        if _LANE not in index.variables:
+            return Value(self.index(index), 1)
+        step = lane_step(index)
+        if step is None:
+            return Value(f"ivec4({', '.join(self._components(index))})", VECTOR)
+        base = self.index(substitute(index, {_LANE: constant(0)}))
+        return Value(f"(ivec4({base}) + ivec4({', '.join(str(step * c) for c in range(VECTOR))}))", VECTOR)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def define(self, node: Node, at: Coordinates, value: Value) -> None:
+        """Says that the node's element at these coordinates stands in a register of the current block."""
+        self.scopes[-1].values[self._instance(node, at)] = value
+        if node.dtype.name == "i32":
+            self._offer_as_index(self.scopes[-1], node, tuple(self.real(index) for index in at), value)
+
+    def _instance(self, node: Node, at: Coordinates) -> Instance:
+        names = sorted(frozenset().union(*(index.variables for index in at)))
+        return node, at, tuple(self._meaning[name] for name in names if name in self._meaning)
+
+    def _find(self, node: Node, at: Coordinates) -> Value | None:
+        instance = self._instance(node, at)
+        for scope in self.scopes:
+            found = scope.values.get(instance)
+            if found is not None:
+                return found
+        return None
+
+    def value(self, node: Node, at: Coordinates) -> Value:
+        """The node's element at the coordinates; what it needs is written first, operands before what uses them."""
+        stack = [(node, at, False)]
+        while stack:
+            wanted, place, ready = stack.pop()
+            if self._find(wanted, place) is not None:
+                continue
+            if wanted.op == INPUT:
+                self._write(wanted, place, self._load(wanted, place))
+            elif ready:
+                self._write(wanted, place, self._expression(wanted, place))
+            else:
+                stack.append((wanted, place, True))
+                stack.extend((read, where, False) for read, where in reversed(READS[wanted.op](wanted, place)))
+        found = self._find(node, at)
+        assert found is not None
+        return found
+
+    def _write(self, node: Node, at: Coordinates, value: Value) -> None:
+        real = tuple(self.real(index) for index in at)
+        variables: frozenset[str] = frozenset().union(*(index.variables for index in real))
+        scope = self._scope_for(variables)
+        if not value.text.isidentifier() and node.op != "constant":
+            value = Value(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
+        scope.values[self._instance(node, at)] = value
+        if node.dtype.name == "i32":
+            self._offer_as_index(scope, node, real, value)
+
+    def _offer_as_index(self, scope: Scope, node: Node, at: Coordinates, value: Value) -> None:
+        """Notes where a gather's coordinates find an index, for each lane by itself."""
+        if not any(_LANE in index.variables for index in at):
+            scope.lookups[node, at] = value.text
+            return
+        for number, component in enumerate(COMPONENTS):
+            place = tuple(substitute(index, {_LANE: constant(number)}) for index in at)
+            scope.lookups[node, place] = f"{value.text}.{component}" if value.width == VECTOR else value.text
+
+    def _expression(self, node: Node, at: Coordinates) -> Value:
+        reads = READS[node.op](node, at)
+        operands = [self._found(read, place) for read, place in reads]
+        match node.op:
+            case "constant":
+                return Value(literal(node.attrs["value"], node.dtype), 1)
+            case "iota":
+                counted = self.index_value(self.real(at[node.attrs["axis"]]))
+                return Value(f"{type_name(node.dtype, counted.width)}({counted.text})", counted.width)
+            case "pad":
+                return self._pad(node, at, operands[0])
+            case "unshear":
+                conditions = [self._within(condition) for condition in inside_unshear(node, at)]
+                return self._select(conditions, operands[0], Value(literal(0, node.dtype), 1), node.dtype)
+            case "concatenate":
+                return self._concatenate(node, at, operands)
+            case "reshape" | "transpose" | "broadcast" | "slice" | "flip" | "shear" | "gather":
+                return operands[-1]
+        width = max((operand.width for operand in operands), default=1)
+        arguments = [widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)]
+        return Value(EXPRESSIONS[node.op](Call(node, arguments, width)), width)
+
+    def _found(self, node: Node, at: Coordinates) -> Value:
+        found = self._find(node, at)
+        assert found is not None, f"{node!r} was not computed at {at}"
+        return found
+
+    def _pad(self, node: Node, at: Coordinates, inside: Value) -> Value:
+        outside = Value(literal(node.attrs["value"], node.dtype), 1)
+        conditions = [self._within(condition) for condition in inside_pad(node, at)]
+        return self._select(conditions, inside, outside, node.dtype)
+
+    def _concatenate(self, node: Node, at: Coordinates, operands: list[Value]) -> Value:
+        along = at[node.attrs["axis"]]
+        result = operands[-1]
+        starts = concatenate_starts(node)
+        for operand, end in reversed(list(zip(operands[:-1], starts[1:], strict=True))):
+            condition = Within(along, -(1 << 31), end - 1)
+            result = (
+                operand if condition.always else self._select([self._within(condition)], operand, result, node.dtype)
+            )
+        return result
+
+    def _within(self, condition: Within) -> Value:
+        """A condition on an index, as a bool or four."""
+        index = self.real(condition.index)
+        if _LANE not in index.variables:
+            return Value(self._within_text(condition, self.index(index)), 1)
+        texts = [self._within_text(condition, text) for text in self._components(index)]
+        return Value(f"bvec4({', '.join(texts)})", VECTOR)
+
+    def _within_text(self, condition: Within, index: str) -> str:
+        integer = self.parameters.integer
+        tests = []
+        if condition.index.low < condition.low:
+            tests.append(f"{index} >= {integer(condition.low)}")
+        if condition.index.high > condition.high:
+            tests.append(f"{index} <= {integer(condition.high)}")
+        if condition.step > 1:
+            tests.append(f"({index} - {integer(condition.low)}) % {integer(condition.step)} == 0")
+        return f"({' && '.join(tests) or 'true'})"
+
+    def _select(self, conditions: list[Value], chosen: Value, other: Value, dtype: DType) -> Value:
+        """`chosen` where all conditions hold, else `other`."""
+        result = chosen
+        for condition in conditions:
+            width = max(condition.width, result.width, other.width)
+            yes, no = widened(result, width, dtype), widened(other, width, dtype)
+            result = Value(f"mix({no}, {yes}, {widen(condition.text, condition.width, width, 'bvec4')})", width)
+        return result
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _load(self, node: Node, at: Coordinates) -> Value:
+        position = self.real(flatten(at, node.shape))
+        for known in self.scopes:
+            if (node, position) in known.loads:
+                return known.loads[node, position]
+        scope = self._scope_for(position.variables)
+        value = self.load_at(node, position)
+        name = self.declare(scope, type_name(node.dtype, value.width), value.text)
+        scope.loads[node, position] = Value(name, value.width)
+        return scope.loads[node, position]
+
+    def loads(self) -> int:
+        """How many loads from memory stand in the blocks that are open."""
+        return sum(len(scope.loads) for scope in self.scopes)
+
+    def provide(self, node: Node, position: Index, value: Value) -> None:
+        """Says that what an array holds at a position, in the shader's variables, stands ready."""
+        self.scopes[-1].loads[node, position] = value
+
+    def load_at(self, node: Node, position: Index) -> Value:
+        """What an array holds at a position, in the shader's variables."""
+        address, kind = self.addresses[node], node.dtype.name
+        if _LANE not in position.variables:
+            return Value(self.loaded(node.dtype, address, self.index(position)), 1)
+        base = substitute(position, {_LANE: constant(0)})
+        if lane_step(position) == 1 and node.dtype.bits not in self.packed:
+            if is_multiple(base, VECTOR) and node not in self.unaligned:
+                aligned = self.index(quotient_exact(base, VECTOR))
+                return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
+            return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
+        if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
+            parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
+            return Value(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
+        loads = (self._read(node.dtype, address, text) for text in self._components(position))
+        vector = element_types(kind)[1]
+        return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
+
+    def element(self, dtype: DType, address: str, position: str) -> str:
+        """What memory holds at a position of an array; may be assigned to."""
+        own = f" + low_bits({address})" if self.paired and dtype.storage.itemsize >= WORD_BYTES else ""
+        return f"{reference(dtype.name)}({address}).data[{position}{own}]"
+
+    def _read(self, dtype: DType, address: str, position: str) -> str:
+        """What memory holds at a position of an array."""
+        number = self.read_windows.get(address)
+        if number is None:
+            return self.element(dtype, address, position)
+        return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch(elements{number}, 4 * w{number} + {position}).x)"
+
+    def loaded(self, dtype: DType, address: str, position: str) -> str:
+        """The element at a position of an array in memory."""
+        if dtype.bits not in self.packed:
+            return as_read(self._read(dtype, address, position), 1, dtype)
+        words = f"read_packed({element_address(dtype, address, position)}, {dtype.bits}u)"
+        if dtype.is_float:
+            return f"lx_{dtype.name}_from_bits({words})"
+        return f"bitfieldExtract(int({words}), 0, {dtype.bits})" if dtype.kind == "int" else words
+
+    def stored(self, dtype: DType, address: str, position: str, text: str) -> str:
+        """The statement that writes an element of an array in memory."""
+        if dtype.bits not in self.packed:
+            return f"{self.element(dtype, address, position)} = {as_stored(text, 1, dtype)};"
+        words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
+        return f"write_packed({element_address(dtype, address, position)}, {dtype.bits}u, {words});"
+
+    def four(self, dtype: DType, address: str, position: str) -> str:
+        """Four aligned elements, as memory holds them."""
+        number = self.read_windows.get(address)
+        if number is not None:
+            texel = f"texelFetch(vectors{number}, w{number} + {position})"
+            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
+        if not self._is_paired(dtype):
+            return f"{reference(dtype.name, 'x4')}({address}).data[{position}]"
+        words = f"read_four({address}, {position})"
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
+
+    def _unaligned_four(self, dtype: DType, address: str, position: str) -> str:
+        """Four elements from any position on, as memory holds them."""
+        number = self.read_windows.get(address)
+        if number is not None:
+            texels = f"fetch_four(elements{number}, 4 * w{number} + {position})"
+            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
+        if not self._is_paired(dtype):
+            return f"{reference(dtype.name, 'x4u')}({element_address(dtype, address, position)}).data[0]"
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}(read_unaligned_four({address}, {position}))"
+
+    def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
+        """The statement that writes four aligned elements."""
+        number = self.write_windows.get(address)
+        if number is not None:
+            words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
+            return f"stores{number}.data[w{number} + {position}] = {words};"
+        if not self._is_paired(dtype):
+            return f"{reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
+        return f"write_four({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"
+
+    def _is_paired(self, dtype: DType) -> bool:
+        return self.paired and element_types(dtype.name)[1] in _FROM_WORDS
+
+    def _as_read(self, text: str, width: int, dtype: DType) -> Value:
+        return Value(as_read(text, width, dtype), width)
+
+    def store(self, node: Node, at: Coordinates, value: Value, address: str) -> None:
+        """Writes a value to the node's array in memory."""
+        position = self.real(flatten(at, node.shape))
+        if _LANE not in position.variables:
+            self.line(self.stored(node.dtype, address, self.index(position), value.text))
+            return
+        base = substitute(position, {_LANE: constant(0)})
+        alone = node.dtype.bits not in self.packed
+        if alone and lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
+            wide = as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
+            self.line(self.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
+            return
+        name = self.name()
+        self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")
+        for component, text in zip(COMPONENTS, self._components(position), strict=True):
+            self.line(self.stored(node.dtype, address, text, f"{name}.{component}"))
+
+
+def element_address(dtype: DType, address: str, position: str) -> str:
+    """Where the element at a position of an array lies in memory."""
+    return f"behind({address}, {position}, {dtype.storage.itemsize}u)"
+
+
+def as_read(text: str, width: int, dtype: DType) -> str:
+    """What memory holds as a shader computes with it."""
+    if dtype.kind == "bool":
+        return f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))"
+    if dtype.bits >= 32:
+        return text
+    words = f"{type_name(dtype if dtype.is_integer else uint32, width)}({text})"
+    return f"lx_{dtype.name}_from_bits({words})" if dtype.is_float else words
+
+
+def as_stored(text: str, width: int, dtype: DType) -> str:
+    """The inverse of `as_read`."""
+    if dtype.bits >= 32:
+        return text
+    words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else text
+    return f"{element_types(dtype.name)[width == VECTOR]}({words})"
+
+
+def widen(text: str, width: int, wanted: int, vector: str) -> str:
+    return text if width == wanted else f"{vector}({text})"
+
+
+def widened(value: Value, width: int, dtype: DType) -> str:
+    """The value's text at a width: a scalar stands for four equal components."""
+    return widen(value.text, value.width, width, type_name(dtype, VECTOR))
+
+
+def lane_step(index: Index) -> int | None:
+    """By how much the index grows from lane to lane, if always by the same."""
+    step = 0
+    for atom, coefficient in index.terms:
+        if isinstance(atom, Variable) and atom.name == _LANE:
+            step = coefficient
+        elif _LANE in atom.variables:
+            return None
+    return step
+
+
+def is_multiple(index: Index, divisor: int) -> bool:
+    """Whether the index is certainly a multiple."""
+    return index.constant % divisor == 0 and all(coefficient % divisor == 0 for _, coefficient in index.terms)
+
+
+def quotient_exact(index: Index, divisor: int) -> Index:
+    """index / divisor, of a multiple."""
+    return Index(tuple((atom, coefficient // divisor) for atom, coefficient in index.terms), index.constant // divisor)
+
+
+__all__ = ["LANE", "Body", "Value", "is_multiple", "widened"]

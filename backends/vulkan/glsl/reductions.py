@@ -1,0 +1,76 @@
+"""How each reduction starts, takes in an element, and joins two partial results: one entry an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.glsl.expressions import literal, own_function, type_name
+from lavax.ir.graph import Node
+from lavax.ir.types import DType
+
+# `||` and `&&` leave their right side out where the left decides: in some lanes only, and a shuffle needs them all.
+_OR = {1: "bool(uint({0}) | uint({1}))", 4: "bvec4(uvec4({0}) | uvec4({1}))"}
+_AND = {1: "bool(uint({0}) & uint({1}))", 4: "bvec4(uvec4({0}) & uvec4({1}))"}
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """`identity` by dtype; `join` gives the expression that joins two values of a dtype and width."""
+
+    identity: Callable[[DType], str]
+    join: Callable[[str, str, DType, int], str]
+
+
+def _extremum(
+    float_function: str, function: str, of_bools: Mapping[int, str]
+) -> Callable[[str, str, DType, int], str]:
+    def join(left: str, right: str, dtype: DType, width: int) -> str:
+        if dtype.kind == "bool":
+            return of_bools[width].format(left, right)
+        return f"{own_function(float_function, dtype) if dtype.is_float else function}({left}, {right})"
+
+    return join
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": Reduction(lambda dtype: f"{type_name(dtype, 1)}(0)", lambda a, b, dtype, width: f"({a} + {b})"),
+    "prod": Reduction(lambda dtype: f"{type_name(dtype, 1)}(1)", lambda a, b, dtype, width: f"({a} * {b})"),
+    "max": Reduction(lambda dtype: literal(dtype.lowest, dtype), _extremum("lx_maximum", "max", _OR)),
+    "min": Reduction(lambda dtype: literal(dtype.highest, dtype), _extremum("lx_minimum", "min", _AND)),
+}
+
+# Shuffles of 64-bit integers are a feature of their own: they go in two halves.
+_HALVES = {"i64": ("packInt2x32", "unpackInt2x32"), "u64": ("packUint2x32", "unpackUint2x32")}
+
+
+def shuffled(function: str, value: str, argument: str, dtype: DType) -> str:
+    """A value of another lane of the subgroup; `function` is subgroupShuffle or subgroupShuffleXor."""
+    if dtype.name not in _HALVES:
+        return f"{function}({value}, {argument})"
+    pack, unpack = _HALVES[dtype.name]
+    return f"{pack}({function}({unpack}({value}), {argument}))"
+
+
+# Positions of extrema: a value beats the best so far if it lies on this side of it, or is the first NaN.
+POSITIONS: dict[str, str] = {"argmax": ">", "argmin": "<"}
+
+
+def beats(node: Node, value: str, best: str) -> str:
+    """Whether a value is strictly better than the best so far."""
+    dtype = node.operands[0].dtype
+    symbol = POSITIONS[node.op]
+    if dtype.kind == "bool":
+        return f"(uint({value}) {symbol} uint({best}))"
+    if not dtype.is_float:
+        return f"({value} {symbol} {best})"
+    isnan = own_function("lx_isnan", dtype)
+    return f"({value} {symbol} {best} || ({isnan}({value}) && !{isnan}({best})))"
+
+
+def ties(node: Node, value: str, best: str) -> str:
+    """Whether two values are equally good."""
+    dtype = node.operands[0].dtype
+    isnan = own_function("lx_isnan", dtype)
+    nan = f" || ({isnan}({value}) && {isnan}({best}))" if dtype.is_float else ""
+    return f"({value} == {best}{nan})"

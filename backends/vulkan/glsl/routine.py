@@ -1,0 +1,81 @@
+"""What the kernels of routines have in common: one node, computed by code of its own, over one array of results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from lavax.backends.vulkan.glsl.body import Body
+from lavax.backends.vulkan.glsl.expressions import own_function
+from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.ir.types import DType
+from lavax.passes.kernels.index import Index, unflatten, variable
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+
+@dataclass(eq=False)
+class Routine:
+    """A routine's shader while it is being written; `local` invocations make a workgroup."""
+
+    node: Node
+    body: Body
+    target: str  # the address of the result
+    local: int
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.node.operands
+
+    def integer(self, name: str, value: int) -> str:
+        """A size of the shape at hand, under a name."""
+        self.body.line(f"int {name} = {self.body.parameters.integer(value)};")
+        return name
+
+    def open(self, invocations: int, name: str = "i") -> Index:
+        """Numbers the invocations and ends those beyond; the number as an index."""
+        open_invocations(self.body, invocations, self.local, name)
+        return variable(name, invocations)
+
+    def open_elements(self, shape: tuple[int, ...]) -> Coordinates:
+        """One invocation an element of `shape`; its coordinates."""
+        return unflatten(self.open(prod(shape)), shape)
+
+    def position(self, name: str, text: str, extent: int) -> Index:
+        """A number computed in the shader, from 0 to extent - 1, as an index that arrays are read at."""
+        self.body.line(f"int {name} = {text};")
+        self.body.scopes[-1].variables |= {name}
+        return variable(name, extent)
+
+    def read(self, operand: Node, at: Coordinates) -> str:
+        return self.body.value(operand, at).text
+
+    def element(self, position: str) -> str:
+        """The result's element at a row-major position, to be assigned to."""
+        return self.body.element(self.node.dtype, self.target, position)
+
+    def close(self, invocations: int, subgroup: bool = False) -> Launch:
+        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), subgroup=subgroup)
+        shader = Shader(assemble(text), subgroup_size=self.local if subgroup else None)
+        return Launch(shader, tuple(self.body.parameters.words), grid(-(-invocations // self.local)))
+
+
+def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int | None = None) -> Routine:
+    """The routine of a kernel of one node."""
+    (node,) = kernel.graph.outputs
+    body, outputs = open_body(kernel, lifted)
+    return Routine(node, body, outputs[node], local or local_invocations(profile))
+
+
+def before(first: str, second: str, dtype: DType) -> str:
+    """Whether one value comes before another in a sorted array: NaN after all numbers."""
+    if dtype.kind == "bool":
+        return f"(!{first} && {second})"
+    if dtype.is_float:
+        isnan = own_function("lx_isnan", dtype)
+        return f"({first} < {second} || (!{isnan}({first}) && {isnan}({second})))"
+    return f"({first} < {second})"

@@ -1,0 +1,64 @@
+"""How long each dispatch of a program takes on the device: runs of its own, with a timestamp around every dispatch."""
+from __future__ import annotations
+
+import struct
+import weakref
+from collections.abc import Callable, Sequence
+
+from lavax.backends.vulkan.api.api import ffi
+from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, Recorder
+from lavax.backends.vulkan.measure.timing import median_run
+from lavax.backends.vulkan.memory.memory import Buffer
+from lavax.backends.vulkan.run.program import ADDRESS_BYTES, Program, Step, record_step
+from lavax.passes.reports import TimedDispatch
+
+
+def profile_program(program: Program, buffers: tuple[Buffer, ...]) -> list[TimedDispatch]:
+    """Every dispatch of one run, in order. Raises DeviceError where the device has no timestamps.
+
+    Dispatches run one after another, so that each time is that dispatch's own; of branches and loops all of it, once.
+    What a call would write in place is written to a copy.
+    """
+    device, plan = program.device, program.plan
+    donors = {result.donor for result in plan.results if result.donor is not None}
+    copies = {donor: device.arrays.allocate(buffers[donor].nbytes) for donor in donors}
+    arguments = [copies.get(index, buffer) for index, buffer in enumerate(buffers)]
+    results = [
+        device.arrays.allocate(result.nbytes) if result.donor is None else copies[result.donor]
+        for result in plan.results
+    ]
+    bound = Bound(program, [*arguments, *results])
+
+    def record(recorder: Recorder, mark: Callable[[], None]) -> None:
+        for donor, copy in copies.items():
+            recorder.copy(buffers[donor], copy, copy.nbytes)
+        for step in program.steps:
+            recorder.wait(BEFORE_LATER_WORK)
+            mark()
+            bound.record(recorder, step)
+            mark()
+
+    times = median_run(device, 2 * len(program.steps), record)
+    starts, ends = times[::2], times[1::2]
+    timed = zip(program.steps, starts, ends, strict=True)
+    return [TimedDispatch(step.name, start, end - start) for step, start, end in timed]
+
+
+class Bound:
+    """A program and its arguments and results, with a table of their addresses beside the program's own tables.
+
+    It must live until the device is done with what was recorded.
+    """
+
+    def __init__(self, program: Program, buffers: Sequence[Buffer]) -> None:
+        addresses = [buffer.address for buffer in buffers] + program.static_addresses() + program.positions(buffers)
+        self._table = program.device.tables.allocate_for_host(ADDRESS_BYTES * len(addresses))
+        contents = ffi.buffer(self._table.host_pointer(), self._table.piece.size)
+        struct.pack_into(f"={len(addresses)}Q", contents, 0, *addresses)
+        sets, self._shown = program.shown(buffers)
+        weakref.finalize(self, sets.close).atexit = False
+
+    def record(self, recorder: Recorder, step: Step) -> None:
+        """Records one of the program's steps."""
+        record_step(recorder, step, self._table.address, self._shown)
+        recorder.dispatch(step.groups)

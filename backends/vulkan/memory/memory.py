@@ -1,0 +1,346 @@
+"""Device memory: a few large blocks, handed out in pieces as buffers.
+
+A buffer that is dropped goes to a list of pieces of its size, and the next one of that size comes from there:
+two list operations, no lock. Only when a list is empty are pieces cut from the free ranges, and only when those
+are exhausted are the lists emptied into them and, at last, a new block allocated.
+
+A piece may be handed out while the device still uses it: submissions of one queue run in order, each program
+begins with a full barrier, and whoever writes or reads it from the host first waits for its last use.
+"""
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.backends.vulkan.api.api import check, ffi, lib, structure, vk
+from lavax.backends.vulkan.api.queue import Queue
+from lavax.backends.vulkan.memory.free_ranges import FreeRanges, Range
+from lavax.backends.vulkan.memory.memory_types import MemoryType, create_buffer, requirements
+from lavax.backends.vulkan.memory.windows import Window, Windows
+from lavax.base.errors import DeviceError
+
+ALIGNMENT = 256
+FIRST_BLOCK_BYTES = 16 << 20
+LARGEST_GROWTH_BYTES = 1 << 30
+
+# Sizes are rounded up to a sixteenth of themselves, at most to this: near sizes share their pieces.
+COARSEST_ROUNDING_BYTES = 1 << 20
+
+_OUT_OF_MEMORY = (vk.VK_ERROR_OUT_OF_DEVICE_MEMORY, vk.VK_ERROR_OUT_OF_HOST_MEMORY)
+
+
+class Block:
+    """One allocation of the driver, one VkBuffer over all of it. `host`: its mapped pointer, or NULL.
+
+    `windows`: where shaders see it through descriptors, what they see.
+    """
+
+    __slots__ = ("pool", "number", "size", "memory", "buffer", "address", "host", "windows")
+
+    def __init__(
+        self,
+        pool: MemoryPool,
+        number: int,
+        size: int,
+        memory: Any,
+        buffer: Any,
+        address: int,
+        host: Any,
+        windows: Windows | None,
+    ) -> None:
+        self.pool = pool
+        self.number = number
+        self.size = size
+        self.memory = memory
+        self.buffer = buffer
+        self.address = address
+        self.host = host
+        self.windows = windows
+
+
+class Piece:
+    """A part of a block. `last_use`: the number of the last submission that may have used it before it came free.
+
+    `returned`: the pieces of its size that are free, among which it is one when its buffer is dropped. `window`,
+    `position`: the window for an array that begins here, if there is one, and where that begins in it.
+    """
+
+    __slots__ = ("block", "offset", "size", "address", "last_use", "queue", "returned", "window", "position")
+
+    def __init__(self, block: Block, offset: int, size: int, last_use: int, returned: list[Piece]) -> None:
+        self.block = block
+        self.offset = offset
+        self.size = size
+        self.address = block.address + offset
+        self.last_use = last_use
+        self.window: Window | None = None
+        self.position = 0
+        if block.windows is not None:
+            self.window, self.position = block.windows.at(offset)
+        self.queue = block.pool.queue
+        self.returned = returned
+
+
+class Buffer:
+    """`nbytes` bytes of device memory at the 64-bit device address `address`, free again when dropped.
+
+    `produced` is the number of the submission that wrote its contents. Which submissions read them is not noted at
+    every call: when a buffer is dropped, the last one so far counts as its last use.
+    """
+
+    __slots__ = ("address", "nbytes", "piece", "produced", "__weakref__")
+
+    def __init__(self, piece: Piece, nbytes: int) -> None:
+        self.address = piece.address
+        self.nbytes = nbytes
+        self.piece = piece
+        self.produced = 0
+
+    def __del__(self) -> None:
+        piece = self.piece
+        piece.last_use = piece.queue.submitted
+        piece.returned.append(piece)
+
+    def ready(self) -> bool:
+        """Whether its contents have been produced; does not wait."""
+        return self.piece.queue.reached(self.produced)
+
+    def wait(self) -> None:
+        """Returns when its contents have been produced."""
+        self.piece.queue.wait(self.produced)
+
+    def host_pointer(self) -> Any:
+        """Where the host sees its first byte; only in memory that the host sees."""
+        return self.piece.block.host + self.piece.offset
+
+
+class StagingBuffer(Buffer):
+    """A buffer that only copies read or write: whoever submits one says so in `last_use`."""
+
+    __slots__ = ("last_use",)
+
+    def __init__(self, piece: Piece, nbytes: int) -> None:
+        super().__init__(piece, nbytes)
+        self.last_use = 0
+
+    def __del__(self) -> None:
+        self.piece.last_use = self.last_use
+        self.piece.returned.append(self.piece)
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes: `allocated` from the driver, `in_use` by buffers, and the most that ever was handed out or kept ready."""
+
+    allocated: int
+    in_use: int
+    peak: int
+
+
+class MemoryPool:
+    """Buffers of one memory type. Safe in several threads.
+
+    With `window_bytes`, shaders see so much of a block at once through a descriptor.
+    """
+
+    def __init__(
+        self,
+        device: Any,
+        queue: Queue,
+        families: tuple[int, ...],
+        memory_type: MemoryType,
+        largest_block: int,
+        window_bytes: int = 0,
+    ) -> None:
+        self.queue = queue
+        self.type = memory_type
+        self._device = device
+        self._families = families
+        self._window_bytes = window_bytes
+        self._largest_block = largest_block // COARSEST_ROUNDING_BYTES * COARSEST_ROUNDING_BYTES
+        self._blocks: dict[int, Block] = {}
+        self._next_block = 0
+        self._free = FreeRanges()
+        self._returned: dict[int, list[Piece]] = {}
+        self._returned_by_nbytes: dict[int, list[Piece]] = {}
+        self._cut_bytes = 0
+        self._peak_bytes = 0
+        self._lock = threading.RLock()
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """A buffer of `nbytes` for work of the queue; the device may still be using the memory for earlier work.
+
+        Raises DeviceError when the device has no memory left.
+        """
+        try:
+            returned = self._returned_by_nbytes[nbytes]
+        except KeyError:
+            returned = self._list_of_returned(nbytes)
+        try:
+            piece = returned.pop()
+        except IndexError:
+            piece = self._cut(returned, nbytes)
+        return Buffer(piece, nbytes)
+
+    def allocate_all(self, sizes: Sequence[int]) -> list[Buffer]:
+        """A buffer of each size in bytes, as `allocate` gives them, in three quarters of the time of so many calls."""
+        returned_by_nbytes, new = self._returned_by_nbytes, Buffer.__new__
+        buffers = []
+        for nbytes in sizes:
+            try:
+                piece = returned_by_nbytes[nbytes].pop()
+            except (KeyError, IndexError):
+                buffers.append(self.allocate(nbytes))
+                continue
+            buffer = new(Buffer)  # what __init__ does, without the call
+            buffer.address = piece.address
+            buffer.nbytes = nbytes
+            buffer.piece = piece
+            buffer.produced = 0
+            buffers.append(buffer)
+        return buffers
+
+    def allocate_for_host(self, nbytes: int) -> Buffer:
+        """A buffer of `nbytes` that the host may touch at once: its last use, if it has one, is over."""
+        return Buffer(self._idle_piece(nbytes), nbytes)
+
+    def allocate_staging(self, nbytes: int) -> StagingBuffer:
+        """The same, for copies."""
+        return StagingBuffer(self._idle_piece(nbytes), nbytes)
+
+    def use(self) -> MemoryUse:
+        """How much memory there is and is used."""
+        with self._lock:
+            kept = sum(piece.size for pieces in self._returned.values() for piece in list(pieces))
+            allocated = sum(block.size for block in self._blocks.values())
+            return MemoryUse(allocated, self._cut_bytes - kept, self._peak_bytes)
+
+    def close(self) -> None:
+        """Gives all memory back to the driver; no buffer may be used again."""
+        with self._lock:
+            for block in self._blocks.values():
+                self._release(block)
+            self._blocks.clear()
+
+    def _idle_piece(self, nbytes: int) -> Piece:
+        returned = self._returned_by_nbytes.get(nbytes)
+        if returned is None:
+            returned = self._list_of_returned(nbytes)
+        try:
+            piece = returned.pop(0)
+        except IndexError:
+            pass
+        else:
+            if self.queue.reached(piece.last_use):
+                return piece
+            returned.append(piece)
+        piece = self._cut(returned, nbytes)
+        self.queue.wait(piece.last_use)
+        return piece
+
+    def _list_of_returned(self, nbytes: int) -> list[Piece]:
+        with self._lock:
+            returned = self._returned.setdefault(rounded_size(nbytes), [])
+            self._returned_by_nbytes[nbytes] = returned
+            return returned
+
+    def _cut(self, returned: list[Piece], nbytes: int) -> Piece:
+        """A piece for `nbytes` from the free ranges, which grow if they must; it goes to `returned` in the end."""
+        size = rounded_size(nbytes)
+        with self._lock:
+            found = self._free.take(size)
+            if found is None:
+                self._collect_returned()
+                found = self._free.take(size)
+            if found is None:
+                self._grow(size)
+                found = self._free.take(size)
+            assert found is not None, "a new block holds at least the size it was made for"
+            self._cut_bytes += size
+            self._peak_bytes = max(self._peak_bytes, self._cut_bytes)
+            return Piece(self._blocks[found.block], found.offset, size, found.last_use, returned)
+
+    def _collect_returned(self) -> None:
+        """Puts all pieces that wait for reuse back into the free ranges."""
+        for pieces in self._returned.values():
+            while True:
+                try:
+                    piece = pieces.pop()
+                except IndexError:
+                    break
+                self._free.give(Range(piece.block.number, piece.offset, piece.size, piece.last_use))
+                self._cut_bytes -= piece.size
+
+    def _grow(self, size: int) -> None:
+        """A new block of at least `size` bytes: as large as all so far together, if the device has that much."""
+        if size > self._largest_block:
+            raise DeviceError(f"A buffer of {size} bytes is over the device's limit of {self._largest_block} bytes.")
+        present = sum(block.size for block in self._blocks.values())
+        wished = max(size, min(max(present, FIRST_BLOCK_BYTES), LARGEST_GROWTH_BYTES, self._largest_block))
+        for attempt in (wished, size):
+            if self._add_block(attempt):
+                return
+        # Buffers in garbage cycles, and blocks that nothing uses any more, are what is left to reclaim.
+        gc.collect()
+        self._collect_returned()
+        self._release_unused_blocks()
+        if not self._add_block(size):
+            raise DeviceError(
+                f"The device is out of memory: {size} bytes were asked for, {self._cut_bytes} are in use. "
+                "Use smaller arrays, drop arrays that are no longer needed, or donate arguments."
+            )
+
+    def _add_block(self, size: int) -> bool:
+        """Allocates a block and adds it to the free ranges; False when the device has not that much memory."""
+        buffer = create_buffer(self._device, size, self._families, texels=self._window_bytes > 0)
+        flags = structure("VkMemoryAllocateFlagsInfo", flags=lib.VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT)
+        info = structure(
+            "VkMemoryAllocateInfo",
+            pNext=flags,
+            allocationSize=requirements(self._device, buffer).size,
+            memoryTypeIndex=self.type.index,
+        )
+        memory = ffi.new("VkDeviceMemory *")
+        result = lib.vkAllocateMemory(self._device, info, ffi.NULL, memory)
+        if result in _OUT_OF_MEMORY:
+            lib.vkDestroyBuffer(self._device, buffer, ffi.NULL)
+            return False
+        check(result, f"Allocating {size} bytes of device memory")
+        check(lib.vkBindBufferMemory(self._device, buffer, memory[0], 0), "Binding device memory")
+        address = lib.vkGetBufferDeviceAddress(self._device, structure("VkBufferDeviceAddressInfo", buffer=buffer))
+        number = self._next_block
+        self._next_block += 1
+        host = _mapped(self._device, memory[0], size) if self.type.host_visible else ffi.NULL
+        windows = Windows(self._device, buffer, size, self._window_bytes) if self._window_bytes else None
+        self._blocks[number] = Block(self, number, size, memory[0], buffer, address, host, windows)
+        self._free.give(Range(number, 0, size, 0))
+        return True
+
+    def _release_unused_blocks(self) -> None:
+        self.queue.drain()
+        for block in list(self._blocks.values()):
+            if self._free.take_whole(block.number, block.size) is not None:
+                self._release(block)
+                del self._blocks[block.number]
+
+    def _release(self, block: Block) -> None:
+        if block.windows is not None:
+            block.windows.close()
+        lib.vkDestroyBuffer(self._device, block.buffer, ffi.NULL)
+        lib.vkFreeMemory(self._device, block.memory, ffi.NULL)
+
+
+def rounded_size(nbytes: int) -> int:
+    """The size of the piece that a buffer of `nbytes` gets."""
+    sixteenth = 1 << max(0, nbytes.bit_length() - 5)
+    unit = min(max(ALIGNMENT, sixteenth), COARSEST_ROUNDING_BYTES)
+    return max(unit, -(-nbytes // unit) * unit)
+
+
+def _mapped(device: Any, memory: Any, size: int) -> Any:
+    pointer = ffi.new("void **")
+    check(lib.vkMapMemory(device, memory, 0, size, 0, pointer), "Mapping device memory")
+    return ffi.cast("char *", pointer[0])

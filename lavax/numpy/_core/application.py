@@ -1,0 +1,54 @@
+"""How elementwise operations are applied: promote, broadcast, bind."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.types import bool_
+from lavax.numpy._core.broadcasting import fit, type_together
+from lavax.numpy._core.operands import ArrayLike, Splat, as_operand, as_value, cast
+from lavax.numpy._core.promotion import floating, promote
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+
+def together(name: str, *arguments: ArrayLike | Splat, real: bool = False) -> tuple[list[Value], bool]:
+    """`arguments` in their common shape and dtype, and whether that dtype is weak.
+
+    `name` is what errors call the operation. With `real`, integers and truth values become floats.
+    """
+    operands = [as_operand(argument) for argument in arguments]
+    kind = operands[0].abstract
+    if not real or kind.type.dtype.is_float:
+        alike = [operand for operand in operands if isinstance(operand, Value) and operand.abstract is kind]
+        if len(alike) == len(operands):  # the usual case
+            return alike, kind.weak
+    dtype, weak = promote(operands)
+    type = type_together(name, operands, floating(dtype) if real else dtype)
+    return [fit(operand, type) for operand in operands], weak
+
+
+def apply(op: str, *arguments: ArrayLike | Splat, name: str = "", real: bool = False) -> Value:
+    """The elementwise operation `op` on arguments in their common shape and dtype.
+
+    `name` is what errors call it, `op` if not given. With `real`, integers and truth values are first made
+    floats. The result is weak where all arguments are and the operation keeps the dtype.
+    """
+    return applied(op, *together(name or op, *arguments, real=real))
+
+
+def applied(op: str, values: Sequence[Value], weak: bool) -> Value:
+    """The elementwise operation `op` on what `together` gave."""
+    result = bind(op, *values)
+    return with_weak(result, True) if weak and result.type.dtype == values[0].type.dtype else result
+
+
+def as_floating(x: ArrayLike) -> Value:
+    """`x` as a value of a floating dtype."""
+    value = as_value(x)
+    return cast(value, floating(value.type.dtype))
+
+
+def as_truth(x: ArrayLike) -> Value:
+    """`x` as bool: whether each element is not zero."""
+    value = as_value(x)
+    return value if value.type.dtype == bool_ else apply("not_equal", value, 0)

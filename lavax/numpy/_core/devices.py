@@ -1,0 +1,25 @@
+"""The `device` and `copy` arguments of the array API standard: one device holds all arrays, and none is written to."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.numpy._core.operands import ArrayLike
+from lavax.tracer import bind
+from lavax.tracer.tracing.placement import default_device
+from lavax.tracer.values.value import Value
+
+
+def require_device(name: str, device: Any) -> None:
+    """Raises ValueError where `device` is neither None nor the one device that arrays are made on."""
+    if device is not None and device != default_device():
+        raise ValueError(f"{name}: arrays are made on {default_device()!r} only, got device={device!r}")
+
+
+def copied(name: str, x: ArrayLike, result: Value, copy: bool | None) -> Value:
+    """`result`, which was made of `x`, with memory of its own if `copy`.
+
+    Raises ValueError where `copy` is False and `result` is not `x` itself.
+    """
+    if copy is False and result is not x:
+        raise ValueError(f"{name}: this takes a copy, so copy must not be False")
+    return bind("reshape", result, type=result.type) if copy and result is x else result

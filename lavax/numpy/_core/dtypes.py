@@ -1,0 +1,26 @@
+"""From the many ways a user names a dtype to the dtypes that lavax has."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.ir.types import DTYPES, DType, bool_, dtype_of_data, float32, int32
+from lavax.numpy._core.errors import dtype_error
+
+# Python's own types stand for the default dtypes.
+_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
+_NAMES = ", ".join(str(dtype.user.name) for dtype in DTYPES.values())
+
+
+def canonical_dtype(dtype: Any) -> DType:
+    """The dtype that `dtype` stands for: one of lavax, of NumPy, a name such as "float32", or float, int, bool.
+
+    Raises DtypeError where lavax has no such dtype.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, type) and dtype in _OF_PYTHON:
+        return _OF_PYTHON[dtype]
+    held = dtype_of_data(dtype)
+    if held is None:
+        raise dtype_error(f"{dtype!r} is not a dtype of lavax: use one of {_NAMES}")
+    return held

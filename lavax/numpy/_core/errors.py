@@ -1,0 +1,20 @@
+"""Errors of array functions: each message names the function that the user called, and ends with the user's line."""
+from __future__ import annotations
+
+from lavax.base.errors import ArrayIndexError, DtypeError, ShapeError
+from lavax.ir.location import for_user
+
+
+def shape_error(message: str) -> ShapeError:
+    """A ShapeError to be raised, with the user's line."""
+    return ShapeError(for_user(message))
+
+
+def dtype_error(message: str) -> DtypeError:
+    """A DtypeError to be raised, with the user's line."""
+    return DtypeError(for_user(message))
+
+
+def index_error(message: str) -> ArrayIndexError:
+    """An IndexError to be raised, with the user's line."""
+    return ArrayIndexError(for_user(message))

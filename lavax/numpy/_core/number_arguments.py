@@ -1,0 +1,38 @@
+"""Numbers that say how many, how far, which or how much, as users give them."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from lavax.base.errors import LavaxError
+from lavax.numpy._core.errors import dtype_error
+
+
+def whole_number(what: str, given: Any) -> int:
+    """`given`, a Python or NumPy integer or an array of one, as a Python integer.
+
+    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError where the number is not
+    known yet.
+    """
+    try:
+        return operator.index(given)
+    except LavaxError:
+        raise
+    except TypeError:
+        raise dtype_error(f"{what} must be an integer, got {given!r:.40} of type {type(given).__name__}") from None
+
+
+def real_number(what: str, given: Any) -> float:
+    """`given`, a number or an array of one, as a Python float.
+
+    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError where the number is not
+    known yet.
+    """
+    try:
+        if not isinstance(given, (str, bytes)):  # which Python reads numbers from
+            return float(given)
+    except LavaxError:
+        raise
+    except (TypeError, ValueError):
+        pass
+    raise dtype_error(f"{what} must be a number, got {given!r:.40} of type {type(given).__name__}")

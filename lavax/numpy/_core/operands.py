@@ -1,0 +1,132 @@
+"""From what users pass to array functions (arrays, NumPy arrays, nested lists, scalars) to values."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lavax.base.errors import DtypeError
+from lavax.ir.types import DType, TensorType, bool_, float32, int32
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.promotion import promote
+from lavax.tracer import bind, dtype_of, lift
+from lavax.tracer.tracing.convert import fitting_constant
+from lavax.tracer.values.abstract import Abstract, abstract
+from lavax.tracer.values.value import Value
+
+Scalar: TypeAlias = bool | int | float
+ArrayLike: TypeAlias = "Value | np.ndarray | np.generic | Scalar | Sequence[Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class Splat:
+    """A scalar that becomes a constant of the shape and dtype that its operation works in."""
+
+    value: Scalar
+    abstract: Abstract  # of shape (); weak if its dtype yields
+
+    @property
+    def type(self) -> TensorType:
+        return self.abstract.type
+
+    @property
+    def weak(self) -> bool:
+        return self.abstract.weak
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+
+def splat(value: Scalar, dtype: DType) -> Splat:
+    """A scalar whose dtype does not yield."""
+    return Splat(value, abstract(TensorType((), dtype)))
+
+
+_WEAK_INTEGER, _WEAK_FLOAT = abstract(TensorType((), int32), weak=True), abstract(TensorType((), float32), weak=True)
+Operand: TypeAlias = Value | Splat
+
+
+def as_operand(x: ArrayLike | Splat) -> Operand:
+    """`x` as an operand: scalars stay open in shape and, if Python's, in dtype; all else becomes a value.
+
+    Raises DtypeError for what is not numbers.
+    """
+    if isinstance(x, (Value, Splat)):
+        return x
+    if isinstance(x, np.generic):
+        return splat(x.item(), dtype_of(x.dtype))
+    if isinstance(x, bool):
+        return splat(x, bool_)
+    if isinstance(x, int):
+        return Splat(x, _WEAK_INTEGER)
+    if isinstance(x, float):
+        return Splat(x, _WEAK_FLOAT)
+    if isinstance(x, (list, tuple)) and holds_values(x):
+        return join_along_new_axis("array", x, 0)
+    try:
+        return lift(x)
+    except DtypeError as error:
+        raise dtype_error(str(error)) from None  # which names the function that was called
+
+
+def as_value(x: ArrayLike) -> Value:
+    """`x` as a value; a Python scalar becomes a weak one of rank 0."""
+    operand = as_operand(x)
+    return constant_of(operand, operand.type) if isinstance(operand, Splat) else operand
+
+
+def constant_of(splat: Splat, type: TensorType) -> Value:
+    """A constant of `type` with the splat's value everywhere; weak if the splat is and keeps its dtype."""
+    kind = splat.abstract
+    return fitting_constant(scalar_as(splat.value, type.dtype), type, kind.weak and kind.type.dtype == type.dtype)
+
+
+def scalar_as(value: Scalar, dtype: DType) -> Scalar:
+    """`value` as an attribute of `dtype`; a float becomes an integer as `cast` does it.
+
+    Raises DtypeError for an integer that an integer dtype does not hold.
+    """
+    if dtype.kind == "float":
+        return float(value)
+    if dtype.kind == "bool":
+        return bool(value)
+    low, high = dtype.lowest, dtype.highest
+    if isinstance(value, float):
+        return 0 if math.isnan(value) else int(min(max(value, low), high))
+    if not low <= value <= high:
+        raise dtype_error(f"the Python integer {value} is outside {dtype.numpy} ({low} to {high})")
+    return int(value)
+
+
+def cast(value: Value, dtype: DType) -> Value:
+    """`value` with elements of `dtype`: itself where they are."""
+    if value.type.dtype == dtype:
+        return value
+    return bind("cast", value, type=value.type.with_dtype(dtype))
+
+
+def holds_values(x: Any) -> bool:
+    """Whether `x` is a value or nested lists with one in them: not known from the program alone."""
+    return isinstance(x, Value) or (isinstance(x, (list, tuple)) and any(map(holds_values, x)))
+
+
+def join_along_new_axis(name: str, parts: Sequence[ArrayLike], axis: int) -> Value:
+    """Values of one shape, side by side along a new axis (0 <= axis <= rank). Raises ShapeError where shapes differ."""
+    operands = [as_operand(part) for part in parts]
+    shape = operands[0].shape
+    if any(operand.shape != shape for operand in operands):
+        types = ", ".join(str(operand.type) for operand in operands)
+        raise shape_error(f"{name}: the parts must have one shape, got {types}")
+    dtype, _ = promote(operands)
+    row = TensorType((*shape[:axis], 1, *shape[axis:]), dtype)
+    rows = [
+        constant_of(operand, row)
+        if isinstance(operand, Splat)
+        else bind("reshape", cast(operand, dtype), type=row)
+        for operand in operands
+    ]
+    return rows[0] if len(rows) == 1 else bind("concatenate", *rows, axis=axis)

@@ -1,0 +1,94 @@
+"""Which dtype operands of several dtypes are computed in."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache, reduce
+from typing import Protocol
+
+from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64, int32, uint32
+from lavax.tracer.values.abstract import Abstract
+
+
+class Promotable(Protocol):
+    """What promotion looks at: a type, and whether its dtype yields to others."""
+
+    @property
+    def abstract(self) -> Abstract: ...
+
+
+_KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+# The promotion table of the array API standard. Where the standard says nothing: bool yields to numbers; integers
+# yield to the float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64.
+_FLOATS = {
+    (float16, bfloat16): float32,
+    **{(narrow, float32): float32 for narrow in (float16, bfloat16)},
+    **{(narrow, float64): float64 for narrow in (float16, bfloat16, float32)},
+}
+
+
+def _joined(first: DType, second: DType) -> DType:
+    if first == second:
+        return first
+    if first.kind == second.kind:
+        if first.is_float:
+            return _FLOATS[first, second] if (first, second) in _FLOATS else _FLOATS[second, first]
+        return max(first, second, key=lambda dtype: dtype.bits)
+    low, high = sorted((first, second), key=lambda dtype: (_KIND_ORDER[dtype.kind], dtype.kind == "int"))
+    if low.kind == "bool" or high.is_float:
+        return high
+    # An unsigned integer and a signed one: the least that holds both.
+    bits = high.bits if low.bits < high.bits else min(2 * low.bits, 64)
+    return DTYPES[f"i{bits}"]
+
+
+PROMOTION: dict[tuple[DType, DType], DType] = {
+    (first, second): _joined(first, second) for first in DTYPES.values() for second in DTYPES.values()
+}
+
+
+def join(first: DType, second: DType) -> DType:
+    """The dtype two strong dtypes are computed in."""
+    return PROMOTION[first, second]
+
+
+def promote(operands: Iterable[Promotable]) -> tuple[DType, bool]:
+    """The common dtype of `operands`, and whether it is weak.
+
+    A weak dtype, that of a Python scalar, yields to a strong one unless it is of a higher kind
+    (bool < integer < float): `x * 2` keeps the dtype of `x`, `i * 0.5` is float.
+    """
+    kinds = [operand.abstract for operand in operands]
+    return _promoted(tuple([(kind.type.dtype, kind.weak) for kind in kinds]))
+
+
+@lru_cache(1024)
+def _promoted(dtypes: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+    """The same of dtypes, each with whether it is weak."""
+    strong = [dtype for dtype, is_weak in dtypes if not is_weak]
+    weak = [dtype for dtype, is_weak in dtypes if is_weak]
+    if not weak:
+        return reduce(join, strong), False
+    yielding = reduce(join, weak)
+    if not strong:
+        return yielding, True
+    dtype = reduce(join, strong)
+    if _KIND_ORDER[yielding.kind] > _KIND_ORDER[dtype.kind]:
+        return yielding, True
+    return dtype, False
+
+
+def floating(dtype: DType) -> DType:
+    """The dtype that functions of real numbers compute `dtype` in."""
+    return dtype if dtype.is_float else float32
+
+
+def accumulating(dtype: DType) -> DType:
+    """The dtype in which elements of `dtype` are summed: truth values are counted, integers have 32 bits at least."""
+    if dtype.is_float or dtype.bits >= 32:
+        return dtype
+    return uint32 if dtype.kind == "uint" else int32
+
+
+def averaging(dtype: DType) -> DType:
+    """The dtype in which floats of `dtype` are averaged: sums of many of 16 bits are beyond their range."""
+    return float32 if dtype in (float16, bfloat16) else dtype

@@ -1,0 +1,296 @@
+"""Arrays made from data, from nothing, or by counting."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from lavax.ir.types import DType, TensorType, bool_, float32, float64, int32, uint32
+from lavax.numpy._core.application import apply
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.broadcasting import broadcast_to, fit
+from lavax.numpy._core.devices import copied, require_device
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast, holds_values
+from lavax.numpy._core.promotion import floating, promote
+from lavax.numpy.arrays.manipulation import checked_shape, moveaxis, reshaped
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
+from lavax.numpy.elementwise.comparison import equal, where
+from lavax.numpy.elementwise.rounding import floor
+from lavax.tracer import bind, lift, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = [
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity",
+    "linspace", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+Extents = int | Sequence[int]
+
+
+def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
+    """`x` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
+
+    `dtype` None keeps the dtype of the data, but 64-bit numbers become 32-bit ones unless `lavax.enable_x64` says
+    otherwise, and a Python scalar stays weak. An array of that dtype is given back itself; with `copy` True the
+    result has memory of its own. Raises ValueError where `copy` is False and a copy is needed, as of all that is no
+    array yet.
+    """
+    require_device("asarray", device)
+    if dtype is None:
+        return copied("asarray", x, as_value(x), copy)
+    held = canonical_dtype(dtype)
+    if not holds_values(x) and not isinstance(x, (bool, int, float, np.generic)) and _skips_32_bits(x, held):
+        return copied("asarray", x, lift(x, held), copy)
+    operand = as_operand(x)
+    return copied("asarray", x, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
+
+
+def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
+    """Whether data become `held` at once: on the way by 32 bits they would be rounded twice, or not fit."""
+    if held.bits == 64:
+        return True
+    numbers = np.asarray(x)
+    if held.is_float:
+        return numbers.dtype == np.float64
+    return held == uint32 and numbers.dtype.itemsize == 8 and bool(numbers.size) and numbers.max() > int32.highest
+
+
+def array(
+    x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None, ndmin: int = 0
+) -> Value:
+    """As `asarray`; a Python scalar becomes an array of a dtype that does not yield.
+
+    Axes of extent 1 are put in front of fewer than `ndmin`.
+    """
+    value = with_weak(asarray(x, dtype, device=device, copy=copy), False)
+    return reshaped(value, (1,) * (whole_number("array: ndmin", ndmin) - value.ndim) + value.shape)
+
+
+def copy(x: ArrayLike) -> Value:
+    """`x` as an array with memory of its own."""
+    return array(x, copy=True)
+
+
+def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -> Value:
+    """`x` with elements of `dtype`.
+
+    Floats become integers by truncation, held to the ends of the range, NaN 0; anything not zero is true. An array
+    of `dtype` is given back itself whatever `copy` says: nothing can be written to it.
+    """
+    require_device("astype", device)
+    return with_weak(cast(as_value(x), canonical_dtype(dtype)), False)
+
+
+def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -> Value:
+    require_device(name, device)
+    return full(shape, value, float32 if dtype is None else dtype)
+
+
+def zeros(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
+    """An array of `shape` full of 0; float32 if no `dtype` is given."""
+    return _filled("zeros", shape, 0, dtype, device)
+
+
+def ones(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
+    """An array of `shape` full of 1; float32 if no `dtype` is given."""
+    return _filled("ones", shape, 1, dtype, device)
+
+
+def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
+    """An array of `shape` of no particular elements (zeros); float32 if no `dtype` is given."""
+    return _filled("empty", shape, 0, dtype, device)
+
+
+def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Value:
+    """`fill_value` repeated to `shape`, in `dtype`: its own if None.
+
+    Raises ShapeError for negative extents, DtypeError for extents that are no integers.
+    """
+    require_device("full", device)
+    operand = as_operand(fill_value)
+    held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
+    target = checked_shape("full", shape)
+    if isinstance(operand, Splat):
+        return with_weak(fit(operand, TensorType(target, held)), False)
+    return with_weak(broadcast_to(cast(operand, held), target), False)
+
+
+def _like(name: str, x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents | None, device: Any) -> Value:
+    require_device(name, device)
+    kind = as_operand(x).type
+    return full(kind.shape if shape is None else shape, value, kind.dtype if dtype is None else dtype)
+
+
+def zeros_like(
+    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
+    """Zeros in the shape and dtype of `x`, where these are not given."""
+    return _like("zeros_like", x, 0, dtype, shape, device)
+
+
+def ones_like(
+    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
+    """Ones in the shape and dtype of `x`, where these are not given."""
+    return _like("ones_like", x, 1, dtype, shape, device)
+
+
+def empty_like(
+    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
+    """No particular elements (zeros) in the shape and dtype of `x`, where these are not given."""
+    return _like("empty_like", x, 0, dtype, shape, device)
+
+
+def full_like(
+    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+) -> Value:
+    """`fill_value` in the shape and dtype of `x`, where these are not given."""
+    return _like("full_like", x, fill_value, dtype, shape, device)
+
+
+def iota(type: TensorType, axis: int) -> Value:
+    """0, 1, 2, … along `axis`, the same along the others."""
+    return bind("iota", type=type, axis=axis)
+
+
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
+) -> Value:
+    """start, start + step, … below `stop`; with one argument, from 0 below it.
+
+    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python numbers: they
+    make the shape. Raises ShapeError for a step of 0, DtypeError for what is no number and for bool.
+    """
+    require_device("arange", device)
+    first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
+    if not by:
+        raise shape_error("arange: the step must not be 0")
+    held = int32 if all(isinstance(number, int) for number in (first, end, by)) else float32
+    if dtype is not None:
+        held = canonical_dtype(dtype)
+    if held == bool_:
+        raise dtype_error("arange counts in numbers, not in bool")
+    return _counted(max(math.ceil((end - first) / by), 0), first, by, held)
+
+
+def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
+    """The Python number behind `x`, which makes a shape. Raises ConcretizationError where there is none."""
+    if isinstance(x, (Value, np.generic, np.ndarray)):
+        number: Scalar = x.item()
+        return number
+    if not isinstance(x, (int, float)):
+        raise dtype_error(f"arange: start, stop and step must be numbers, got {x!r:.40} of type {type(x).__name__}")
+    return operator.index(x) if isinstance(x, int) else float(x)
+
+
+def _counted(count: int, first: float, step: float, dtype: DType) -> Value:
+    """first + i * step; in floats if one of the two is none of the integers that `dtype` holds."""
+    exact = not dtype.is_integer or (first == int(first) and step == int(step))
+    line = iota(TensorType((count,), dtype if exact else float32), 0)
+    if step != 1:
+        line = multiply(line, int(step) if dtype.is_integer and exact else float(step))
+    if first != 0:
+        line = add(line, int(first) if dtype.is_integer and exact else float(first))
+    return cast(line, dtype)
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: Literal[False] = False,
+    device: Any = None,
+) -> Value: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: Literal[True],
+    device: Any = None,
+) -> tuple[Value, Value]: ...
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: bool = False,
+    device: Any = None,
+) -> Value | tuple[Value, Value]:
+    """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
+
+    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no `dtype`
+    is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there is none.
+    Raises ShapeError for a negative `num`, DtypeError for one that is no integer.
+    """
+    if retstep:
+        numbers = linspace(start, stop, num, endpoint, dtype, axis, device=device)
+        steps = num - bool(endpoint)
+        return numbers, divide(subtract(stop, start), float(steps) if steps > 0 else math.nan)
+    require_device("linspace", device)
+    num = whole_number("num", num)
+    if num < 0:
+        raise shape_error(f"linspace: {num} is not a number of elements")
+    low, high = as_operand(start), as_operand(stop)
+    kind = floating(promote([low, high])[0])
+    wanted = kind if dtype is None else canonical_dtype(dtype)
+    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    held = float64 if float64 in (kind, wanted) else float32
+    first, last, distance = _span(low, high, held)
+    rank = distance.ndim if isinstance(distance, Value) else 0
+    places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
+    between = add(first, multiply(divide(places, float(max(num - endpoint, 1))), distance))
+    if endpoint and num > 1:
+        between = where(equal(places, num - 1), last, between)
+    result = moveaxis(between, 0, normal_axis("linspace", axis, between.type))
+    return with_weak(cast(floor(result) if wanted.is_integer else result, wanted), False)
+
+
+def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
+    """`low` and `high` as floats, and the distance between them; Python scalars stay Python scalars."""
+    if isinstance(low, Splat) and isinstance(high, Splat):
+        return float(low.value), float(high.value), float(high.value) - float(low.value)
+    first, last = (fit(operand, operand.type.with_dtype(dtype)) for operand in (low, high))
+    return first, last, subtract(last, first)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
+) -> Value:
+    """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given.
+
+    Raises ShapeError for negative extents.
+    """
+    require_device("eye", device)
+    held = float32 if dtype is None else canonical_dtype(dtype)
+    kind = TensorType(checked_shape("eye", (n_rows, n_rows if n_cols is None else n_cols)), int32)
+    row, column, k = iota(kind, 0), iota(kind, 1), whole_number("k", k)
+    return cast(apply("equal", add(row, k) if k else row, column), held)
+
+
+def identity(n: int, dtype: Any = None) -> Value:
+    """The identity matrix of `n` rows; float32 if no `dtype` is given."""
+    return eye(n, dtype=dtype)

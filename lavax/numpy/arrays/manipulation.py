@@ -1,0 +1,243 @@
+"""Functions that give elements another place or shape and compute nothing."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from lavax.ir.types import TensorType
+from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
+from lavax.numpy._core.devices import copied
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "flip", "fliplr", "flipud", "matrix_transpose",
+    "moveaxis", "ravel", "reshape", "rollaxis", "rot90", "squeeze", "swapaxes", "transpose",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+# Which index changes fastest from element to element: the last one or the first.
+Order: TypeAlias = Literal["C", "F"]
+
+
+def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -> Shape:
+    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for what is no integer."""
+    if not isinstance(shape, Iterable) or getattr(shape, "ndim", 1) == 0:
+        return (whole_number(what, shape),)
+    return tuple(whole_number(what, extent) for extent in shape)
+
+
+def checked_shape(name: str, shape: int | Iterable[int]) -> Shape:
+    """The shape of an array that `name` is to make.
+
+    Raises ShapeError for negative extents, DtypeError for what is no integer.
+    """
+    extents = as_shape(shape)
+    if min(extents, default=0) < 0:
+        raise shape_error(f"{name}: a shape has no negative extents, got {extents}")
+    return extents
+
+
+def reshaped(value: Value, shape: Shape) -> Value:
+    """`value` in a shape of as many elements: itself where it has that shape."""
+    if value.shape == shape:
+        return value
+    return with_weak(bind("reshape", value, type=value.type.with_shape(shape)), value.weak)
+
+
+def transposed(value: Value, axes: Sequence[int]) -> Value:
+    """`value` with its axes in the order `axes`: itself where that is theirs."""
+    if tuple(axes) == tuple(range(value.ndim)):
+        return value
+    return with_weak(bind("transpose", value, axes=tuple(axes)), value.weak)
+
+
+def _filled_in(shape: Shape, type: TensorType) -> Shape:
+    """`shape` with the one extent -1 replaced by what is left of the elements."""
+    unknown = [axis for axis, extent in enumerate(shape) if extent == -1]
+    known, wanted = math.prod(extent for extent in shape if extent != -1), shape
+    if len(unknown) > 1 or min(shape, default=0) < -1:
+        raise shape_error(f"reshape: {shape} may have one extent of -1 and no other negative one")
+    if unknown and known:
+        shape = tuple(type.size // known if extent == -1 else extent for extent in shape)
+    if min(shape, default=0) < 0 or math.prod(shape) != type.size:
+        raise shape_error(f"reshape: {type} with {type.size} elements does not become {wanted}")
+    return shape
+
+
+def _require_order(name: str, order: str) -> None:
+    if order not in ("C", "F"):
+        raise ValueError(f"{name}: order is 'C' (the last index changes fastest) or 'F' (the first), got {order!r}")
+
+
+def reshape(
+    x: ArrayLike, shape: int | Sequence[int], order: Order = "C", *, copy: bool | None = None
+) -> Value:
+    """`x` in another shape of as many elements; one extent may be -1: what is left.
+
+    `order` says how elements are counted in both shapes: "C" with the last index changing fastest, "F" with the first.
+
+    With `copy` True the result has memory of its own; else it may share that of `x`, to which nothing can be written.
+    Raises ShapeError where the numbers of elements differ, ValueError for another order.
+    """
+    _require_order("reshape", order)
+    value = as_value(x)
+    extents = _filled_in(as_shape(shape), value.type)
+    if order == "C":
+        result = reshaped(value, extents)
+    else:
+        result = _reversed(reshaped(_reversed(value), extents[::-1]))
+    return copied("reshape", x, result, True) if copy else result
+
+
+def _reversed(value: Value) -> Value:
+    """`value` with its axes in the opposite order."""
+    return transposed(value, range(value.ndim)[::-1])
+
+
+def ravel(x: ArrayLike, order: Order = "C") -> Value:
+    """`x` as one axis: with the last index changing fastest ("C"), or with the first ("F").
+
+    Raises ValueError for another order.
+    """
+    _require_order("ravel", order)
+    value = as_value(x)
+    return reshaped(value if order == "C" else _reversed(value), (value.size,))
+
+
+def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Value:
+    """`x` with its axes in the order `axes`; None reverses them.
+
+    Raises ShapeError where `axes` is not a permutation of the axes.
+    """
+    value = as_value(x)
+    if axes is None:
+        return transposed(value, range(value.ndim)[::-1])
+    order = normal_axes("transpose", tuple(axes), value.type)
+    if len(order) != value.ndim:
+        raise shape_error(f"transpose: axes {tuple(axes)} are not all axes of {value.type}")
+    return transposed(value, order)
+
+
+def matrix_transpose(x: ArrayLike) -> Value:
+    """`x` with its last two axes exchanged. Raises ShapeError below rank 2."""
+    value = as_value(x)
+    if value.ndim < 2:
+        raise shape_error(f"matrix_transpose: {value.type} needs at least two axes")
+    return swapaxes(value, -1, -2)
+
+
+def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Value:
+    """`x` with two of its axes exchanged."""
+    value = as_value(x)
+    first, second = (normal_axis("swapaxes", axis, value.type) for axis in (axis1, axis2))
+    order = list(range(value.ndim))
+    order[first], order[second] = second, first
+    return transposed(value, order)
+
+
+def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
+    """`x` with the axes `source` moved to the positions `destination`; the others keep their order.
+
+    Raises ShapeError where there is no such axis, or `source` and `destination` differ in length.
+    """
+    value = as_value(x)
+    origins = normal_axes("moveaxis", source, value.type)
+    targets = normal_axes("moveaxis", destination, value.type)
+    if len(origins) != len(targets):
+        raise shape_error(f"moveaxis: source names {len(origins)} axes, destination {len(targets)}")
+    order = [axis for axis in range(value.ndim) if axis not in origins]
+    for target, origin in sorted(zip(targets, origins, strict=True)):
+        order.insert(target, origin)
+    return transposed(value, order)
+
+
+def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
+    """`x` with new axes of extent 1 at the positions `axis` of the result."""
+    value = as_value(x)
+    rank = value.ndim + (len(axis) if isinstance(axis, Sequence) else 1)
+    added = normal_axes("expand_dims", axis, value.type, rank)
+    extents = iter(value.shape)
+    return reshaped(value, tuple(1 if d in added else next(extents) for d in range(rank)))
+
+
+def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
+    """`x` without the axes `axis`, which must have extent 1; None: without all that have.
+
+    Raises ShapeError where one has another extent.
+    """
+    value = as_value(x)
+    if axis is None:
+        return reshaped(value, tuple(extent for extent in value.shape if extent != 1))
+    gone = normal_axes("squeeze", axis, value.type)
+    wrong = [d for d in gone if value.shape[d] != 1]
+    if wrong:
+        raise shape_error(f"squeeze: axis {wrong[0]} of {value.type} has extent {value.shape[wrong[0]]}, not 1")
+    return reshaped(value, tuple(extent for d, extent in enumerate(value.shape) if d not in gone))
+
+
+def flip(x: ArrayLike, axis: Axis = None) -> Value:
+    """`x` with the order of elements along `axis` (None: all axes) reversed."""
+    value = as_value(x)
+    axes = tuple(sorted(normal_axes("flip", axis, value.type)))
+    return with_weak(bind("flip", value, axes=axes), value.weak) if axes else value
+
+
+def atleast_1d(x: ArrayLike) -> Value:
+    """`x`, with one axis if it has none."""
+    value = as_value(x)
+    return value if value.ndim else reshaped(value, (1,))
+
+
+def atleast_2d(x: ArrayLike) -> Value:
+    """`x`, with new axes in front to make two if it has fewer."""
+    value = as_value(x)
+    return reshaped(value, (1,) * (2 - value.ndim) + value.shape) if value.ndim < 2 else value
+
+
+def atleast_3d(x: ArrayLike) -> Value:
+    """`x`, with new axes to make three if it has fewer: one axis comes in the middle, two in front."""
+    value = as_value(x)
+    shapes = {0: (1, 1, 1), 1: (1, *value.shape, 1), 2: (*value.shape, 1)}
+    return reshaped(value, shapes[value.ndim]) if value.ndim < 3 else value
+
+
+def fliplr(x: ArrayLike) -> Value:
+    """`x` reversed along axis 1. Raises ShapeError below rank 2."""
+    return flip(x, 1)
+
+
+def flipud(x: ArrayLike) -> Value:
+    """`x` reversed along axis 0. Raises ShapeError for a scalar."""
+    return flip(x, 0)
+
+
+def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
+    """`x` turned `k` times by a right angle, from the first of `axes` towards the second."""
+    value = as_value(x)
+    first, second = normal_axes("rot90", tuple(axes), value.type)
+    turns = whole_number("k", k) % 4
+    if turns == 0:
+        return value
+    if turns == 2:
+        return flip(value, (first, second))
+    if turns == 1:
+        return swapaxes(flip(value, second), first, second)
+    return flip(swapaxes(value, first, second), second)
+
+
+def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
+    """`x` with `axis` moved to stand before what is the axis `start`.
+
+    Raises ShapeError where there is no such axis or place.
+    """
+    value = as_value(x)
+    start = whole_number("start", start)
+    along, place = normal_axis("rollaxis", axis, value.type), start + value.ndim * (start < 0)
+    if not 0 <= place <= value.ndim:
+        raise shape_error(f"rollaxis: start={start} is not a place among the axes of {value.type}")
+    return moveaxis(value, along, place - (along < place))

@@ -1,0 +1,93 @@
+"""Names of dtypes that users pass and call: `lnp.float32`."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import DtypeError
+from lavax.ir import types
+from lavax.ir.brain_floats import BFLOAT16
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.creation import array
+from lavax.tracer.values.value import Value
+
+__all__ = [
+    "bfloat16", "bool_", "finfo", "float16", "float32", "float64", "iinfo", "int16", "int32", "int64", "int8",
+    "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip
+
+
+class ScalarType:
+    """A dtype by name: it equals and converts to NumPy's, and called with data makes an array of it.
+
+    bfloat16 is none of NumPy's; arrays of it become float32 there.
+    """
+
+    def __init__(self, dtype: types.DType) -> None:
+        self.dtype = dtype.user
+        self.name = self.__name__ = str(self.dtype.name)
+
+    def __call__(self, x: ArrayLike = 0) -> Value:
+        """`x` as an array of this dtype."""
+        return array(x, self.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ScalarType):
+            return self is other
+        if other is None:
+            return False
+        try:
+            return canonical_dtype(other) == canonical_dtype(self.dtype)
+        except DtypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"lavax.numpy.{self.__name__}"
+
+
+bool_ = ScalarType(types.bool_)
+int8, int16, int32, int64 = (ScalarType(types.DTYPES[name]) for name in ("i8", "i16", "i32", "i64"))
+uint8, uint16, uint32, uint64 = (ScalarType(types.DTYPES[name]) for name in ("u8", "u16", "u32", "u64"))
+float16, bfloat16, float32, float64 = (ScalarType(types.DTYPES[name]) for name in ("f16", "bf16", "f32", "f64"))
+
+
+@dataclass(frozen=True)
+class BrainFloatLimits:
+    """The limits of bfloat16, under the names that numpy.finfo has for them."""
+
+    dtype: Any = BFLOAT16
+    bits: int = 16
+    eps: float = 2.0**-7
+    max: float = (2 - 2.0**-7) * 2.0**127
+    min: float = -(2 - 2.0**-7) * 2.0**127
+    tiny: float = 2.0**-126
+    smallest_normal: float = 2.0**-126
+    smallest_subnormal: float = 2.0**-133
+    resolution: float = 0.01
+
+
+def finfo(dtype: Any) -> np.finfo | BrainFloatLimits:
+    """The limits of a floating dtype. Raises DtypeError for others."""
+    held = _dtype_of(dtype)
+    if not held.is_float:
+        raise dtype_error(f"finfo: {held} is not a floating dtype")
+    return BrainFloatLimits() if held == types.bfloat16 else np.finfo(held.numpy)
+
+
+def iinfo(dtype: Any) -> np.iinfo:
+    """The limits of an integer dtype. Raises DtypeError for others."""
+    held = _dtype_of(dtype)
+    if not held.is_integer:
+        raise dtype_error(f"iinfo: {held} is not an integer dtype")
+    return np.iinfo(held.numpy)
+
+
+def _dtype_of(x: Any) -> types.DType:
+    return x.type.dtype if isinstance(x, Value) else canonical_dtype(x)

@@ -1,0 +1,81 @@
+"""New arrays with some elements replaced: what NumPy writes into the array itself."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lavax.numpy._core.application import as_truth
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
+from lavax.numpy.arrays.joining import resize
+from lavax.numpy.arrays.manipulation import ravel, reshaped
+from lavax.numpy.elementwise.arithmetic import subtract
+from lavax.numpy.elementwise.comparison import where
+from lavax.numpy.elementwise.rounding import remainder
+from lavax.numpy.indexing.index_modes import Mode
+from lavax.numpy.indexing.indexed_update import At
+from lavax.numpy.indexing.taking import take
+from lavax.numpy.reductions.cumulative import cumsum
+from lavax.tracer.values.value import Value
+
+__all__ = ["fill_diagonal", "place", "put"]
+
+
+def _require_new(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(f"{name}: arrays cannot be written to: pass inplace=False, and take the array that it gives")
+
+
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplace: bool = True) -> Value:
+    """`a` with the elements at the positions `ind` of the flattened array replaced by `v`, over and over if shorter.
+
+    `mode` is one of `a.at[...]`'s. Raises ValueError unless `inplace` is False, an IndexError for a known position
+    outside.
+    """
+    _require_new("put", inplace)
+    value = as_value(a)
+    # Positions that the program knows stay known: those outside are then refused.
+    places = ravel(ind) if holds_values(ind) else np.ravel(np.asarray(ind))
+    if not places.size:
+        return value
+    new = resize(cast(as_value(v), value.type.dtype), places.size)
+    return reshaped(At(ravel(value))[places].set(new, mode=mode), value.shape)
+
+
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Value:
+    """`arr` with the elements where `mask` is true replaced by those of `vals` in their order, over and over.
+
+    Raises ValueError unless `inplace` is False, ShapeError where the sizes of `arr` and `mask` differ, or `vals` is
+    empty.
+    """
+    _require_new("place", inplace)
+    value, chosen, new = as_value(arr), ravel(as_truth(mask)), ravel(vals)
+    if chosen.size != value.size:
+        raise shape_error(f"place: the mask has {chosen.size} elements, the array {value.size}")
+    if not new.size and value.size:
+        raise shape_error("place: there are no values to put in")
+    if not value.size:
+        return value
+    which = remainder(subtract(cumsum(chosen), 1), new.size)
+    replaced = where(chosen, cast(take(new, which), value.type.dtype), ravel(value))
+    return reshaped(replaced, value.shape)
+
+
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Value:
+    """`a` with `val` on its main diagonal, over and over where it has fewer elements.
+
+    With `wrap` the diagonal of a tall matrix goes on from the top, one row below each end. Raises ValueError unless
+    `inplace` is False, ShapeError for one axis, or for more than two that are not all alike.
+    """
+    _require_new("fill_diagonal", inplace)
+    value = as_value(a)
+    if value.ndim < 2 or (value.ndim > 2 and len(set(value.shape)) > 1):
+        raise shape_error(f"fill_diagonal: {value.type} must have at least two axes, and more than two all alike")
+    if not value.size:
+        return value
+    step = 1 + sum(math.prod(value.shape[axis + 1 :]) for axis in range(value.ndim - 1))
+    end = value.size if wrap or value.ndim > 2 else min(value.size, value.shape[1] * value.shape[1])
+    places = range(0, end, step)
+    new = resize(cast(as_value(val), value.type.dtype), len(places))
+    return reshaped(At(ravel(value))[slice(0, end, step)].set(new), value.shape)

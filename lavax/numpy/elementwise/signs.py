@@ -1,0 +1,26 @@
+"""Signs of numbers, as they stand in the bits of floats."""
+from __future__ import annotations
+
+from lavax.ir.types import float32, int32
+from lavax.numpy._core.application import together
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy.elementwise.arithmetic import negative
+from lavax.numpy.elementwise.comparison import equal, less, where
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["copysign", "signbit"]
+
+
+def signbit(x: ArrayLike) -> Value:
+    """Whether each element is below 0, or is -0.0 or a NaN with its sign set; as bool."""
+    value = as_value(x)
+    if not value.type.dtype.is_float:
+        return less(value, 0)
+    return less(bind("bitcast", cast(value, float32), type=value.type.with_dtype(int32)), 0)
+
+
+def copysign(x: ArrayLike, y: ArrayLike) -> Value:
+    """The size of `x` with the sign of `y`, elementwise, as a float; signs of zeros count."""
+    (size, sign), weak = together("copysign", x, y, real=True)
+    return with_weak(where(equal(signbit(size), signbit(sign)), size, negative(size)), weak)

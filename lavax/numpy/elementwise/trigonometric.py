@@ -1,0 +1,58 @@
+"""Angles: trigonometric functions and their inverses."""
+from __future__ import annotations
+
+import math
+
+from lavax.numpy._core.application import apply, as_floating
+from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, real_function, sin, subtract
+from lavax.numpy.elementwise.comparison import equal, less, where
+from lavax.tracer import with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["acos", "asin", "atan", "atan2", "degrees", "radians", "sinc", "tan"]
+
+tan = real_function("tan", "The tangent of `x` in radians")
+asin = real_function("asin", "The angle in [-π/2, π/2] whose sine is `x`; NaN outside [-1, 1]")
+acos = real_function("acos", "The angle in [0, π] whose cosine is `x`; NaN outside [-1, 1]")
+atan = real_function("atan", "The angle in [-π/2, π/2] whose tangent is `x`")
+
+# sin(πx)/(πx) for |x| <= 1/4: the Taylor series in x², so that derivatives of every order are as exact as the value.
+_NEAR_ZERO = 0.25
+_SERIES = [(-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in range(8)]
+
+
+def atan2(x: ArrayLike, y: ArrayLike) -> Value:
+    """The angle in [-π, π] of the point with ordinate `x` and abscissa `y`, elementwise.
+
+    Signed zeros and infinities are as in NumPy. At the origin both derivatives are 0.
+    """
+    return apply("atan2", x, y, real=True)
+
+
+def radians(x: ArrayLike) -> Value:
+    """Degrees to radians, elementwise."""
+    return multiply(x, math.pi / 180)
+
+
+def degrees(x: ArrayLike) -> Value:
+    """Radians to degrees, elementwise."""
+    return multiply(x, 180 / math.pi)
+
+
+def sinc(x: ArrayLike) -> Value:
+    """sin(πx) / (πx), elementwise; 1 at 0, and exact at its zeros: no digits of x are lost in πx."""
+    value = as_floating(x)
+    small = less(abs(value), _NEAR_ZERO)
+    inside = where(small, value, 0.0)
+    square = multiply(inside, inside)
+    series: Value | float = _SERIES[-1]
+    for coefficient in reversed(_SERIES[:-1]):
+        series = add(multiply(square, series), coefficient)
+    # sin(πx) = ±sin(π(x - n)) with the nearest whole number n, and + where n is even.
+    outside = where(small, 1.0, value)
+    nearest = apply("round", outside)
+    sine = sin(multiply(subtract(outside, nearest), math.pi))
+    is_even = equal(apply("remainder", nearest, 2.0), 0.0)
+    far = divide(where(is_even, sine, negative(sine)), multiply(outside, math.pi))
+    return with_weak(where(small, series, far), value.weak)

@@ -1,0 +1,94 @@
+"""Reading at computed positions: index arrays along some axes."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax.ir.types import TensorType, int32
+from lavax.numpy._core.broadcasting import common_shape, spread
+from lavax.numpy._core.errors import dtype_error, index_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
+from lavax.numpy.elementwise.arithmetic import add, maximum, minimum
+from lavax.numpy.elementwise.comparison import less, where
+from lavax.tracer import bind, constant, lift, with_weak
+from lavax.tracer.values.value import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Positions along one axis, as int32, counted from the front."""
+
+    positions: Value
+
+
+def is_index_array(part: Any) -> bool:
+    """Whether a part of a key is an array of positions (or a traced one), not an int, slice, None or Ellipsis."""
+    return isinstance(part, (Value, np.ndarray, list)) and not (isinstance(part, np.ndarray) and not part.ndim)
+
+
+def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> Index:
+    """Positions along `axis` of `type`, of the given extent; negative ones count from the end.
+
+    Raises an IndexError where one known while tracing is outside, DtypeError where they are not integers.
+    """
+    if not holds_values(part):
+        return Index(_known_positions(np.asarray(part), axis, extent, type))
+    positions = as_value(part)
+    kind = positions.type.dtype.kind
+    if kind == "bool":
+        raise _mask_error(str(positions.type))
+    if kind == "float":
+        raise _kind_error(str(positions.type), axis, type)
+    positions = as_positions(positions)
+    return Index(positions if kind == "uint" else where(less(positions, 0), add(positions, extent), positions))
+
+
+def as_positions(numbers: Value) -> Value:
+    """Integers of any width as int32; those beyond it become its ends, which are outside of every array."""
+    dtype = numbers.type.dtype
+    if dtype.highest > int32.highest:
+        numbers = minimum(numbers, int32.highest)
+    if dtype.lowest < int32.lowest:
+        numbers = maximum(numbers, int32.lowest)
+    return cast(numbers, int32)
+
+
+def _mask_error(mask: str) -> Exception:
+    return dtype_error(
+        f"a mask {mask} as an index gives a shape that depends on data: choose by lnp.where(mask, x, other), or index "
+        "with the positions that numpy.nonzero gives"
+    )
+
+
+def _kind_error(positions: str, axis: int, type: TensorType) -> Exception:
+    return dtype_error(f"positions along axis {axis} of {type} must be integers, got {positions}")
+
+
+def _known_positions(numbers: np.ndarray, axis: int, extent: int, type: TensorType) -> Value:
+    """Positions that the program itself knows: checked, and one constant where they are all the same."""
+    if numbers.size == 0:
+        return constant(0, TensorType(numbers.shape, int32))
+    if numbers.dtype.kind == "b":
+        raise _mask_error(f"bool{list(numbers.shape)}")
+    if numbers.dtype.kind not in "iu":
+        raise _kind_error(str(numbers.dtype), axis, type)
+    low, high = int(numbers.min()), int(numbers.max())
+    if low < -extent or high >= extent:
+        outside = high if high >= extent else low
+        raise index_error(f"index {outside} is outside axis {axis} of {type}, which has extent {extent}")
+    counted = np.where(numbers < 0, numbers + extent, numbers).astype(np.int32)
+    first = int(counted.flat[0])
+    if (counted == first).all():
+        return constant(first, TensorType(counted.shape, int32))
+    return lift(counted)
+
+
+def gathered(value: Value, indices: Sequence[Index], axes: Sequence[int]) -> Value:
+    """The entries at the broadcast positions along `axes`: first their axes, then the other axes of `value`."""
+    positions = [entry.positions for entry in indices]
+    shape = common_shape("index", positions)
+    spread_positions = [spread(one, shape) for one in positions]
+    return with_weak(bind("gather", value, *spread_positions, axes=tuple(axes)), value.weak)

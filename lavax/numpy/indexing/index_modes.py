@@ -1,0 +1,130 @@
+"""What becomes of positions outside an array, where the user says it: they are held, left out or read as a number."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from lavax.ir.types import DType, TensorType
+from lavax.numpy._core.application import apply
+from lavax.numpy._core.operands import Scalar, scalar_as
+from lavax.numpy.elementwise.comparison import where
+from lavax.numpy.indexing.advanced_indexing import as_positions, is_index_array
+from lavax.numpy.indexing.indexing import axes_used, is_mask
+from lavax.tracer import bind
+from lavax.tracer.values.value import Value
+
+Mode: TypeAlias = Literal["promise_in_bounds", "clip", "drop", "fill"] | None
+MODES = (None, "promise_in_bounds", "clip", "drop", "fill")
+
+
+def check_mode(method: str, mode: Mode) -> None:
+    """Raises ValueError where there is no such mode."""
+    if mode not in MODES:
+        names = ", ".join(repr(one) for one in MODES)
+        raise ValueError(f"at[].{method}: mode is one of {names}, got {mode!r}")
+
+
+def leaves_out(mode: Mode) -> bool:
+    """Whether positions outside are none of the array's, in this mode."""
+    return mode in ("drop", "fill")
+
+
+def filling(dtype: DType, fill_value: Scalar | None) -> Scalar:
+    """What is read outside: NaN, the least signed integer, the greatest unsigned one and True, if not given."""
+    if fill_value is not None:
+        return scalar_as(fill_value, dtype)
+    if dtype.is_float:
+        return float("nan")
+    if dtype.kind == "bool":
+        return True
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.min if dtype.kind == "int" else limits.max)
+
+
+def with_margin(array: Value, key: Any, value: Scalar) -> tuple[Value, tuple[Any, ...]]:
+    """`array` with one more entry, of `value`, at the end of each axis that has positions, and the key to match.
+
+    Positions outside the array are that entry's.
+    """
+    parts = _placed(key, array.type)
+    margin = [0] * array.ndim
+    for axis, part in parts:
+        margin[axis] = int(_has_positions(part))
+    widened = array
+    if any(margin):
+        none = (0,) * array.ndim
+        widened = bind("pad", array, low=none, high=tuple(margin), interior=none, value=value)
+    return widened, _rebuilt(key, parts, [_marked(part, array.shape[axis], margin[axis]) for axis, part in parts])
+
+
+def held_inside(key: Any, type: TensorType) -> tuple[Any, ...]:
+    """The key with positions outside an axis replaced by its nearest end."""
+    parts = _placed(key, type)
+    return _rebuilt(key, parts, [_clipped(part, type.shape[axis]) for axis, part in parts])
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _placed(key: Any, type: TensorType) -> list[tuple[int, Any]]:
+    """The first axis of each part that has axes, and the part."""
+    parts = _parts(key)
+    axis, placed = 0, []
+    for place, part in enumerate(parts):
+        if part is Ellipsis:
+            axis = type.rank - sum(map(axes_used, parts[place + 1 :]))
+        elif part is not None:
+            if axis < type.rank:  # too long a key is refused where it is read
+                placed.append((axis, part))
+            axis += axes_used(part)
+    return placed
+
+
+def _rebuilt(key: Any, placed: Sequence[tuple[int, Any]], parts: Sequence[Any]) -> tuple[Any, ...]:
+    replaced = iter(parts)
+    left = len(parts)
+    result = []
+    for part in _parts(key):
+        if part is None or part is Ellipsis or not left:
+            result.append(part)
+        else:
+            result.append(next(replaced))
+            left -= 1
+    return tuple(result)
+
+
+def _has_positions(part: Any) -> bool:
+    """Whether a part of a key holds integers; what is no index at all is refused where it is read."""
+    if isinstance(part, (slice, bool, np.bool_)) or is_mask(part):
+        return False
+    if isinstance(part, Value):
+        return part.type.dtype.is_integer
+    return is_index_array(part) or hasattr(part, "__index__")
+
+
+def _marked(part: Any, extent: int, margin: int) -> Any:
+    """Positions counted from the front, those outside `extent` at `extent`; a slice as it is without the margin."""
+    if isinstance(part, slice) or not margin:
+        return part
+    if isinstance(part, Value):
+        position = as_positions(part)
+        counted = where(apply("less", position, 0), apply("add", position, extent), position)
+        outside = apply("or", apply("less", counted, 0), apply("greater_equal", counted, extent))
+        return where(outside, extent, counted)
+    numbers = np.asarray(part)
+    if numbers.dtype.kind not in "iu" and numbers.size:
+        return part
+    front = np.where(numbers < 0, numbers.astype(np.int64) + extent, numbers)
+    return np.where((front < 0) | (front >= extent), extent, front)
+
+
+def _clipped(part: Any, extent: int) -> Any:
+    if not _has_positions(part) or not extent:
+        return part
+    if isinstance(part, Value):
+        return apply("minimum", apply("maximum", as_positions(part), -extent), extent - 1)
+    numbers = np.asarray(part)
+    return np.clip(numbers, -extent, extent - 1) if numbers.dtype.kind in "iu" else part

@@ -1,0 +1,233 @@
+"""New arrays that differ from old ones at some places: `x.at[key].set(y)` and its kind."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.ir.types import DType, bool_
+from lavax.numpy._core.application import apply, as_truth
+from lavax.numpy._core.broadcasting import broadcast_to, common_shape, spread
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_operand, as_value, cast, scalar_as
+from lavax.numpy.arrays.creation import ones_like
+from lavax.numpy.arrays.manipulation import reshaped, transposed
+from lavax.numpy.elementwise.arithmetic import divide, negative
+from lavax.numpy.elementwise.comparison import where
+from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.indexing.advanced_indexing import Index
+from lavax.numpy.indexing.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
+from lavax.numpy.indexing.indexing import (
+    Item,
+    Layout,
+    NewAxis,
+    Range,
+    bounds_of,
+    flipped_axes,
+    index,
+    is_mask,
+    is_truth,
+    key_items,
+    layout_of,
+    sliced,
+)
+from lavax.tracer import bind, constant
+from lavax.tracer.values.value import Value
+
+
+def _identity(join: str, dtype: DType) -> float | int | bool:
+    """What an update joins to without effect; for `set` there is none."""
+    if join in ("add", "multiply"):
+        return (float if dtype.is_float else int)(join == "multiply")
+    limit: float | int | bool = dtype.lowest if join == "maximum" else dtype.highest
+    return limit
+
+
+@dataclass(frozen=True, eq=False)
+class At:
+    """`x.at`: index it with a key as one would index `x`."""
+
+    array: Value
+
+    def __getitem__(self, key: Any) -> Place:
+        return Place(self.array, key)
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Places in an array. Each method gives a new array of the same shape and dtype that differs there.
+
+    Keys are those of indexing. Updates are broadcast to the shape of `x[key]` and cast to the dtype of `x`. Where
+    a place is named more than once, updates come one after the other in row-major order: the last one set stands,
+    and each is added. A position known while tracing that is outside the range raises an IndexError; an update at
+    a computed one is dropped. Gradients flow to `x` and to the updates.
+    `mode` says otherwise, for known and computed positions alike: "clip" takes the nearest place, "drop" and "fill"
+    leave such updates out, None and "promise_in_bounds" are as above.
+    """
+
+    array: Value
+    key: Any
+
+    def set(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """With `values` in place of what stood there."""
+        return _updated_in_mode(self, "set", values, mode)
+
+    def add(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """With `values` added."""
+        return _updated_in_mode(self, "add", values, mode)
+
+    def subtract(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """With `values` subtracted."""
+        return self.add(negative(values), mode=mode)
+
+    def multiply(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """Multiplied by `values`."""
+        return _updated_in_mode(self, "multiply", values, mode)
+
+    mul = multiply
+
+    def divide(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """Divided by `values`; cast to the dtype of `x`."""
+        divisors = Place(ones_like(self.array), self.key).multiply(values, mode=mode)
+        return cast(divide(self.array, divisors), self.array.type.dtype)
+
+    def power(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """Raised to the power of `values`."""
+        return power(self.array, Place(ones_like(self.array), self.key).multiply(values, mode=mode))
+
+    def min(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """With `values` where they are smaller; NaN where one of both is."""
+        return _updated_in_mode(self, "minimum", values, mode)
+
+    def max(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+        """With `values` where they are greater; NaN where one of both is."""
+        return _updated_in_mode(self, "maximum", values, mode)
+
+    def apply(self, function: Callable[[Value], ArrayLike], *, mode: Mode = None) -> Value:
+        """With `function` of what stood there, once for each place."""
+        return self.set(function(self.get(mode=mode)), mode=mode)
+
+    def get(self, *, mode: Mode = None, fill_value: Scalar | None = None) -> Value:
+        """`x[key]`; with the mode "fill", positions outside read `fill_value`.
+
+        If that is None: NaN, the least signed integer, the greatest unsigned one, True. The mode "clip" reads the
+        nearest place, "drop" is as "fill". Raises ValueError for another mode, or a `fill_value` without "fill".
+        """
+        check_mode("get", mode)
+        if fill_value is not None and mode != "fill":
+            raise ValueError(f"at[].get: fill_value is read with mode='fill' only, got mode={mode!r}")
+        if leaves_out(mode):
+            return index(*with_margin(self.array, self.key, filling(self.array.type.dtype, fill_value)))
+        return index(self.array, held_inside(self.key, self.array.type) if mode == "clip" else self.key)
+
+
+def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> Value:
+    array, key = place.array, place.key
+    check_mode(join, mode)
+    if mode == "clip":
+        return _updated(array, held_inside(key, array.type), join, values)
+    if not leaves_out(mode):
+        return _updated(array, key, join, values)
+    widened, marked = with_margin(array, key, scalar_as(0, array.type.dtype))
+    return index(_updated(widened, marked, join, values), tuple(slice(extent) for extent in array.shape))
+
+
+def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
+    if array.type.dtype.kind == "bool" and join in ("add", "multiply"):
+        raise dtype_error(f"at[].{join} is not defined for {array.type}")
+    if (is_mask(key) or is_truth(key)) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key)):
+        return _where_mask(array, key, join, values)
+    items = key_items(key, array.type)
+    arrays = [item for item in items if isinstance(item, Index)]
+    if not arrays:
+        shape = index_shape(items, array)
+        return _put_back(array, items, join, _fitting(array, values, shape))
+    cut = sliced(array, items)
+    places = common_shape("at", [item.positions for item in arrays])
+    layout = layout_of(items, cut.shape, places)
+    changed = _scattered(reshaped(cut, layout.kept), layout, join, arrays, _fitting(array, values, layout.shape))
+    if cut is array:
+        return reshaped(changed, array.shape)
+    return _put_back(array, items, "set", changed)
+
+
+def _shape_of(mask: Any) -> tuple[int, ...]:
+    return as_truth(mask).shape
+
+
+def _where_mask(array: Value, mask: Any, join: str, values: ArrayLike) -> Value:
+    """A mask with one update for all places, or one for each row, needs no positions."""
+    truth = as_truth(mask)
+    if truth.shape != array.shape[: truth.ndim]:
+        raise shape_error(f"at[mask]: a mask of shape {truth.shape} does not fit {array.type}")
+    chosen = spread(reshaped(truth, truth.shape + (1,) * (array.ndim - truth.ndim)), array.shape)
+    fitted = _fitting(array, values, array.shape)
+    return where(chosen, fitted if join == "set" else apply(join, array, fitted), array)
+
+
+def _fitting(array: Value, values: ArrayLike, shape: tuple[int, ...]) -> Value:
+    """The updates in the dtype of `array` and the shape they must have. Raises ShapeError where they do not."""
+    updates = cast(as_value(values), array.type.dtype)
+    extra = updates.ndim - len(shape)
+    if extra > 0 and updates.shape[:extra] == (1,) * extra:
+        updates = reshaped(updates, updates.shape[extra:])
+    return broadcast_to(updates, shape)
+
+
+def index_shape(items: Sequence[Item], array: Value) -> tuple[int, ...]:
+    """The shape of `array` at a key without index arrays."""
+    extents = iter(array.shape)
+    shape = []
+    for item in items:
+        if isinstance(item, NewAxis):
+            shape.append(1)
+            continue
+        extent = next(extents)
+        if isinstance(item, Range):
+            start, limit, step = bounds_of(item, extent)
+            shape.append(len(range(start, limit, step)))
+    return tuple(shape)
+
+
+def _scattered(kept: Value, layout: Layout, join: str, arrays: Sequence[Index], updates: Value) -> Value:
+    """The updates, which have the shape of what the key reads, joined to the places of the index arrays."""
+    rank = len(layout.order) - (kept.ndim - len(layout.axes))
+    places = common_shape("at", [item.positions for item in arrays])
+    window = [extent for axis, extent in enumerate(kept.shape) if axis not in layout.axes]
+    found = (*places, *window)
+    assert len(places) == rank
+    moved = reshaped(updates, tuple(found[axis] for axis in layout.order))
+    back = sorted(range(len(layout.order)), key=layout.order.__getitem__)
+    positions = [spread(item.positions, places) for item in arrays]
+    return bind(f"scatter_{join}", kept, transposed(moved, back), *positions, axes=layout.axes)
+
+
+def _put_back(array: Value, items: Sequence[Item], join: str, updates: Value) -> Value:
+    """Updates of a key's ranges and entries, spread over the whole array by padding and joined there."""
+    real = [item for item in items if not isinstance(item, NewAxis)]
+    bounds = [bounds_of(item, extent) for item, extent in zip(real, array.shape, strict=True)]
+    cut = tuple(len(range(*bound)) for bound in bounds)
+    if not all(cut):
+        return array
+    placed = reshaped(updates, cut)
+    flipped = flipped_axes(items)
+    if flipped:
+        placed = bind("flip", placed, axes=flipped)
+    if join != "set":
+        return apply(join, array, _padded(placed, bounds, array, _identity(join, array.type.dtype)))
+    if cut == array.shape:
+        return placed
+    zero = array.type.dtype.number(0)
+    mask = _padded(constant(True, placed.type.with_dtype(bool_)), bounds, array, False)
+    return where(mask, _padded(placed, bounds, array, zero), array)
+
+
+def _padded(
+    value: Value, bounds: Sequence[tuple[int, int, int]], array: Value, filling: float | int | bool
+) -> Value:
+    starts, _, steps = zip(*bounds, strict=True) if bounds else ((), (), ())
+    ends = [start + (n - 1) * step + 1 for start, n, step in zip(starts, value.shape, steps, strict=True)]
+    high = tuple(extent - end for extent, end in zip(array.shape, ends, strict=True))
+    if value.shape == array.shape:
+        return value
+    return bind("pad", value, low=tuple(starts), high=high, interior=tuple(step - 1 for step in steps), value=filling)

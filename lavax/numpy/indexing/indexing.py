@@ -1,0 +1,238 @@
+"""Reading parts of an array: `x[…]` as NumPy has it."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lavax.ir.types import TensorType, bool_
+from lavax.numpy._core.broadcasting import common_shape
+from lavax.numpy._core.errors import index_error
+from lavax.numpy._core.operands import ArrayLike, as_value, holds_values
+from lavax.numpy.arrays.data_dependent import nonzero
+from lavax.numpy.arrays.manipulation import reshaped, transposed
+from lavax.numpy.indexing.advanced_indexing import Index, as_index, gathered, is_index_array
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+
+@dataclass(frozen=True)
+class NewAxis:
+    """`None`: an axis of extent 1."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A slice of an axis: elements start, start + step, … below limit, then reversed if `flipped`."""
+
+    start: int
+    limit: int
+    step: int
+    flipped: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An int known while tracing: one element, and the axis is gone."""
+
+    position: int
+
+
+Item: TypeAlias = NewAxis | Range | Entry | Index
+
+
+def index(x: ArrayLike, key: Any) -> Value:
+    """`x[key]` with ints, slices of any step, None, Ellipsis, integer arrays and masks, as in NumPy.
+
+    A mask stands for the positions where it is true, as `nonzero` gives them: inside `compile` only where the
+    program itself knows them. One truth value puts an axis in front, of extent 1 or 0. Raises an IndexError where a
+    position known while tracing is outside; a computed one is held to the range.
+    """
+    value = as_value(x)
+    if is_truth(key):
+        return _all_or_nothing(value, bool(key))
+    items = key_items(key, value.type)
+    cut = sliced(value, items)
+    arrays = [item for item in items if isinstance(item, Index)]
+    if not arrays:
+        return reshaped(cut, spread_shape(items, cut.shape))
+    layout = layout_of(items, cut.shape, common_shape("index", [item.positions for item in arrays]))
+    found = gathered(reshaped(cut, layout.kept), arrays, layout.axes)
+    return reshaped(transposed(found, layout.order), layout.shape)
+
+
+def key_items(key: Any, type: TensorType) -> list[Item]:
+    """The key's parts with what each means for its axis; axes that the key leaves out are taken whole."""
+    parts = _without_masks(list(key) if isinstance(key, tuple) else [key], type)
+    used = sum(part is not None and part is not Ellipsis for part in parts)
+    if used > type.rank:
+        raise index_error(f"too many indices: {used} for {type}, which has {type.rank} axes")
+    if sum(part is Ellipsis for part in parts) > 1:
+        raise index_error("an index can have one Ellipsis ('...')")
+    whole: list[Any] = [slice(None)] * (type.rank - used)
+    gap = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
+    parts = parts[:gap] + whole + parts[gap + 1 :]
+    extents = iter(enumerate(type.shape))
+    return [NewAxis() if part is None else _item(part, *next(extents), type) for part in parts]
+
+
+def _without_masks(parts: Sequence[Any], type: TensorType) -> list[Any]:
+    """The key's parts with each mask replaced by the positions where it is true, one array for each of its axes."""
+    result: list[Any] = []
+    axis = 0
+    for place, part in enumerate(parts):
+        if part is Ellipsis:
+            axis = type.rank - sum(axes_used(other) for other in parts[place + 1 :])
+        elif is_mask(part):
+            result += _positions_of(part, type, axis)
+            axis += axes_used(part)
+            continue
+        else:
+            axis += part is not None
+        result.append(part)
+    return result
+
+
+def is_mask(part: Any) -> bool:
+    """Whether a part of a key is an array of truth values."""
+    if isinstance(part, Value):
+        return part.type.dtype == bool_ and part.ndim > 0
+    if isinstance(part, list) and not holds_values(part):
+        part = np.asarray(part)
+    return isinstance(part, np.ndarray) and part.dtype.kind == "b" and part.ndim > 0
+
+
+def is_truth(key: Any) -> bool:
+    """Whether a key is one truth value: a mask without axes."""
+    if isinstance(key, Value):
+        return key.type.dtype == bool_ and not key.ndim
+    return isinstance(key, (bool, np.bool_)) or (
+        isinstance(key, np.ndarray) and key.dtype.kind == "b" and not key.ndim
+    )
+
+
+def _all_or_nothing(value: Value, chosen: bool) -> Value:
+    """The array as the only entry along a new axis in front, or no entry."""
+    entry = reshaped(value, (1, *value.shape))
+    if chosen:
+        return entry
+    start, stride = (0,) * entry.ndim, (1,) * entry.ndim
+    return with_weak(bind("slice", entry, start=start, limit=(0, *value.shape), stride=stride), value.weak)
+
+
+def axes_used(part: Any) -> int:
+    """How many axes a part of a key stands for."""
+    if part is None or part is Ellipsis:
+        return 0
+    return int(np.ndim(part)) if is_mask(part) else 1
+
+
+def _positions_of(mask: Any, type: TensorType, axis: int) -> Sequence[Any]:
+    shape = mask.shape if isinstance(mask, Value) else np.shape(mask)
+    if tuple(shape) != type.shape[axis : axis + len(shape)]:
+        raise index_error(f"a mask of shape {tuple(shape)} does not fit {type} from axis {axis} on")
+    if isinstance(mask, Value):
+        return nonzero(mask)
+    return np.nonzero(np.asarray(mask))
+
+
+def _item(part: Any, axis: int, extent: int, type: TensorType) -> Item:
+    if isinstance(part, slice):
+        return _range(part, extent)
+    if is_index_array(part):
+        return as_index(part, axis, extent, type)
+    if isinstance(part, (bool, np.bool_)) or not hasattr(part, "__index__"):
+        raise index_error(f"an index is an int, a slice, None, Ellipsis or an integer array, got {part!r}")
+    position = operator.index(part)
+    if not -extent <= position < extent:
+        raise index_error(f"index {position} is outside axis {axis} of {type}, which has extent {extent}")
+    return Entry(position % extent)
+
+
+def _range(part: slice, extent: int) -> Range:
+    start, stop, step = part.indices(extent)
+    count = len(range(start, stop, step))
+    if not count:
+        return Range(0, 0, 1, False)
+    last = start + (count - 1) * step
+    if count == 1:
+        return Range(start, start + 1, 1, False)
+    return Range(start, last + 1, step, False) if step > 0 else Range(last, start + 1, -step, True)
+
+
+def sliced(value: Value, items: Sequence[Item]) -> Value:
+    """The ranges and single entries (with their axis still there, at extent 1) of each axis."""
+    real = [item for item in items if not isinstance(item, NewAxis)]
+    bounds = [bounds_of(item, extent) for item, extent in zip(real, value.shape, strict=True)]
+    if bounds != [(0, extent, 1) for extent in value.shape]:
+        start, limit, stride = zip(*bounds, strict=True)
+        value = with_weak(bind("slice", value, start=start, limit=limit, stride=stride), value.weak)
+    flipped = flipped_axes(items)
+    return with_weak(bind("flip", value, axes=flipped), value.weak) if flipped else value
+
+
+def flipped_axes(items: Sequence[Item]) -> tuple[int, ...]:
+    """The axes of the indexed array that the key reverses."""
+    real = (item for item in items if not isinstance(item, NewAxis))
+    return tuple(axis for axis, item in enumerate(real) if isinstance(item, Range) and item.flipped)
+
+
+def bounds_of(item: Item, extent: int) -> tuple[int, int, int]:
+    """(start, limit, step); the limit is the extent where the range goes through to the end."""
+    if isinstance(item, Entry):
+        return item.position, item.position + 1, 1
+    if isinstance(item, Range):
+        return item.start, item.limit, item.step
+    return 0, extent, 1
+
+
+def spread_shape(items: Sequence[Item], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape once single entries are dropped and new axes put in; `shape` has an extent for each real axis."""
+    extents = iter(shape)
+    result = []
+    for item in items:
+        if isinstance(item, NewAxis):
+            result.append(1)
+            continue
+        extent = next(extents)
+        if not isinstance(item, Entry):
+            result.append(extent)
+    return tuple(result)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the entries read at index arrays come to stand.
+
+    `kept` is the shape of the cut array less the axes of single entries, `axes` those of its axes that are indexed.
+    What is read has the axes of the positions, then the window; `order` transposes it, and `shape` is the result's,
+    with new axes put in. As in NumPy the positions' axes stand where the index arrays stood if these, and ints, were
+    side by side, else in front.
+    """
+
+    kept: tuple[int, ...]
+    axes: tuple[int, ...]
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def layout_of(items: Sequence[Item], cut: tuple[int, ...], places: tuple[int, ...]) -> Layout:
+    """The layout for a cut array of shape `cut` and positions of shape `places`."""
+    real = [item for item in items if not isinstance(item, NewAxis)]
+    kept = tuple(extent for extent, item in zip(cut, real, strict=True) if not isinstance(item, Entry))
+    left = [item for item in real if not isinstance(item, Entry)]
+    axes = tuple(axis for axis, item in enumerate(left) if isinstance(item, Index))
+    selecting = [place for place, item in enumerate(items) if isinstance(item, (Entry, Index))]
+    together = selecting[-1] - selecting[0] + 1 == len(selecting)
+    others = [item for item in items if not isinstance(item, (Entry, Index))]
+    before = selecting[0] if together else 0
+    window = [extent for axis, extent in enumerate(kept) if axis not in axes]
+    in_front = sum(isinstance(item, Range) for item in others[:before])
+    rank = len(places)
+    order = (*range(rank, rank + in_front), *range(rank), *range(rank + in_front, rank + len(window)))
+    extents = iter(window)
+    spread = [1 if isinstance(item, NewAxis) else next(extents) for item in others]
+    return Layout(kept, axes, order, (*spread[:before], *places, *spread[before:]))

@@ -1,0 +1,112 @@
+"""Entries taken along an axis at given positions."""
+from __future__ import annotations
+
+import operator
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from lavax.ir.types import TensorType, int32
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.broadcasting import spread
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value
+from lavax.numpy.arrays.creation import iota
+from lavax.numpy.arrays.manipulation import ravel, transposed
+from lavax.numpy.elementwise.arithmetic import clip
+from lavax.numpy.elementwise.rounding import remainder
+from lavax.numpy.indexing.advanced_indexing import as_index, gathered
+from lavax.numpy.indexing.index_modes import filling, held_inside, with_margin
+from lavax.numpy.indexing.indexing import index
+from lavax.tracer import bind, constant, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["take", "take_along_axis"]
+
+TakeMode: TypeAlias = Literal["clip", "wrap", "fill"] | None
+TAKE_MODES = (None, "clip", "wrap", "fill")
+
+
+def take(
+    x: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = None,
+    mode: TakeMode = None,
+    fill_value: Scalar | None = None,
+) -> Value:
+    """The entries of `x` at `indices` along `axis` (None: of the flattened array), in whose place theirs come.
+
+    Negative positions count from the end. Positions outside: by default one known while tracing raises an IndexError
+    and a computed one is held to the range; with `mode` "clip" all are held to the range, negative ones at 0; with
+    "wrap" they count on from the other end; with "fill" `fill_value` is read there (None: NaN, the least signed
+    integer, the greatest unsigned one, True). Raises ValueError for another mode.
+    """
+    if mode not in TAKE_MODES:
+        raise ValueError(f"take: mode is {', '.join(map(repr, TAKE_MODES[:-1]))} or {TAKE_MODES[-1]!r}, got {mode!r}")
+    value = as_value(x)
+    if axis is None:
+        value, axis = ravel(value), 0
+    along = normal_axis("take", axis, value.type)
+    if mode in ("clip", "wrap") and value.shape[along]:
+        extent = value.shape[along]
+        indices = clip(indices, 0, extent - 1) if mode == "clip" else remainder(indices, extent)
+    elif mode == "fill":
+        value, indices = _filled(value, indices, along, fill_value)
+    if isinstance(indices, (int, np.integer)) and not isinstance(indices, bool):
+        return index(value, (*[slice(None)] * along, operator.index(indices)))
+    found = gathered(value, [as_index(indices, along, value.shape[along], value.type)], [along])
+    rank = found.ndim - value.ndim + 1
+    return transposed(found, [*range(rank, rank + along), *range(rank), *range(rank + along, found.ndim)])
+
+
+def _filled(value: Value, indices: ArrayLike, along: int, fill_value: Scalar | None) -> tuple[Value, ArrayLike]:
+    """The array with an entry more along the axis, and positions of which those outside are its."""
+    key = (*[slice(None)] * along, indices)
+    widened, marked = with_margin(value, key, filling(value.type.dtype, fill_value))
+    return widened, marked[along]
+
+
+def take_along_axis(
+    x: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: Literal["clip", "fill"] | None = None,
+    fill_value: Scalar | None = None,
+) -> Value:
+    """For each place of `indices` the entry of `x` there, but along `axis` at the position it says.
+
+    `x` and `indices` have one rank and broadcast at the other axes; `axis` None takes both flattened. Negative
+    positions count from the end. Positions outside: by default one known while tracing raises an IndexError and a
+    computed one is held to the range; with `mode` "clip" all are held to the range; with "fill" `fill_value` is read
+    there (None: NaN, the least signed integer, the greatest unsigned one, True). Raises ValueError for another mode.
+    """
+    if mode not in (None, "clip", "fill"):
+        raise ValueError(f"take_along_axis: mode is None, 'clip' or 'fill', got {mode!r}")
+    value = as_value(x)
+    if axis is None:
+        value, axis = ravel(value), 0
+        indices = indices if np.ndim(indices) == 1 else ravel(indices)
+    along = normal_axis("take_along_axis", axis, value.type)
+    if mode == "clip":
+        indices = held_inside((*[slice(None)] * along, indices), value.type)[along]
+    elif mode == "fill":
+        value, indices = _filled(value, indices, along, fill_value)
+    positions = as_index(indices, along, value.shape[along], value.type).positions
+    shape = _shape_along(value.type, positions.type, along)
+    kind = TensorType(shape, int32)
+    places = [
+        spread(positions, shape)
+        if d == along
+        else (constant(0, kind) if extent == 1 else iota(kind, d))
+        for d, extent in enumerate(value.shape)
+    ]
+    return with_weak(bind("gather", value, *places, axes=tuple(range(value.ndim))), value.weak)
+
+
+def _shape_along(type: TensorType, positions: TensorType, axis: int) -> tuple[int, ...]:
+    """The shape of the result: that of the positions, broadcast with the array's except at `axis`."""
+    pairs = list(zip(type.shape, positions.shape, strict=False))
+    fits = all(a == b or 1 in (a, b) for d, (a, b) in enumerate(pairs) if d != axis)
+    if type.rank != positions.rank or not fits:
+        raise shape_error(f"take_along_axis: {positions} does not give positions along axis {axis} of {type}")
+    return tuple(b if d == axis or a == 1 else a for d, (a, b) in enumerate(pairs))

@@ -1,0 +1,88 @@
+"""The methods of arrays and traced values that are more than operators, by name."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from lavax.numpy._core.devices import require_device
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error
+from lavax.numpy.analysis import statistics
+from lavax.numpy.arrays import complex_parts, creation, data_dependent, joining
+from lavax.numpy.arrays.exchange import dlpack_device, to_dlpack
+from lavax.numpy.grids import grids
+from lavax.numpy.indexing import selecting, taking
+from lavax.numpy.indexing.indexed_update import At
+from lavax.numpy.reductions import cumulative
+from lavax.numpy.sorting import searching, sorting
+from lavax.tracer import bind
+from lavax.tracer.tracing.placement import default_device, device_put
+from lavax.tracer.values.array import Array
+from lavax.tracer.values.value import Value
+
+
+def _namespace(self: Value, /, *, api_version: str | None = None) -> ModuleType:
+    """lavax.numpy; `api_version` is one of the array API standard's, up to 2024.12."""
+    from lavax import numpy  # late: it is made of this module
+    from lavax.numpy.types.namespace_info import array_api_version
+
+    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", array_api_version):
+        raise ValueError(f"lavax.numpy follows the array API standard up to {array_api_version}, not {api_version!r}")
+    return numpy
+
+
+def _set_item(self: Value, key: Any, value: Any) -> None:
+    raise TypeError("arrays cannot be written to: x = x.at[key].set(value) makes a new one")
+
+
+def _device(self: Value) -> Any:
+    return default_device()
+
+
+def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
+    """The array on `device`, which is the one that holds all arrays. Raises ValueError for another."""
+    require_device("to_device", device)
+    return device_put(self) if isinstance(self, Array) else self
+
+
+def _view(self: Value, dtype: Any) -> Value:
+    """The bits of the elements as those of another dtype of the same width. Raises DtypeError for another width."""
+    held = canonical_dtype(dtype)
+    if held.bits != self.type.dtype.bits or "bool" in (held.kind, self.type.dtype.kind):
+        raise dtype_error(f"view: the elements of {self.type} have another width than {held.user.name}")
+    return bind("bitcast", self, type=self.type.with_dtype(held))
+
+
+METHODS: dict[str, Callable[..., Any] | property] = {
+    "__array_namespace__": _namespace,
+    "__dlpack__": to_dlpack,
+    "__dlpack_device__": dlpack_device,
+    "__setitem__": _set_item,
+    "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort,
+    "at": property(At, doc="Places to update: `x.at[key].set(y)`."),
+    "choose": searching.choose,
+    "clone": creation.copy,
+    "compress": lambda self, condition, axis=None: selecting.compress(condition, self, axis),
+    "conj": complex_parts.conj,
+    "conjugate": complex_parts.conj,
+    "copy": creation.copy,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "device": property(_device, doc="The device that holds the array."),
+    "diagonal": grids.diagonal,
+    "imag": property(complex_parts.imag, doc="Zeros: all elements are real."),
+    "itemsize": property(lambda self: self.dtype.itemsize, doc="The bytes of an element."),
+    "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="The bytes of all elements."),
+    "nonzero": data_dependent.nonzero,
+    "ptp": statistics.ptp,
+    "real": property(complex_parts.real, doc="The array itself: all its elements are real."),
+    "repeat": joining.repeat,
+    "searchsorted": searching.searchsorted,
+    "sort": sorting.sort,
+    "take": taking.take,
+    "to_device": _to_device,
+    "trace": grids.trace,
+    "view": _view,
+}

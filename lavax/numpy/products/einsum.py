@@ -1,0 +1,283 @@
+"""Einstein's summation convention: any contraction, by its labels."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any
+
+from lavax.ir.types import TensorType, bool_, int32
+from lavax.numpy._core.application import as_truth
+from lavax.numpy._core.broadcasting import common_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.arrays.creation import iota
+from lavax.numpy.arrays.manipulation import reshaped, transposed
+from lavax.numpy.elementwise.arithmetic import multiply
+from lavax.numpy.indexing.advanced_indexing import Index, gathered
+from lavax.numpy.products.linear_algebra import contracted
+from lavax.numpy.reductions.reductions import fold
+from lavax.tracer.values.value import Value
+
+__all__ = ["einsum", "einsum_path"]
+
+_LETTERS = ascii_uppercase + ascii_lowercase  # those that stand for numbers, in order
+# An ellipsis becomes labels of its own, counted from the last axis: no letter is a number.
+Label = str | int
+Labels = tuple[Label, ...]
+Pair = tuple[int, int]
+Optimize = bool | str | Sequence[Any]
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A value whose axes have labels, each once."""
+
+    value: Value
+    labels: Labels
+
+    def extent(self, label: Label) -> int:
+        return self.value.shape[self.labels.index(label)]
+
+    @property
+    def extents(self) -> dict[Label, int]:
+        return dict(zip(self.labels, self.value.shape, strict=True))
+
+
+def einsum(subscripts: Any, *operands: Any, optimize: Optimize = True, precision: str | None = None) -> Value:
+    """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
+
+    Labels are letters. One that is not in the result is summed over; one twice in a term takes the diagonal; `...`
+    stands for further axes, which broadcast. Without `->` the result has, in alphabetical order, the labels that
+    stand once. Labels may also be numbers below 52, in a list behind each operand and one for the result, which may be
+    left out: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, the cheapest pair
+    first; with `optimize` False from left to right, or as a path of `einsum_path` says. `precision` is as in `matmul`.
+    Raises ShapeError where the labels do not fit the operands, ValueError for a path that does not.
+    """
+    text, values = _in_letters(subscripts, operands)
+    terms, output, of_truth = _terms(text, values)
+    path = _chosen_path(text, terms, output, optimize)
+    result = _contract_all(terms, output, path, precision)
+    return as_truth(result) if of_truth else result
+
+
+def einsum_path(
+    subscripts: Any, *operands: Any, optimize: Optimize = True
+) -> tuple[list[str | tuple[int, ...]], str]:
+    """The order in which `einsum` combines operands, and a text about it.
+
+    The order is "einsum_path" and pairs of positions: a pair's product goes to the end of the operands that are left.
+    """
+    text, values = _in_letters(subscripts, operands)
+    terms, output, _ = _terms(text, values)
+    path = _chosen_path(text, terms, output, optimize)
+    remaining, lines = [term.extents for term in terms], [text]
+    for first, second in path:
+        remaining = _after(remaining, (first, second), output)
+        lines.append(f"({first}, {second}): {prod(remaining[-1].values())} elements")
+    steps: list[tuple[int, ...]] = [*path] or [(0,)]
+    return ["einsum_path", *steps], "\n".join(lines)
+
+
+def _in_letters(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[ArrayLike]]:
+    """What describes the sum as text, and the operands; lists of labels stand behind theirs, the result's last."""
+    if isinstance(subscripts, str):
+        return subscripts, operands
+    given = [subscripts, *operands]
+    terms = ",".join(map(_term_of, given[1::2]))
+    result = f"->{_term_of(given[-1])}" if len(given) % 2 else ""
+    return terms + result, given[: len(given) // 2 * 2 : 2]
+
+
+def _term_of(labels: Any) -> str:
+    """A list of labels as text. Raises ShapeError for what is none."""
+    if isinstance(labels, Sequence) and all(label is Ellipsis or label in range(len(_LETTERS)) for label in labels):
+        return "".join("..." if label is Ellipsis else _LETTERS[label] for label in labels)
+    raise shape_error(
+        f"einsum: {labels!r:.60} is no list of labels: begin with a text such as 'ij,jk->ik', or give a list of "
+        f"integers from 0 to {len(_LETTERS) - 1} behind each operand"
+    )
+
+
+def _terms(subscripts: str, operands: Sequence[ArrayLike]) -> tuple[list[_Term], Labels, bool]:
+    """The operands with each label once, the labels of the result, and whether they are truth values."""
+    if not isinstance(subscripts, str):
+        raise dtype_error(f"einsum takes a text such as 'ij,jk->ik' and then its operands, got {subscripts!r:.40}")
+    values = common_dtype(operands) if operands else []
+    inputs, output = _parse(subscripts, values)
+    extents = _extents(subscripts, inputs, values)
+    missing = [label for label in output if label not in extents]
+    if missing:
+        raise _subscript_error(subscripts, f"{missing[0]!r} is in no term")
+    if len(set(output)) != len(output):
+        raise _subscript_error(subscripts, "the result has a label twice")
+    of_truth = values[0].type.dtype == bool_
+    if of_truth:
+        values = [cast(value, int32) for value in values]
+    terms = [_simple_term(value, labels, extents) for value, labels in zip(values, inputs, strict=True)]
+    return terms, output, of_truth
+
+
+def _subscript_error(subscripts: str, reason: str) -> Exception:
+    return shape_error(f"einsum {subscripts!r}: {reason}")
+
+
+def _parse(subscripts: str, values: Sequence[Value]) -> tuple[list[Labels], Labels]:
+    """The labels of each term and of the result."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if not values or len(terms) != len(values):
+        raise _subscript_error(subscripts, f"{len(terms)} terms for {len(values)} operands")
+    inputs = [_labels(subscripts, term, value.ndim) for term, value in zip(terms, values, strict=True)]
+    broadcast = sorted({label for labels in inputs for label in labels if isinstance(label, int)})
+    if arrow:
+        return inputs, _labels(subscripts, right, len(right.replace("...", "")) + len(broadcast))
+    letters = left.replace(",", "").replace(".", "")
+    return inputs, (*broadcast, *sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+
+
+def _labels(subscripts: str, term: str, rank: int) -> Labels:
+    """One label an axis; the axes of an ellipsis are -1, -2, … from the last."""
+    before, ellipsis, after = term.partition("...")
+    letters = before + after
+    if not all(letter.isalpha() for letter in letters):
+        raise _subscript_error(subscripts, f"{term!r} may have letters and one '...'")
+    rest = rank - len(letters)
+    if rest < 0 or (rest and not ellipsis):
+        raise _subscript_error(subscripts, f"{term!r} does not label {rank} axes")
+    return (*before, *range(-rest, 0), *after)
+
+
+def _extents(subscripts: str, inputs: Sequence[Labels], values: Sequence[Value]) -> dict[Label, int]:
+    """Each label's extent; an extent of 1 fits any other."""
+    extents: dict[Label, int] = {}
+    for labels, value in zip(inputs, values, strict=True):
+        for label, extent in zip(labels, value.shape, strict=True):
+            known = extents.get(label, 1)
+            if 1 not in (known, extent) and known != extent:
+                types = ", ".join(str(value.type) for value in values)
+                raise _subscript_error(subscripts, f"{label!r} is both {known} and {extent} in the operands {types}")
+            extents[label] = extent if known == 1 else known
+    return extents
+
+
+def _simple_term(value: Value, labels: Labels, extents: dict[Label, int]) -> _Term:
+    """Each label once, with its full extent: diagonals are taken, axes of 1 against more are dropped."""
+    kept = [axis for axis, label in enumerate(labels) if value.shape[axis] == extents[label]]
+    value = reshaped(value, tuple(value.shape[axis] for axis in kept))
+    term = _Term(value, tuple(labels[axis] for axis in kept))
+    for label in dict.fromkeys(term.labels):
+        if term.labels.count(label) > 1:
+            term = _diagonal(term, label)
+    return term
+
+
+def _diagonal(term: _Term, label: Label) -> _Term:
+    axes = [axis for axis, other in enumerate(term.labels) if other == label]
+    places = Index(iota(TensorType((term.value.shape[axes[0]],), int32), 0))
+    found = gathered(term.value, [places] * len(axes), axes)
+    return _Term(found, (label, *(other for other in term.labels if other != label)))
+
+
+def _contract_all(terms: list[_Term], output: Labels, path: Sequence[Pair], precision: str | None) -> Value:
+    """Combines the terms two at a time until one is left, with the axes of the result."""
+    for first, second in path:
+        others = [term for place, term in enumerate(terms) if place not in (first, second)]
+        wanted = set(output).union(*(term.labels for term in others))
+        left = _summed(terms[first], wanted.union(terms[second].labels))
+        right = _summed(terms[second], wanted.union(terms[first].labels))
+        terms = [*others, _combined(left, right, wanted, output, precision)]
+    last = _summed(terms[0], set(output))
+    return transposed(last.value, [last.labels.index(label) for label in output])
+
+
+def _chosen_path(subscripts: str, terms: Sequence[_Term], output: Labels, optimize: Optimize) -> list[Pair]:
+    """The pairs of positions that are combined one after the other."""
+    if optimize is False:
+        return [(0, 1), *((0, rest) for rest in range(len(terms) - 2, 0, -1))] if len(terms) > 1 else []
+    if not isinstance(optimize, (bool, str)):
+        return _given_path(subscripts, len(terms), optimize)
+    remaining, path = [term.extents for term in terms], []
+    while len(remaining) > 1:
+        path.append(_cheapest_pair(remaining, output))
+        remaining = _after(remaining, path[-1], output)
+    return path
+
+
+def _given_path(subscripts: str, count: int, steps: Sequence[Any]) -> list[Pair]:
+    pairs = [step for step in steps if step not in ("einsum_path", (0,))]
+    fits = len(pairs) == count - 1 and all(
+        len(pair) == 2 and 0 <= min(pair) < max(pair) < count - number for number, pair in enumerate(pairs)
+    )
+    if not fits:
+        raise ValueError(f"einsum {subscripts!r}: {list(steps)} is no path through {count} operands, two at a time")
+    return [(min(pair), max(pair)) for pair in pairs]
+
+
+def _after(terms: Sequence[dict[Label, int]], pair: Pair, output: Labels) -> list[dict[Label, int]]:
+    """The labels and extents of the terms that are left when a pair is combined, its product last."""
+    others = [term for place, term in enumerate(terms) if place not in pair]
+    wanted = set(output).union(*others)
+    both = {**terms[pair[0]], **terms[pair[1]]}
+    return [*others, {label: extent for label, extent in both.items() if label in wanted}]
+
+
+def _cheapest_pair(terms: Sequence[dict[Label, int]], output: Labels) -> Pair:
+    """The pair whose product adds the fewest elements to those that are there; the first of several."""
+
+    def growth(pair: Pair) -> int:
+        size = prod(_after(terms, pair, output)[-1].values())
+        return size - sum(prod(terms[place].values()) for place in pair)
+
+    return min(combinations(range(len(terms)), 2), key=growth)
+
+
+def _summed(term: _Term, wanted: set[Label]) -> _Term:
+    """The term with the labels that nobody wants summed away."""
+    axes = tuple(axis for axis, label in enumerate(term.labels) if label not in wanted)
+    if not axes:
+        return term
+    return _Term(fold("sum", term.value, axes, keepdims=False), tuple(x for x in term.labels if x in wanted))
+
+
+def _combined(left: _Term, right: _Term, wanted: set[Label], output: Labels, precision: str | None) -> _Term:
+    """The product of two terms, summed over the labels that they share and nobody else wants."""
+    shared = [label for label in left.labels if label in right.labels]
+    contract = [label for label in shared if label not in wanted]
+    if not contract:
+        return _multiplied(left, right, output)
+    batch = sorted((label for label in shared if label in wanted), key=_order_in(output))
+    if _result_labels(left, right, batch, contract) != output == _result_labels(right, left, batch, contract):
+        left, right = right, left
+    value = contracted(left.value, right.value, _axes(left, right, contract), _axes(left, right, batch), precision)
+    return _Term(value, _result_labels(left, right, batch, contract))
+
+
+def _order_in(output: Labels) -> Callable[[Label], int]:
+    return lambda label: output.index(label) if label in output else len(output)
+
+
+def _axes(left: _Term, right: _Term, labels: Sequence[Label]) -> tuple[list[int], list[int]]:
+    return [left.labels.index(label) for label in labels], [right.labels.index(label) for label in labels]
+
+
+def _result_labels(left: _Term, right: _Term, batch: Sequence[Label], contract: Sequence[Label]) -> Labels:
+    used = {*batch, *contract}
+    free = [label for label in (*left.labels, *right.labels) if label not in used]
+    return (*batch, *free)
+
+
+def _multiplied(left: _Term, right: _Term, output: Labels) -> _Term:
+    """The product without a sum: an elementwise operation, with the axes in the order of the result."""
+    labels = tuple(sorted(dict.fromkeys((*left.labels, *right.labels)), key=_order_in(output)))
+    return _Term(multiply(_aligned(left, labels), _aligned(right, labels)), labels)
+
+
+def _aligned(term: _Term, labels: Labels) -> Value:
+    """The term's value with an axis for each of `labels`, of extent 1 where the term has none."""
+    own = [label for label in labels if label in term.labels]
+    ordered = transposed(term.value, [term.labels.index(label) for label in own])
+    return reshaped(ordered, tuple(term.extent(label) if label in own else 1 for label in labels))

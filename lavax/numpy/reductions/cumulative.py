@@ -1,0 +1,140 @@
+"""Folds along an axis that keep every partial result."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.ir.types import DType, bool_, int32
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.promotion import accumulating
+from lavax.numpy.arrays.creation import full
+from lavax.numpy.arrays.joining import concatenate
+from lavax.numpy.arrays.manipulation import flip, ravel
+from lavax.numpy.elementwise.comparison import isnan, where
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = [
+    "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod",
+    "nancumsum",
+]  # fmt: skip
+
+
+def accumulated(op: str, value: Value, axis: int, reverse: bool = False) -> Value:
+    """The cumulative operation along `axis`, from its end if `reverse`."""
+    if reverse:
+        return flip(bind(op, flip(value, axis), axis=axis), axis)
+    return bind(op, value, axis=axis)
+
+
+def _counting(value: Value, dtype: Any) -> tuple[Value, DType]:
+    """`value` in the dtype that its elements are summed in, and the dtype of the result."""
+    held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
+    return cast(value, accumulating(held)), held
+
+
+def _numeric(op: str, x: ArrayLike, axis: int | None, dtype: Any) -> Value:
+    """As NumPy has it: None flattens."""
+    value = as_value(x)
+    if axis is None:
+        value, axis = ravel(value), 0
+    along = normal_axis(op, axis, value.type)
+    counted, held = _counting(value, dtype)
+    return with_weak(cast(accumulated(op, counted, along), held), False)
+
+
+def cumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+    """The sums of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
+
+    `dtype` None is that of `x`, but 32 bits for narrower integers, and int32 for truth values.
+    """
+    return _numeric("cumulative_sum", x, axis, dtype)
+
+
+def cumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+    """The products of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
+
+    `dtype` None is that of `x`, but 32 bits for narrower integers, and int32 for truth values.
+    """
+    return _numeric("cumulative_prod", x, axis, dtype)
+
+
+def _standard(op: str, start: int, x: ArrayLike, axis: int | None, dtype: Any, include_initial: bool) -> Value:
+    """As the array API has it: `axis` may be left out for one axis only."""
+    value = as_value(x)
+    if axis is None and value.ndim != 1:
+        raise shape_error(f"{op}: {value.type} has {value.ndim} axes: say which by axis=")
+    along = normal_axis(op, 0 if axis is None else axis, value.type)
+    result = _numeric(op, value, along, dtype)
+    if not include_initial:
+        return result
+    shape = tuple(1 if d == along else extent for d, extent in enumerate(value.shape))
+    return concatenate([full(shape, start, result.type.dtype), result], along)
+
+
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Value:
+    """The sums of the elements up to each along `axis`; with `include_initial` after a first 0.
+
+    Raises ShapeError where `axis` is None and `x` has not just one.
+    """
+    return _standard("cumulative_sum", 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Value:
+    """The products of the elements up to each along `axis`; with `include_initial` after a first 1.
+
+    Raises ShapeError where `axis` is None and `x` has not just one.
+    """
+    return _standard("cumulative_prod", 1, x, axis, dtype, include_initial)
+
+
+def _extremum(op: str, x: ArrayLike, axis: int, reverse: bool) -> Value:
+    value = as_value(x)
+    along = normal_axis(op, axis, value.type)
+    if value.type.dtype == bool_:
+        return cast(accumulated(op, cast(value, int32), along, reverse), bool_)
+    return accumulated(op, value, along, reverse)
+
+
+def cummax(x: ArrayLike, axis: int = 0, reverse: bool = False) -> Value:
+    """The greatest of the elements up to each along `axis`, or from each on if `reverse`; NaN after a NaN.
+
+    A gradient goes to the first element that equals the maximum.
+    """
+    return _extremum("cumulative_max", x, axis, reverse)
+
+
+def cummin(x: ArrayLike, axis: int = 0, reverse: bool = False) -> Value:
+    """The smallest of the elements up to each along `axis`, or from each on if `reverse`; NaN after a NaN.
+
+    A gradient goes to the first element that equals the minimum.
+    """
+    return _extremum("cumulative_min", x, axis, reverse)
+
+
+def cumlogsumexp(x: ArrayLike, axis: int = 0, reverse: bool = False) -> Value:
+    """log(cumsum(exp(x))) along `axis` without overflow, from the end if `reverse`."""
+    value = as_floating(x)
+    return accumulated("cumulative_logsumexp", value, normal_axis("cumlogsumexp", axis, value.type), reverse)
+
+
+def _without_nan(x: ArrayLike, instead: int) -> Value:
+    value = as_value(x)
+    return where(isnan(value), instead, value) if value.type.dtype.is_float else value
+
+
+def nancumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+    """As `cumsum`, with NaN taken for 0."""
+    return cumsum(_without_nan(x, 0), axis, dtype)
+
+
+def nancumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+    """As `cumprod`, with NaN taken for 1."""
+    return cumprod(_without_nan(x, 1), axis, dtype)

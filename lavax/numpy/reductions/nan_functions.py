@@ -1,0 +1,178 @@
+"""Reductions, and extrema of two, that leave NaN out."""
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.ir.types import DType, int32
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.axes import Axis, rising_axes
+from lavax.numpy._core.broadcasting import spread
+from lavax.numpy._core.number_arguments import real_number
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.promotion import averaging
+from lavax.numpy.arrays.creation import astype
+from lavax.numpy.elementwise.arithmetic import divide, maximum, minimum, multiply, sqrt, subtract
+from lavax.numpy.elementwise.comparison import greater, isnan, logical_not
+from lavax.numpy.elementwise.comparison import where as choice
+from lavax.numpy.reductions.reductions import all as all_over
+from lavax.numpy.reductions.reductions import among, argmax, argmin, fold, prod, sum
+from lavax.numpy.reductions.reductions import max as max_over
+from lavax.numpy.reductions.reductions import min as min_over
+from lavax.tracer.values.value import Value
+
+__all__ = [
+    "fmax", "fmin", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]  # fmt: skip
+
+
+def _with(x: ArrayLike, instead: float) -> Value:
+    """`x` with NaN replaced."""
+    value = as_value(x)
+    return choice(isnan(value), instead, value) if value.type.dtype.is_float else value
+
+
+def nansum(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """As `sum`, with NaN taken for 0."""
+    return sum(_with(x, 0.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+def nanprod(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """As `prod`, with NaN taken for 1."""
+    return prod(_with(x, 1.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+def _extremum(
+    x: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None, greatest: bool
+) -> Value:
+    value = as_value(x)
+    over = max_over if greatest else min_over
+    if not value.type.dtype.is_float:
+        return over(value, axis, keepdims=keepdims, initial=initial, where=where)
+    numbers = _with(value, float("-inf") if greatest else float("inf"))
+    found = over(numbers, axis, keepdims=keepdims, initial=initial, where=where)
+    if initial is not None:
+        return found
+    return choice(all_over(isnan(value), axis, keepdims=keepdims), float("nan"), found)
+
+
+def nanmax(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """As `max` of the elements that are not NaN; NaN where there are none and no `initial`."""
+    return _extremum(x, axis, keepdims, initial, where, True)
+
+
+def nanmin(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """As `min` of the elements that are not NaN; NaN where there are none and no `initial`."""
+    return _extremum(x, axis, keepdims, initial, where, False)
+
+
+def nanargmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+    """As `argmax` of the elements that are not NaN; -1 where there are none."""
+    return _position(argmax(_with(x, float("-inf")), axis, keepdims=keepdims), x, axis, keepdims)
+
+
+def nanargmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+    """As `argmin` of the elements that are not NaN; -1 where there are none."""
+    return _position(argmin(_with(x, float("inf")), axis, keepdims=keepdims), x, axis, keepdims)
+
+
+def _position(found: Value, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
+    value = as_value(x)
+    if not value.type.dtype.is_float:
+        return found
+    return choice(all_over(isnan(value), axis, keepdims=keepdims), -1, found)
+
+
+def _count(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """How many elements are not NaN, in the dtype of the value."""
+    return cast(fold("sum", cast(logical_not(isnan(value)), int32), axes, keepdims), value.type.dtype)
+
+
+def _averaged(name: str, x: ArrayLike, dtype: Any, where: ArrayLike | None) -> tuple[Value, DType]:
+    """`x` as floats to be averaged, NaN where `where` is false, and the dtype of the result."""
+    value = as_floating(x if dtype is None else astype(x, dtype))
+    return cast(among(name, value, where, float("nan")), averaging(value.type.dtype)), value.type.dtype
+
+
+def nanmean(
+    x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: ArrayLike | None = None
+) -> Value:
+    """As `mean` of the elements that are not NaN, and where `where` is true; NaN where there are none."""
+    value, held = _averaged("nanmean", x, dtype, where)
+    axes = rising_axes("nanmean", axis, value.type)
+    return cast(divide(nansum(value, axes, keepdims=keepdims), _count(value, axes, keepdims)), held)
+
+
+def nanvar(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Value:
+    """As `var` of the elements that are not NaN, and where `where` is true; NaN where there are no more than `ddof`."""
+    value, held = _averaged("nanvar", x, dtype, where)
+    axes = rising_axes("nanvar", axis, value.type)
+    deviations = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
+    centred = choice(isnan(value), 0.0, deviations)  # before the square, whose slope at NaN is NaN
+    divisor = subtract(_count(value, axes, keepdims), real_number("ddof", ddof if correction is None else correction))
+    total = fold("sum", multiply(centred, centred), axes, keepdims)
+    usable = greater(divisor, 0)
+    return cast(choice(usable, divide(total, choice(usable, divisor, 1)), float("nan")), held)
+
+
+def nanstd(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The square root of `nanvar` of the same arguments."""
+    return sqrt(nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where))
+
+
+def fmax(x: ArrayLike, y: ArrayLike) -> Value:
+    """The greater of `x` and `y`, elementwise; where one is NaN the other."""
+    return choice(isnan(x), y, choice(isnan(y), x, maximum(x, y)))
+
+
+def fmin(x: ArrayLike, y: ArrayLike) -> Value:
+    """The smaller of `x` and `y`, elementwise; where one is NaN the other."""
+    return choice(isnan(x), y, choice(isnan(y), x, minimum(x, y)))

@@ -1,0 +1,290 @@
+"""Functions that fold axes away."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lavax.ir.types import DType, int32
+from lavax.numpy._core.application import as_truth
+from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
+from lavax.numpy._core.broadcasting import common_shape, spread, spread_back
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.number_arguments import real_number
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.promotion import accumulating, averaging, floating
+from lavax.numpy.elementwise.arithmetic import add, divide, maximum, minimum, multiply, sqrt, subtract
+from lavax.numpy.elementwise.comparison import where as choice
+from lavax.tracer import bind, constant, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var"]
+
+
+def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+
+
+def fold(op: str, value: Value, axes: tuple[int, ...], keepdims: bool, weak: bool = False) -> Value:
+    """The reduction `op` over `axes`, which are in rising order; with `keepdims` they stay, with extent 1."""
+    result = bind(op, value, axes=axes) if axes else value
+    if keepdims and axes:
+        result = bind("reshape", result, type=result.type.with_shape(_kept(value.shape, axes)))
+    return with_weak(result, True) if weak else result
+
+
+def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -> Value:
+    value = as_value(x)
+    axes = rising_axes(op, axis, value.type)
+    held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
+    within = accumulating(held)
+    result = fold(op, cast(value, within), axes, keepdims, weak=value.weak and within == value.type.dtype)
+    return cast(result, held)
+
+
+def among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
+    """`value` with `instead` where `where` is false. Raises ShapeError where that does not broadcast to it."""
+    if where is None:
+        return value
+    return choice(_mask(name, value, where), value, cast(as_value(instead), value.type.dtype))
+
+
+def _mask(name: str, value: Value, where: ArrayLike) -> Value:
+    mask = as_truth(where)
+    if mask.ndim > value.ndim or common_shape(name, [mask, value]) != value.shape:
+        raise shape_error(f"{name}: where {mask.type} does not broadcast to {value.type}")
+    return mask
+
+
+def sum(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The sum over `axis` (None: all axes), computed in `dtype`.
+
+    None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values. Of the elements where
+    `where` is true, and of `initial`.
+    """
+    total = _accumulate("sum", among("sum", as_value(x), where, 0), axis, dtype, keepdims)
+    return total if initial is None else cast(add(total, initial), total.type.dtype)
+
+
+def prod(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The product over `axis` (None: all axes), computed in `dtype`, as `sum` has it.
+
+    Of the elements where `where` is true, and of `initial`.
+    """
+    product = _accumulate("prod", among("prod", as_value(x), where, 1), axis, dtype, keepdims)
+    return product if initial is None else cast(multiply(product, initial), product.type.dtype)
+
+
+def _extremum(
+    op: str, x: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+) -> Value:
+    value = as_value(x)
+    axes = rising_axes(op, axis, value.type)
+    if initial is None:
+        if where is not None:
+            raise ValueError(f"{op}: with where, initial is needed too: what there is where no element is chosen")
+        return fold(op, value, axes, keepdims, value.weak)
+    least = cast(as_value(initial), value.type.dtype)
+    if least.shape:
+        raise shape_error(f"{op}: initial must be one number, got {least.type}")
+    if not _count(value, axes):
+        kept = _kept(value.shape, axes)
+        shape = kept if keepdims else tuple(extent for d, extent in enumerate(kept) if d not in axes)
+        return spread(least, shape)
+    found = fold(op, among(op, value, where, least), axes, keepdims)
+    return (maximum if op == "max" else minimum)(found, least)
+
+
+def max(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The greatest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements.
+
+    With `initial` the greatest of that, too, also over no elements, and of those where `where` is true.
+    """
+    return _extremum("max", x, axis, keepdims, initial, where)
+
+
+def min(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The smallest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements.
+
+    With `initial` the smallest of that, too, also over no elements, and of those where `where` is true.
+    """
+    return _extremum("min", x, axis, keepdims, initial, where)
+
+
+def _count(value: Value, axes: tuple[int, ...]) -> int:
+    return math.prod(value.shape[axis] for axis in axes)
+
+
+def _truth_over(
+    op: str, name: str, x: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None, of_nothing: bool
+) -> Value:
+    given = as_value(x)
+    axes = rising_axes(name, axis, given.type)
+    value = among(name, as_truth(given), where, of_nothing)
+    if _count(value, axes) == 0:
+        kept = _kept(value.shape, axes)
+        shape = kept if keepdims else tuple(extent for d, extent in enumerate(kept) if d not in axes)
+        return constant(of_nothing, value.type.with_shape(shape))
+    return fold(op, value, axes, keepdims)
+
+
+def any(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
+    """Whether any element over `axis` (None: all axes) is true (not zero); of no elements: False.
+
+    Of the elements where `where` is true.
+    """
+    return _truth_over("max", "any", x, axis, keepdims, where, of_nothing=False)
+
+
+def all(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
+    """Whether all elements over `axis` (None: all axes) are true (not zero); of no elements: True.
+
+    Of the elements where `where` is true.
+    """
+    return _truth_over("min", "all", x, axis, keepdims, where, of_nothing=True)
+
+
+def count_nonzero(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+    """How many elements over `axis` (None: all axes) are not zero, as int32."""
+    return sum(as_truth(x), axis, keepdims=keepdims)
+
+
+def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple[int, ...], DType]:
+    """`x` as floats to be averaged, the axes to fold, and the dtype of the result."""
+    given = as_value(x)
+    axes = rising_axes(name, axis, given.type)
+    held = floating(given.type.dtype if dtype is None else canonical_dtype(dtype))
+    return cast(given, averaging(held)), axes, held
+
+
+def _number(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | None) -> ArrayLike:
+    """How many elements are folded into each one, as a float, with the axes kept."""
+    if where is None:
+        return float(_count(value, axes))
+    mask = spread(_mask(name, value, where), value.shape)
+    return cast(fold("sum", cast(mask, int32), axes, keepdims=True), value.type.dtype)
+
+
+def _mean(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | None) -> Value:
+    """The mean, with the axes kept."""
+    total = fold("sum", among(name, value, where, 0.0), axes, keepdims=True)
+    return divide(total, _number(name, value, axes, where))
+
+
+def _without(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """`value` without the axes, of extent 1, that were folded."""
+    shape = tuple(extent for d, extent in enumerate(value.shape) if d not in axes)
+    return value if keepdims or not axes else bind("reshape", value, type=value.type.with_shape(shape))
+
+
+def mean(
+    x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: ArrayLike | None = None
+) -> Value:
+    """The arithmetic mean over `axis` (None: all axes), as a float; of no elements: NaN.
+
+    Of the elements where `where` is true.
+    """
+    value, axes, held = _real("mean", x, axis, dtype)
+    if where is None:
+        return cast(divide(fold("sum", value, axes, keepdims), float(_count(value, axes))), held)
+    return cast(_without(_mean("mean", value, axes, where), axes, keepdims), held)
+
+
+def var(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The variance over `axis` (None: all axes), as a float: the mean of squared deviations from the mean.
+
+    Of the elements where `where` is true. The divisor is their number less `ddof`, which the array API calls
+    `correction`.
+    """
+    value, axes, held = _real("var", x, axis, dtype)
+    less_by = real_number("ddof", ddof if correction is None else correction)
+    if where is None:
+        centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
+        divisor = _count(value, axes) - less_by
+        total = fold("sum", multiply(centred, centred), axes, keepdims)
+        return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
+    centred = among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
+    count = maximum(subtract(_number("var", value, axes, where), less_by), 0.0)
+    total = fold("sum", multiply(centred, centred), axes, keepdims=True)
+    return cast(_without(divide(total, count), axes, keepdims), held)
+
+
+def std(
+    x: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Value:
+    """The standard deviation over `axis`: the square root of `var` of the same arguments."""
+    return sqrt(var(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where))
+
+
+def _position(op: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
+    value = as_value(x)
+    if axis is None:
+        flat = value.type.with_shape((value.size,))
+        line = value if value.type == flat else bind("reshape", value, type=flat)
+        result, kept = bind(op, line, axis=0), (1,) * value.ndim
+    else:
+        along = normal_axis(op, axis, value.type)
+        result, kept = bind(op, value, axis=along), _kept(value.shape, (along,))
+    return bind("reshape", result, type=result.type.with_shape(kept)) if keepdims else result
+
+
+def argmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+    """The int32 position along `axis` (None: in the flattened array) of the first greatest element or NaN.
+
+    Raises ShapeError over no elements.
+    """
+    return _position("argmax", x, axis, keepdims)
+
+
+def argmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+    """The int32 position along `axis` (None: in the flattened array) of the first smallest element or NaN.
+
+    Raises ShapeError over no elements.
+    """
+    return _position("argmin", x, axis, keepdims)

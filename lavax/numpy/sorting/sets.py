@@ -1,0 +1,216 @@
+"""Arrays as sets: distinct elements, and what two arrays have in common.
+
+Their shapes depend on data: outside `compile` one number is read for the shape; inside, `size` is needed.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from lavax.ir.types import TensorType, bool_, int32
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.broadcasting import broadcast_to, common_dtype
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast
+from lavax.numpy._core.shapes_of_data import length_of
+from lavax.numpy.arrays.data_dependent import true_places
+from lavax.numpy.arrays.joining import concatenate, cut
+from lavax.numpy.arrays.manipulation import moveaxis, ravel, reshaped
+from lavax.numpy.elementwise.arithmetic import subtract
+from lavax.numpy.elementwise.comparison import isnan, less, logical_and, logical_not, logical_or, not_equal, where
+from lavax.numpy.indexing.selecting import compress
+from lavax.numpy.indexing.taking import take
+from lavax.numpy.reductions.reductions import any as any_over
+from lavax.numpy.sorting.searching import isin
+from lavax.numpy.sorting.sorting import lexsort
+from lavax.tracer import bind, constant
+from lavax.tracer.values.value import Value
+
+__all__ = [
+    "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+]  # fmt: skip
+
+_USE_SIZE = "give the number of distinct elements as size="
+
+
+class UniqueAll(NamedTuple):
+    """The result of `unique_all`."""
+
+    values: Value
+    indices: Value
+    inverse_indices: Value
+    counts: Value
+
+
+class UniqueCounts(NamedTuple):
+    """The result of `unique_counts`."""
+
+    values: Value
+    counts: Value
+
+
+class UniqueInverse(NamedTuple):
+    """The result of `unique_inverse`."""
+
+    values: Value
+    inverse_indices: Value
+
+
+def _changes(ordered: Value, equal_nan: bool) -> Value:
+    """Whether each entry (along axis 0) of an ordered array differs from the one before."""
+    count = ordered.shape[0]
+    later, earlier = cut(ordered, 0, 1, count), cut(ordered, 0, 0, count - 1)
+    differ = not_equal(later, earlier)
+    if equal_nan and ordered.type.dtype.is_float:
+        differ = logical_and(differ, logical_not(logical_and(isnan(later), isnan(earlier))))
+    if ordered.ndim > 1:
+        differ = any_over(differ, tuple(range(1, ordered.ndim)))
+    return concatenate([constant(True, differ.type.with_shape((1,))), differ])
+
+
+def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar | None) -> UniqueAll:
+    """Of the entries along axis 0."""
+    count = value.shape[0]
+    if not count:
+        length = length_of("unique", constant(0, TensorType((), int32)), size, _USE_SIZE)
+        values = broadcast_to(cast(as_value(fill_value or 0), value.type.dtype), (length, *value.shape[1:]))
+        none = constant(0, TensorType((length,), int32))
+        return UniqueAll(values, none, constant(0, TensorType((0,), int32)), none)
+    if value.ndim == 1:
+        order = bind("sort_order", value, axis=0)
+    else:
+        columns = reshaped(value, (count, value.size // count))
+        order = lexsort([columns[:, column] for column in reversed(range(columns.shape[1]))])
+    is_new = _changes(take(value, order, 0), equal_nan)
+    starts, is_one = true_places("unique", is_new, size, _USE_SIZE)
+    firsts = take(order, starts)
+    if is_one is not None:
+        firsts = where(is_one, firsts, firsts[0])
+        starts = where(is_one, starts, count)
+    values = take(value, firsts, 0)
+    if is_one is not None and fill_value is not None:
+        values = where(reshaped(is_one, (is_one.size, *(1,) * (value.ndim - 1))), values, fill_value)
+    number = subtract(bind("cumulative_sum", cast(is_new, int32), axis=0), 1)
+    inverse = bind("unsort", number, order, axis=0)
+    ends = concatenate([cut(starts, 0, 1, starts.size), constant(count, TensorType((1,), int32))])
+    return UniqueAll(values, firsts, inverse, subtract(ends, starts))
+
+
+def unique(
+    x: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Scalar | None = None,
+) -> Any:
+    """The distinct elements of `x` in rising order; with `axis` the distinct entries along it.
+
+    Then, as asked for: the int32 positions of their first occurrences, which of them each element of `x` is, and how
+    often each occurs. NaNs are one element unless `equal_nan` is false. `size` is how many are given: the first so
+    many, then `fill_value` (the smallest). Needed inside `compile`: ConcretizationError is raised there without it.
+    """
+    value = as_value(x)
+    line = ravel(value) if axis is None else moveaxis(value, axis, 0)
+    found = _unique(line, equal_nan, size, fill_value)
+    values = found.values if axis is None else moveaxis(found.values, 0, normal_axis("unique", axis, value.type))
+    inverse = reshaped(found.inverse_indices, value.shape) if axis is None else found.inverse_indices
+    results = [values]
+    results += [found.indices] * return_index + [inverse] * return_inverse + [found.counts] * return_counts
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _distinct(x: ArrayLike, size: int | None, fill_value: Scalar | None) -> UniqueAll:
+    value = as_value(x)
+    found = _unique(ravel(value), False, size, fill_value)
+    return found._replace(inverse_indices=reshaped(found.inverse_indices, value.shape))
+
+
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: Scalar | None = None) -> UniqueAll:
+    """The distinct elements, where each is first, which each element is, and how often each occurs; NaNs are distinct.
+
+    `size` and `fill_value` as in `unique`.
+    """
+    return _distinct(x, size, fill_value)
+
+
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Scalar | None = None) -> UniqueCounts:
+    """The distinct elements and how often each occurs; NaNs are distinct. `size` as in `unique`."""
+    found = _distinct(x, size, fill_value)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Scalar | None = None) -> UniqueInverse:
+    """The distinct elements and which of them each element of `x` is; NaNs are distinct. `size` as in `unique`."""
+    found = _distinct(x, size, fill_value)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
+    """The distinct elements; NaNs are distinct. `size` as in `unique`."""
+    return _distinct(x, size, fill_value).values
+
+
+def union1d(x: ArrayLike, y: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
+    """The distinct elements of both arrays, in rising order. `size` as in `unique`."""
+    joined = concatenate([ravel(x), ravel(y)])
+    return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+
+
+def _in_order(line: Value) -> tuple[Value, Value, Value]:
+    """The elements of a line in rising order, where they are in it, and which differ from the one before."""
+    order = bind("sort_order", line, axis=0)
+    ordered = take(line, order, 0)
+    return ordered, order, _changes(ordered, True) if line.size else constant(False, line.type.with_dtype(bool_))
+
+
+def intersect1d(
+    x: ArrayLike,
+    y: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Scalar = 0,
+) -> Any:
+    """The distinct elements that are in both arrays, in rising order.
+
+    `size` is how many are given: the first so many, then `fill_value`. Needed inside `compile`: ConcretizationError is
+    raised there without it. With `return_indices` also the int32 positions of their first occurrences in either
+    flattened array; filled up with its length.
+    """
+    lines = [ravel(value) for value in common_dtype([x, y])]
+    found = []
+    for line, other in (lines, reversed(lines)):
+        ordered, order, is_new = _in_order(line)
+        found.append((logical_and(is_new, isin(ordered, other)), ordered, order))
+    kept, ordered, _ = found[0]
+    values = compress(kept, ordered, size=size, fill_value=fill_value)
+    if not return_indices:
+        return values
+    return values, *(compress(kept, order, size=size, fill_value=order.size) for kept, _, order in found)
+
+
+def setdiff1d(
+    x: ArrayLike, y: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
+) -> Value:
+    """The distinct elements of `x` that are not in `y`, in rising order. `size` as in `intersect1d`."""
+    ordered, _, is_new = _in_order(ravel(x))
+    return compress(logical_and(is_new, isin(ordered, y, invert=True)), ordered, size=size, fill_value=fill_value)
+
+
+def setxor1d(
+    x: ArrayLike, y: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
+) -> Value:
+    """The distinct elements that are in just one of the arrays, in rising order. `size` as in `intersect1d`.
+
+    NaN equals none, so that each array has its own.
+    """
+    first, second = (ravel(value) for value in common_dtype([x, y]))
+    ordered, order, is_new = _in_order(concatenate([first, second]))
+    if ordered.size and ordered.type.dtype.is_float:  # of equal elements those of `x` come first
+        is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
+    is_in_both = logical_and(isin(ordered, first), isin(ordered, second))
+    return compress(logical_and(is_new, logical_not(is_in_both)), ordered, size=size, fill_value=fill_value)

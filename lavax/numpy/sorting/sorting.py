@@ -1,0 +1,103 @@
+"""Elements put in order: NaN behind all numbers, equal elements in the order they had."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.arrays.joining import cut, parts_of
+from lavax.numpy.arrays.manipulation import flip, ravel
+from lavax.numpy.elementwise.arithmetic import subtract
+from lavax.numpy.indexing.taking import take_along_axis
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
+
+
+class TopK(NamedTuple):
+    """The result of `top_k`."""
+
+    values: Value
+    indices: Value
+
+
+def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Value, int]:
+    """`x` with at least one axis, and that to sort along; None flattens."""
+    value = as_value(x)
+    if axis is None:
+        return ravel(value), 0
+    if not value.ndim:
+        raise shape_error(f"{name}: {value.type} has no axis to sort along: axis=None takes it as one element")
+    return value, normal_axis(name, axis, value.type)
+
+
+def sort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Value:
+    """`x` in rising order along `axis` (None: flattened), NaN last; with `descending` the reverse of that.
+
+    The sort is stable whatever `stable` says.
+    """
+    value, along = _line("sort", x, axis)
+    result = with_weak(bind("sort", value, axis=along), value.weak)
+    return flip(result, along) if descending else result
+
+
+def argsort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Value:
+    """The int32 positions along `axis` (None: in the flattened array) that put `x` in rising order, NaN last.
+
+    With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` says.
+    """
+    value, along = _line("argsort", x, axis)
+    if not descending:
+        return bind("sort_order", value, axis=along)
+    backwards = bind("sort_order", flip(value, along), axis=along)
+    return subtract(value.shape[along] - 1, flip(backwards, along))
+
+
+def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:
+    """The int32 positions along `axis` that put elements in order by the last key, ties by the one before it, …"""
+    rows = [as_value(key) for key in parts_of("lexsort", keys)]
+    along = normal_axis("lexsort", axis, rows[0].type)
+    order = bind("sort_order", rows[0], axis=along)
+    for key in rows[1:]:
+        then = bind("sort_order", take_along_axis(key, order, along), axis=along)
+        order = take_along_axis(order, then, along)
+    return order
+
+
+def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
+    """The `k` greatest elements along `axis`, greatest first, and their int32 positions; NaN counts as greatest.
+
+    Raises ShapeError where there are fewer than `k`.
+    """
+    value, along = _line("top_k", x, axis)
+    count = whole_number("k", k)
+    if not 0 <= count <= value.shape[along]:
+        raise shape_error(f"top_k: k={count} of {value.type} along axis {along}, which has {value.shape[along]}")
+    indices = cut(argsort(value, along, descending=True), along, 0, count)
+    return TopK(take_along_axis(value, indices, along), indices)
+
+
+def _check_kth(name: str, kth: int | Sequence[int], value: Value, along: int) -> None:
+    extent = value.shape[along]
+    for place in kth if isinstance(kth, Sequence) else (kth,):
+        if not -extent <= whole_number("kth", place) < extent:
+            raise shape_error(f"{name}: kth={place} is outside axis {along} of {value.type}")
+
+
+def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Value:
+    """`x` with the element at `kth` along `axis` where sorting puts it, smaller ones before it: `sort`, in fact."""
+    value, along = _line("partition", x, axis)
+    _check_kth("partition", kth, value, along)
+    return sort(value, along)
+
+
+def argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Value:
+    """The int32 positions that `partition` takes elements from: those of `argsort`."""
+    value, along = _line("argpartition", x, axis)
+    _check_kth("argpartition", kth, value, along)
+    return argsort(value, along)
+

@@ -1,0 +1,68 @@
+"""Questions about dtypes: what casts, what promotes, what kind."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.operands import Operand, as_operand, splat
+from lavax.numpy._core.promotion import PROMOTION, promote
+from lavax.tracer.values.value import Value
+
+__all__ = ["can_cast", "isdtype", "promote_types", "result_type"]
+
+# The kinds of the array API standard, by the letters of NumPy's kinds.
+_KINDS: dict[str, str] = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether the promotion table leads from one dtype (or the dtype of an array) to the other: no kind is lost."""
+    source = from_.type.dtype if isinstance(from_, Value) else canonical_dtype(from_)
+    target = canonical_dtype(to)
+    return PROMOTION.get((source, target)) == target
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is `kind`: another dtype, the name of a kind of the array API standard, or one of a tuple.
+
+    Raises ValueError for another kind.
+    """
+    numpy = canonical_dtype(dtype).numpy
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ValueError(f"isdtype: kind is one of {', '.join(_KINDS)}, got {kind!r}")
+        return numpy.kind in _KINDS[kind]
+    return bool(numpy == canonical_dtype(kind).numpy)
+
+
+def _operand(x: Any) -> Operand:
+    if isinstance(x, (Value, np.ndarray, np.generic, bool, int, float, list)):
+        return as_operand(x)
+    return splat(0, canonical_dtype(x))
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype that operations on arrays, scalars and dtypes compute in; Python scalars yield.
+
+    Raises DtypeError where nothing is given.
+    """
+    if not arrays_and_dtypes:
+        raise dtype_error("result_type needs at least one array or dtype")
+    return promote([_operand(x) for x in arrays_and_dtypes])[0].numpy
+
+
+def promote_types(first: Any, second: Any) -> np.dtype:
+    """The dtype two dtypes are computed in."""
+    return result_type(canonical_dtype(first), canonical_dtype(second))

@@ -1,0 +1,49 @@
+"""What the array API standard's inspection asks of a namespace."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.ir.types import DTYPES
+from lavax.numpy.types.dtype_functions import isdtype
+
+array_api_version = "2024.12"
+
+
+class NamespaceInfo:
+    """What this namespace can do: no complex dtypes, and arrays whose shapes depend on data outside `compile` only."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """By name: boolean masks, data-dependent shapes, and the greatest rank (None: any)."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> Any:
+        """The device that arrays are made on."""
+        from lavax.tracer.tracing.placement import default_device  # late: it asks for a device
+
+        return default_device()
+
+    def devices(self) -> list[Any]:
+        """All devices that can be used."""
+        from lavax.tracer.tracing.placement import devices  # late: it asks for a device
+
+        return list(devices())
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
+        """The dtypes of numbers that say nothing of theirs; there are no complex ones."""
+        return {
+            "real floating": np.dtype(np.float32),
+            "integral": np.dtype(np.int32),
+            "indexing": np.dtype(np.int32),
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
+        """The dtypes there are, by name, of a kind as `isdtype` takes it."""
+        held = {dtype.numpy.name: dtype.numpy for dtype in DTYPES.values()}
+        return {name: dtype for name, dtype in held.items() if kind is None or isdtype(dtype, kind)}
+
+
+def namespace_info() -> NamespaceInfo:
+    """What this namespace can do, as the array API standard asks for it."""
+    return NamespaceInfo()

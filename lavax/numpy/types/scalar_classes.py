@@ -1,0 +1,47 @@
+"""The classes that NumPy's scalar types are sorted into, and the question which of them a dtype is in."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.ir.brain_floats import is_brain_float
+from lavax.ir.types import DType
+from lavax.numpy.arrays.scalar_types import ScalarType
+
+__all__ = [
+    "character", "complexfloating", "dtype", "flexible", "floating", "generic", "inexact", "integer", "issubdtype",
+    "number", "object_", "signedinteger", "unsignedinteger",
+]  # fmt: skip
+
+dtype = np.dtype
+generic = np.generic
+number = np.number
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+inexact = np.inexact
+floating = np.floating
+# No array here is of these: code that asks for them gets a no.
+complexfloating = np.complexfloating
+flexible = np.flexible
+character = np.character
+object_ = np.object_
+
+
+def _of_numpy(x: Any) -> Any:
+    """`x` as NumPy knows it; bfloat16, which it does not know, stays as it is."""
+    if isinstance(x, ScalarType):
+        return x.dtype
+    return x.user if isinstance(x, DType) else x
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether the dtype or class `arg1` is `arg2` or in it: `issubdtype(x.dtype, floating)`.
+
+    Raises TypeError for what is neither.
+    """
+    first, second = _of_numpy(arg1), _of_numpy(arg2)
+    if is_brain_float(second):
+        return is_brain_float(first)
+    return bool(np.issubdtype(np.floating if is_brain_float(first) else first, second))

@@ -1,0 +1,215 @@
+"""Attention and its derivatives written as products, a softmax and masks: what they mean, in other operations.
+
+Derivatives of higher order are taken of these, and they are computed where the kernels of attention have no form.
+Memory goes with the number of scores.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.attention import names_of, within
+from lavax.passes.build.builder import (
+    add,
+    broadcast_back,
+    build,
+    cast,
+    divide,
+    dot,
+    equal,
+    exp,
+    greater_equal,
+    index_type,
+    iota,
+    log,
+    logical_and,
+    multiply,
+    reduce,
+    reshape,
+    scale,
+    splat,
+    subtract,
+    sum_over,
+    where,
+    zeros,
+)
+
+# How many keys, or queries, kernels on CPU drivers take at once.
+BLOCK_OF_COLUMNS = 32
+
+
+def named_operands(node: Node) -> dict[str, Node]:
+    """The operands of a node of ir/ops/attention.py by name."""
+    return dict(zip(names_of(node.op, node.attrs), node.operands, strict=True))
+
+
+def visible_pairs(node: Node) -> int:
+    """How many pairs of a query and a key are within the window of a node of ir/ops/attention.py."""
+    query, key = node.operands[:2]
+    queries, keys = query.shape[-2], key.shape[-2]
+    lowest, highest = node.attrs["lowest"], node.attrs["highest"]
+    first = (min(max(i + lowest, 0), keys) for i in range(queries))
+    last = (min(max(i + highest + 1, 0), keys) for i in range(queries))
+    in_window: int = sum(max(end - start, 0) for start, end in zip(first, last, strict=True))
+    return in_window * prod(query.shape[:-2])
+
+
+def pairs_in_blocks(node: Node) -> int:
+    """How many pairs the kernels of a CPU driver compute: those of blocks that are not all outside the window."""
+    query, key = node.operands[:2]
+    queries, keys, size = query.shape[-2], key.shape[-2], BLOCK_OF_COLUMNS
+    found = 0
+    for start in range(0, queries, size):
+        rows = min(size, queries - start)
+        first = max(start + node.attrs["lowest"], 0) // size * size
+        end = min(start + rows + node.attrs["highest"], keys)
+        found += rows * max(min(-(-end // size) * size, keys) - first, 0)
+    return found * prod(query.shape[:-2])
+
+
+# Operations that one kernel computes together: which operands they must share, by name.
+_TOGETHER: Mapping[str, tuple[str, ...]] = {
+    "attention": ("query", "key", "bias", "mask"),
+    "attention_logsumexp": ("query", "key", "bias", "mask"),
+    "attention_key_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
+    "attention_value_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
+    "attention_query_parts": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
+}
+
+
+def company(node: Node) -> tuple[object, ...] | None:
+    """Equal for nodes that one kernel can compute together; None for those that are computed alone."""
+    if node.op not in _TOGETHER:
+        return None
+    operands = named_operands(node)
+    shared = (operands.get(name) for name in _TOGETHER[node.op])
+    return (_TOGETHER[node.op], *shared, *sorted((name, node.attrs[name]) for name in node.attrs if name != "block"))
+
+
+def batch_reshaped(node: Node, batch: tuple[int, ...]) -> Node:
+    """The same attention with batch axes of another shape."""
+    count = node.operands[0].type.rank - 2
+    operands = (reshape(operand, (*batch, *operand.shape[count:])) for operand in node.operands)
+    return build(node.op, *operands, **node.attrs)
+
+
+def _product(left: Node, right: Node, of_left: int, of_right: int) -> Node:
+    """The sum over an axis of each, counted from the end: 1 or 2."""
+    batch = tuple(range(left.type.rank - 2))
+    contract = (left.type.rank - of_left,), (right.type.rank - of_right,)
+    return dot(left, right, contract, (batch, batch))
+
+
+def _along_rows(statistic: Node, like: Node) -> Node:
+    """One number a query, for each key."""
+    return broadcast_back(cast(statistic, like.dtype), like.shape, (like.type.rank - 1,))
+
+
+def _visible(node: Node, shape: tuple[int, ...]) -> Node | None:
+    """Where scores are not `fill`; None: nowhere."""
+    operands, attrs = named_operands(node), node.attrs
+    mask = operands.get("mask")
+    if not within(attrs, *shape[-2:]):
+        return mask
+    type = index_type(shape)
+    distance = subtract(iota(type, len(shape) - 1), iota(type, len(shape) - 2))
+    window = logical_and(
+        greater_equal(distance, splat(attrs["lowest"], type)), greater_equal(splat(attrs["highest"], type), distance)
+    )
+    return window if mask is None else logical_and(mask, window)
+
+
+def _scores(node: Node, query: Node | None = None) -> tuple[Node, Node | None]:
+    """The scores, and where they are not `fill`; `query` may stand for the operand."""
+    operands, attrs = named_operands(node), node.attrs
+    found = scale(_product(query or operands["query"], operands["key"], 1, 1), attrs["scale"])
+    if "bias" in operands:
+        found = add(found, operands["bias"])
+    visible = _visible(node, found.shape)
+    return found if visible is None else where(visible, found, splat(attrs["fill"], found.type)), visible
+
+
+def _grown(node: Node) -> tuple[Node, Node, Node]:
+    """exp(scores - peak), its sum over the keys, and the peak, a constant to derivatives."""
+    scores, _ = _scores(node)
+    last = (scores.type.rank - 1,)
+    peak = build("stop_gradient", reduce("max", scores, last))
+    if node.attrs["empty"]:
+        is_empty = equal(peak, splat(float("-inf"), peak.type))
+        peak = where(is_empty, zeros(peak.type), peak)
+    grown = exp(subtract(scores, broadcast_back(peak, scores.shape, last)))
+    return grown, sum_over(grown, last), peak
+
+
+def softmax_of_scores(node: Node) -> Node:
+    """The weights of a node of the operation `attention`, or of its logsumexp, as the softmax of the scores."""
+    grown, total, _ = _grown(node)
+    if node.attrs["empty"]:
+        total = where(equal(total, zeros(total.type)), splat(1.0, total.type), total)
+    return divide(grown, broadcast_back(total, grown.shape, (grown.type.rank - 1,)))
+
+
+def _attention(node: Node) -> Node:
+    return _product(softmax_of_scores(node), named_operands(node)["value"], 1, 2)
+
+
+def _logsumexp(node: Node) -> Node:
+    _, total, peak = _grown(node)
+    if node.attrs["empty"]:
+        nothing = equal(total, zeros(total.type))
+        found = add(log(where(nothing, splat(1.0, total.type), total)), peak)
+        found = where(nothing, splat(float("inf"), total.type), found)
+    else:
+        found = add(log(total), peak)
+    return cast(found, node.dtype)
+
+
+def weights_of_derivative(node: Node, query: Node | None = None) -> Node:
+    """The weights of a derivative's node, made of the logsumexp; `query` may stand for the operand."""
+    scores, _ = _scores(node, query)
+    return exp(subtract(scores, _along_rows(named_operands(node)["logsumexp"], scores)))
+
+
+def cotangent_of_weights(node: Node, cotangent: Node | None = None) -> Node:
+    """Of a node with the operands of attention_query_gradient; `cotangent` may stand for the operand."""
+    operands = named_operands(node)
+    return _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
+
+
+def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
+    """Of a node with the operands of attention_query_gradient: the cotangent of each score, 0 where it is `fill`.
+
+    Weights that are there, and what may stand for the operand `cotangent`, can be given.
+    """
+    operands = named_operands(node)
+    weights = weights or weights_of_derivative(node)
+    of_weights = cotangent_of_weights(node, cotangent)
+    found = multiply(weights, subtract(of_weights, _along_rows(operands["delta"], weights)))
+    visible = _visible(node, found.shape)
+    return found if visible is None else where(visible, found, zeros(found.type))
+
+
+def derivative(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
+    """A derivative's node as a product with the weights, or with the scores' cotangents, as above."""
+    operands = named_operands(node)
+    if node.op == "attention_value_gradient":
+        return _product(weights or weights_of_derivative(node), operands["cotangent"], 2, 2)
+    scores = scale(unscaled_score_gradient(node, weights, cotangent), node.attrs["scale"])
+    if node.op == "attention_query_gradient":
+        return _product(scores, operands["key"], 1, 2)
+    return _product(scores, operands["query"], 2, 2)
+
+
+_COMPOSITIONS: Mapping[str, Callable[[Node], Node]] = {
+    "attention": _attention,
+    "attention_logsumexp": _logsumexp,
+    "attention_query_gradient": derivative,
+    "attention_key_gradient": derivative,
+    "attention_value_gradient": derivative,
+}
+
+
+def composition(node: Node) -> Node:
+    """The value of a node of ir/ops/attention.py, made of other operations over the same operands."""
+    return _COMPOSITIONS[node.op](node)

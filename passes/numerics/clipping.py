@@ -1,0 +1,88 @@
+"""Comparisons of what is clipped are made of the clipped value, where that says the same.
+
+relu keeps x where x > 0, and its derivative asks the same of x once more. Both x and relu(x) are then read by many, and
+one of them is stored for all: x, from which every product that reads relu(x) makes it again, in each of its tiles. But
+relu(x) > 0 is x > 0. With that asked instead, nothing but relu reads x, and relu(x) alone is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lavax.ir.graph import INPUT, Graph, Node, graph_of, users_of, with_operands
+from lavax.passes.build.builder import located, set_location
+
+# What asks the same of the larger, or the smaller, of a value and a bound as of the value.
+_OF_LARGER, _OF_SMALLER = frozenset(("greater", "less_equal")), frozenset(("less", "greater_equal"))
+_OF_EXTREMUM = {"maximum": _OF_LARGER, "minimum": _OF_SMALLER}
+# A choice by a comparison with the bound, of the bound where these hold, or of the value.
+_OF_CHOICE = {
+    ("less_equal", True): _OF_LARGER,
+    ("greater", False): _OF_LARGER,
+    ("greater_equal", True): _OF_SMALLER,
+    ("less", False): _OF_SMALLER,
+}
+
+
+def comparing_clipped_values(graph: Graph) -> Graph:
+    """The graph with comparisons of a value and a bound made of the value clipped at that bound, where nothing else
+    reads the value. What is computed stays the same, of NaN too."""
+    clips = dict(_clips(graph))
+    if not clips:
+        return graph
+    found = {node: node for node in graph.inputs}
+    asked: dict[Node, Node] = {}  # what stands for a comparison, but to the clip itself
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            if node not in found:
+                found[node] = with_operands(node, tuple(asked.get(x, found[x]) for x in node.operands))
+            if node in clips:
+                clip = clips[node]
+                if clip not in found:
+                    found[clip] = with_operands(clip, tuple(found[x] for x in clip.operands))
+                asked[node] = with_operands(node, (found[clip], found[node.operands[1]]))
+    return graph_of(graph.inputs, [asked.get(output, found[output]) for output in graph.outputs])
+
+
+def _clips(graph: Graph) -> Iterator[tuple[Node, Node]]:
+    """Comparisons, each with the clip of what it compares."""
+    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    for node in graph.nodes:
+        clipped = _clipped(node)
+        if clipped is None:
+            continue
+        value, bound, same = clipped
+        others = [user for user in users[value] if user is not node]
+        compared = all(user.op in same and user.operands == (value, bound) for user in others)
+        if compared and value not in outputs and _are_asked_by_others(others, node, users, outputs):
+            yield from ((other, node) for other in others)
+
+
+def _clipped(node: Node) -> tuple[Node, Node, frozenset[str]] | None:
+    """Of a clip what is clipped, the bound, and the comparisons that it leaves as they are."""
+    if node.op in _OF_EXTREMUM:
+        value, bound = node.operands
+        same = _OF_EXTREMUM[node.op]
+    elif node.op == "where":
+        condition, chosen, other = node.operands
+        if condition.op not in _OF_LARGER | _OF_SMALLER:
+            return None
+        value, bound = condition.operands
+        if (chosen, other) not in ((bound, value), (value, bound)):
+            return None
+        same = _OF_CHOICE.get((condition.op, chosen is bound), frozenset())
+    else:
+        return None
+    if not same or bound.op != "constant" or value.op in (INPUT, "constant") or value.dtype.kind == "bool":
+        return None
+    return (value, bound, same) if bound.attrs["value"] == bound.attrs["value"] else None
+
+
+def _are_asked_by_others(
+    comparisons: Sequence[Node], clip: Node, users: Mapping[Node, Sequence[Node]], outputs: frozenset[Node]
+) -> bool:
+    return any(
+        comparison in outputs or any(user is not clip for user in users.get(comparison, ()))
+        for comparison in comparisons
+    )

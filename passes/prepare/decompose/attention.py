@@ -1,0 +1,161 @@
+"""Attention that one kernel would take too long for, in parts; what kernels have no form for, as a composition."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from math import inf
+
+from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.ops.attention import OPERANDS, names_of
+from lavax.ir.types import float32
+from lavax.passes.build.attention import BLOCK_OF_COLUMNS, batch_reshaped, composition, named_operands
+from lavax.passes.build.builder import (
+    add,
+    broadcast_back,
+    build,
+    equal,
+    exp,
+    log,
+    maximum,
+    multiply,
+    slice_along,
+    splat,
+    subtract,
+    where,
+    zeros,
+)
+from lavax.passes.target.loop_limit import MOST_TURNS
+
+# Larger heads are not kept in registers.
+_LARGEST_HEAD = 256
+_BY_KEYS = frozenset(("attention_key_gradient", "attention_value_gradient"))
+# Which axes of the operands are keys, and which queries, counted from the end.
+_KEYS: Mapping[str, int] = {"key": 2, "value": 2, "bias": 1, "mask": 1}
+_QUERIES: Mapping[str, int] = {"query": 2, "cotangent": 2, "delta": 1, "logsumexp": 1, "bias": 2, "mask": 2}
+
+
+def _attention(node: Node) -> Node:
+    if not _is_kept(node):
+        return composition(node)
+    if _turns(node) <= MOST_TURNS:
+        return node
+    return _IN_PARTS.get(node.op, _sum_of_parts)(node)
+
+
+def _is_kept(node: Node) -> bool:
+    return node.operands[0].dtype == float32 and max(_heads(node)) <= _LARGEST_HEAD
+
+
+def has_kernel(node: Node) -> bool:
+    """Whether one kernel computes the node."""
+    return _is_kept(node) and _turns(node) <= MOST_TURNS
+
+
+def _heads(node: Node) -> tuple[int, int]:
+    """How long the vectors of queries and of values are."""
+    operands = named_operands(node)
+    of_values = operands.get("value", operands.get("cotangent", operands["query"]))
+    return operands["query"].shape[-1], of_values.shape[-1]
+
+
+def _columns(node: Node) -> int:
+    """What an invocation goes over: keys, or queries where it has keys of its own."""
+    return node.operands[0 if node.op in _BY_KEYS else 1].shape[-2]
+
+
+def _turns_of_block(node: Node) -> int:
+    """At most: in each block, two products along the heads, and two results to which columns are added by fours, or
+    that are gone over vector by vector."""
+    steps = [length // 4 if length % 4 == 0 else length for length in _heads(node)]
+    return 1 + sum(count + max(count, BLOCK_OF_COLUMNS // 4) for count in steps)
+
+
+def _turns(node: Node) -> int:
+    """How many turns the loops of an invocation make at most."""
+    return (-(-_columns(node) // BLOCK_OF_COLUMNS) + 4) * _turns_of_block(node)
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _parts(node: Node, op: str, **changed: bool) -> Iterator[Node]:
+    """`op` on the operands of `node`, of a part of the columns each."""
+    columns = _columns(node)
+    size = (MOST_TURNS // _turns_of_block(node) - 4) * BLOCK_OF_COLUMNS
+    by_keys = node.op in _BY_KEYS
+    for start in range(0, columns, size):
+        operands = named_operands(node)
+        end = min(start + size, columns)
+        for name, axis in (_QUERIES if by_keys else _KEYS).items():
+            if name in operands:
+                operands[name] = slice_along(operands[name], operands[name].type.rank - axis, start, end)
+        moved = start if by_keys else -start  # how much further keys are from queries
+        attrs = {**node.attrs, **changed}
+        attrs |= {name: node.attrs[name] + moved for name in ("lowest", "highest")}
+        yield build(op, *(operands[name] for name in names_of(op, attrs)), **attrs)
+
+
+def _sum_of_parts(node: Node) -> Node:
+    return reduce(add, _parts(node, node.op))
+
+
+def _with_peak(node: Node) -> tuple[list[Node], Node, Node]:
+    """The parts' logsumexps, -inf where a part sees nothing; that of all; and the greatest."""
+    found = []
+    for part in _parts(node, "attention_logsumexp", empty=True):
+        found.append(where(equal(part, splat(inf, part.type)), splat(-inf, part.type), part))
+    peak = reduce(maximum, found)
+    shift = where(equal(peak, splat(-inf, peak.type)), zeros(peak.type), peak)
+    total = add(log(reduce(add, (exp(subtract(part, shift)) for part in found))), shift)
+    return found, total, peak
+
+
+def _attention_of_parts(node: Node) -> Node:
+    """Each part's result, by its share of the sum of weights."""
+    statistics, total, peak = _with_peak(node)
+    last = (node.type.rank - 1,)
+    terms = [
+        multiply(part, broadcast_back(exp(subtract(statistic, total)), part.shape, last))
+        for part, statistic in zip(_parts(node, "attention", empty=True), statistics, strict=True)
+    ]
+    whole = reduce(add, terms)
+    nothing = broadcast_back(equal(peak, splat(-inf, peak.type)), whole.shape, last)
+    return where(nothing, zeros(whole.type), whole) if node.attrs["empty"] else whole
+
+
+def _logsumexp_of_parts(node: Node) -> Node:
+    _, total, peak = _with_peak(node)
+    nothing = equal(peak, splat(-inf, peak.type))
+    return where(nothing, splat(inf, total.type), total) if node.attrs["empty"] else total
+
+
+_IN_PARTS: dict[str, Callable[[Node], Node]] = {
+    "attention": _attention_of_parts,
+    "attention_logsumexp": _logsumexp_of_parts,
+}
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def with_read_shapes(graph: Graph) -> Graph:
+    """Attention whose result is only read in another shape gives that shape, so that nobody copies it.
+
+    Where there are gradients it stays as it is, to be computed together with its logsumexp.
+    """
+    ops = {node.op for node in graph.nodes}
+    if "attention" not in ops or "attention_logsumexp" in ops:
+        return graph
+    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
+        if node.op == "reshape":
+            (result,) = node.operands
+            alone = result.op == "attention" and len(users[result]) == 1 and result not in outputs
+            if alone and node.shape[-2:] == result.shape[-2:]:
+                found[node] = batch_reshaped(found[result], node.shape[:-2])
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+RULES: dict[str, Callable[[Node], Node]] = {op: _attention for op in OPERANDS if op != "attention_query_parts"}

@@ -1,0 +1,57 @@
+"""The gradient of attention's queries in parts, each of which the kernel of keys' gradients computes for its keys."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.passes.build.attention import company
+from lavax.passes.build.builder import build, concatenate, located, reshape, set_location, slice_along, sum_over
+from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
+from lavax.passes.prepare.decompose.attention import has_kernel
+from lavax.passes.target.target import Target
+
+
+def with_query_parts(graph: Graph, target: Target) -> Graph:
+    """The graph with gradients of queries as sums of parts, where those of keys are asked for too and the device has a
+    kernel for both."""
+    beside = {company(node) for node in graph.nodes if node.op == "attention_key_gradient" and has_kernel(node)}
+    if not beside:
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
+            if node.op == "attention_query_gradient":
+                parts = _in_parts(node, target)
+                if parts is not None and company(parts) in beside:
+                    parts = with_operands(parts, found[node].operands)
+                    found[node] = sum_over(parts, (parts.type.rank - 3,))
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _in_parts(gradient: Node, target: Target) -> Node | None:
+    block = target.query_parts(gradient)
+    return None if block is None else build("attention_query_parts", *gradient.operands, **gradient.attrs, block=block)
+
+
+def _query_parts(node: Node, target: Target) -> Node:
+    """As it is where the device has a kernel for it; else the parts one by one."""
+    attrs = {name: value for name, value in node.attrs.items() if name != "block"}
+    block = node.attrs["block"]
+    if target.query_parts(build("attention_query_gradient", *node.operands, **attrs)) == block:
+        return node
+    query, key, value, cotangent, delta, logsumexp, *scores = node.operands
+    found, rank, keys = [], key.type.rank, key.shape[-2]
+    for start in range(0, keys, block):
+        end = min(start + block, keys)
+        of_keys = [slice_along(operand, rank - 2, start, end) for operand in (key, value)]
+        of_scores = [slice_along(operand, rank - 1, start, end) for operand in scores]
+        moved = attrs | {name: attrs[name] - start for name in ("lowest", "highest")}
+        operands = (query, *of_keys, cotangent, delta, logsumexp, *of_scores)
+        part = ATTENTION["attention_query_gradient"](build("attention_query_gradient", *operands, **moved))
+        found.append(reshape(part, (*part.shape[:-2], 1, *part.shape[-2:])))
+    return concatenate(found, rank - 2)
+
+
+RULES: dict[str, Callable[[Node, Target], Node]] = {"attention_query_parts": _query_parts}

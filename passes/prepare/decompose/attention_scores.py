@@ -1,0 +1,115 @@
+"""Derivatives of attention by contractions, with scores in memory, where a device has these faster and has room.
+
+Where there is room for them from the first use on, the weights of attention itself wait there for its derivatives.
+Else these compute scores once more, in an order in which what is made of them is part of the contraction.
+"""
+
+from __future__ import annotations
+
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.ops.attention import ATTRIBUTES, GRADIENTS, names_of
+from lavax.passes.build.attention import (
+    composition,
+    cotangent_of_weights,
+    derivative,
+    named_operands,
+    softmax_of_scores,
+    weights_of_derivative,
+)
+from lavax.passes.build.builder import broadcast, build, located, multiply, reshape, set_location, slice_, sum_over
+from lavax.passes.simplify.rewriting import rewrite
+from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
+from lavax.passes.target.target import Target
+
+_FORWARD = ("attention", "attention_logsumexp")
+# What says which scores a node has.
+_Key = tuple[object, ...]
+
+
+def with_stored_scores(graph: Graph, target: Target) -> Graph:
+    """The graph with derivatives of attention as products where that suits the device."""
+    chosen = {node for node in graph.nodes if node.op in GRADIENTS and target.stores_scores(node)}
+    if not chosen:
+        return graph
+    kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.kept_bytes)
+    weights: dict[_Key, Node] = {}
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            found[node] = rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
+            if node in chosen:
+                kept_weights = weights.get(_of_scores(node))
+                if kept_weights is not None and target.scores_by_rows and _has_own_delta(node):
+                    rebuilt = _with_delta_of(rebuilt, kept_weights)
+                stored = _stored_by_rows if target.scores_by_rows else _stored
+                found[node] = stored(rebuilt, kept_weights)
+            elif node.op in _FORWARD and _of_scores(node) in kept:
+                weights[_of_scores(node)] = softmax_of_scores(rebuilt)
+                found[node] = composition(rebuilt)
+    composed = graph_of(graph.inputs, [found[output] for output in graph.outputs])
+    return rewrite(composed, RULES_WITHOUT_GRADIENTS, MERGING)
+
+
+def _of_scores(node: Node) -> _Key:
+    """Equal for nodes with the same scores."""
+    operands = named_operands(node)
+    return *(operands.get(name) for name in ("query", "key", "bias", "mask")), *(node.attrs[key] for key in ATTRIBUTES)
+
+
+def _with_room(graph: Graph, wanted: set[_Key], room: int) -> set[_Key]:
+    """Of the scores that are wanted for derivatives, those for whose weights there is room from the first use on."""
+    found: set[_Key] = set()
+    for node in graph.nodes:
+        if node.op in _FORWARD and _of_scores(node) in wanted - found:
+            query, key = node.operands[:2]
+            room -= query.type.nbytes // query.shape[-1] * key.shape[-2]
+            if room < 0:
+                break
+            found.add(_of_scores(node))
+    return found
+
+
+def _stored(node: Node, weights: Node | None) -> Node:
+    """A derivative as products. The product of queries and keys comes once the logsumexp is there, that of cotangents
+    and values after the weights and delta: so weights and the scores' cotangents are all that goes to memory."""
+    operands = named_operands(node)
+    if weights is None:
+        weights = weights_of_derivative(node, query=_after(operands["query"], operands["logsumexp"]))
+    cotangent = _after(operands["cotangent"], weights)
+    if "delta" in operands:
+        cotangent = _after(cotangent, operands["delta"])
+    return derivative(node, weights, cotangent)
+
+
+def _stored_by_rows(node: Node, weights: Node | None) -> Node:
+    """A derivative as products of which nothing is made element by element: kernels over rows do that."""
+    return derivative(node, weights or weights_of_derivative(node))
+
+
+def _has_own_delta(node: Node) -> bool:
+    """Whether a derivative's delta is Σ cotangent · out of the attention with the same scores and values."""
+    operands = named_operands(node)
+    delta, cotangent = operands.get("delta"), operands["cotangent"]
+    if delta is None or delta.op != "sum" or delta.operands[0].op != "multiply":
+        return False
+    factors = delta.operands[0].operands
+    (out,) = [factor for factor in factors if factor is not cotangent] or [delta]
+    if delta.attrs["axes"] != (cotangent.type.rank - 1,) or cotangent not in factors or out.op != "attention":
+        return False
+    return _of_scores(out) == _of_scores(node) and named_operands(out)["value"] is operands["value"]
+
+
+def _with_delta_of(node: Node, weights: Node) -> Node:
+    """A derivative whose delta is Σ weights · their cotangents, which is the same: the kernel over rows that makes the
+    scores' cotangents sums that for itself."""
+    operands = named_operands(node)
+    operands["delta"] = sum_over(multiply(weights, cotangent_of_weights(node)), (weights.type.rank - 1,))
+    return with_operands(node, tuple(operands[name] for name in names_of(node.op, node.attrs)))
+
+
+def _after(value: Node, other: Node) -> Node:
+    """`value`, once `other` is there."""
+    rank = other.type.rank
+    corner = slice_(other, [0] * rank, [1] * rank, [1] * rank)
+    return build("barrier", value, broadcast(reshape(corner, ()), value.shape, ()))

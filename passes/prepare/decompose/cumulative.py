@@ -1,0 +1,41 @@
+"""Long cumulative operations by chunks: the totals of all chunks, their partial folds, and each chunk from its own.
+
+The array is read twice and written once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lavax.ir.graph import Node
+from lavax.ir.types import DType
+from lavax.passes.build.builder import build, pad, slice_along
+from lavax.passes.target.target import Target
+
+# What is joined without effect, by dtype.
+_IDENTITIES: dict[str, Callable[[DType], float | int]] = {
+    "cumulative_sum": lambda dtype: dtype.number(0),
+    "cumulative_prod": lambda dtype: dtype.number(1),
+    "cumulative_max": lambda dtype: dtype.lowest,
+    "cumulative_min": lambda dtype: dtype.highest,
+    "cumulative_logsumexp": lambda dtype: dtype.lowest,
+}
+
+
+def _cumulative(node: Node, target: Target) -> Node:
+    chunk = target.chunk(node)
+    if chunk is None:
+        return node
+    (x,) = node.operands
+    axis = node.attrs["axis"]
+    attrs: dict[str, Any] = dict(fold=node.op, axis=axis, chunk=chunk, reverse=node.attrs["reverse"])
+    totals = build("chunk_totals", x, **attrs)
+    ends = _cumulative(build(node.op, totals, axis=axis), target)
+    low = [int(d == axis) for d in range(x.type.rank)]
+    nowhere = [0] * x.type.rank
+    earlier = slice_along(ends, axis, 0, totals.shape[axis] - 1)
+    starts = pad(earlier, low, nowhere, nowhere, _IDENTITIES[node.op](x.dtype))
+    return build("cumulative_chunks", x, starts, **attrs)
+
+
+RULES: dict[str, Callable[[Node, Target], Node]] = dict.fromkeys(_IDENTITIES, _cumulative)

@@ -1,0 +1,396 @@
+"""Jacobi's methods by blocks, as loops over turns, in each of which all matrices are turned by products.
+
+Players of a round-robin tournament are blocks of rows. They sit at a table, each opposite the one it meets: seat k
+opposite seat N - 1 - k. A turn makes what every two that meet have to do with each other diagonal, by the operation
+`jacobi`, and multiplies all rows by the rotations; then all but the first move one seat on. After N - 1 turns all have
+met, and sit where they sat. Matrices small enough for one workgroup stay as they are (`backends/vulkan/emit`).
+
+Arrays keep the blocks that meet side by side, [..., matches, 2, rows of a block, …] in one axis.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lavax.ir.graph import Node, graph_of, input_node
+from lavax.ir.types import TensorType
+from lavax.passes.build.builder import (
+    absolute,
+    add,
+    broadcast,
+    build,
+    concatenate,
+    divide,
+    equal,
+    gather,
+    greater,
+    index_type,
+    iota,
+    less,
+    logical_and,
+    multiply,
+    negate,
+    pad,
+    reduce,
+    reshape,
+    scale,
+    splat,
+    subtract,
+    sum_over,
+    where,
+    zeros,
+)
+from lavax.passes.build.matrices import (
+    by_column,
+    by_row,
+    columns_of,
+    inverse_or_zero,
+    on_diagonal,
+    packed,
+    part,
+    product,
+    rows_in_order,
+    rows_of,
+    turned,
+)
+from lavax.passes.prepare.decompose.linear_algebra import orthogonal_factors, reflected, times
+from lavax.passes.prepare.decompose.sorting import order_of_rows
+
+# The largest matrix of which one workgroup finds the eigenvalues, in shared memory, and what one of 8 invocations does
+# in few enough turns of its loops for singular values (see `linear_algebra`).
+MOST_EIGENVALUES = 32
+_MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 16, 32, 24
+# Convergence is quadratic in the end: six or seven sweeps do for so few rows. The number keeps the turns of loops
+# within what every driver lets a kernel take.
+SWEEPS = 10
+# Convergence is quadratic in the end: 7 or 8 sweeps do for some hundred rows.
+_MOST_SWEEPS = 14
+# The following are in units in the last place of 1: off-diagonal elements of a matrix whose largest is 1 that no longer
+# matter,
+_SETTLED = 1 / 12
+# cosines of angles between columns that are rounding alone, over the root of how many rows there are,
+_NEGLIGIBLE = 1 / 2
+# and singular values, relative to the largest, that have right vectors of rounding alone.
+_NOTHING = 1.0
+
+
+# What is carried, the number of matches, and the attributes of `jacobi` -> what is carried after a turn.
+Turn = Callable[..., list[Node]]
+
+
+def _unit(x: Node) -> float:
+    """The unit in the last place of 1, in the dtype."""
+    return float(np.finfo(x.dtype.numpy).eps)
+
+
+def _scaled(matrix: Node) -> tuple[Node, Node]:
+    """The matrix divided by its largest element, and that."""
+    rank = matrix.type.rank
+    largest = reduce("max", absolute(matrix), (rank - 2, rank - 1))
+    divisor = where(equal(largest, zeros(largest.type)), splat(1, largest.type), largest)
+    return divide(matrix, broadcast(divisor, matrix.shape, range(rank - 2))), divisor
+
+
+def _blocks(size: int) -> tuple[int, int]:
+    """How many blocks there are for `size` players, an even number, and how large they are."""
+    most = MOST_EIGENVALUES // 2
+    count = 2 * -(-size // (2 * most))
+    return count, -(-size // count)
+
+
+def _filled(x: Node, axes: Sequence[int]) -> Node:
+    """With rows, and columns, of zeros that fill the blocks: players who never turn."""
+    more = [0] * x.type.rank
+    for axis in axes:
+        count, block = _blocks(x.shape[axis])
+        more[axis] = count * block - x.shape[axis]
+    none = [0] * x.type.rank
+    return pad(x, none, more, none, 0.0) if any(more) else x
+
+
+def _meeting(rows: Node, matches: int) -> Node:
+    """The rows of the blocks that meet, [..., matches, rows of two blocks, columns]."""
+    *stack, count, columns = rows.shape
+    return reshape(rows, (*stack, matches, count // matches, columns))
+
+
+def _rotated(rotation: Node, rows: Node) -> Node:
+    """The rows of the blocks that meet, turned by their rotation."""
+    return reshape(product(rotation, _meeting(rows, rotation.shape[-3])), rows.shape)
+
+
+def _came_from(place: Node, matches: int, block: int) -> Node:
+    """The place of the row, before all blocks move on, that a row's place then has."""
+    type, count = place.type, 2 * matches
+    whole, two = splat(block, type), splat(2, type)
+    number = divide(place, whole)
+    match, side = divide(number, two), build("remainder", number, two)
+    last = splat(count - 1, type)
+    seat = where(equal(side, zeros(type)), match, subtract(last, match))
+    one = splat(1, type)
+    before = where(equal(seat, one), last, subtract(seat, one))
+    before = where(equal(seat, zeros(type)), seat, before)
+    first = less(before, splat(matches, type))
+    slot = where(first, multiply(before, two), add(multiply(subtract(last, before), two), one))
+    return add(multiply(slot, whole), build("remainder", place, whole))
+
+
+def _moved_on(x: Node, axes: Sequence[int], matches: int) -> Node:
+    """All blocks but the first one seat further, along the axes."""
+    if matches == 1:
+        return x
+    type = index_type(x.shape)
+    places = [iota(type, axis) for axis in range(x.type.rank)]
+    for axis in axes:
+        places[axis] = _came_from(places[axis], matches, x.shape[axis] // (2 * matches))
+    return gather(x, places, range(x.type.rank))
+
+
+def _orthonormal(rows: Node) -> Node:
+    """Rows that are orthonormal but for the rounding of many turns, nearly without it: one step of Newton's method."""
+    square = product(rows, turned(rows))
+    one = on_diagonal(splat(1, square.type.with_shape(square.shape[:-1])), square.shape)
+    excess = subtract(square, one)
+    return subtract(rows, scale(product(excess, rows), 0.5))
+
+
+def _items(loop: Node, count: int) -> list[Node]:
+    return [build("item", loop, index=number) for number in range(count)]
+
+
+def _inputs_like(values: Sequence[Node]) -> list[Node]:
+    return [input_node(f"state{number}", value.type) for number, value in enumerate(values)]
+
+
+def _swept(turn: Turn, state: Sequence[Node]) -> list[Node]:
+    """What is carried after a sweep: as many turns as there are blocks to meet, in the first of which every row also
+    meets those of its own block."""
+    matches = _blocks(state[0].shape[-2])[0] // 2
+    if matches == 1:
+        return turn(state, matches, across=False, sweeps=SWEEPS)
+    first = turn(state, matches, across=False, sweeps=1)
+    inputs, turns = _inputs_like(state), 2 * matches - 2
+    body = graph_of(inputs, turn(inputs, matches, across=True, sweeps=1))
+    loop = build("scan", *first, carries=len(state), sequences=0, length=turns, reverse=False, body=body)
+    return _items(loop, len(state))
+
+
+def _until_settled(
+    turn: Turn, distance: Callable[[Node], Node], state: Sequence[Node]
+) -> list[Node]:
+    """What is carried when no element of `distance` of the first array is more than 1 but on the diagonal."""
+    far = splat(2, TensorType((), state[0].dtype))
+    carried = [*state, far, splat(0, index_type(()))]
+    inputs = _inputs_like(carried)
+    swept = _swept(turn, inputs[:-2])
+    sweeps = add(inputs[-1], splat(1, index_type(())))
+    body = graph_of(inputs, [*swept, _farthest(distance(swept[0])), sweeps])
+    inputs = _inputs_like(carried)
+    goes_on = greater(inputs[-2], splat(1, far.type))
+    condition = graph_of(inputs, [logical_and(goes_on, less(inputs[-1], splat(_MOST_SWEEPS, index_type(()))))])
+    loop = build("while", *carried, condition=condition, body=body)
+    return _items(loop, len(carried))[: len(state)]
+
+
+def _farthest(distances: Node) -> Node:
+    """The largest number above 1 off the diagonals, else zero: matrices with NaN in them keep no others waiting."""
+    type, rank = index_type(distances.shape), distances.type.rank
+    off = build("not_equal", iota(type, rank - 2), iota(type, rank - 1))
+    counts = logical_and(off, greater(distances, splat(1, distances.type)))
+    return reduce("max", where(counts, distances, zeros(distances.type)), range(rank))
+
+
+def _in_order(values: Node, falling: bool, *vectors: Node) -> list[Node]:
+    """The values in order, and the vectors, which are rows, with them."""
+    order = order_of_rows(negate(values) if falling else values)
+    column = reshape(values, (*values.shape, 1))
+    return [reshape(rows_in_order(column, order), values.shape), *(rows_in_order(rows, order) for rows in vectors)]
+
+
+def _signs(rows: Node) -> Node:
+    """What makes the component of largest magnitude of each row positive."""
+    last = rows.type.rank - 1
+    highest, lowest = reduce("max", rows, (last,)), reduce("min", rows, (last,))
+    one = splat(1, highest.type)
+    return where(greater(negate(lowest), highest), negate(one), one)
+
+
+def _unit_rows(size: int, count: int, like: Node) -> Node:
+    """A vector for each of `count` players, of which those that fill blocks have none."""
+    shape = (*like.shape[:-2], count, size)
+    return on_diagonal(splat(1, like.type.with_shape(shape[:-1])), shape)
+
+
+def _or_nan(rows: Node, values: Node) -> Node:
+    """The rows, and NaN in place of those of values that are."""
+    found = by_row(values, rows.shape)
+    return where(equal(found, found), rows, found)
+
+
+# Eigenvalues
+
+
+def _eigh(node: Node) -> Node:
+    (matrix,) = node.operands
+    rank, size = matrix.type.rank, matrix.shape[-1]
+    if size <= MOST_EIGENVALUES:
+        return node
+    with_vectors = node.attrs["vectors"]
+    positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]
+    symmetric = where(build("greater_equal", *positions), matrix, turned(matrix))
+    work, divisor = _scaled(symmetric)
+    work = _filled(work, (rank - 2, rank - 1))
+    carried = [work, _unit_rows(size, work.shape[-1], matrix)] if with_vectors else [work]
+    work, *vectors = _until_settled(_eigen_turn, _far_from_diagonal, carried)
+    vectors = [_orthonormal(rows_of(rows, 0, size)) for rows in vectors]
+    if vectors:  # of the matrix itself, so that the rounding of all turns is not in them
+        values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
+    else:
+        values = _diagonal(columns_of(rows_of(work, 0, size), 0, size))
+        values = multiply(values, by_row(divisor, values.shape))
+    values, *vectors = _in_order(values, False, *vectors)
+    vectors = [_or_nan(multiply(rows, by_row(_signs(rows), rows.shape)), values) for rows in vectors]
+    return packed([values, *vectors], rank - 2)
+
+
+def _far_from_diagonal(work: Node) -> Node:
+    """Magnitudes in units of what is settled."""
+    return scale(absolute(work), 1 / (_SETTLED * _unit(work)))
+
+
+def _diagonal(work: Node) -> Node:
+    *stack, rows, _ = work.shape
+    type = index_type((*stack, rows))
+    places = [iota(type, axis) for axis in range(len(stack) + 1)]
+    return gather(work, [*places, places[-1]], range(len(stack) + 2))
+
+
+def _own_blocks(work: Node, matches: int) -> Node:
+    """What the two blocks of every match have to do with each other: [..., matches, n, n]."""
+    *stack, rows, _ = work.shape
+    size = rows // matches
+    type = index_type((*stack, matches, size, size))
+    rank = type.rank
+    places = [iota(type, axis) for axis in range(rank)]
+    first = multiply(places[rank - 3], splat(size, type))
+    row, column = (add(first, places[axis]) for axis in (rank - 2, rank - 1))
+    return gather(work, [*places[: rank - 3], row, column], range(rank - 1))
+
+
+def _with_own_blocks(work: Node, blocks: Node) -> Node:
+    """The matrix with other elements where rows meet."""
+    type, rank = index_type(work.shape), work.type.rank
+    whole = splat(blocks.shape[-1], type)
+    places = [iota(type, axis) for axis in range(rank)]
+    match, row, column = divide(places[-2], whole), *(build("remainder", each, whole) for each in places[-2:])
+    own = gather(blocks, [*places[:-2], match, row, column], range(rank + 1))
+    return where(equal(match, divide(places[-1], whole)), own, work)
+
+
+def _eigen_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+    """What `jacobi` leaves of the blocks is taken from there: products would have the rounding of the diagonal."""
+    work, *vectors = state
+    rank = work.type.rank
+    own = _own_blocks(work, matches)
+    found = build("jacobi", own, relative=False, **sweeping)
+    rotated, rotation = (part(found, "jacobi", own, name) for name in ("rotated", "rotation"))
+    rotation = _orthonormal(rotation)
+    both = _rotated(rotation, turned(_rotated(rotation, work)))
+    work = _with_own_blocks(both, rotated)
+    return [
+        _moved_on(work, (rank - 2, rank - 1), matches),
+        *(_moved_on(_rotated(rotation, rows), (rank - 2,), matches) for rows in vectors),
+    ]
+
+
+# Singular values
+
+
+def _svd(node: Node) -> Node:
+    """By those of the triangle R of Q·R, whose rows are rotated: that converges in half as many sweeps as rotating
+    columns does, and in as few where columns depend on each other (Drmač and Veselić 2008)."""
+    (matrix,) = node.operands
+    rank, (rows, columns) = matrix.type.rank, matrix.shape[-2:]
+    complete, with_vectors = node.attrs["complete"], node.attrs["vectors"]
+    if columns <= _MOST_COLUMNS and rows <= (_MOST_ROWS_COMPLETED if complete else _MOST_ROWS):
+        return node
+    scaled, divisor = _scaled(matrix)
+    if not with_vectors:
+        values = _singular_values(reflected(scaled)[1], divisor)
+        return packed([values, zeros(matrix.type.with_shape((*matrix.shape[:-2], rows * columns)))], rank - 2)
+    q, r = orthogonal_factors(scaled, complete)
+    values, right, of_triangle = _singular_vectors(rows_of(r, 0, columns))
+    values = multiply(values, by_row(divisor, values.shape))
+    left = times(columns_of(q, 0, columns), of_triangle)
+    if q.shape[-1] > columns:
+        left = concatenate([left, columns_of(q, columns, rows)], rank - 1)
+    return packed([values, right, left], rank - 2)
+
+
+def _singular_values(triangle: Node, divisor: Node) -> Node:
+    rank, size = triangle.type.rank, triangle.shape[-1]
+    if size <= _MOST_COLUMNS:
+        found = build("svd", triangle, vectors=False, complete=False)
+        values = part(found, "svd", triangle, "values", vectors=False, complete=False)
+    else:
+        (work,) = _until_settled(_singular_turn, _far_from_orthogonal, [_filled(triangle, (rank - 2,))])
+        (values,) = _in_order(_lengths(rows_of(work, 0, size)), True)
+    return multiply(values, by_row(divisor, values.shape))
+
+
+def _singular_vectors(triangle: Node) -> tuple[Node, Node, Node]:
+    """Values, right vectors as rows and left ones as columns, of a triangle."""
+    rank, size = triangle.type.rank, triangle.shape[-1]
+    if size <= _MOST_COLUMNS:
+        found = build("svd", triangle, vectors=True, complete=False)
+        attrs = {"vectors": True, "complete": False}
+        values, right, left = (part(found, "svd", triangle, name, **attrs) for name in ("values", "right", "left"))
+        return values, right, left
+    work = _filled(triangle, (rank - 2,))
+    carried = [work, _unit_rows(size, work.shape[-2], triangle)]
+    settled = _until_settled(_singular_turn, _far_from_orthogonal, carried)
+    work, left = (rows_of(each, 0, size) for each in settled)
+    lengths, work, left = _in_order(_lengths(work), True, work, left)
+    right = turned(_directions(lengths, work))
+    signs = _signs(right)
+    right, left = (multiply(each, by_row(signs, each.shape)) for each in (right, _orthonormal(left)))
+    return lengths, _or_nan(right, lengths), turned(_or_nan(left, lengths))
+
+
+def _lengths(rows: Node) -> Node:
+    return build("sqrt", sum_over(multiply(rows, rows), (rows.type.rank - 1,)))
+
+
+def _singular_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+    meeting = _meeting(state[0], matches)
+    products = product(meeting, turned(meeting))
+    found = build("jacobi", products, relative=True, **sweeping)
+    rotation = _orthonormal(part(found, "jacobi", products, "rotation"))
+    axis = state[0].type.rank - 2
+    return [_moved_on(_rotated(rotation, each), (axis,), matches) for each in state]
+
+
+def _far_from_orthogonal(work: Node) -> Node:
+    """Cosines of angles between rows, in units of some times the rounding of their products."""
+    gram = product(work, turned(work))
+    inverse = build("sqrt", inverse_or_zero(sum_over(multiply(work, work), (work.type.rank - 1,))))
+    cosines = multiply(multiply(absolute(gram), by_row(inverse, gram.shape)), by_column(inverse, gram.shape))
+    return scale(cosines, 1 / (4 * _NEGLIGIBLE * _unit(work) * work.shape[-1] ** 0.5))
+
+
+def _directions(lengths: Node, rows: Node) -> Node:
+    """The rows divided by their lengths, as columns; in place of those that are nothing, what an orthogonal factor has
+    there."""
+    last = lengths.type.rank - 1
+    longest = broadcast(reduce("max", lengths, (last,)), lengths.shape, range(last))
+    one = splat(1, lengths.type)
+    is_known = greater(lengths, scale(longest, _NOTHING * _unit(longest)))
+    inverse = where(is_known, divide(one, where(is_known, lengths, one)), zeros(one.type))
+    q, r = orthogonal_factors(turned(multiply(rows, by_row(inverse, rows.shape))), complete=False)
+    signs = where(less(_diagonal(r), zeros(one.type)), negate(one), one)
+    return multiply(q, by_column(signs, q.shape))
+
+
+RULES: dict[str, Callable[[Node], Node]] = {"eigh": _eigh, "svd": _svd}

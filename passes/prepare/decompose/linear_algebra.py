@@ -1,0 +1,254 @@
+"""Matrices by halves: what one workgroup would take long for becomes products, and matrices small enough for one.
+
+No kernel goes through more than some ten thousand turns of its loops: there are drivers that end loops which take more
+than 65535. Methods: Golub and Van Loan, 4.2.6 (Cholesky), 3.2.11 (elimination), 5.2.3 (products of reflections).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Node
+from lavax.ir.types import int32
+from lavax.passes.build.builder import (
+    add,
+    broadcast,
+    build,
+    cast,
+    concatenate,
+    equal,
+    multiply,
+    pad,
+    reshape,
+    scale,
+    slice_along,
+    splat,
+    subtract,
+    sum_over,
+    where,
+    zeros,
+)
+from lavax.passes.build.matrices import (
+    columns_of,
+    is_lower,
+    on_diagonal,
+    packed,
+    part,
+    product,
+    rows_in_order,
+    rows_of,
+    turned,
+)
+from lavax.passes.prepare.decompose.sorting import order_of_rows
+from lavax.passes.target.loop_limit import MOST_TURNS
+
+# At least so many invocations share a matrix.
+_LANES = 8
+# The largest matrices that one workgroup factors, or solves for many right sides and for few.
+_CHOLESKY, _MANY_SIDES, _FEW_SIDES, _FEW = 64, 64, 256, 8
+
+
+def times(left: Node, right: Node) -> Node:
+    """The matrix product; with a vector, or of vectors, by sums, for which contractions have no form."""
+    if left.shape[-2] > 1 and right.shape[-1] > 1:
+        return product(left, right)
+    *stack, rows, inner = left.shape
+    shape = (*stack, rows, inner, right.shape[-1])
+    places = range(len(stack))
+    first = broadcast(left, shape, (*places, len(stack), len(stack) + 1))
+    second = broadcast(right, shape, (*places, len(stack) + 1, len(stack) + 2))
+    return sum_over(multiply(first, second), (len(stack) + 1,))
+
+
+def _below(upper: Node, lower: Node) -> Node:
+    return concatenate([upper, lower], upper.type.rank - 2)
+
+
+def _beside(left: Node, right: Node) -> Node:
+    return concatenate([left, right], left.type.rank - 1)
+
+
+def _half(extent: int) -> int:
+    return (extent + 1) // 2
+
+
+def _is_small(turns: int, columns: int) -> bool:
+    """Whether one workgroup takes a matrix apart at once."""
+    return columns <= 2 or turns <= MOST_TURNS * _LANES
+
+
+def _eliminating(rows: int, columns: int) -> int:
+    """How many turns that takes all invocations together."""
+    return rows * columns * (columns + 5) // 2
+
+
+def _reflecting(rows: int, columns: int) -> int:
+    return rows * columns * (columns + _LANES)
+
+
+# Triangular systems
+
+
+def triangular_solution(matrix: Node, right: Node, *, lower: bool, transposed: bool, unit: bool) -> Node:
+    """Solves for one half of the unknowns, takes them out, and solves for the others."""
+    size = matrix.shape[-1]
+    if size <= (_FEW_SIDES if right.shape[-1] < _FEW else _MANY_SIDES):
+        return build("triangular_solve", matrix, right, lower=lower, transposed=transposed, unit_diagonal=unit)
+    half = _half(size)
+    corners = [columns_of(rows_of(matrix, *ends), *ends) for ends in ((0, half), (half, size))]
+    sides = [rows_of(right, 0, half), rows_of(right, half, size)]
+    away = rows_of(matrix, half, size) if lower else rows_of(matrix, 0, half)
+    away = columns_of(away, 0, half) if lower else columns_of(away, half, size)
+    away = turned(away) if transposed else away
+    first, second = (0, 1) if lower != transposed else (1, 0)
+    found = [sides[0], sides[1]]
+    found[first] = triangular_solution(corners[first], sides[first], lower=lower, transposed=transposed, unit=unit)
+    rest = subtract(sides[second], times(away, found[first]))
+    found[second] = triangular_solution(corners[second], rest, lower=lower, transposed=transposed, unit=unit)
+    return _below(*found)
+
+
+def _triangular_solve(node: Node) -> Node:
+    matrix, right = node.operands
+    lower, transposed, unit = (node.attrs[name] for name in ("lower", "transposed", "unit_diagonal"))
+    return triangular_solution(matrix, right, lower=lower, transposed=transposed, unit=unit)
+
+
+# Cholesky's factor
+
+
+def _cholesky(node: Node) -> Node:
+    """Where the last corner fails, so does the whole."""
+    (matrix,) = node.operands
+    if matrix.shape[-1] <= _CHOLESKY:
+        return node
+    factor = _cholesky_factor(matrix)
+    size = matrix.shape[-1]
+    corner = reshape(columns_of(rows_of(factor, size - 1, size), size - 1, size), matrix.shape[:-2])
+    return add(factor, broadcast(scale(corner, 0.0), factor.shape, range(corner.type.rank)))
+
+
+def _cholesky_factor(matrix: Node) -> Node:
+    size = matrix.shape[-1]
+    if size <= _CHOLESKY:
+        return build("cholesky", matrix)
+    half, none = _half(size), [0] * matrix.type.rank
+    top, bottom = rows_of(matrix, 0, half), rows_of(matrix, half, size)
+    first = _cholesky_factor(columns_of(top, 0, half))
+    side = turned(columns_of(bottom, 0, half))
+    away = turned(triangular_solution(first, side, lower=True, transposed=False, unit=False))
+    second = _cholesky_factor(subtract(columns_of(bottom, half, size), times(away, turned(away))))
+    above = pad(first, none, [*none[1:], size - half], none, 0.0)
+    return _below(above, _beside(away, second))
+
+
+# Gaussian elimination
+
+
+def _lu(node: Node) -> Node:
+    (matrix,) = node.operands
+    if _is_small(_eliminating(*matrix.shape[-2:]), matrix.shape[-1]):
+        return node
+    factors, order, parity = _eliminated(matrix)
+    return packed([factors, cast(order, matrix.dtype), parity], matrix.type.rank - 2)
+
+
+def _eliminated(matrix: Node) -> tuple[Node, Node, Node]:
+    """Factors, the order of rows, and its parity: of the left half, then of what that leaves of the right one."""
+    rows, columns = matrix.shape[-2:]
+    if _is_small(_eliminating(rows, columns), columns):
+        node = build("lu", matrix)
+        factors, order, parity = (part(node, "lu", matrix, name) for name in ("factors", "permutation", "parity"))
+        return factors, cast(order, int32), parity
+    half = _half(columns)
+    left, first_order, first_parity = _eliminated(columns_of(matrix, 0, half))
+    right = rows_in_order(columns_of(matrix, half, columns), first_order)
+    corner, away = rows_of(left, 0, half), rows_of(left, half, rows)
+    beside = triangular_solution(corner, rows_of(right, 0, half), lower=True, transposed=False, unit=True)
+    rest, order, parity = _eliminated(subtract(rows_of(right, half, rows), times(away, beside)))
+    factors = _below(_beside(corner, beside), _beside(rows_in_order(away, order), rest))
+    last = first_order.type.rank - 1
+    kept, moved = slice_along(first_order, last, 0, half), slice_along(first_order, last, half, rows)
+    moved = reshape(rows_in_order(reshape(moved, (*moved.shape, 1)), order), moved.shape)
+    return factors, concatenate([kept, moved], last), multiply(first_parity, parity)
+
+
+def _linear_solve(node: Node) -> Node:
+    """An exchange of rows and two triangular systems."""
+    matrix, factored, right = node.operands
+    factors = part(factored, "lu", matrix, "factors")
+    order = cast(part(factored, "lu", matrix, "permutation"), int32)
+
+    def solved(lower: bool, transposed: bool, side: Node) -> Node:
+        return triangular_solution(factors, side, lower=lower, transposed=transposed, unit=lower)
+
+    if not node.attrs["transposed"]:
+        return solved(False, False, solved(True, False, rows_in_order(right, order)))
+    return rows_in_order(solved(True, True, solved(False, True, right)), order_of_rows(order))
+
+
+# Orthogonal factors
+
+
+def orthogonal_factors(matrix: Node, complete: bool) -> tuple[Node, Node]:
+    """The orthonormal columns q, all that there are if `complete`, and the triangle r."""
+    whole = _qr(build("qr", matrix, complete=complete))
+    return part(whole, "qr", matrix, "q", complete=complete), part(whole, "qr", matrix, "r", complete=complete)
+
+
+def _orthogonal_factors(matrix: Node, kept: int) -> tuple[Node, Node]:
+    """`kept` orthonormal columns, and the triangle with as many rows."""
+    columns = matrix.shape[-1]
+    vectors, r = reflected(matrix)
+    unit = on_diagonal(splat(1, matrix.type.with_shape(matrix.shape[:-1])), (*matrix.shape[:-1], kept))
+    inner = _combined(vectors, turned(rows_of(vectors, 0, kept)), transposed=False)
+    q = subtract(unit, times(vectors, inner))
+    none = [0] * r.type.rank
+    return q, pad(r, none, [*none[2:], kept - columns, 0], none, 0.0) if kept > columns else r
+
+
+def _combined(vectors: Node, right: Node, transposed: bool) -> Node:
+    """T·right, where I - V·T·Vᵀ is the product of the reflections: T⁻¹ + T⁻ᵀ is VᵀV, and T an upper triangle.
+
+    A vector of zeros, which reflects nothing, has a one on the diagonal of T⁻¹.
+    """
+    square = times(turned(vectors), vectors)
+    diagonal = sum_over(multiply(vectors, vectors), (vectors.type.rank - 2,))
+    halves = where(equal(diagonal, zeros(diagonal.type)), splat(1, diagonal.type), scale(diagonal, 0.5))
+    inverse = add(where(is_lower(square), zeros(square.type), square), on_diagonal(halves, square.shape))
+    return triangular_solution(inverse, right, lower=False, transposed=transposed, unit=False)
+
+
+def reflected(matrix: Node) -> tuple[Node, Node]:
+    """The reflections' vectors, and what they make of the matrix: of the left half, then of the right one."""
+    rows, columns = matrix.shape[-2:]
+    if _is_small(_reflecting(rows, columns), columns):
+        node = build("householder", matrix)
+        return part(node, "householder", matrix, "vectors"), part(node, "householder", matrix, "r")
+    half, none = _half(columns), [0] * matrix.type.rank
+    first, corner = reflected(columns_of(matrix, 0, half))
+    right = columns_of(matrix, half, columns)
+    turn = _combined(first, times(turned(first), right), transposed=True)
+    right = subtract(right, times(first, turn))
+    second, rest = reflected(rows_of(right, half, rows))
+    moved = pad(second, [*none[2:], half, 0], none, none, 0.0)
+    below = pad(rest, [*none[1:], half], none, none, 0.0)
+    return _beside(first, moved), _below(_beside(corner, rows_of(right, 0, half)), below)
+
+
+def _qr(node: Node) -> Node:
+    (matrix,) = node.operands
+    rows, columns = matrix.shape[-2:]
+    kept = rows if node.attrs["complete"] else columns
+    if _is_small(_reflecting(rows, columns) + rows * columns * (kept + _LANES), columns):
+        return node
+    return packed(_orthogonal_factors(matrix, kept), matrix.type.rank - 2)
+
+
+RULES: dict[str, Callable[[Node], Node]] = {
+    "cholesky": _cholesky,
+    "triangular_solve": _triangular_solve,
+    "lu": _lu,
+    "linear_solve": _linear_solve,
+    "qr": _qr,
+}

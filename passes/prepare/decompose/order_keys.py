@@ -1,0 +1,64 @@
+"""Values as unsigned integers of the same order: equal numbers become equal, NaN the greatest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lavax.ir.graph import Node
+from lavax.ir.types import DType, float32, int32, uint32, uint64
+from lavax.passes.build.builder import add, build, cast, greater, splat, where
+
+# How many bits of float32 the numbers of narrower dtypes use, counted from the sign.
+_UPPER_BITS = {"f16": 19, "bf16": 16}
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Integers of 32 or 64 bits, in the order of `width` bits from bit `first` on; the bits below are no part of it."""
+
+    node: Node
+    first: int
+    width: int
+
+
+def unsigned(dtype: DType) -> DType:
+    """The unsigned integers of at least 32 bits that hold the keys of a dtype."""
+    return uint64 if dtype.bits == 64 else uint32
+
+
+def order_keys(x: Node) -> Keys:
+    """The keys of `x`, of any dtype."""
+    if x.dtype.is_float:
+        wide = x if x.dtype.bits >= 32 else cast(x, float32)
+        width = _UPPER_BITS.get(x.dtype.name, x.dtype.bits)
+        return Keys(_of_floats(wide), wide.dtype.bits - width, width)
+    return Keys(_of_integers(x), 0, x.dtype.bits)
+
+
+def _of_integers(x: Node) -> Node:
+    """Counted from the lowest."""
+    if x.dtype.kind != "int":
+        return cast(x, unsigned(x.dtype))
+    wide = cast(x, int32) if x.dtype.bits < 32 else x
+    bits = build("bitcast", wide, type=wide.type.with_dtype(unsigned(x.dtype)))
+    return add(bits, splat(-x.dtype.lowest, bits.type))
+
+
+def integers_of(keys: Node, dtype: DType) -> Node:
+    """The integers or truth values that `order_keys` made these keys of."""
+    if dtype.kind != "int":
+        return cast(keys, dtype)
+    shifted = build("subtract", keys, splat(-dtype.lowest, keys.type))
+    signed = build("bitcast", shifted, type=keys.type.with_dtype(int32 if keys.dtype == uint32 else dtype))
+    return cast(signed, dtype) if dtype.bits < 32 else signed
+
+
+def _of_floats(x: Node) -> Node:
+    """The bits: of negative numbers inverted, of others with the sign's bit set."""
+    bits = build("bitcast", x, type=x.type.with_dtype(unsigned(x.dtype)))
+    sign = splat(1 << x.dtype.bits - 1, bits.type)
+    infinity = splat({32: 0xFF << 23, 64: 0x7FF << 52}[x.dtype.bits], bits.type)
+    magnitude = build("and", bits, splat((1 << x.dtype.bits - 1) - 1, bits.type))
+    # Minus zero is no negative number here.
+    key = where(greater(bits, sign), build("not", bits), build("or", magnitude, sign))
+    return where(greater(magnitude, infinity), splat(bits.dtype.highest, bits.type), key)

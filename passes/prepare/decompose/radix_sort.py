@@ -1,0 +1,63 @@
+"""Radix sort: rows of unsigned integers are put in order digit by digit, the least significant first.
+
+Each row is cut into tiles. Counting how many values of each tile have each digit tells where those of every tile and
+digit begin, and then each tile moves its values there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lavax.ir.graph import Node
+from lavax.ir.types import int32, uint32, uint64
+from lavax.passes.build.builder import add, broadcast, build, cast, multiply, reshape, slice_along, splat, subtract
+
+# A digit has one of these numbers of bits.
+_DIGITS = (4, 6, 8)
+# A tile is as long as what one invocation or workgroup moves, but there are to be enough of them.
+_SHORTEST_TILE, _LONGEST_TILE, _ENOUGH_TILES = 1 << 10, 1 << 12, 1 << 5
+
+
+# Pairs are 64 bits: a key of 32 bits above a payload of 32.
+WORD = 32
+
+
+def with_payload(keys: Node, payload: Node) -> Node:
+    """Pairs of non-negative 32-bit integers."""
+    high = multiply(cast(keys, uint64), splat(1 << WORD, keys.type.with_dtype(uint64)))
+    return add(high, cast(payload, uint64))
+
+
+def keys_of(pairs: Node) -> Node:
+    """The keys, as int32."""
+    return cast(cast(build("shift_right_logical", pairs, splat(WORD, pairs.type)), uint32), int32)
+
+
+def payload_of(pairs: Node) -> Node:
+    """What goes with the keys, as int32."""
+    return cast(cast(pairs, uint32), int32)
+
+
+def sorted_by_bits(values: Node, first: int, width: int) -> Node:
+    """Each row of `values` in the order of `width` bits from bit `first` on; values equal in these keep their order."""
+    passes = -(-width // _DIGITS[-1])
+    bits = next(bits for bits in _DIGITS if bits * passes >= width)
+    for shift in range(first, first + width, bits):
+        values = _sorted_by_digit(values, shift, min(bits, values.dtype.bits - shift))
+    return values
+
+
+def _tile_of(length: int) -> int:
+    wanted = -(-length // _ENOUGH_TILES)
+    return min(max(1 << (wanted - 1).bit_length(), _SHORTEST_TILE), _LONGEST_TILE)
+
+
+def _sorted_by_digit(values: Node, shift: int, bits: int) -> Node:
+    digit: dict[str, Any] = dict(shift=shift, bits=bits, tile=_tile_of(values.shape[-1]))
+    counts = build("count_digits", values, **digit)
+    tiles, last = counts.shape[-1], counts.type.rank - 1
+    ends = build("cumulative_sum", counts, axis=last)
+    totals = reshape(slice_along(ends, last, tiles - 1, tiles), counts.shape[:-1])
+    before = subtract(build("cumulative_sum", totals, axis=last - 1), totals)
+    starts = add(subtract(ends, counts), broadcast(before, counts.shape, range(last)))
+    return build("move_by_digit", values, starts, **digit)

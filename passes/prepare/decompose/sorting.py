@@ -1,0 +1,127 @@
+"""Sorting: short rows by counting, longer ones by merging short runs, long ones by their digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Graph, Node, graph_of, make_node
+from lavax.ir.types import float32, uint32, uint64
+from lavax.passes.build.builder import build, cast, gather, iota, splat, transpose
+from lavax.passes.prepare.decompose.order_keys import integers_of, order_keys
+from lavax.passes.prepare.decompose.radix_sort import WORD, payload_of, sorted_by_bits, with_payload
+from lavax.passes.target.target import ANY_DEVICE, Target
+
+# Counting takes time in proportion to the row. A row is one run where that is little work in all.
+_RUN, _SHORT_ROW, _LONGEST_RUN, _LITTLE_WORK = 32, 64, 2048, 1 << 20
+# Tables of how many have each digit are worth their making for longer rows.
+_MERGED_ROW = 512
+
+
+def has_digits_sorted(x: Node, target: Target) -> bool:
+    """Whether its rows are put in order by their digits."""
+    return target.sorts_pairs and x.shape[-1] > _MERGED_ROW and not _is_run(x)
+
+
+def _is_run(x: Node) -> bool:
+    length = x.shape[-1]
+    return length <= _SHORT_ROW or (length <= _LONGEST_RUN and x.type.size * length <= _LITTLE_WORK)
+
+
+def order_of_rows(x: Node, target: Target = ANY_DEVICE) -> Node:
+    """The stable order along the last axis."""
+    if not has_digits_sorted(x, target):
+        return _by_runs(x)
+    keys = order_keys(x)
+    numbers = iota(keys.node.type.with_dtype(uint32), x.type.rank - 1)
+    if keys.node.dtype == uint64:
+        by_lower = _moved_with(cast(keys.node, uint32), numbers)
+        upper = build("shift_right_logical", keys.node, splat(WORD, keys.node.type))
+        return _moved_with(cast(_sorted_along(upper, by_lower), uint32), by_lower)
+    return _moved_with(keys.node, numbers, keys.first)
+
+
+def sharing_orders(graph: Graph) -> Graph:
+    """The graph with no sort beside the order of the same values: they are taken in that order.
+
+    A gradient asks for the order of what was sorted.
+    """
+    both = _sorted_in(graph, "sort") & _sorted_in(graph, "sort_order")
+    if not both:
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    orders: dict[tuple[Node, int], Node] = {}
+    for node in graph.nodes:
+        operands = [found[operand] for operand in node.operands]
+        key = _sorted_by(node)
+        if key not in both:
+            found[node] = make_node(node.op, operands, node.attrs, node.type, node.location)
+            continue
+        if key not in orders:
+            orders[key] = make_node("sort_order", operands, node.attrs, None, node.location)
+        found[node] = orders[key] if node.op == "sort_order" else _taken_along(operands[0], orders[key], key[1])
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _sorted_by(node: Node) -> tuple[Node, int] | None:
+    """What a node sorts, and along which axis."""
+    return (node.operands[0], node.attrs["axis"]) if node.op in ("sort", "sort_order") else None
+
+
+def _sorted_in(graph: Graph, op: str) -> set[tuple[Node, int]]:
+    return {(node.operands[0], node.attrs["axis"]) for node in graph.nodes if node.op == op}
+
+
+def _by_runs(x: Node) -> Node:
+    length = x.shape[-1]
+    run = length if _is_run(x) else _RUN
+    order = build("sort_runs", x, run=run)
+    while run < length:
+        order = build("merge_runs", x, order, run=run)
+        run *= 2
+    return order
+
+
+def _moved_with(keys: Node, payload: Node, first: int = 0) -> Node:
+    """The payload, 32-bit integers, in the order of the keys' bits from `first` on."""
+    return payload_of(sorted_by_bits(with_payload(keys, payload), WORD + first, WORD - first))
+
+
+def _taken_along(x: Node, order: Node, axis: int) -> Node:
+    places = [order if d == axis else iota(order.type, d) for d in range(x.type.rank)]
+    return gather(x, places, range(x.type.rank))
+
+
+def _sorted_along(x: Node, order: Node) -> Node:
+    return _taken_along(x, order, x.type.rank - 1)
+
+
+def _sorted_rows(x: Node, target: Target) -> Node:
+    """Sorted along the last axis. Floats go along with their keys, which do not tell the signs of zeros."""
+    if not has_digits_sorted(x, target) or x.dtype.bits == 64:
+        return _sorted_along(x, order_of_rows(x, target))
+    keys = order_keys(x)
+    if not x.dtype.is_float:
+        return integers_of(sorted_by_bits(keys.node, keys.first, keys.width), x.dtype)
+    wide = cast(x, float32)
+    bits = _moved_with(keys.node, build("bitcast", wide, type=keys.node.type), keys.first)
+    return cast(build("bitcast", bits, type=wide.type), x.dtype)
+
+
+def _along_last(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target], Node]:
+    """`rule`, which knows rows only, along the axis that a node names."""
+
+    def along(node: Node, target: Target) -> Node:
+        (x,) = node.operands
+        axis, order = node.attrs["axis"], list(range(x.type.rank))
+        if axis == order[-1]:
+            return rule(x, target)
+        order[axis], order[-1] = order[-1], axis
+        return transpose(rule(transpose(x, order), target), order)
+
+    return along
+
+
+RULES: dict[str, Callable[[Node, Target], Node]] = {
+    "sort": _along_last(_sorted_rows),
+    "sort_order": _along_last(order_of_rows),
+}

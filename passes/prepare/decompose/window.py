@@ -1,0 +1,84 @@
+"""Convolutions as dots of windows: the windows are the left operand read at other places, so nothing is copied."""
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.contraction import free_axes
+from lavax.passes.build.builder import broadcast, dot, pad, precision_of, shear, slice_, transpose
+
+
+def _widened(node: Node) -> Node:
+    """The left operand with zeros between and around its elements, or cut."""
+    left, axes = node.operands[0], node.attrs["window"][0]
+    low, high, interior = ([0] * left.type.rank for _ in range(3))
+    for axis, *widths in zip(axes, *(node.attrs[name] for name in ("low", "high", "interior")), strict=True):
+        low[axis], high[axis], interior[axis] = widths
+    if any((*low, *high, *interior)):
+        before, after = ([max(width, 0) for width in widths] for widths in (low, high))
+        left = pad(left, before, after, interior, left.dtype.number(0))
+    if min((*low, *high, 0)) < 0:
+        start = [max(-width, 0) for width in low]
+        limit = [extent - max(-width, 0) for extent, width in zip(left.shape, high, strict=True)]
+        left = slice_(left, start, limit, [1] * len(start))
+    return left
+
+
+def _windows(node: Node) -> Node:
+    """The left operand's windows: its own axes, along the window's those of the result, then the window's elements."""
+    left, right = _widened(node), node.operands[1]
+    of_left, of_right = node.attrs["window"]
+    rank = left.type.rank
+    repeated = broadcast(left, (*left.shape, *(right.shape[axis] for axis in of_right)), range(rank))
+    kept = free_axes(left.type, *_sides(node, 0))
+    extents = dict(enumerate(left.shape)) | dict(zip(kept, node.shape[len(node.attrs["batch"][0]) :], strict=False))
+    shape = (*(extents[axis] for axis in range(rank)), *repeated.shape[rank:])
+    along = range(rank, rank + len(of_left))
+    return shear(repeated, shape, of_left, along, node.attrs["stride"], node.attrs["dilation"])
+
+
+def _sides(node: Node, side: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return node.attrs["batch"][side], node.attrs["contract"][side]
+
+
+def convolution_as_dot(node: Node, staged: bool) -> tuple[Node, tuple[int, ...]]:
+    """A dot of the windows and the right operand, and in what order its axes are those of the convolution.
+
+    Where operands are `staged` (Target.stages_operands), the windows are the dot's left operand, and its axes stand in
+    the convolution's order. Else they are its right operand where neighbours in memory are neighbours along a window's
+    axis, and its left one where they are channels: so columns of the result lie side by side in the operand they come
+    from. What is summed goes in the order in which the dot's left operand lies in memory; but where neighbours are
+    staged along a window's axis, which is no sum, in that of the right operand.
+    """
+    left, (left_batch, right_batch) = node.operands[0], node.attrs["batch"]
+    along_window = left.type.rank - 1 in node.attrs["window"][0]
+    if not along_window or staged:
+        met = sorted(_met(node), key=lambda pair: pair[1]) if along_window else _met(node)
+        contract = tuple(axis for axis, _ in met), tuple(other for _, other in met)
+        product = dot(_windows(node), node.operands[1], contract, (left_batch, right_batch), **precision_of(node))
+        return _in_order(product) if staged else product, tuple(range(node.type.rank))
+    met = sorted(_met(node), key=lambda pair: pair[1])
+    contract = tuple(other for _, other in met), tuple(axis for axis, _ in met)
+    product = dot(node.operands[1], _windows(node), contract, (right_batch, left_batch), **precision_of(node))
+    batch, kept = len(left_batch), len(free_axes(left.type, *_sides(node, 0)))
+    count = node.type.rank - batch - kept  # of the right operand's free axes, which stand before those of the windows
+    return product, (*range(batch), *range(batch + count, node.type.rank), *range(batch, batch + count))
+
+
+def _met(node: Node) -> list[tuple[int, int]]:
+    """What is summed: axes of the windows and of the right operand, in the order in which the left one lies."""
+    rank, (of_left, of_right) = node.operands[0].type.rank, node.attrs["window"]
+    left_sum, right_sum = node.attrs["contract"]
+    elements = range(rank, rank + len(of_left))
+    by_left = zip((*left_sum, *of_left), (*left_sum, *elements), (*right_sum, *of_right), strict=True)
+    return [(axis, other) for _, axis, other in sorted(by_left)]
+
+
+def _in_order(product: Node) -> Node:
+    """The dot with a right operand whose axes stand as they are met: fusion may copy it in this order."""
+    windows, right = product.operands
+    (_, batch), (of_windows, summed) = product.attrs["batch"], product.attrs["contract"]
+    order = (*batch, *summed, *free_axes(right.type, batch, summed))
+    if order == tuple(range(right.type.rank)):
+        return product
+    places = tuple(range(len(batch), len(batch) + len(summed)))
+    batches = product.attrs["batch"][0], tuple(range(len(batch)))
+    return dot(windows, transpose(right, order), (of_windows, places), batches, **precision_of(product))

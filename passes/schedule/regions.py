@@ -1,0 +1,287 @@
+"""Branches and loops as commands: their bodies are scheduled by themselves and bound to the program's buffers.
+
+What a loop carries has one buffer each. A body writes it in place where that is allowed, else aside, and it is copied
+over when the body is done. Arrays that a scan goes through or stacks are seen through views that a counter moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node
+from lavax.ir.types import TensorType, TupleType, int32
+from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
+from lavax.passes.kernels.index import variable
+from lavax.passes.kernels.kernel import Domain, Kernel, Step
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.schedule.merge import form_of
+
+_COUNTER = TensorType((), int32)
+
+# schedule(graph, output position -> the input whose memory it may take over)
+Scheduler = Callable[[Graph, Mapping[int, int]], KernelProgram]
+
+
+@dataclass
+class Lowered:
+    """A region as commands, with what it needs: buffers by size, places within arenas of bodies, and views."""
+
+    commands: list[Command] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    placed: dict[str, tuple[str, int]] = field(
+        default_factory=dict
+    )  # a buffer of a body -> its arena, the offset there
+    placed_sizes: dict[str, int] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A node that holds graphs, the buffers of its operands, and of those of its results that are wanted."""
+
+    node: Node
+    prefix: str
+    operands: tuple[str, ...]
+    results: Mapping[int, str]
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        assert isinstance(self.node.type, TupleType)
+        return self.node.type.parts
+
+
+def lower_region(region: Region, schedule: Scheduler) -> Lowered:
+    """The commands of a region."""
+    lowered = Lowered()
+    _LOWER[region.node.op](region, schedule, lowered)
+    lowered.commands = list(after_barrier(lowered.commands))
+    return lowered
+
+
+def _result(region: Region, position: int, lowered: Lowered) -> str:
+    """The buffer of a result: one of its own where nobody wants it."""
+    if position in region.results:
+        return region.results[position]
+    name = f"{region.prefix}result{position}"
+    lowered.sizes[name] = region.types[position].nbytes
+    return name
+
+
+def _lower_switch(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
+    index, *arguments = region.operands
+    branches = region.node.attrs["branches"]
+    results = [_result(region, position, lowered) for position in range(len(region.types))]
+    for number, branch in enumerate(branches):
+        flag = f"{region.prefix}branch{number}"
+        lowered.sizes[flag] = FLAG_BYTES
+        guard = Guard(flag, flag, index, number, len(branches))
+        body = _apart(branch, {})
+        program = schedule(body, {})
+        bound = dict(zip((node.name for node in body.inputs), arguments, strict=True))
+        bound |= dict(zip(program.results, results, strict=True))
+        commands = _embed(program, bound, f"{flag}.", flag, lowered)
+        lowered.commands += [guard, Guarded(flag, after_barrier(commands))]
+
+
+def _lower_while(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
+    condition, body = region.node.attrs["condition"], region.node.attrs["body"]
+    carried = [_result(region, position, lowered) for position in range(len(region.types))]
+    invariant = region.operands[len(carried) :]
+    running, truth = f"{region.prefix}running", f"{region.prefix}condition"
+    lowered.sizes |= {running: FLAG_BYTES, truth: FLAG_BYTES}
+    lowered.commands += _begin(region, carried)
+    asked = _apart(condition, {})
+    program = schedule(asked, {})
+    bound = dict(zip((node.name for node in asked.inputs), (*carried, *invariant), strict=True))
+    asking = _embed(program, bound | {program.results[0]: truth}, f"{truth}.", None, lowered)
+    guard = Guard(running, running, truth, 1, 2)
+    names = [*carried, *invariant]
+    turn = _turn(body, names, carried, {}, f"{region.prefix}body.", running, schedule, lowered, region)
+    lowered.commands.append(Until(running, (*after_barrier(asking), guard, Guarded(running, tuple(turn)))))
+
+
+def _lower_scan(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
+    attrs = region.node.attrs
+    carries, sequences, length, body = attrs["carries"], attrs["sequences"], attrs["length"], attrs["body"]
+    results = [_result(region, position, lowered) for position in range(len(region.types))]
+    carried, stacked = results[:carries], results[carries:]
+    lowered.commands += _begin(region, carried)
+    if length == 0:
+        return
+    counter = f"{region.prefix}counter"
+    lowered.sizes[counter] = _COUNTER.nbytes
+    first, step = (length - 1, -1) if attrs["reverse"] else (0, 1)
+    lowered.commands.append(_step(f"{region.prefix}start", _fill(first), (), (counter,)))
+    seen = list(region.operands)
+    for position in range(carries, carries + sequences):
+        seen[position] = f"{region.prefix}slice{position - carries}"
+        nbytes = body.inputs[position].type.nbytes
+        lowered.views[seen[position]] = View(region.operands[position], counter, nbytes)
+    held = _hold_cases(body, range(carries, carries + sequences), seen, f"{region.prefix}case", lowered)
+    rows = {}
+    for number, whole in enumerate(stacked):
+        rows[carries + number] = f"{region.prefix}row{number}"
+        lowered.views[rows[carries + number]] = View(whole, counter, body.outputs[carries + number].type.nbytes)
+    names = [*carried, *seen[carries:]]
+    turn = _turn(body, names, carried, rows, f"{region.prefix}body.", None, schedule, lowered, region)
+    turn.append(_step(f"{region.prefix}next", _increment(step), (counter,), (counter,)))
+    lowered.commands.append(Repeat(length, after_barrier([*held, *after_barrier(turn)])))
+
+
+def _hold_cases(
+    body: Graph, sequences: Iterable[int], seen: list[str], prefix: str, lowered: Lowered
+) -> list[Step]:
+    """Copies for this turn the numbers in `seen` that choose branches in the body: guards do not look through views."""
+    operands = {operand for node in body.nodes if node.op in _LOWER for operand in node.operands}
+    cases = [p for p in sequences if body.inputs[p] in operands and body.inputs[p].type == _COUNTER]
+    views, own = [seen[position] for position in cases], [f"{prefix}{position}" for position in cases]
+    lowered.sizes |= dict.fromkeys(own, _COUNTER.nbytes)
+    for position, name in zip(cases, own, strict=True):
+        seen[position] = name
+    return _copy_steps(prefix, views, own, [_COUNTER] * len(cases))
+
+
+_LOWER: dict[str, Callable[[Region, Scheduler, Lowered], None]] = {
+    "switch": _lower_switch,
+    "while": _lower_while,
+    "scan": _lower_scan,
+}
+
+
+def _turn(
+    body: Graph,
+    inputs: Sequence[str],
+    carried: Sequence[str],
+    others: Mapping[int, str],
+    prefix: str,
+    parent: str | None,
+    schedule: Scheduler,
+    lowered: Lowered,
+    region: Region,
+) -> list[Command]:
+    """One turn of a loop: `inputs` are the buffers of the body's inputs, the first of them carried; `others` those of
+    its other outputs."""
+    kept = {position: body.inputs[position] for position in range(len(carried))}
+    graph = _apart(body, kept)
+    program = schedule(graph, {position: position for position in range(len(carried))})
+    bound = dict(zip((node.name for node in graph.inputs), inputs, strict=True))
+    aside: list[str] = []
+    targets: list[str] = []
+    for position, name in enumerate(program.results):
+        if position >= len(carried):
+            bound[name] = others[position]
+        elif name == graph.inputs[position].name:
+            continue  # carried on as it is
+        elif program.donors.get(name) == graph.inputs[position].name:
+            bound[name] = carried[position]
+        else:
+            bound[name] = f"{prefix}aside{position}"
+            lowered.sizes[bound[name]] = region.types[position].nbytes
+            aside.append(bound[name])
+            targets.append(carried[position])
+    commands = list(after_barrier(_embed(program, bound, prefix, parent, lowered)))
+    types = [region.types[carried.index(target)] for target in targets]
+    return [*commands, *_copy_steps(f"{prefix}carry", aside, targets, types)]
+
+
+def _apart(graph: Graph, kept: Mapping[int, Node]) -> Graph:
+    """The graph with every output a value of its own: no inputs but those `kept` at their position, none twice."""
+    seen: set[Node] = set()
+    outputs = []
+    for position, output in enumerate(graph.outputs):
+        stays = kept.get(position) is output
+        if not stays and (output.op == INPUT or output in seen):
+            output = make_node("cast", (output,), {}, output.type)
+        seen.add(output)
+        outputs.append(output)
+    return graph_of(graph.inputs, outputs)
+
+
+def _embed(
+    program: KernelProgram, bound: Mapping[str, str], prefix: str, parent: str | None, lowered: Lowered
+) -> list[Command]:
+    """A body's commands over the buffers `bound` to its names; its temporaries get an arena in the program's."""
+    names = dict(bound)
+    arena = f"{prefix}arena"
+    if program.arena_bytes:
+        lowered.sizes[arena] = program.arena_bytes
+    for name, offset in program.offsets.items():
+        names[name] = prefix + name
+        lowered.placed[names[name]] = (arena, offset)
+        lowered.placed_sizes[names[name]] = program.sizes[name]
+    for name in program.views:
+        names[name] = prefix + name
+    for name, view in program.views.items():
+        lowered.views[names[name]] = View(names[view.buffer], names[view.counter], view.stride)
+    return [_renamed(command, names, prefix, parent) for command in program.steps]
+
+
+def _renamed(command: Command, names: Mapping[str, str], prefix: str, parent: str | None) -> Command:
+    match command:
+        case Step():
+            reads = tuple(tuple(names[name] for name in part) for part in command.reads)
+            writes = tuple(tuple(names[name] for name in part) for part in command.writes)
+            return replace(command, name=prefix + command.name, reads=reads, writes=writes)
+        case Guard():
+            over = parent if command.parent is None else names[command.parent]
+            return replace(
+                command, name=prefix + command.name, flag=names[command.flag], index=names[command.index], parent=over
+            )
+        case Repeat():
+            return replace(command, commands=tuple(_renamed(c, names, prefix, parent) for c in command.commands))
+        case Guarded() | Until():
+            inner = tuple(_renamed(c, names, prefix, parent) for c in command.commands)
+            return replace(command, flag=names[command.flag], commands=inner)
+    raise TypeError(f"unknown command {command!r}")
+
+
+# Small kernels of the loop's own.
+
+
+def _map_kernel(graph: Graph) -> Kernel:
+    (output,) = graph.outputs
+    variables = tuple(variable(f"o{number}", extent) for number, extent in enumerate(output.shape))
+    return Kernel("map", graph, Domain(output.shape, (), variables, ()), {output: variables})
+
+
+def _identity(type: TensorType) -> Kernel:
+    source = input_node("a0", type)
+    return _map_kernel(graph_of((source,), (make_node("cast", (source,), {}, type),)))
+
+
+def _fill(value: int) -> Kernel:
+    return _map_kernel(graph_of((), (make_node("constant", (), {"value": value}, _COUNTER),)))
+
+
+def _increment(step: int) -> Kernel:
+    source = input_node("a0", _COUNTER)
+    one = make_node("constant", (), {"value": step}, _COUNTER)
+    return _map_kernel(graph_of((source,), (make_node("add", (source, one)),)))
+
+
+def _step(name: str, kernel: Kernel, reads: tuple[str, ...], writes: tuple[str, ...]) -> Step:
+    return Step(name, (kernel,), (reads,), (writes,), barrier=True)
+
+
+def _begin(region: Region, carried: Sequence[str]) -> list[Step]:
+    """What a loop begins with is copied to where it is carried."""
+    count = len(carried)
+    return _copy_steps(f"{region.prefix}begin", region.operands[:count], carried, region.types[:count])
+
+
+def _copy_steps(
+    name: str, sources: Sequence[str], targets: Sequence[str], types: Sequence[TensorType]
+) -> list[Step]:
+    """Copies buffers, those of one form in one dispatch."""
+    groups: dict[str, list[tuple[Kernel, str, str]]] = {}
+    for source, target, type in zip(sources, targets, types, strict=True):
+        if type.size:
+            kernel = _identity(type)
+            groups.setdefault(form_of(kernel) or target, []).append((kernel, source, target))
+    steps = []
+    for number, group in enumerate(groups.values()):
+        kernels, froms, tos = zip(*group, strict=True)
+        reads, writes = tuple((each,) for each in froms), tuple((each,) for each in tos)
+        steps.append(Step(f"{name}{number}", kernels, reads, writes, barrier=number == 0))
+    return steps

@@ -1,0 +1,217 @@
+"""Puts kernels in order and says where each reads and writes: the whole program but for its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lavax.ir.graph import INPUT, Graph, Node
+from lavax.passes.fuse.extract import Piece, extract
+from lavax.passes.fuse.fuse import fuse
+from lavax.passes.kernels.commands import Command
+from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.memory import choose_donors, plan_arena
+from lavax.passes.schedule.merge import merge
+from lavax.passes.schedule.regions import Lowered, Region, lower_region
+from lavax.passes.target.target import ANY_DEVICE, Target
+
+
+def schedule(
+    graph: Graph,
+    donated: Sequence[int] = (),
+    pairs: Mapping[int, int] | None = None,
+    target: Target = ANY_DEVICE,
+) -> KernelProgram:
+    """Fuses a prepared graph into kernels and plans their order, buffers and barriers.
+
+    `donated` are the positions of inputs whose memory the results may take over. With `pairs`, output position ->
+    input position, an output may take over the memory of that input only. Fused for `target`,
+    for which the bodies of branches and loops are prepared as well.
+    """
+    groups, phases = in_order(extract(fuse(graph, target), graph.outputs))
+    donors = _donors(graph, donated, pairs, groups, phases)
+    names = _buffer_names(graph, groups)
+    regions = {
+        group[0]: _lower(group[0], f"%k{number}.", names, target)
+        for number, group in enumerate(groups)
+        if _is_region(group)
+    }
+    offsets, arena_bytes = _arena(groups, phases, names, regions)
+    return KernelProgram(
+        graph=graph,
+        steps=tuple(_commands(groups, names, donors, offsets, regions)),
+        results=tuple(names[output] for output in graph.outputs),
+        sizes={name: node.type.nbytes for node, name in names.items()} | _sizes_within(regions.values()),
+        donors={names[result]: names[donor] for result, donor in donors.items()},
+        offsets=offsets,
+        arena_bytes=arena_bytes,
+        views={name: view for lowered in regions.values() for name, view in lowered.views.items()},
+    )
+
+
+def in_order(pieces: Sequence[Piece]) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
+    """The pieces by the dispatch they run in, group by group, and how many levels of kernels come before each.
+
+    Group i is the kernel k{i}, if it is no region.
+    """
+    phases = _levels(pieces)
+    return sorted(merge(pieces, phases), key=lambda group: phases[group[0]]), phases
+
+
+def _is_region(group: Sequence[Piece]) -> bool:
+    return group[0].kernel.kind == "region"
+
+
+def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) -> Lowered:
+    """The commands of a piece that is a branch or a loop, over the program's buffers."""
+    graph = piece.kernel.graph
+    buffers = dict(zip(graph.inputs, (names[node] for node in piece.reads), strict=True))
+    items = [node.attrs["index"] for node in graph.outputs]
+    results = dict(zip(items, (names[node] for node in piece.writes), strict=True))
+    (node,) = (node for node in graph.nodes if node.op != "item")
+    region = Region(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
+    return lower_region(region, lambda body, pairs: schedule(prepare(body, target), pairs=pairs, target=target))
+
+
+def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
+    """How many kernels must run one after the other before each.
+
+    Those that nobody waits for come last, unless they would keep temporaries alive until then; of maps, which can be
+    merged there, all do.
+    """
+    writer = {node: piece for piece in pieces for node in piece.writes}
+    levels: dict[Piece, int] = {}
+    awaited: set[Piece] = set()
+    for piece in pieces:
+        before = [writer[node] for node in piece.reads if node in writer]
+        awaited.update(before)
+        levels[piece] = 1 + max((levels[other] for other in before), default=-1)
+    last = max(levels.values(), default=0)
+
+    def may_wait(piece: Piece) -> bool:
+        return piece.kernel.kind == "map" or writer.keys().isdisjoint(piece.reads)
+
+    return {piece: last if piece not in awaited and may_wait(piece) else level for piece, level in levels.items()}
+
+
+def _donors(
+    graph: Graph,
+    donated: Sequence[int],
+    pairs: Mapping[int, int] | None,
+    groups: Sequence[tuple[Piece, ...]],
+    phases: dict[Piece, int],
+) -> dict[Node, Node]:
+    outputs = set(graph.outputs)
+    last_read: dict[Node, int] = {}
+    readers: dict[tuple[Node, int], int] = {}
+    results = []
+    for group in groups:
+        for piece in group:
+            for node in piece.reads:
+                last_read[node] = phases[piece]
+                readers[node, phases[piece]] = readers.get((node, phases[piece]), 0) + 1
+            results += [(node, piece, phases[piece]) for node in piece.writes if node in outputs]
+    given = donated if pairs is None else pairs.values()
+    free = [graph.inputs[position] for position in given if graph.inputs[position] not in outputs]
+    alone = [node for node in free if node not in last_read or readers[node, last_read[node]] == 1]
+    only = None if pairs is None else {graph.outputs[k]: graph.inputs[position] for k, position in pairs.items()}
+    return choose_donors(alone, results, last_read, only)
+
+
+def _buffer_names(graph: Graph, groups: Sequence[tuple[Piece, ...]]) -> dict[Node, str]:
+    names = {node: node.name for node in graph.inputs}
+    results = [output for output in dict.fromkeys(graph.outputs) if output.op != INPUT]
+    names.update((node, f"%r{number}") for number, node in enumerate(results))
+    written = [node for group in groups for piece in group for node in piece.writes if node not in names]
+    names.update((node, f"%t{number}") for number, node in enumerate(written))
+    return names
+
+
+def _arena(
+    groups: Sequence[tuple[Piece, ...]],
+    phases: dict[Piece, int],
+    names: dict[Node, str],
+    regions: Mapping[Piece, Lowered],
+) -> tuple[dict[str, int], int]:
+    lifetimes: dict[str, tuple[int, int]] = {}
+    sizes: dict[str, int] = {}
+    for group in groups:
+        for piece in group:
+            for node in (*piece.writes, *piece.reads):
+                name, phase = names[node], phases[piece]
+                if not _is_temporary(name, node):
+                    continue
+                first, last = lifetimes.get(name, (phase, phase))
+                lifetimes[name] = (min(first, phase), max(last, phase))
+                sizes[name] = node.type.nbytes
+    for piece, lowered in regions.items():
+        sizes.update(lowered.sizes)
+        lifetimes.update(dict.fromkeys(lowered.sizes, (phases[piece], phases[piece])))
+    offsets, total = plan_arena(sizes, lifetimes)
+    for lowered in regions.values():
+        offsets.update((name, offsets[arena] + offset) for name, (arena, offset) in lowered.placed.items())
+    return offsets, total
+
+
+def _sizes_within(regions: Iterable[Lowered]) -> dict[str, int]:
+    """Of the buffers that regions need."""
+    return {name: size for lowered in regions for name, size in (lowered.sizes | lowered.placed_sizes).items()}
+
+
+def _is_temporary(name: str, node: Node) -> bool:
+    return node.op != INPUT and name.startswith("%t")
+
+
+def _commands(
+    groups: Sequence[tuple[Piece, ...]],
+    names: dict[Node, str],
+    donors: dict[Node, Node],
+    offsets: dict[str, int],
+    regions: Mapping[Piece, Lowered],
+) -> list[Command]:
+    """Barriers stand only where a step touches memory that steps since the last barrier wrote, or writes it, and
+    before and after a region."""
+    memory = {names[node]: _memory(node, names, donors, offsets) for node in names}
+    commands: list[Command] = []
+    after_region = False
+    read: list[tuple[str, int, int]] = []
+    written: list[tuple[str, int, int]] = []
+    for number, group in enumerate(groups):
+        if group[0] in regions:
+            commands += regions[group[0]].commands
+            after_region = True
+            continue
+        reads = tuple(tuple(names[node] for node in piece.reads) for piece in group)
+        writes = tuple(tuple(names[node] for node in piece.writes) for piece in group)
+        now_read = [memory[name] for part in reads for name in part]
+        now_written = [memory[name] for part in writes for name in part]
+        conflict = _touch(now_read, written) or _touch(now_written, written) or _touch(now_written, read)
+        barrier, after_region = conflict or after_region, False
+        if barrier:
+            read, written = [], []
+        read += now_read
+        written += now_written
+        commands.append(Step(f"k{number}", tuple(piece.kernel for piece in group), reads, writes, barrier))
+    return commands
+
+
+def _memory(
+    node: Node, names: dict[Node, str], donors: dict[Node, Node], offsets: dict[str, int]
+) -> tuple[str, int, int]:
+    """What memory a buffer is: an allocation's name, and from where to where."""
+    name = names[node]
+    if name in offsets and node.op != INPUT:
+        return ("arena", offsets[name], offsets[name] + max(node.type.nbytes, 1))
+    return (names[donors.get(node, node)], 0, max(node.type.nbytes, 1))
+
+
+def _touch(some: list[tuple[str, int, int]], others: list[tuple[str, int, int]]) -> bool:
+    if not some or not others:
+        return False
+    whole = {name for name, _, _ in others if name != "arena"}
+    ranges = [(start, end) for name, start, end in others if name == "arena"]
+    return any(
+        name in whole if name != "arena" else any(start < other_end and other < end for other, other_end in ranges)
+        for name, start, end in some
+    )

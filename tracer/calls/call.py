@@ -1,0 +1,136 @@
+"""The arguments of one call, parted into what is traced and what is not."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.base.errors import DtypeError, StaticArgumentError
+from lavax.ir.location import user_error, without_line
+from lavax.tracer.calls.signature import Signature, leaf_names
+from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
+
+# Where an argument stands (its position, or its name if it was passed by keyword), its class, and its value:
+# 1, 1.0 and True are equal, and programs for them are not.
+Static = tuple[int | str, type, Any]
+
+
+@dataclass(frozen=True)
+class ChosenArguments:
+    """Some parameters of a function, by the positions and by the names that arguments for them are passed by."""
+
+    positions: frozenset[int]
+    names: frozenset[str]
+
+
+def chosen_arguments(
+    signature: Signature, numbers: int | Sequence[int], names: str | Sequence[str], what: str
+) -> ChosenArguments:
+    """Those with these numbers or names; one named in one way is chosen however it is passed.
+
+    `what` begins the options' names, such as "static" in static_argnums. Raises ValueError where there is none such.
+    """
+    positions = set(signature.positions(numbers, f"{what}_argnums"))
+    named = {names} if isinstance(names, str) else set(names)
+    signature.check_names(named, f"{what}_argnames")
+    named |= {signature.positional[p] for p in positions if p < len(signature.positional)}
+    positions |= {p for p, name in enumerate(signature.positional) if name in named}
+    return ChosenArguments(frozenset(positions), frozenset(named))
+
+
+def parted(
+    static: ChosenArguments, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
+    """The other positional arguments, the other keyword arguments, and the static ones.
+
+    Raises StaticArgumentError for a static argument that cannot be hashed.
+    """
+    statics: list[Static] = [(p, type(arg), arg) for p, arg in enumerate(args) if p in static.positions]
+    statics += [(name, type(kwargs[name]), kwargs[name]) for name in sorted(static.names.intersection(kwargs))]
+    for place, cls, value in statics:
+        try:
+            hash(value)
+        except TypeError:
+            name = signature.name_at(place) if isinstance(place, int) else place
+            raise user_error(
+                StaticArgumentError,
+                f"the static argument {name} of {signature.function} is a {cls.__name__}, which cannot be hashed: "
+                "pass something hashable (a tuple for a list, a frozen dataclass), or do not make it static",
+            ) from None
+    rest = tuple(arg for p, arg in enumerate(args) if p not in static.positions)
+    return rest, {name: arg for name, arg in kwargs.items() if name not in static.names}, tuple(statics)
+
+
+@dataclass(frozen=True)
+class CallStructure:
+    """How the leaves of a call's traced arguments are put back into arguments."""
+
+    positional: TreeDef  # of the tuple of the arguments that are not static
+    keywords: TreeDef | None  # of the dict of them, if there are any
+    statics: tuple[Static, ...]
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of the user's function."""
+        count = self.positional.leaf_count
+        args = list(unflatten(self.positional, leaves[:count]))
+        kwargs = {} if self.keywords is None else unflatten(self.keywords, leaves[count:])
+        for place, _, value in self.statics:  # rising positions first
+            if isinstance(place, int):
+                args.insert(place, value)
+            else:
+                kwargs[place] = value
+        return args, kwargs
+
+    def positions(self) -> list[int]:
+        """Where the positional arguments that are traced stand in the call."""
+        fixed = {place for place, _, _ in self.statics}
+        total = len(self.positional.children) + sum(isinstance(place, int) for place in fixed)
+        return [position for position in range(total) if position not in fixed]
+
+    def names(self, signature: Signature) -> list[str]:
+        """A name for each leaf, for the graph's inputs and for messages."""
+        named = [
+            (signature.name_at(position), child)
+            for position, child in zip(self.positions(), self.positional.children, strict=True)
+        ]
+        if self.keywords is not None:
+            named += list(zip(self.keywords.data, self.keywords.children, strict=True))
+        return leaf_names(named)
+
+    def leaves_of(self, positions: Collection[int], keywords: Collection[str]) -> list[int]:
+        """Which leaves belong to the arguments at `positions` or passed as one of `keywords`."""
+        chosen = [position in positions for position in self.positions()]
+        children = list(self.positional.children)
+        if self.keywords is not None:
+            chosen += [name in keywords for name in self.keywords.data]
+            children += self.keywords.children
+        owners = [mine for mine, child in zip(chosen, children, strict=True) for _ in range(child.leaf_count)]
+        return [leaf for leaf, mine in enumerate(owners) if mine]
+
+
+def call_of(
+    args: Sequence[Any], kwargs: Mapping[str, Any], statics: tuple[Static, ...] = ()
+) -> tuple[CallStructure, list[Any]]:
+    """The structure of a call's traced arguments, and their leaves."""
+    leaves, positional = flatten(tuple(args))
+    if not kwargs:
+        return CallStructure(positional, None, statics), leaves
+    more, keywords = flatten(dict(kwargs))
+    return CallStructure(positional, keywords, statics), leaves + more
+
+
+def named_conversion(
+    convert: Callable[[Any], Any], leaves: Sequence[Any], call: CallStructure, signature: Signature
+) -> list[Any]:
+    """`convert` of each leaf; where it refuses one, the DtypeError names the argument."""
+    converted = []
+    for position, leaf in enumerate(leaves):
+        try:
+            converted.append(convert(leaf))
+        except DtypeError as error:
+            raise user_error(
+                DtypeError,
+                f"argument {call.names(signature)[position]} of {signature.function}: {without_line(error)}. If it is "
+                "a setting and not data, name its argument in static_argnames",
+            ) from None
+    return converted

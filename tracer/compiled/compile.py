@@ -1,0 +1,239 @@
+"""`compile`: functions that run as one program for each kind of arguments."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from lavax.base.config import chosen_matmul_precision
+from lavax.base.counters import count
+from lavax.passes.simplify import remove_stop_gradient
+from lavax.tracer.calls.call import CallStructure, ChosenArguments, call_of, chosen_arguments, named_conversion, parted
+from lavax.tracer.calls.signature import Signature, signature_of
+from lavax.tracer.compiled.executable import Executable, refuse_tracers
+from lavax.tracer.compiled.lowered import Lowered
+from lavax.tracer.compiled.nan_check import NaNChecked
+from lavax.tracer.compiled.retrace import log_retrace
+from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
+from lavax.tracer.tracing.convert import abstract_of, argument, lift
+from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracing import Traced, performed, trace_call
+from lavax.tracer.values.abstract import Abstract
+from lavax.tracer.values.array import Array
+from lavax.tracer.values.backend import in_use, runtime
+from lavax.tracer.values.programs import remember
+from lavax.tracer.values.value import Value
+
+_Run = Callable[[Sequence[Array]], list[Array]]
+
+# Of a value; raises TypeError for anything else, whatever attributes that has.
+_kind_of: Callable[[Any], Abstract] = vars(Value)["abstract"].__get__
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Entry:
+    """What a compiled function keeps for one kind of arguments."""
+
+    run: _Run
+    structure: TreeDef  # of the result
+    is_leaf: bool
+    traced: Traced | None  # of a function that does something on the host besides
+
+
+def _entry(run: _Run, traced: Traced) -> _Entry:
+    return _Entry(run, traced.structure, traced.structure is LEAF, traced if traced.effects else None)
+
+
+class CompiledFunction:
+    """A function that is traced and compiled at its first call with each kind of arguments, and then replayed."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        static: ChosenArguments,
+        donated: ChosenArguments,
+        tune: bool,
+    ) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._signature = signature
+        self._static = static
+        self._has_static = bool(static.positions or static.names)
+        self._donated = donated
+        self._has_donated = bool(donated.positions or donated.names)
+        self._tune = tune
+        self._entries: dict[tuple[Any, ...], _Entry] = {}
+        # Those of calls whose arguments are arrays, by their kinds and the names of what is passed by keyword.
+        self._of_arrays: dict[tuple[Any, ...], _Entry] = {}
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program for these arguments. Inside a trace the function is traced as part of it."""
+        if active_trace() is not None:
+            return self._inlined(args, kwargs)
+        leaves: Sequence[Array] = args
+        entry = None
+        if self._of_arrays:
+            if kwargs:
+                leaves = (*args, *kwargs.values())
+            try:
+                kinds = map(_kind_of, leaves)
+                entry = self._of_arrays.get((in_use.runtime, chosen_matmul_precision(), *kwargs, *kinds))
+            except TypeError:
+                entry = None  # an argument that is no array
+        if entry is None:
+            entry, leaves = self._entry_for(args, kwargs)
+        results = entry.run(leaves)
+        if entry.traced is not None:
+            results = performed(entry.traced, results)
+        return results[0] if entry.is_leaf else unflatten(entry.structure, results)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: the instance is the first argument (a registered class, or static)."""
+        return self if instance is None else BoundMethod(self, instance)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
+        """Traces for these arguments, arrays or anything with `shape` and `dtype`; needs no device."""
+        call, leaves = self._parted(args, kwargs)
+        kinds = named_conversion(abstract_of, leaves, call, self._signature)
+        traced = self._traced(call, kinds)
+        optimized = remove_stop_gradient(traced.graph)
+        return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call), self._tune)
+
+    def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
+        args, kwargs, statics = parted(self._static, self._signature, args, kwargs)
+        return call_of(args, kwargs, statics)
+
+    def _traced(self, call: CallStructure, kinds: Sequence[Abstract]) -> Traced:
+        count("traces")
+        return trace_call(self._function, self._signature, call, kinds, "compile")
+
+    def _entry_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Entry, list[Array]]:
+        """The entry for these arguments, made if there is none yet, and their leaves as arrays."""
+        statics: tuple[Any, ...] = ()
+        if self._has_static:
+            args, kwargs, statics = parted(self._static, self._signature, args, kwargs)
+        leaves, positional = flatten(args)
+        keywords = None
+        if kwargs:
+            more, keywords = flatten(kwargs)
+            leaves += more
+        try:
+            kinds = [leaf.abstract for leaf in leaves]
+            entry = self._entries.get((runtime(), chosen_matmul_precision(), positional, keywords, statics, *kinds))
+        except AttributeError:  # a leaf that is no array yet
+            entry = None
+        if entry is None:
+            return self._prepared(leaves, CallStructure(positional, keywords, statics))
+        if len(leaves) == len(args) + len(kwargs) and not self._has_static and _are_arrays(args, kwargs):
+            remember(self._of_arrays, (runtime(), chosen_matmul_precision(), *kwargs, *kinds), entry)
+        return entry, leaves
+
+    def _prepared(self, leaves: list[Any], call: CallStructure) -> tuple[_Entry, list[Array]]:
+        """The entry for these arguments, made if there is none yet, and the arguments as arrays."""
+        refuse_tracers(leaves)
+        arrays = named_conversion(argument, leaves, call, self._signature)
+        home, precision = runtime(), chosen_matmul_precision()
+        key = (home, precision, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
+        entry = self._entries.get(key)
+        if entry is None:
+            kinds = [array.abstract for array in arrays]
+            earlier = [known[2:] for known in self._entries if known[0] is home and known[1] == precision]
+            log_retrace(self._function, self._signature, call, kinds, earlier)
+            traced = self._traced(call, kinds)
+            entry = remember(self._entries, key, _entry(self._program(traced, call), traced))
+        return entry, arrays
+
+    def _program(self, traced: Traced, call: CallStructure) -> _Run:
+        donated = self._donated_leaves(call)
+        if runtime().refuses_nans:
+            return NaNChecked(self._signature.function, traced.graph, traced.weak, traced.captured, donated)
+        return Executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated, self._tune)
+
+    def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        call, leaves = self._parted(args, kwargs)
+        args, kwargs = call.arguments(named_conversion(lift, leaves, call, self._signature))
+        return self._function(*args, **kwargs)
+
+    def _donated_leaves(self, call: CallStructure) -> list[int]:
+        return call.leaves_of(self._donated.positions, self._donated.names) if self._has_donated else []
+
+
+def _are_arrays(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether the arguments are themselves the leaves, in order: arrays, with keywords in the order of their names."""
+    return all(isinstance(arg, Array) for arg in (*args, *kwargs.values())) and sorted(kwargs) == list(kwargs)
+
+
+class BoundMethod:
+    """A compiled method of one instance."""
+
+    def __init__(self, function: CompiledFunction, instance: Any) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._bound_function = function
+        self.__self__ = instance
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._bound_function(self.__self__, *args, **kwargs)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
+        """As CompiledFunction.lower, with the instance as first argument."""
+        return self._bound_function.lower(self.__self__, *args, **kwargs)
+
+
+@overload
+def compile(
+    function: Callable[..., Any],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
+    tune: bool = False,
+) -> CompiledFunction: ...
+@overload
+def compile(
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
+    tune: bool = False,
+) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
+def compile(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
+    tune: bool = False,
+) -> Any:
+    """Makes `function` run as one program on the device; bare or with options, as decorator or call.
+
+    Arguments are pytrees of arrays, NumPy arrays and numbers. The function is traced once for each structure,
+    shapes, dtypes and static values of its arguments, and replayed for all further calls.
+    `static_argnums`, `static_argnames`: arguments that are settings: hashable Python values, traced as they are.
+    `donate_argnums`, `donate_argnames`: arguments whose memory the results may take over; their arrays cannot be used
+    afterwards.
+    `tune`: how kernels share out their work is chosen by trying what is possible on the device, once for each kernel,
+    device and driver; what took least is kept on disk. Results are rounded as the chosen way adds. `LAVAX_TUNE=1` does
+    the same for everything.
+    Raises ValueError for a number or name that no parameter has.
+    """
+    if function is None:
+        return functools.partial(
+            compile,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            tune=tune,
+        )
+    signature = signature_of(function, "compile")
+    static = chosen_arguments(signature, static_argnums, static_argnames, "static")
+    donated = chosen_arguments(signature, donate_argnums, donate_argnames, "donate")
+    both = {*map(signature.name_at, static.positions & donated.positions), *(static.names & donated.names)}
+    if both:
+        raise ValueError(f"{min(both)} of {signature.function} cannot be both static and donated")
+    return CompiledFunction(function, signature, static, donated, tune)

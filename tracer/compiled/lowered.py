@@ -1,0 +1,123 @@
+"""What a compiled function is before it runs, as text and as a program."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lavax.base import config
+from lavax.base.errors import DtypeError, ShapeError, TreeMismatchError
+from lavax.ir import Graph
+from lavax.ir.location import user_error
+from lavax.passes.reports import Cost, Memory, Profile
+from lavax.tracer.calls.call import CallStructure, call_of, named_conversion
+from lavax.tracer.calls.signature import Signature
+from lavax.tracer.compiled.executable import Executable, plan, refuse_tracers
+from lavax.tracer.pytrees.pytree import unflatten
+from lavax.tracer.tracing.convert import argument
+from lavax.tracer.tracing.tracing import Traced, performed
+from lavax.tracer.values.abstract import Abstract
+from lavax.tracer.values.array import Array
+from lavax.tracer.values.backend import LoweredProgram, active
+
+BACKEND_STAGES = ("kernels", "fusion", "glsl", "spirv")
+STAGES = ("ir", "optimized", *BACKEND_STAGES)
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A function traced for arguments of certain kinds."""
+
+    signature: Signature
+    call: CallStructure
+    kinds: tuple[Abstract, ...]
+    traced: Traced
+    optimized: Graph
+    donated: Sequence[int]
+    tune: bool
+
+    @cached_property
+    def _program(self) -> LoweredProgram:
+        parts = plan(self.optimized, self.donated)
+        return active().lower(parts.graph, parts.donated, tune=self.tune or config.tune())
+
+    def as_text(self, stage: str = "optimized") -> str:
+        """The function at a stage of its way: "ir", "optimized", "kernels", "fusion", "glsl" or "spirv".
+
+        Raises ValueError for another stage.
+        """
+        if stage not in STAGES:
+            raise ValueError(f"stage {stage!r} is none of {', '.join(STAGES)}")
+        if stage in BACKEND_STAGES:
+            return self._program.as_text(stage)
+        return str(self.traced.graph if stage == "ir" else self.optimized)
+
+    def compile(self) -> Compiled:
+        """The program, for arguments of just these kinds. Needs a device."""
+        run = Executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
+        return Compiled(self, run)
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A program for arguments of certain kinds; it is never traced again."""
+
+    lowered: Lowered
+    run: Executable
+
+    def as_text(self, stage: str = "optimized") -> str:
+        """As Lowered.as_text."""
+        return self.lowered.as_text(stage)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs it; static arguments are left out.
+
+        Raises TreeMismatchError, ShapeError or DtypeError where the arguments are of another kind.
+        """
+        traced = self.lowered.traced
+        return unflatten(traced.structure, performed(traced, self.run(self._arrays(args, kwargs))))
+
+    def cost(self) -> Cost:
+        """Floating-point operations, and bytes read and written at least once, of each kernel and of a call.
+
+        Prints as a table. In loops whose end hangs on data one turn is counted.
+        """
+        return self.run.cost()
+
+    def memory(self) -> Memory:
+        """Bytes of device memory: arguments, results, temporaries, constants, and the `peak` of a call.
+
+        Prints as a table.
+        """
+        return self.run.memory()
+
+    def profile(self, /, *args: Any, **kwargs: Any) -> Profile:
+        """Runs it a few times with a clock around every kernel: time, share, GB/s and GFLOP/s by kernel.
+
+        Prints as a table; `to_perfetto(path)` writes it as a trace. Kernels run one after another, so the sum may be
+        more than a call takes. Arguments are as those of a call; donated ones are not given away. Raises what a call
+        raises, and ValueError where there is nothing to compute.
+        """
+        return self.run.profile(self._arrays(args, kwargs))
+
+    def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Array]:
+        """The arguments as arrays, once they are found to be of the right kinds."""
+        signature, call = self.lowered.signature, self.lowered.call
+        given, leaves = call_of(args, kwargs)
+        if given.positional is not call.positional or given.keywords is not call.keywords:
+            raise user_error(
+                TreeMismatchError,
+                f"{signature.function} was compiled for the arguments {call.positional!r} {call.keywords or ''}, "
+                f"got {given.positional!r} {given.keywords or ''}",
+            )
+        refuse_tracers(leaves)
+        arrays: list[Array] = named_conversion(argument, leaves, call, signature)
+        for position, (array, kind) in enumerate(zip(arrays, self.lowered.kinds, strict=True)):
+            if array.type != kind.type:
+                mistake = ShapeError if array.shape != kind.type.shape else DtypeError
+                name = call.names(signature)[position]
+                raise user_error(
+                    mistake, f"{signature.function} was compiled for {name}: {kind.type}, got {array.type}"
+                )
+        return arrays

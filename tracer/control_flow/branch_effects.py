@@ -1,0 +1,43 @@
+"""What branches do on the host: each gives the values of all, its own and zeros for those of the others."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lavax.ir.graph import graph_of
+from lavax.passes.build.builder import zeros
+from lavax.tracer.tracing.effects import Effect, act_in_order, emit
+from lavax.tracer.tracing.tracing import Traced
+from lavax.tracer.values.value import Value
+
+
+def with_all_effects(traced: Sequence[Traced]) -> list[Traced]:
+    """The branches with the same outputs: the results, then the values of the effects of each branch in turn."""
+    if not any(each.effects for each in traced):
+        return list(traced)
+    found = []
+    for taken in traced:
+        count = taken.structure.leaf_count
+        outputs = list(taken.graph.outputs[:count])
+        for each in traced:
+            values = each.graph.outputs[each.structure.leaf_count :]
+            outputs += values if each is taken else [zeros(value.type) for value in values]
+        weak = (*taken.weak[:count], *[False] * (len(outputs) - count))
+        found.append(replace(taken, graph=graph_of(taken.graph.inputs, outputs), weak=weak))
+    return found
+
+
+def emit_branch(effects: Sequence[Sequence[Effect]], index: Value, values: Sequence[Value]) -> None:
+    """Has the effects of the branch `index` done; `values` are those of all branches in turn."""
+    if not any(effects):
+        return
+    counts = [sum(effect.count for effect in each) for each in effects]
+
+    def act(arrays: Sequence[np.ndarray]) -> None:
+        number = min(max(int(arrays[0]), 0), len(effects) - 1)
+        first = 1 + sum(counts[:number])
+        act_in_order(effects[number], arrays[first : first + counts[number]])
+
+    emit(act, [index, *values])

@@ -1,0 +1,303 @@
+"""Nested containers of arrays, taken apart and put together again.
+
+Containers are tuples, lists, dicts and defaultdicts (by sorted key), OrderedDicts (in their order), None, named tuples,
+and classes that were registered;
+everything else is a leaf. A container's structure is a TreeDef, of which there is one object for each structure:
+comparison and hash are by identity, so that it serves as a key on every call of a compiled function.
+"""
+from __future__ import annotations
+
+import builtins
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+from lavax.base.errors import TreeMismatchError
+from lavax.ir.location import user_error
+
+
+@dataclass(frozen=True, eq=False)
+class NodeKind:
+    """How containers of one class come apart: into children and hashable data that say how to rebuild them."""
+
+    name: str
+    flatten: Callable[[Any], tuple[Sequence[Any], Hashable]]
+    unflatten: Callable[[Any, Sequence[Any]], Any]
+    child_names: Callable[[Any, int], Iterable[str]]
+
+
+class TreeDef:
+    """The structure of a container, without its leaves. Made by `flatten`; equal ones are the same object."""
+
+    __slots__ = ("children", "data", "kind", "leaf_count", "only_leaves")
+
+    def __init__(self, kind: NodeKind | None, data: Any, children: tuple[TreeDef, ...]) -> None:
+        self.kind = kind  # None: a leaf
+        self.data = data
+        self.children = children
+        self.only_leaves = all(child.kind is None for child in children)
+        self.leaf_count: int = 1 if kind is None else sum(child.leaf_count for child in children)
+
+    def __repr__(self) -> str:
+        """`dict(w=*, b=*)`, with a star for each leaf."""
+        if self.kind is None:
+            return "*"
+        names = self.kind.child_names(self.data, len(self.children))
+        return f"{self.kind.name}({', '.join(f'{n}={c!r}' for n, c in zip(names, self.children, strict=True))})"
+
+    def __reduce__(self) -> tuple[Callable[..., TreeDef], tuple[Any]]:
+        return structure, (unflatten(self, range(self.leaf_count)),)
+
+    def __copy__(self) -> TreeDef:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TreeDef:
+        return self
+
+
+LEAF = TreeDef(None, None, ())
+_interned: dict[Any, TreeDef] = {}
+_flat: dict[Any, TreeDef] = {}  # of them, those with nothing but leaves, by their number
+
+
+def _intern(kind: NodeKind, data: Any, children: tuple[TreeDef, ...]) -> TreeDef:
+    key = (kind, data, children)
+    try:
+        found = _interned.get(key)
+    except TypeError as error:
+        raise TypeError(f"the static parts of a {kind.name} must be hashable: {error}") from None
+    if found is None:
+        found = _interned.setdefault(key, TreeDef(kind, data, children))
+    return found
+
+
+def _intern_flat(kind: NodeKind, data: Any, count: int) -> TreeDef:
+    """The structure whose `count` children are leaves."""
+    key = (kind, data, count)
+    try:
+        return _flat[key]
+    except (KeyError, TypeError):  # new, or refused by _intern
+        return _flat.setdefault(key, _intern(kind, data, (LEAF,) * count))
+
+
+_sorted_keys: dict[tuple[Any, ...], tuple[tuple[Any, ...], Callable[[Any], Any]]] = {}
+
+
+def _sort_keys(keys: tuple[Any, ...]) -> tuple[tuple[Any, ...], Callable[[Any], Any]]:
+    """The keys in order, and what gets their values from a dict; keys of several types go by type first."""
+    try:
+        ordered = tuple(sorted(keys))
+    except TypeError:
+        ordered = tuple(sorted(keys, key=lambda key: (type(key).__qualname__, key)))
+    many = itemgetter(*ordered) if len(ordered) > 1 else lambda tree: tuple(tree[key] for key in ordered)
+    return _sorted_keys.setdefault(keys, (ordered, many))
+
+
+def _flatten_dict(tree: dict[Any, Any]) -> tuple[Sequence[Any], Hashable]:
+    keys = tuple(tree)
+    ordered, values_of = _sorted_keys.get(keys) or _sort_keys(keys)
+    return values_of(tree), ordered
+
+
+def _flatten_default_dict(tree: defaultdict[Any, Any]) -> tuple[Sequence[Any], Hashable]:
+    values, keys = _flatten_dict(tree)
+    return values, (tree.default_factory, keys)
+
+
+def _positions(data: Any, count: int) -> Iterable[str]:
+    return [str(position) for position in range(count)]
+
+
+def _keys(data: Any, count: int) -> Iterable[str]:
+    return [str(key) for key in data]
+
+
+_DEFAULT_DICT = NodeKind(
+    "defaultdict",
+    _flatten_default_dict,
+    lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
+    lambda data, count: _keys(data[1], count),
+)
+_ORDERED_DICT = NodeKind(
+    "OrderedDict",
+    lambda tree: (tuple(tree.values()), tuple(tree)),
+    lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
+    _keys,
+)
+_NONE = NodeKind("None", lambda tree: ((), None), lambda data, children: None, _positions)
+
+
+class _Kinds(dict[type, "NodeKind | None"]):
+    """Class -> its kind, or None for a class of leaves; a class is looked at when it is first met."""
+
+    def __missing__(self, cls: type) -> NodeKind | None:
+        is_named_tuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
+        kind = self[cls] = _named_tuple_kind(cls) if is_named_tuple else None
+        return kind
+
+
+def _named_tuple_kind(cls: Any) -> NodeKind:
+    return NodeKind(cls.__name__, lambda tree: (tree, None), lambda data, c: cls(*c), lambda data, count: cls._fields)
+
+
+_kinds = _Kinds(
+    {
+        tuple: NodeKind("tuple", lambda tree: (tree, None), lambda data, children: tuple(children), _positions),
+        list: NodeKind("list", lambda tree: (tree, None), lambda data, children: list(children), _positions),
+        dict: NodeKind("dict", _flatten_dict, lambda keys, c: dict(zip(keys, c, strict=True)), _keys),
+        defaultdict: _DEFAULT_DICT,
+        OrderedDict: _ORDERED_DICT,
+        type(None): _NONE,
+    }
+)
+
+
+def register(cls: type, kind: NodeKind) -> None:
+    """Makes instances of `cls` containers. Raises ValueError if they are already."""
+    if _kinds.get(cls) is not None:
+        raise ValueError(f"{cls.__name__} is registered as a pytree already")
+    _kinds[cls] = kind
+
+
+IsLeaf = Callable[[Any], bool] | None
+
+
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
+    """The leaves of `tree` in order, and its structure. What `is_leaf` says True to is a leaf."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves) if is_leaf is None else _flatten_until(tree, leaves, is_leaf)
+
+
+def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
+    kinds = _kinds
+    kind = kinds[type(tree)]
+    if kind is None:
+        leaves.append(tree)
+        return LEAF
+    children, data = kind.flatten(tree)
+    for cls in set(builtins.map(type, children)):
+        if kinds[cls] is not None:
+            return _intern(kind, data, tuple([_flatten(child, leaves) for child in children]))
+    leaves.extend(children)
+    return _intern_flat(kind, data, len(children))
+
+
+def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
+    kind = None if is_leaf(tree) else _kinds[type(tree)]
+    if kind is None:
+        leaves.append(tree)
+        return LEAF
+    children, data = kind.flatten(tree)
+    return _intern(kind, data, tuple([_flatten_until(child, leaves, is_leaf) for child in children]))
+
+
+def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of that structure with these leaves. Raises TreeMismatchError if their number is another."""
+    if not isinstance(treedef, TreeDef):
+        raise user_error(TypeError, f"unflatten: the first argument must be a TreeDef, got {type(treedef).__name__}")
+    given = list(leaves)
+    if len(given) != treedef.leaf_count:
+        raise user_error(TreeMismatchError, f"{treedef!r} has {treedef.leaf_count} leaves, got {len(given)}")
+    if treedef.only_leaves and treedef.kind is not None:
+        return treedef.kind.unflatten(treedef.data, given)
+    return _build(treedef, iter(given))
+
+
+def _build(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
+    kind = treedef.kind
+    if kind is None:
+        return next(leaves)
+    if treedef.only_leaves:
+        return kind.unflatten(treedef.data, list(islice(leaves, len(treedef.children))))
+    return kind.unflatten(treedef.data, [_build(child, leaves) for child in treedef.children])
+
+
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves of `tree`, in order."""
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf = None) -> TreeDef:
+    """The structure of `tree`."""
+    return flatten(tree, is_leaf)[1]
+
+
+def flatten_up_to(treedef: TreeDef, tree: Any, allow_none: bool = False) -> list[Any]:
+    """The parts of `tree` that stand where `treedef` has leaves.
+
+    With `allow_none`, a None in `tree` stands for a None at each leaf below its place. Raises TreeMismatchError, with
+    the place, where `tree` does not begin with the structure `treedef`.
+    """
+    parts: list[Any] = []
+    _collect(treedef, tree, parts, "", allow_none)
+    return parts
+
+
+def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str, allow_none: bool) -> None:
+    kind = treedef.kind
+    if kind is None:
+        parts.append(tree)
+        return
+    if allow_none and tree is None:
+        parts += [None] * treedef.leaf_count
+        return
+    if _kinds[type(tree)] is not kind:
+        raise user_error(
+            TreeMismatchError, f"at {path or 'the top'}: expected {treedef!r}, got a {type(tree).__name__}"
+        )
+    children, data = kind.flatten(tree)
+    if data != treedef.data or len(children) != len(treedef.children):
+        raise user_error(TreeMismatchError, f"at {path or 'the top'}: expected {treedef!r}, got {structure(tree)!r}")
+    names = kind.child_names(data, len(children))
+    for name, child_def, child in zip(names, treedef.children, children, strict=True):
+        _collect(child_def, child, parts, f"{path}.{name}" if path else name, allow_none)
+
+
+def broadcast_prefix(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """For each leaf of `treedef` the leaf of `prefix` that stands at its place or above it.
+
+    `is_leaf` says what leaves of `prefix` are. Raises TreeMismatchError, with the place, where `treedef` does not begin
+    with the structure of `prefix`.
+    """
+    found: list[Any] = []
+    _spread(prefix, treedef, is_leaf, found, "")
+    return found
+
+
+def _spread(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool], found: list[Any], path: str) -> None:
+    if is_leaf(prefix):
+        found += [prefix] * treedef.leaf_count
+        return
+    kind = _kinds[type(prefix)]
+    if kind is None or kind is not treedef.kind:
+        raise user_error(TreeMismatchError, f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+    children, data = kind.flatten(prefix)
+    if data != treedef.data or len(children) != len(treedef.children):
+        raise user_error(TreeMismatchError, f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+    names = kind.child_names(data, len(children))
+    for name, child, child_def in zip(names, children, treedef.children, strict=True):
+        _spread(child, child_def, is_leaf, found, f"{path}.{name}" if path else name)
+
+
+def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """`function` of each leaf of `tree`, and of what stands at its place in the trees of `rest`, as a tree.
+
+    Raises TreeMismatchError where one of `rest` does not begin with the structure of `tree`.
+    """
+    found, treedef = flatten(tree, is_leaf)
+    columns = [flatten_up_to(treedef, other) for other in rest]
+    return unflatten(treedef, [function(*row) for row in zip(found, *columns, strict=True)])
+
+
+def paths(treedef: TreeDef, prefix: str = "") -> list[str]:
+    """The place of each leaf, as in `layers.0.w`."""
+    if treedef.kind is None:
+        return [prefix]
+    found: list[str] = []
+    names = treedef.kind.child_names(treedef.data, len(treedef.children))
+    for name, child in zip(names, treedef.children, strict=True):
+        found += paths(child, f"{prefix}.{name}" if prefix else name)
+    return found

@@ -1,0 +1,70 @@
+"""Tracing for its own sake: graphs to look at, and shapes without numbers."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import DtypeError, ShapeError
+from lavax.ir import Graph
+from lavax.ir.location import user_error
+from lavax.ir.types import dtype_of_data
+from lavax.tracer.calls.call import call_of, named_conversion
+from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.pytrees.pytree import unflatten
+from lavax.tracer.tracing.convert import abstract_of
+from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
+
+
+@dataclass(frozen=True)
+class ShapeDtype:
+    """The shape and dtype of an array that need not exist: `ShapeDtype((2, 3), "float32")`.
+
+    `shape` is a sequence of integers, `dtype` what names one: a NumPy dtype, a name, `lavax.numpy.bfloat16`. Raises
+    ShapeError for a negative extent, DtypeError for extents that are no integers and for no dtype of lavax.
+    """
+
+    shape: Sequence[int]
+    dtype: Any
+
+    def __post_init__(self) -> None:
+        held = dtype_of_data(self.dtype)
+        if held is None:
+            raise user_error(DtypeError, f"ShapeDtype: {self.dtype!r} is not a dtype of lavax")
+        if not isinstance(self.shape, (tuple, list)) or any(not isinstance(n, (int, np.integer)) for n in self.shape):
+            raise user_error(DtypeError, f"ShapeDtype: the shape must be a tuple of integers, got {self.shape!r:.80}")
+        if min(self.shape, default=0) < 0:
+            raise user_error(ShapeError, f"ShapeDtype: a shape has no negative extents, got {self.shape}")
+        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
+        object.__setattr__(self, "dtype", held.user)
+
+
+def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
+    """A function of the same arguments that gives the graph of `function`, not its result.
+
+    Arguments are pytrees of arrays, numbers or anything with `shape` and `dtype`; the graph's inputs are their leaves,
+    named after the parameters, and its outputs the leaves of the result.
+    """
+
+    @functools.wraps(function)
+    def traced(*args: Any, **kwargs: Any) -> Graph:
+        return _traced(function, args, kwargs, "trace").graph
+
+    return traced
+
+
+def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """The result of `function` with a ShapeDtype for each array; computes nothing and needs no device."""
+    result = _traced(function, args, kwargs, "eval_shape")
+    outputs = result.graph.outputs
+    return unflatten(result.structure, [ShapeDtype(node.shape, node.dtype.user) for node in outputs])
+
+
+def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:
+    signature = signature_of(function, purpose)
+    call, leaves = call_of(args, kwargs)
+    kinds = named_conversion(abstract_of, leaves, call, signature)
+    return without_effects(trace_call(function, signature, call, kinds, purpose))

@@ -1,0 +1,184 @@
+"""Python and NumPy data as values."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.base import config
+from lavax.base.errors import DtypeError, ShapeError
+from lavax.ir import DType, TensorType, bool_, float32, float64, int32, int64, uint32, uint64
+from lavax.ir.brain_floats import is_brain_float
+from lavax.ir.graph import make_node
+from lavax.ir.location import user_error
+from lavax.ir.types import dtype_of_data
+from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracer import Tracer
+from lavax.tracer.values.abstract import Abstract, abstract
+from lavax.tracer.values.array import Array, from_storage, splat_array
+from lavax.tracer.values.value import PythonScalar, Value
+
+# The 64-bit dtypes of NumPy's own defaults: data in them are held in 32 bits unless asked otherwise.
+_IN_32_BITS: dict[DType, DType] = {float64: float32, int64: int32, uint64: uint32}
+_OF_PYTHON: dict[type, Abstract] = {
+    bool: abstract(TensorType((), bool_)),
+    int: abstract(TensorType((), int32), weak=True),
+    float: abstract(TensorType((), float32), weak=True),
+}
+
+
+def dtype_of(dtype: Any) -> DType:
+    """The element type for data of a NumPy dtype, or of anything that `numpy.dtype` takes.
+
+    64-bit numbers become 32-bit ones, but within `enable_x64` or with LAVAX_X64=1.
+
+    Raises DtypeError for complex numbers, strings, dates and objects, and for what is no dtype.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    held = dtype_of_data(dtype)
+    if held is None:
+        raise user_error(DtypeError, f"dtype {dtype} has no counterpart here: use bool, an integer or a real float")
+    narrow = _IN_32_BITS.get(held)
+    return held if narrow is None or config.keeps_64_bits() else narrow
+
+
+def constant(value: PythonScalar, type: TensorType, weak: bool = False) -> Value:
+    """A value whose every element is `value`."""
+    return fitting_constant(_fitting(value, type.dtype), type, weak)
+
+
+def fitting_constant(number: PythonScalar, type: TensorType, weak: bool = False) -> Value:
+    """The same of a number that is of the Python type, and in the range, of the dtype."""
+    trace = active_trace()
+    if trace is None:
+        return splat_array(number, abstract(type, weak))
+    return Tracer(trace, make_node("constant", (), {"value": number}, type), weak)
+
+
+def lift(x: Any, dtype: DType | None = None) -> Value:
+    """Anything that can be a value, as one.
+
+    Values come back unchanged. A Python float or int becomes a weak scalar (a bool, and a NumPy scalar, a strong
+    one); NumPy arrays, buffers and nested lists of numbers become Arrays. With `dtype` the data become that
+    dtype, and strong; it does not apply to values. Raises TypeError (DtypeError) for anything else.
+    """
+    if isinstance(x, Value):
+        return x
+    kind = _scalar_kind(x)
+    if kind is None:
+        return array_of(x, dtype)
+    if dtype is not None:
+        kind = abstract(TensorType((), dtype))
+    return constant(x, kind.type, kind.weak)
+
+
+def value_like(x: Any, type: TensorType, what: str) -> Value:
+    """`x` as a value of that type. Raises ShapeError or DtypeError, which begin with `what`, where it is none."""
+    if not is_numeric(x):
+        raise user_error(DtypeError, f"{what} must be like it, got a {x.__class__.__name__}")
+    value = lift(x, None if isinstance(x, Value) else type.dtype)
+    if value.type != type:
+        mistake = ShapeError if value.shape != type.shape else DtypeError
+        raise user_error(mistake, f"{what} must be like it, got {value.type}")
+    return value
+
+
+def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:
+    """A NumPy array, a buffer or nested lists of numbers as a strong Array.
+
+    With `borrow` the Array may share memory with `x` until it goes to the device: for use before control returns
+    to the user. Raises DtypeError for what is not numbers, and for integers out of range.
+    """
+    numbers = x if isinstance(x, np.ndarray) else _host_array(x)
+    if isinstance(numbers, np.ma.MaskedArray) and np.ma.is_masked(numbers):
+        raise user_error(DtypeError, "a masked array has elements without a number: give them one, by x.filled(value)")
+    held = dtype or dtype_of(numbers.dtype)
+    _check_range(numbers, held)
+    storage = held.to_storage(numbers)
+    if not borrow and np.may_share_memory(storage, numbers):
+        storage = storage.copy()
+    return from_storage(storage, held)
+
+
+def argument(x: Any) -> Array:
+    """A leaf of a compiled function's arguments, as an Array that is used before the call returns."""
+    if isinstance(x, Array):
+        return x
+    kind = _scalar_kind(x)
+    return array_of(x, borrow=True) if kind is None else splat_array(_fitting(x, kind.type.dtype), kind)
+
+
+def abstract_of(x: Any) -> Abstract:
+    """What is known of `x` beforehand: a value, number, array, or anything with `shape` and `dtype`."""
+    if isinstance(x, Value):
+        return x.abstract
+    kind = _scalar_kind(x)
+    if kind is not None:
+        return kind
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if shape is None or dtype is None:
+        return array_of(x, borrow=True).abstract
+    return abstract(TensorType(tuple(int(extent) for extent in shape), dtype_of(dtype)))
+
+
+def is_numeric(x: Any) -> bool:
+    """Whether `x` can be traced: a value, a number or a NumPy array of numbers."""
+    if isinstance(x, (Value, float, int)):
+        return True
+    return isinstance(x, (np.ndarray, np.generic)) and (x.dtype.kind in "fiub" or is_brain_float(x.dtype))
+
+
+def _scalar_kind(x: Any) -> Abstract | None:
+    """What a Python or NumPy scalar becomes; None if `x` is neither. Python's numbers are weak, bools are not."""
+    if isinstance(x, np.generic):
+        return abstract(TensorType((), dtype_of(x.dtype)))
+    for cls, kind in _OF_PYTHON.items():  # a bool is an int too, so it comes first
+        if isinstance(x, cls):
+            return kind
+    return None
+
+
+def _host_array(x: Any) -> np.ndarray:
+    if isinstance(x, (list, tuple)):
+        _refuse_values_inside(x)
+    elif not (hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray, bytes)) or hasattr(x, "__buffer__")):
+        raise user_error(
+            DtypeError, f"{x!r:.80} of type {type(x).__name__} is not an array, a number or nested lists of numbers"
+        )
+    elif isinstance(x, (bytearray, bytes)):
+        x = memoryview(x)
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        if isinstance(x, (list, tuple)):
+            raise user_error(DtypeError, f"nested lists of different lengths are not an array: {x!r:.80}") from None
+        raise user_error(DtypeError, f"not an array: {error}") from None
+
+
+def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:
+    """NumPy would turn values inside a list into plain numbers, and gradients would be lost without a word."""
+    for part in x:
+        if isinstance(part, Value):
+            raise user_error(
+                DtypeError, f"a list that holds {part.type} values is not an array: put them together with lnp.stack"
+            )
+        if isinstance(part, (list, tuple)):
+            _refuse_values_inside(part)
+
+
+def _fitting(value: Any, dtype: DType) -> PythonScalar:
+    """`value` as the Python type that constants of `dtype` hold."""
+    number: PythonScalar = dtype.number(value)
+    if dtype.is_integer and not dtype.holds(number):
+        raise user_error(DtypeError, f"{value} is out of the range of {dtype} ({dtype.lowest} to {dtype.highest})")
+    return number
+
+
+def _check_range(numbers: np.ndarray, dtype: DType) -> None:
+    """A 64-bit integer that does not fit must not wrap around in silence."""
+    if not (numbers.dtype.kind in "iu" and dtype.is_integer and numbers.dtype.itemsize == 8 and numbers.size):
+        return
+    bounds = np.iinfo(dtype.numpy)
+    if int(numbers.min()) < bounds.min or int(numbers.max()) > bounds.max:
+        raise user_error(DtypeError, f"{numbers.dtype} data out of the range of {dtype} ({bounds.min} to {bounds.max})")

@@ -1,0 +1,87 @@
+"""Traces: graphs that are being built, and which of them is."""
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from typing import Any
+
+from lavax.ir import TensorType
+from lavax.ir.graph import Node, input_node
+from lavax.tracer.values.value import Value
+
+_active: ContextVar[Trace | None] = ContextVar("lavax_active_trace", default=None)
+active_trace = _active.get  # the innermost trace of this thread or task, or None
+
+
+class Trace:
+    """A graph that is being built while the user's function runs; `with trace:` makes it the innermost one.
+
+    `known` holds what is known of nodes beyond their type: what stands behind an input (an Array, or a Tracer
+    of an outer trace), and the numbers that were computed because the user's code asked for them. An input
+    that is not in it is abstract. `differentiated` says of inputs whether a derivative is taken by them; of one
+    that is not in it, what stands behind it says so.
+    """
+
+    __slots__ = (
+        "_names", "_token", "captures", "differentiated", "effects", "ended", "inputs", "known", "parent", "purpose",
+    )  # fmt: skip
+
+    def __init__(self, purpose: str) -> None:
+        self.purpose = purpose  # for messages: "compile of step"
+        self.parent: Trace | None = None
+        self.inputs: list[Node] = []
+        self.captures: dict[Any, tuple[Node, Value]] = {}
+        self.known: dict[Node, Value] = {}
+        self.differentiated: dict[Node, bool] = {}
+        self.effects: list[Any] = []  # what is to be done on the host, see lavax.tracer.effects
+        self.ended = False
+        self._names: set[str] = set()
+        self._token: Token[Trace | None] | None = None
+
+    def __enter__(self) -> Trace:
+        self.parent = _active.get()
+        self._token = _active.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self._token is not None
+        _active.reset(self._token)
+        self.ended = True
+        self.known.clear()
+        self.differentiated.clear()
+        self.captures.clear()
+        self.effects.clear()
+
+    def add_input(
+        self, name: str, type: TensorType, value: Value | None = None, differentiated: bool | None = None
+    ) -> Node:
+        """A new input; with `value` it is known what stands behind it."""
+        node = input_node(name, type)
+        self._names.add(name)
+        self.inputs.append(node)
+        if value is not None:
+            self.known[node] = value
+        if differentiated is not None:
+            self.differentiated[node] = differentiated
+        return node
+
+    def capture(self, key: Any, value: Value) -> Node:
+        """The extra input for a value from outside: one for each `key`."""
+        found = self.captures.get(key)
+        if found is None:
+            node = input_node(self._free_name(f"captured{len(self.captures)}"), value.type)
+            found = self.captures[key] = (node, value)
+            self.known[node] = value
+        return found[0]
+
+    def _free_name(self, name: str) -> str:
+        while name in self._names:
+            name += "_"
+        return name
+
+    def encloses(self, other: Trace | None) -> bool:
+        """Whether this trace is `other` or one of those around it."""
+        while other is not None:
+            if other is self:
+                return True
+            other = other.parent
+        return False

@@ -1,0 +1,115 @@
+"""Runs a function once on tracers and keeps what it did as a graph."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from lavax.base.errors import DtypeError, SideEffectError
+from lavax.ir import Graph
+from lavax.ir.graph import graph_of
+from lavax.ir.location import user_error
+from lavax.tracer.calls.call import CallStructure
+from lavax.tracer.calls.signature import Signature
+from lavax.tracer.pytrees.pytree import TreeDef, flatten, paths
+from lavax.tracer.tracing.convert import is_numeric, lift
+from lavax.tracer.tracing.effects import Effect, emit_again, take_effects
+from lavax.tracer.tracing.trace import Trace
+from lavax.tracer.tracing.tracer import Tracer, node_in
+from lavax.tracer.values.abstract import Abstract
+from lavax.tracer.values.value import Value
+
+_Held = TypeVar("_Held", bound=Value)
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A traced function: the inputs of `graph` are its own and then those for the values it met outside."""
+
+    graph: Graph
+    captured: tuple[Value, ...]
+    structure: TreeDef  # of the result, whose leaves are the graph's outputs
+    weak: tuple[bool, ...]  # one an output
+    effects: tuple[Effect, ...] = ()  # what is to be done with the outputs behind the result's leaves
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """An input to be: with `value` it stands for something known, which the user's code may ask for."""
+
+    name: str
+    abstract: Abstract
+    value: Value | None = None
+    differentiated: bool | None = None  # whether a derivative is taken by it; None: if one is by what it stands for
+
+
+def trace_function(
+    call: Callable[[list[Value]], Any], inputs: Sequence[Input], purpose: str, keep_effects: bool = False
+) -> Traced:
+    """Traces `call`, which takes one tracer an input and gives a pytree of values and numbers.
+
+    `purpose` names the trace in messages ("compile of step"). With `keep_effects`, what is to be done on the host is
+    part of the result, and its values are further outputs of the graph. Raises DtypeError where a leaf of the result
+    cannot be a value, SideEffectError where effects are left that nobody keeps.
+    """
+    with Trace(purpose) as trace:
+        tracers: list[Value] = [
+            Tracer(trace, trace.add_input(i.name, i.abstract.type, i.value, i.differentiated), i.abstract.weak)
+            for i in inputs
+        ]
+        leaves, structure = flatten(call(tracers))
+        values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]
+        effects, shown = take_effects() if keep_effects else ((), [])
+        values += shown
+        if trace.effects:
+            raise user_error(
+                SideEffectError,
+                f"{purpose}: debug.print and debug.callback cannot stand in rules for derivatives, which are computed "
+                "where and as often as derivatives need them. Let them stand in the function itself, or print the "
+                "derivative outside",
+            )
+        outputs = [node_in(trace, value) for value in values]
+        captured = list(trace.captures.values())
+    graph = graph_of([*trace.inputs, *(node for node, _ in captured)], outputs)
+    weak = tuple(value.weak for value in values)
+    return Traced(graph, tuple(value for _, value in captured), structure, weak, effects)
+
+
+def _result(leaf: Any, position: int, structure: TreeDef, purpose: str) -> Value:
+    if not is_numeric(leaf):
+        place = paths(structure)[position]
+        raise user_error(
+            DtypeError,
+            f"{purpose}: the result{f' at {place}' if place else ''} is {leaf!r:.80} of type {type(leaf).__name__}, "
+            "but results are arrays, numbers, and tuples, lists, dicts or registered classes of them",
+        )
+    return lift(leaf)
+
+
+def trace_call(
+    function: Callable[..., Any], signature: Signature, call: CallStructure, kinds: Sequence[Abstract], purpose: str
+) -> Traced:
+    """Traces `function` for arguments of which only the kinds are known, one a leaf."""
+
+    def run(leaves: list[Value]) -> Any:
+        args, kwargs = call.arguments(leaves)
+        return function(*args, **kwargs)
+
+    inputs = [Input(name, kind) for name, kind in zip(call.names(signature), kinds, strict=True)]
+    return trace_function(run, inputs, f"{purpose} of {signature.function}", keep_effects=True)
+
+
+def without_effects(traced: Traced) -> Traced:
+    """What gives the values alone."""
+    count = traced.structure.leaf_count
+    graph = graph_of(traced.graph.inputs, traced.graph.outputs[:count])
+    return Traced(graph, traced.captured, traced.structure, traced.weak[:count])
+
+
+def performed(traced: Traced, results: list[_Held]) -> list[_Held]:
+    """The leaves of the result, from the results of a run, when its effects have been done."""
+    if not traced.effects:
+        return results
+    count = traced.structure.leaf_count
+    emit_again(traced.effects, results[count:])
+    return results[:count]

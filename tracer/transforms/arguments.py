@@ -1,0 +1,96 @@
+"""What goes into a function that is transformed, and what comes out of it besides its value."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from lavax.tracer.calls.call import CallStructure, call_of
+from lavax.tracer.calls.signature import Signature
+from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
+from lavax.tracer.tracing.convert import argument, is_numeric, lift
+from lavax.tracer.tracing.effects import Effect, emit_again, take_effects
+from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracing import Input
+from lavax.tracer.values.value import Value
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A call's arguments with the numbers among them as values; what is not numeric stays as it is."""
+
+    signature: Signature
+    call: CallStructure
+    leaves: list[Any]
+    inputs: list[int]  # which leaves are numeric
+
+    @property
+    def values(self) -> list[Value]:
+        return [self.leaves[position] for position in self.inputs]
+
+    def as_inputs(self, differentiated: Mapping[int, bool] = MappingProxyType({})) -> list[Input]:
+        """Inputs for a trace that may ask for the numbers behind them.
+
+        `differentiated` says of some of them, by number, whether a derivative is taken by them.
+        """
+        names = self.call.names(self.signature)
+        return [
+            Input(names[position], self.leaves[position].abstract, self.leaves[position], differentiated.get(number))
+            for number, position in enumerate(self.inputs)
+        ]
+
+    def with_values(self, values: Sequence[Value]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments with `values` for the numbers."""
+        leaves = list(self.leaves)
+        for position, value in zip(self.inputs, values, strict=True):
+            leaves[position] = value
+        return self.call.arguments(leaves)
+
+
+def arguments_of(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    """The arguments of a call of a function that is to be transformed."""
+    call, leaves = call_of(args, kwargs)
+    convert: Callable[[Any], Value] = argument if active_trace() is None else lift
+    inputs = [position for position, leaf in enumerate(leaves) if is_numeric(leaf)]
+    for position in inputs:
+        leaf = leaves[position]
+        leaves[position] = leaf if isinstance(leaf, Value) else convert(leaf)
+    return Arguments(signature, call, leaves, inputs)
+
+
+@dataclass
+class Auxiliary:
+    """What a transformed function gives besides its value; what is no value in it stays as it is."""
+
+    structure: TreeDef | None = None
+    leaves: list[Any] = field(default_factory=list)
+    traced: list[int] = field(default_factory=list)  # which of the leaves are outputs of the graph
+    effects: tuple[Effect, ...] = ()  # what the function has to do on the host
+
+    def hold(self, auxiliary: Any) -> list[Value]:
+        """Keeps it, and the effects of the trace; gives the values in it and in these."""
+        self.leaves, self.structure = flatten(auxiliary)
+        self.traced = [position for position, leaf in enumerate(self.leaves) if isinstance(leaf, Value)]
+        self.effects, shown = take_effects()
+        return [*(self.leaves[position] for position in self.traced), *shown]
+
+    def rebuilt(self, values: Sequence[Value]) -> Any:
+        """It again, with `values` for those in it; the effects are handed on to the trace outside, or done."""
+        assert self.structure is not None
+        count = len(self.traced)
+        for position, value in zip(self.traced, values[:count], strict=True):
+            self.leaves[position] = value
+        emit_again(self.effects, values[count:])
+        self.effects = ()
+        return unflatten(self.structure, self.leaves)
+
+
+def auxiliary_parts(result: Any, signature: Signature, transformation: str) -> tuple[Any, Any]:
+    """The value and the auxiliary part of what a function with has_aux gave. Raises TypeError if it is no such pair."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(
+            f"{transformation} of {signature.function} with has_aux=True: the function must give (value, aux), "
+            f"got a {type(result).__name__}"
+        )
+    return result

@@ -1,0 +1,184 @@
+"""A call of a function with derivatives of its own, and the rules for them traced for its arguments."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.base.errors import CustomRuleError, DtypeError, ShapeError, TreeMismatchError
+from lavax.ir.location import user_error
+from lavax.ir.types import TensorType
+from lavax.tracer.pytrees.pytree import flatten, flatten_up_to, paths, unflatten
+from lavax.tracer.tracing.convert import constant, value_like
+from lavax.tracer.tracing.tracing import Input, Traced, trace_function
+from lavax.tracer.transforms.arguments import Arguments
+from lavax.tracer.values.abstract import abstract
+from lavax.tracer.values.value import Value
+
+
+@dataclass(frozen=True)
+class CustomCall:
+    """A call of such a function: the arguments that derivatives are by, and the others in their places."""
+
+    arguments: Arguments  # less those of nondiff_argnums
+    fixed: dict[int, Any]  # the arguments of nondiff_argnums by position
+
+    @property
+    def inputs(self) -> list[Input]:
+        """Those of the function and of its rules, which take care of derivatives."""
+        return self.arguments.as_inputs(dict.fromkeys(range(len(self.arguments.inputs)), False))
+
+    @property
+    def float_types(self) -> list[TensorType]:
+        return [value.type for value in self.arguments.values if value.type.dtype.is_float]
+
+    def call(self, function: Callable[..., Any], tracers: Sequence[Value]) -> Any:
+        """`function` of all arguments, in their places."""
+        args = list(self.arguments.with_values(tracers)[0])
+        for position in sorted(self.fixed):
+            args.insert(position, self.fixed[position])
+        return function(*args)
+
+    @property
+    def fixed_first(self) -> list[Any]:
+        return [self.fixed[position] for position in sorted(self.fixed)]
+
+    def float_leaves(self, trees: Sequence[Any], what: str) -> list[Value]:
+        """What stands in `trees`, one an argument, at the floats among the arguments; zeros for None."""
+        call = self.arguments.call
+        try:
+            parts = flatten_up_to(call.positional, tuple(trees), allow_none=True)
+        except TreeMismatchError as error:
+            raise user_error(
+                CustomRuleError,
+                f"{what} must give one entry an argument, like the arguments, with None for zeros: {error}"
+            ) from None
+        names = call.names(self.arguments.signature)
+        found = []
+        for leaf in self.arguments.inputs:
+            type = self.arguments.leaves[leaf].type
+            if type.dtype.is_float:
+                found.append(_like(parts[leaf], type, f"{what}: what it gives for {names[leaf]}: {type}"))
+        return found
+
+    def in_arguments(self, floats: Sequence[Value]) -> tuple[Any, ...]:
+        """Trees like the arguments with these at the floats, and None elsewhere."""
+        remaining = iter(floats)
+        leaves: list[Any] = [None] * len(self.arguments.leaves)
+        for leaf in self.arguments.inputs:
+            if self.arguments.leaves[leaf].type.dtype.is_float:
+                leaves[leaf] = next(remaining)
+        return tuple(self.arguments.call.arguments(leaves)[0])
+
+
+def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
+    """The forward rule, from the arguments to results and residuals.
+
+    Raises CustomRuleError where the rule does not fit.
+    """
+
+    def run(tracers: list[Value]) -> tuple[Any, Any]:
+        found = call.call(rule, tracers)
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise user_error(
+                CustomRuleError,
+                f"custom_vjp of {name}: the forward rule must give (result, residuals), got a {_type_name(found)}",
+            )
+        return found[0], found[1]
+
+    traced = trace_function(run, call.inputs, f"the forward rule of {name}")
+    _require_same_result(traced, body, f"custom_vjp of {name}: the forward rule")
+    return traced
+
+
+def trace_backward(
+    call: CustomCall, rule: Callable[..., Any], body: Traced, forward: Traced, name: str
+) -> tuple[Traced, int]:
+    """The backward rule, from residuals and cotangents to the floats' cotangents, and how many residuals there are.
+
+    Raises CustomRuleError where the rule does not fit.
+    """
+    result, residuals = forward.structure.children
+    outputs = body.graph.outputs
+    kept = [node.type for node in forward.graph.outputs[len(outputs) :]]
+    weak = forward.weak[len(outputs) :]
+    inputs = [Input(f"residual{k}", abstract(type, w)) for k, (type, w) in enumerate(zip(kept, weak, strict=True))]
+    given = [node.type for node in outputs if node.dtype.is_float]
+    inputs += [Input(f"cotangent{number}", abstract(type)) for number, type in enumerate(given)]
+    what = f"custom_vjp of {name}: the backward rule"
+
+    def run(tracers: list[Value]) -> list[Value]:
+        remaining = iter(tracers[len(kept) :])
+        leaves = [next(remaining) if node.dtype.is_float else None for node in outputs]
+        found = rule(*call.fixed_first, unflatten(residuals, tracers[: len(kept)]), unflatten(result, leaves))
+        if not isinstance(found, (tuple, list)):
+            raise user_error(
+                CustomRuleError,
+                f"{what} must give a tuple with one entry an argument, got a {_type_name(found)}; for one argument "
+                "return (gradient,)",
+            )
+        return call.float_leaves(found, what)
+
+    return trace_function(run, inputs, f"the backward rule of {name}"), len(kept)
+
+
+def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
+    """The rule as a graph: from the arguments and the floats' tangents to results and their floats' tangents.
+
+    Raises CustomRuleError where the rule does not fit.
+    """
+    own = call.inputs
+    inputs = [*own, *(Input(f"tangent{k}", abstract(type)) for k, type in enumerate(call.float_types))]
+    what = f"custom_jvp of {name}: the rule"
+
+    def run(tracers: list[Value]) -> tuple[Any, Any]:
+        primals = tuple(call.arguments.with_values(tracers[: len(own)])[0])
+        found = rule(*call.fixed_first, primals, call.in_arguments(tracers[len(own) :]))
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise user_error(CustomRuleError, f"{what} must give (result, tangent), got a {_type_name(found)}")
+        value, tangent = found
+        _, structure = flatten(value)
+        if structure is not body.structure:
+            raise user_error(
+                CustomRuleError, f"{what}: its result is {structure!r}, but the function's is {body.structure!r}"
+            )
+        parts = flatten_up_to(structure, tangent, allow_none=True)
+        places = paths(structure)
+        pushed = [
+            _like(part, node.type, f"{what}: the tangent{f' at {place}' if place else ''} of a result {node.type}")
+            for part, node, place in zip(parts, body.graph.outputs, places, strict=True)
+            if node.dtype.is_float
+        ]
+        return value, pushed
+
+    traced = trace_function(run, inputs, f"the rule of {name}")
+    _require_same_result(traced, body, what)
+    return traced
+
+
+def _require_same_result(rule: Traced, body: Traced, what: str) -> None:
+    """The result that a rule gives is like the function's own."""
+    structure = rule.structure.children[0]
+    if structure is not body.structure:
+        raise user_error(
+            CustomRuleError, f"{what}: its result is {structure!r}, but the function's is {body.structure!r}"
+        )
+    for place, mine, own in zip(paths(structure), rule.graph.outputs, body.graph.outputs, strict=False):
+        if mine.type != own.type:
+            where = f" at {place}" if place else ""
+            raise user_error(
+                CustomRuleError, f"{what}: its result{where} is {mine.type}, but the function's is {own.type}"
+            )
+
+
+def _like(part: Any, type: TensorType, what: str) -> Value:
+    if part is None:
+        return constant(0.0, type)
+    try:
+        return value_like(part, type, what)
+    except (ShapeError, DtypeError) as error:
+        raise user_error(CustomRuleError, str(error)) from None
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__name__

@@ -1,0 +1,292 @@
+"""Functions with derivatives of their own."""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from lavax.base.errors import CustomRuleError
+from lavax.ir import Graph
+from lavax.ir.graph import LaterGraph, graph_of
+from lavax.ir.location import user_error
+from lavax.tracer.calls.call import chosen_arguments
+from lavax.tracer.calls.signature import Signature, signature_of
+from lavax.tracer.compiled.executable import apply_graph
+from lavax.tracer.control_flow.regions import apply_region, with_common_captures
+from lavax.tracer.pytrees.pytree import unflatten
+from lavax.tracer.tracing.bind import bind
+from lavax.tracer.tracing.effects import emit_again
+from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracing import Traced, trace_function, without_effects
+from lavax.tracer.transforms.arguments import arguments_of
+from lavax.tracer.transforms.custom_calls import CustomCall, trace_backward, trace_forward, trace_tangent_rule
+from lavax.tracer.values.value import Value
+
+
+@dataclass(eq=False)
+class _Recording:
+    """A call whose rules are being traced: when they call the function themselves, their rules are these."""
+
+    function: _CustomFunction
+    call: CustomCall
+    body: Traced
+    rules: dict[str, Graph] = field(default_factory=dict)
+    extra: int = 0  # how many values the rules meet outside that the function does not
+
+    def is_for(self, function: _CustomFunction, call: CustomCall) -> bool:
+        mine, other = self.call.arguments, call.arguments
+        same = mine.call.positional is other.call.positional and mine.inputs == other.inputs
+        kinds = [[value.type for value in arguments.values] for arguments in (mine, other)]
+        return function is self.function and same and kinds[0] == kinds[1] and _same(self.call.fixed, call.fixed)
+
+    def rule(self, name: str) -> LaterGraph:
+        return LaterGraph(lambda: self._finished(name))
+
+    def _finished(self, name: str) -> Graph:
+        what = f"{type(self.function).__name__} of {self.call.arguments.signature.function}"
+        if name not in self.rules:
+            raise user_error(CustomRuleError, f"{what}: the rule differentiates the function that it is a rule for")
+        if self.extra:
+            raise user_error(
+                CustomRuleError,
+                f"{what}: its rules call the function itself and use values from outside that the function does not: "
+                "call what the function does instead, or pass these values as arguments",
+            )
+        return self.rules[name]
+
+
+def _same(mine: dict[int, Any], other: dict[int, Any]) -> bool:
+    return mine.keys() == other.keys() and all(mine[p] is other[p] or bool(mine[p] == other[p]) for p in mine)
+
+
+_recordings: ContextVar[tuple[_Recording, ...]] = ContextVar("lavax_custom_rules", default=())
+
+
+@contextmanager
+def _recorded(recording: _Recording) -> Iterator[None]:
+    token = _recordings.set((*_recordings.get(), recording))
+    try:
+        yield
+    finally:
+        _recordings.reset(token)
+
+
+class _CustomFunction:
+    """What both kinds have in common: where the arguments go, and how the function itself is called."""
+
+    _operation: str
+    _rule_names: tuple[str, ...]
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        self._signature = signature_of(function, type(self).__name__)
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._fixed = sorted(chosen_arguments(self._signature, nondiff_argnums, nondiff_argnames, "nondiff").positions)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        positional = self._by_position(args, kwargs)
+        if active_trace() is None:
+            return self._function(*positional)
+        self._require_rules()
+        fixed = {position: positional[position] for position in self._fixed if position < len(positional)}
+        rest = [arg for position, arg in enumerate(positional) if position not in fixed]
+        names = tuple(name for p, name in enumerate(self._signature.positional) if p not in self._fixed)
+        signature = Signature(self._signature.function, names, self._signature.rest, frozenset(), False)
+        call = CustomCall(arguments_of(signature, rest, {}), fixed)
+        for recording in _recordings.get():
+            if recording.is_for(self, call):
+                return self._record_itself(call, recording)
+        return self._record(call)
+
+    def _record_itself(self, call: CustomCall, recording: _Recording) -> Any:
+        """A call by one of the function's own rules."""
+        body = recording.body
+        results = apply_region(
+            self._operation,
+            [*call.arguments.values, *body.captured],
+            [node.type for node in body.graph.outputs],
+            body.weak,
+            arguments=len(call.inputs),
+            body=body.graph,
+            **{name: recording.rule(name) for name in self._rule_names},
+        )
+        return unflatten(body.structure, results)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: the instance is the first argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def _by_position(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
+        try:
+            bound = inspect.signature(self._function).bind(*args, **kwargs)
+        except ValueError:
+            return args
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise user_error(
+                CustomRuleError,
+                f"{self._signature.function} takes {', '.join(bound.kwargs)} by keyword only: a function with rules of "
+                "its own takes all arguments by position",
+            )
+        return bound.args
+
+    def _traced_body(self, call: CustomCall) -> Traced:
+        """What the function computes. What it does on the host is handed on to the trace around it, with values
+        computed there: derivatives leave it as it is."""
+        what = f"{self._operation} of {self._signature.function}"
+        body = trace_function(lambda tracers: call.call(self._function, tracers), call.inputs, what, keep_effects=True)
+        if body.effects:
+            count = body.structure.leaf_count
+            graph = graph_of(body.graph.inputs, body.graph.outputs[count:])
+            operands = [_fixed(value) for value in (*call.arguments.values, *body.captured)]
+            emit_again(body.effects, apply_graph(graph, operands, body.weak[count:]))
+        return without_effects(body)
+
+    def _require_rules(self) -> None:
+        raise NotImplementedError
+
+    def _record(self, call: CustomCall) -> Any:
+        raise NotImplementedError
+
+
+class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
+    """A function whose reverse-mode derivative is given by two rules; a decorator.
+
+    `f.defvjp(fwd, bwd)`: `fwd` takes the arguments of f and gives `(f's result, residuals)`; `bwd(residuals,
+    cotangent)` gives a tuple with one entry an argument, like it, in which None stands for zeros. Cotangents of what
+    is not float are None. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by number or name: they
+    come first in the calls of `bwd`, in order, and have no entry in what it gives. Forward mode works too: it is the
+    transpose of `bwd`. Raises CustomRuleError where the rules are missing or do not fit the function.
+    """
+
+    _operation = "custom_vjp"
+    _rule_names = ("forward", "backward")
+    _rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Gives the rules."""
+        self._rules = (fwd, bwd)
+
+    def _require_rules(self) -> None:
+        if self._rules is None:
+            raise user_error(
+                CustomRuleError,
+                f"custom_vjp of {self._signature.function}: no rules are given yet; call {self._signature.function}."
+                "defvjp(fwd, bwd) before it is used",
+            )
+
+    def _record(self, call: CustomCall) -> Any:
+        assert self._rules is not None
+        forward_rule, backward_rule = self._rules
+        name = self._signature.function
+        body = self._traced_body(call)
+        recording = _Recording(self, call, body)
+        with _recorded(recording):
+            forward = trace_forward(call, forward_rule, body, name)
+            backward, kept = trace_backward(call, backward_rule, body, forward, name)
+        own = len(call.inputs)
+        graphs, captured = with_common_captures([body, forward, backward], [own, own, kept + _float_count(body)])
+        # What the rule for the way back met outside comes to it as further residuals.
+        forward_graph = graph_of(graphs[1].inputs, (*graphs[1].outputs, *graphs[1].inputs[own:]))
+        recording.extra = len(captured) - len(body.captured)
+        recording.rules = {"forward": forward_graph, "backward": _with_inputs_last(graphs[2], kept, _float_count(body))}
+        results = apply_region(
+            "custom_vjp",
+            [*call.arguments.values, *captured],
+            [node.type for node in body.graph.outputs],
+            body.weak,
+            arguments=own,
+            body=graphs[0],
+            **recording.rules,
+        )
+        return unflatten(body.structure, results)
+
+
+class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
+    """A function whose forward-mode derivative is given by a rule; a decorator.
+
+    `f.defjvp(rule)`: `rule(primals, tangents)` takes two tuples, one entry an argument, and gives `(f's result, its
+    tangent)`, which is linear in the tangents. None stands for the tangent of what is not float, and for zeros in what
+    the rule gives. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by number or name: they come
+    first in the calls of the rule, in order. Reverse mode is the transpose of the rule. Raises CustomRuleError where
+    the rule is missing or does not fit the function.
+    """
+
+    _operation = "custom_jvp"
+    _rule_names = ("rule",)
+    _rule: Callable[..., Any] | None = None
+
+    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the rule; may stand as a decorator."""
+        self._rule = jvp
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """One rule an argument, `rule(tangent, result, *primals)`, whose values are summed; None for no change."""
+
+        def rule(*given: Any) -> tuple[Any, Any]:
+            *fixed, primals, tangents = given
+            result = self(*fixed, *primals)
+            terms = [
+                each(tangent, result, *primals)
+                for each, tangent in zip(jvps, tangents, strict=True)
+                if each is not None and tangent is not None
+            ]
+            return result, functools.reduce(lambda total, term: total + term, terms) if terms else None
+
+        self._rule = rule
+
+    def _require_rules(self) -> None:
+        if self._rule is None:
+            raise user_error(
+                CustomRuleError,
+                f"custom_jvp of {self._signature.function}: no rule is given yet; call {self._signature.function}."
+                "defjvp(rule) before it is used",
+            )
+
+    def _record(self, call: CustomCall) -> Any:
+        assert self._rule is not None
+        name = self._signature.function
+        body = self._traced_body(call)
+        recording = _Recording(self, call, body)
+        with _recorded(recording):
+            rule = trace_tangent_rule(call, self._rule, body, name)
+        own, tangents = len(call.inputs), len(call.float_types)
+        (body_graph, rule_graph), captured = with_common_captures([body, rule], [own, own + tangents])
+        recording.extra = len(captured) - len(body.captured)
+        recording.rules = {"rule": _with_inputs_last(rule_graph, own, tangents)}
+        results = apply_region(
+            "custom_jvp",
+            [*call.arguments.values, *captured],
+            [node.type for node in body.graph.outputs],
+            body.weak,
+            arguments=own,
+            body=body_graph,
+            **recording.rules,
+        )
+        return unflatten(body.structure, results)
+
+
+def _fixed(value: Value) -> Value:
+    """The value, which derivatives take for a constant."""
+    return bind("stop_gradient", value) if value.type.dtype.is_float else value
+
+
+def _with_inputs_last(graph: Graph, own: int, count: int) -> Graph:
+    """The `count` inputs behind the first `own` moved behind all others."""
+    inputs = graph.inputs
+    order = (*inputs[:own], *inputs[own + count :], *inputs[own : own + count])
+    return graph_of(order, graph.outputs)
+
+
+def _float_count(traced: Traced) -> int:
+    return sum(node.dtype.is_float for node in traced.graph.outputs)

@@ -1,0 +1,95 @@
+"""Looking into functions while they run: prints, callbacks, the first NaN, traced values that got away."""
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import TracerLeakError
+from lavax.tracer.calls.signature import require_function
+from lavax.tracer.compiled.nan_check import NaNChecked
+from lavax.tracer.pytrees.pytree import flatten, unflatten
+from lavax.tracer.tracing.convert import is_numeric, lift
+from lavax.tracer.tracing.effects import emit
+from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracer import Tracer, describe
+from lavax.tracer.transforms.transformed_call import transformed_call
+
+
+def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Calls `function` on the host with these arguments, in which values are NumPy arrays (scalars of rank 0).
+
+    In a compiled function it is called each time the function has run, in the order of the calls in it; under `vmap`
+    and in `scan` once for each element or step, in a branch if that is taken, in `while_loop` for its first turns (as
+    many as lavax.tracer.loop_log keeps). What it gives is not used. In the rules of custom_vjp and custom_jvp it
+    raises SideEffectError.
+    """
+    require_function(function, "debug.callback takes a function")
+    leaves, structure = flatten((args, kwargs))
+    traced = [position for position, leaf in enumerate(leaves) if is_numeric(leaf)]
+
+    def act(arrays: Sequence[np.ndarray]) -> None:
+        given = list(leaves)
+        for position, array in zip(traced, arrays, strict=True):
+            given[position] = array[()]
+        positional, keywords = unflatten(structure, given)
+        function(*positional, **keywords)
+
+    values = [lift(leaves[position]) for position in traced]
+    for position in traced:
+        leaves[position] = None  # the closure outlives the trace
+    emit(act, values)
+
+
+def print(format: str, *args: Any, **kwargs: Any) -> None:
+    """Prints `format.format(*args, **kwargs)` with the numbers behind values; when and where, as `callback`."""
+    callback(lambda *given, **named: sys.stdout.write(f"{format.format(*given, **named)}\n"), *args, **kwargs)
+
+
+def nans(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which raises NaNError where something in it gives NaN.
+
+    The error names the first operation that gave one, its operands and the user's line; of what happens in branches and
+    loops it names the branch or loop. All is computed in one program that looks at every value, so it is slower. Inside
+    a trace it does nothing. LAVAX_DEBUG_NANS=1 does the same for everything that runs.
+    """
+
+    require_function(function, "debug.nans takes a function")
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if active_trace() is not None:
+            return function(*args, **kwargs)
+        call = transformed_call(function, args, kwargs, "debug.nans")
+        check = NaNChecked(call.arguments.signature.function, call.graph, call.traced.weak)
+        return call.parts(check(call.values))[0]  # type: ignore[arg-type]  # outside a trace all are arrays
+
+    return checked
+
+
+@contextmanager
+def check_leaks() -> Iterator[None]:
+    """Within it, raises TracerLeakError at the end where traced values are still held whose trace has ended.
+
+    It looks at all objects there are, which takes a while.
+    """
+    gc.collect()
+    before = {id(tracer) for tracer in _ended_tracers()}
+    yield
+    gc.collect()
+    leaked = [tracer for tracer in _ended_tracers() if id(tracer) not in before]
+    if leaked:
+        listed = "; ".join(f"{describe(tracer)}, of the {tracer.trace.purpose}" for tracer in leaked[:5])
+        raise TracerLeakError(
+            f"{len(leaked)} traced values are still held after their traces have ended: {listed}. Return what is "
+            "needed from the function, and keep no traced values in lists, attributes or globals"
+        )
+
+
+def _ended_tracers() -> list[Tracer]:
+    return [each for each in gc.get_objects() if type(each) is Tracer and each.trace.ended]

@@ -1,0 +1,115 @@
+"""Gradients of functions."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lavax.base.errors import NonScalarGradError
+from lavax.ir.graph import graph_of
+from lavax.ir.location import user_error
+from lavax.passes.differentiate import differentiate
+from lavax.passes.simplify import remove_stop_gradient, simplify
+from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.compiled.executable import apply_graph
+from lavax.tracer.pytrees.pytree import map
+from lavax.tracer.tracing.bind import bind
+from lavax.tracer.tracing.convert import is_numeric, lift
+from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracing import trace_function
+from lavax.tracer.transforms.argnums import Argnums, choose
+from lavax.tracer.transforms.arguments import Auxiliary, arguments_of, auxiliary_parts
+from lavax.tracer.values.value import Value
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
+    """A function of the same arguments that gives `(function(...), gradient)`.
+
+    The gradient is one by the argument `argnums`, of the same structure, shapes and dtypes; for a sequence a tuple of
+    them. With `has_aux`, `function` gives `(value, aux)`, where aux is anything that is not differentiated; the first
+    part of the result then is that pair. Raises NonScalarGradError where the value is not a float scalar,
+    NonFloatArgumentError where an argument to differentiate by holds something else than floats.
+    """
+    run = _transformed(function, argnums, has_aux, "value_and_grad", with_value=True)
+
+    @functools.wraps(function)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        value, auxiliary, found = run(args, kwargs)
+        return ((value, auxiliary) if has_aux else value), found
+
+    return value_and_gradient
+
+
+def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function of the same arguments that gives the gradient of `function`; with `has_aux`, `(gradient, aux)`.
+
+    Arguments and errors as in `value_and_grad`.
+    """
+    run = _transformed(function, argnums, has_aux, "grad", with_value=False)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        _, auxiliary, found = run(args, kwargs)
+        return (found, auxiliary) if has_aux else found
+
+    return gradient
+
+
+def _transformed(
+    function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, with_value: bool
+) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, Any, Any]]:
+    """From arguments to the value (None without `with_value`: it is not computed then), auxiliary result, gradient."""
+    signature = signature_of(function, transformation)
+
+    def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        arguments = arguments_of(signature, args, kwargs)
+        chosen = choose(argnums, arguments, transformation)
+        by = chosen.inputs
+        values = arguments.values
+        rest = Auxiliary()
+
+        def run(tracers: list[Value]) -> list[Value]:
+            positional, keywords = arguments.with_values(tracers)
+            result = function(*positional, **keywords)
+            value, auxiliary = auxiliary_parts(result, signature, transformation) if has_aux else (result, None)
+            return [_scalar(value, f"{transformation} of {signature.function}"), *rest.hold(auxiliary)]
+
+        what = f"{transformation} of {signature.function}"
+        traced = trace_function(run, arguments.as_inputs(dict.fromkeys(by, True)), what)
+        first = 0 if with_value else 1
+        graph = differentiate(simplify(traced.graph), by)
+        graph = graph_of(graph.inputs, graph.outputs[first:])
+        if active_trace() is None:
+            graph = remove_stop_gradient(graph)
+        weak = [*traced.weak, *(values[position].weak for position in by)][first:]
+        outputs = apply_graph(graph, [*values, *traced.captured], weak)
+        first_gradient = len(outputs) - len(by)
+        found = chosen.trees(outputs[first_gradient:])
+        return outputs[0] if with_value else None, rest.rebuilt(outputs[1 - first : first_gradient]), found
+
+    return transformed
+
+
+def stop_gradient(tree: Any) -> Any:
+    """The same values, which all derivatives take for constants."""
+    return map(lambda leaf: bind("stop_gradient", lift(leaf)), tree)
+
+
+def _scalar(result: Any, what: str) -> Value:
+    """The function's value. Raises NonScalarGradError, which begins with `what`, if it is not a float scalar."""
+    if is_numeric(result):
+        value = lift(result)
+        if not value.shape and value.type.dtype.is_float:
+            return value
+        found, advice = str(value.type), "take lavax.numpy.sum or mean of it, or use lavax.jacrev or lavax.vmap"
+        if not value.shape:
+            advice = "integers and bools have no derivative; cast to float32 if it is meant as a number"
+    else:
+        found = f"a {type(result).__name__}"
+        advice = "return the loss alone, or (loss, aux) with has_aux=True"
+    raise user_error(
+        NonScalarGradError,
+        f"{what} needs a function whose result is a float scalar, f32[], but it gave {found}: {advice}",
+    )

@@ -1,0 +1,134 @@
+"""Whole matrices of derivatives: pullbacks and pushforwards of all unit vectors at once."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lavax.base.errors import DtypeError
+from lavax.ir import Graph
+from lavax.ir.graph import Node, graph_of, substitute
+from lavax.ir.location import user_error
+from lavax.ir.types import TensorType
+from lavax.passes.batch import batch
+from lavax.passes.batch.rule import from_front
+from lavax.passes.build.builder import cast, equal, index_type, iota, reshape
+from lavax.passes.differentiate import jvp, vjp
+from lavax.passes.simplify import simplify
+from lavax.tracer.calls.signature import require_function
+from lavax.tracer.pytrees.pytree import unflatten
+from lavax.tracer.transforms.argnums import Argnums, Chosen, choose
+from lavax.tracer.transforms.arguments import Arguments
+from lavax.tracer.transforms.transformed_call import TransformedCall, run_finished, transformed_call
+
+# From the traced graph and the inputs to differentiate by to one derivative for each pair of an output and such an
+# input, as nodes over the graph's inputs: outputs first, each with all inputs.
+_Derivatives = Callable[[Graph, int, Sequence[int]], list[Node]]
+
+
+def jacrev(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function of the same arguments that gives the Jacobian of `function`, by reverse mode: one pullback a result.
+
+    The Jacobian is a tree like the result, with at each leaf a tree like the argument `argnums` (for a sequence, a
+    tuple of them); the leaf for a result of shape r by an argument of shape a has shape (*r, *a). With `has_aux`,
+    `function` gives `(value, aux)` and this `(jacobian, aux)`. Best where there are fewer results than arguments.
+    Raises NonFloatArgumentError where the argument is not float, DtypeError where the result is not.
+    """
+    return _jacobian(function, argnums, has_aux, "jacrev", _by_pullbacks)
+
+
+def jacfwd(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """As `jacrev`, by forward mode: one pushforward an argument. Best where there are fewer arguments than results."""
+    return _jacobian(function, argnums, has_aux, "jacfwd", _by_pushforwards)
+
+
+def hessian(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function of the same arguments that gives the second derivatives of `function`, forward over reverse.
+
+    For an argument of shape a and a result of shape r, the Hessian has shape (*r, *a, *a). Arguments, trees and errors
+    as in `jacrev`.
+    """
+    gradients = _jacobian(function, argnums, has_aux, "hessian", _by_pullbacks)
+    return _jacobian(gradients, argnums, has_aux, "hessian", _by_pushforwards)
+
+
+def _jacobian(
+    function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, derivatives: _Derivatives
+) -> Callable[..., Any]:
+    require_function(function, f"{transformation} takes a function")
+
+    @functools.wraps(function)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        def by(arguments: Arguments) -> tuple[int, ...]:
+            return choose(argnums, arguments, transformation).inputs
+
+        call = transformed_call(function, args, kwargs, transformation, has_aux, by)
+        chosen = choose(argnums, call.arguments, transformation)
+        _require_floats(call, transformation)
+        traced = simplify(call.graph)
+        count = len(call.results)
+        found = derivatives(traced, count, chosen.inputs)
+        whole = graph_of(traced.inputs, (*found, *traced.outputs[count:]))
+        weak = [*[False] * len(found), *call.traced.weak[count:]]
+        outputs = run_finished(whole, call.values, weak)
+        matrices = _tree(call, chosen, outputs[: len(found)])
+        auxiliary = call.auxiliary.rebuilt(outputs[len(found) :])
+        return (matrices, auxiliary) if has_aux else matrices
+
+    return jacobian
+
+
+def _tree(call: TransformedCall, chosen: Chosen, leaves: Sequence[Any]) -> Any:
+    width = len(chosen.inputs)
+    rows = [chosen.trees(leaves[start : start + width]) for start in range(0, width * len(call.results), width)]
+    return unflatten(call.structure, rows if width else [chosen.trees(())] * len(call.results))
+
+
+def _require_floats(call: TransformedCall, transformation: str) -> None:
+    for node in call.results:
+        if not node.dtype.is_float:
+            raise user_error(
+                DtypeError,
+                f"{transformation} of {call.arguments.signature.function}: the result must be made of floats, but it "
+                f"holds {node.type}. Return what is not to be differentiated as aux, with has_aux=True",
+            )
+
+
+def _by_pullbacks(graph: Graph, count: int, by: Sequence[int]) -> list[Node]:
+    found: list[Node] = []
+    for output in graph.outputs[:count]:
+        pulled = vjp(graph_of(graph.inputs, (output,)), by)
+        for column, position in zip(_for_unit_vectors(pulled, 1), by, strict=True):
+            found.append(reshape(column, (*output.shape, *graph.inputs[position].shape)))
+    return found
+
+
+def _by_pushforwards(graph: Graph, count: int, by: Sequence[int]) -> list[Node]:
+    columns: list[list[Node]] = []
+    values = graph_of(graph.inputs, graph.outputs[:count])
+    for position in by:
+        argument = graph.inputs[position]
+        pushed = _for_unit_vectors(jvp(values, (position,)), count)
+        columns.append([_behind(row, row.shape[1:], argument.shape) for row in pushed])
+    return [column[number] for number in range(count) for column in columns]
+
+
+def _behind(rows: Node, result: Sequence[int], argument: Sequence[int]) -> Node:
+    """One row an element of the argument -> the result's axes, then the argument's."""
+    return reshape(from_front(rows, len(result)), (*result, *argument))
+
+
+def _for_unit_vectors(graph: Graph, skipped: int) -> list[Node]:
+    """The outputs of `graph` after the first `skipped`, with every unit vector for its last input, in front."""
+    *fixed, direction = graph.inputs
+    size = direction.type.size
+    wanted = simplify(graph_of(graph.inputs, graph.outputs[skipped:]))
+    batched = batch(wanted, [*[None] * len(fixed), 0], [0] * len(wanted.outputs), size)
+    units = reshape(_identity(size, direction.type), (size, *direction.shape))
+    found = substitute(batched, {**{node: node for node in fixed}, batched.inputs[-1]: units})
+    return [found[output] for output in batched.outputs]
+
+
+def _identity(size: int, type: TensorType) -> Node:
+    positions = index_type((size, size))
+    return cast(equal(iota(positions, 0), iota(positions, 1)), type.dtype)

@@ -1,0 +1,124 @@
+"""Pushforwards: forward-mode derivatives."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import NonFloatArgumentError
+from lavax.ir import Graph
+from lavax.ir.graph import graph_of
+from lavax.ir.location import user_error
+from lavax.passes.differentiate import jvp as differentiate_forwards
+from lavax.passes.simplify import simplify
+from lavax.tracer.compiled.executable import apply_graph
+from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to, unflatten
+from lavax.tracer.tracing.convert import constant, value_like
+from lavax.tracer.transforms.arguments import Arguments
+from lavax.tracer.transforms.residuals import split
+from lavax.tracer.transforms.transformed_call import TransformedCall, finished, floats, transformed_call
+from lavax.tracer.values.value import Value
+
+
+def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """`(function(*primals), tangent of the result)`, and the auxiliary result as a third with `has_aux`.
+
+    `tangents` has one tree for each of `primals`, of its structure, shapes and dtypes; the tangent of the result is
+    like the result. None stands for the tangent of what is not float, in both, and may stand for one of zeros in
+    `tangents`. Raises ShapeError, DtypeError or TreeMismatchError for tangents that are not like the primals,
+    NonFloatArgumentError for a tangent of what is not float.
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError("jvp takes primals and tangents as two tuples, with one entry an argument: jvp(f, (x,), (t,))")
+    call = transformed_call(function, primals, {}, "jvp", has_aux, floats)
+    by, given = _tangents_of(call.arguments, tangents)
+    graph = finished(_with_tangents(simplify(call.graph), call, by))
+    weak = [*call.traced.weak, *[False] * (len(graph.outputs) - len(call.traced.weak))]
+    outputs = apply_graph(graph, [*call.values, *given], weak)
+    value, auxiliary = call.parts(outputs)
+    pushed = _tangent_tree(call.structure, call.results, outputs[len(call.graph.outputs) :])
+    return (value, pushed, auxiliary) if has_aux else (value, pushed)
+
+
+@dataclass(frozen=True, eq=False)
+class Pushforward:
+    """Tangents of a function's arguments -> tangent of its result; may be called many times.
+
+    Takes one tree an argument, as `jvp` does, and gives a tree like the result. It keeps what the function computed
+    on the way, but for branches and loops, which it goes through again with the tangents.
+    """
+
+    graph: Graph  # residuals and tangents -> tangents of the float results
+    residuals: tuple[Value, ...]
+    call: TransformedCall
+
+    def __call__(self, *tangents: Any) -> Any:
+        arguments = self.call.arguments
+        by, found = _tangents_of(arguments, tangents)
+        known = dict(zip(by, found, strict=True))
+        given = [
+            known[number] if number in known else constant(0.0, value.type)
+            for number, value in enumerate(arguments.values)
+            if value.type.dtype.is_float
+        ]
+        outputs = apply_graph(self.graph, [*self.residuals, *given], [False] * len(self.graph.outputs))
+        return _tangent_tree(self.call.structure, self.call.results, outputs)
+
+
+def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """`(function(*primals), pushforward)`, and the auxiliary result as a third with `has_aux`.
+
+    `pushforward` is a Pushforward: it takes tangents, one tree an argument, and gives the tangent of the result.
+    """
+    call = transformed_call(function, primals, {}, "linearize", has_aux, floats)
+    value_graph = simplify(call.graph)
+    pushed = _with_tangents(value_graph, call, call.float_inputs)
+    # A branch or loop carries its values and tangents together: the value comes from the ones without tangents.
+    count = len(value_graph.outputs)
+    graph = finished(graph_of(pushed.inputs, (*value_graph.outputs, *pushed.outputs[count:])))
+    halves = split(graph, len(call.graph.inputs), len(call.graph.outputs))
+    weak = [*call.traced.weak, *[False] * halves.residual_count]
+    results = apply_graph(halves.first, call.values, weak)
+    pushforward = Pushforward(halves.second, tuple(results[len(call.graph.outputs) :]), call)
+    value, auxiliary = call.parts(results)
+    return (value, pushforward, auxiliary) if has_aux else (value, pushforward)
+
+
+def _with_tangents(value_graph: Graph, call: TransformedCall, by: Sequence[int]) -> Graph:
+    """The call's graph, followed by the tangents of the value's float leaves."""
+    graph = differentiate_forwards(value_graph, by)
+    count = sum(output.dtype.is_float for output in call.results)
+    return graph_of(graph.inputs, graph.outputs[: len(call.graph.outputs) + count])
+
+
+def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[int], list[Value]]:
+    """Which of the arguments' numbers have tangents, and these."""
+    parts = flatten_up_to(arguments.call.positional, tuple(tangents))
+    names = arguments.call.names(arguments.signature)
+    by, given = [], []
+    for number, leaf in enumerate(arguments.inputs):
+        type, part = arguments.leaves[leaf].type, parts[leaf]
+        if part is None or _is_float0(part):
+            continue
+        if not type.dtype.is_float:
+            raise user_error(
+                NonFloatArgumentError,
+                f"the tangent of {names[leaf]}, which is {type}, must be None: integers and bools do not change by "
+                f"small amounts. Got {part!r:.60}",
+            )
+        by.append(number)
+        given.append(value_like(part, type, f"the tangent of {names[leaf]}: {type}"))
+    return by, given
+
+
+def _is_float0(part: Any) -> bool:
+    """Whether it is an array of elements of no size: what other systems take for a tangent of integers."""
+    return isinstance(part, np.ndarray) and part.dtype.itemsize == 0 and part.dtype.kind == "V"
+
+
+def _tangent_tree(structure: TreeDef, results: Iterable[Any], found: Sequence[Value]) -> Any:
+    """The tangents in the form of the result, with None at what is not float."""
+    remaining = iter(found)
+    return unflatten(structure, [next(remaining) if result.dtype.is_float else None for result in results])

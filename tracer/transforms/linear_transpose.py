@@ -1,0 +1,74 @@
+"""Transposes of linear functions."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.base.errors import LinearityError, NonFloatArgumentError
+from lavax.ir import Graph
+from lavax.ir.graph import Node, graph_of
+from lavax.ir.location import user_error
+from lavax.passes.differentiate import vjp
+from lavax.passes.simplify import simplify
+from lavax.tracer.calls.call import CallStructure, call_of, named_conversion
+from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.compiled.executable import apply_graph
+from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to, unflatten
+from lavax.tracer.tracing.convert import abstract_of, value_like
+from lavax.tracer.tracing.tracing import trace_call, without_effects
+from lavax.tracer.transforms.transformed_call import finished
+from lavax.tracer.values.value import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Transpose:
+    """Takes a tree like the result of a linear function and gives a tuple of trees like its arguments."""
+
+    graph: Graph  # cotangents and captured values -> cotangents of the arguments' leaves
+    captured: tuple[Value, ...]
+    call: CallStructure
+    structure: TreeDef  # of the result
+    results: tuple[Node, ...]
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        parts = flatten_up_to(self.structure, cotangent)
+        given = [
+            value_like(part, node.type, f"the cotangent of a result {node.type}")
+            for part, node in zip(parts, self.results, strict=True)
+        ]
+        found = apply_graph(finished(self.graph), [*given, *self.captured], [False] * len(self.graph.outputs))
+        return tuple(unflatten(self.call.positional, found))
+
+
+def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
+    """The transpose of `function`, which must be linear in its arguments.
+
+    `primals` give structures, shapes and dtypes only: arrays, numbers or anything with `shape` and `dtype`. The
+    transpose of a function f32[n] -> f32[m] takes f32[m] and gives (f32[n],). Raises NonFloatArgumentError for
+    arguments or results that are not float, LinearityError where the function is not linear. (A constant that the
+    function adds is not noticed: it does not change the transpose.)
+    """
+    signature = signature_of(function, "linear_transpose")
+    call, leaves = call_of(primals, {})
+    kinds = named_conversion(abstract_of, leaves, call, signature)
+    what = f"linear_transpose of {signature.function}"
+    traced = without_effects(trace_call(function, signature, call, kinds, "linear_transpose"))
+    for node in (*traced.graph.inputs[: len(kinds)], *traced.graph.outputs):
+        if not node.dtype.is_float:
+            raise user_error(NonFloatArgumentError, f"{what}: arguments and results must be floats, got {node.type}")
+    count, early = len(kinds), len(traced.graph.inputs)
+    pulled = simplify(vjp(simplify(traced.graph), range(count)))
+    transposed = graph_of(
+        (*pulled.inputs[early:], *pulled.inputs[count:early]), pulled.outputs[len(traced.graph.outputs) :]
+    )
+    own = set(pulled.inputs[:count])
+    for node in transposed.nodes:
+        if not own.isdisjoint(node.operands):
+            place = f", at {node.location}" if node.location else ""
+            raise user_error(
+                LinearityError,
+                f"{what}: the function is not linear in its arguments: its derivative depends on them, by way of "
+                f"{node.op}{place}. Use vjp for the derivative at a point, or close over what is not to be transposed",
+            )
+    return Transpose(transposed, traced.captured, call, traced.structure, traced.graph.outputs)

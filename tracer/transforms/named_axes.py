@@ -1,0 +1,141 @@
+"""Reductions over the axes that `vmap` gives a name."""
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any
+
+from lavax.base.errors import ShapeError, UnboundAxisError
+from lavax.ir.location import user_error
+from lavax.ir.types import float32
+from lavax.tracer.pytrees.pytree import map
+from lavax.tracer.tracing.bind import bind
+from lavax.tracer.tracing.convert import constant, lift
+from lavax.tracer.values.value import Value
+
+AxisNames = str | Sequence[str]
+
+_sizes: ContextVar[Mapping[str, int]] = ContextVar("lavax_named_axes", default=MappingProxyType({}))
+
+
+@contextmanager
+def named_axis(name: str | None, size: int) -> Iterator[None]:
+    """Within it the axis `name` has the extent `size`."""
+    if name is None:
+        yield
+        return
+    token = _sizes.set({**_sizes.get(), name: size})
+    try:
+        yield
+    finally:
+        _sizes.reset(token)
+
+
+def axis_size(axis_name: AxisNames) -> int:
+    """How many elements the axis has, or the axes together. Raises UnboundAxisError where no `vmap` names it so."""
+    total = 1
+    for name in _names(axis_name):
+        total *= _size(name, "axis_size")
+    return total
+
+
+def psum(tree: Any, axis_name: AxisNames) -> Any:
+    """The sum of each leaf over the elements of a named axis; the same for all elements.
+
+    `axis_name` is a name given to `vmap`, or several. A Python number n gives n times the axis's extent. Raises
+    UnboundAxisError where no `vmap` around this point has an axis of that name.
+    """
+    names = _names(axis_name)
+    return map(lambda leaf: _sum(leaf, names), tree)
+
+
+def pmean(tree: Any, axis_name: AxisNames) -> Any:
+    """The mean of each leaf over the elements of a named axis, as `psum`. Integers are averaged as floats."""
+    names = _names(axis_name)
+
+    def mean(leaf: Any) -> Value:
+        value = lift(leaf)
+        if not value.type.dtype.is_float:
+            value = bind("cast", value, type=value.type.with_dtype(float32))
+        total = _over(value, names, "axis_sum", "pmean")
+        return bind("divide", total, constant(float(axis_size(names)), total.type))
+
+    return map(mean, tree)
+
+
+def pmax(tree: Any, axis_name: AxisNames) -> Any:
+    """The greatest value of each leaf over the elements of a named axis, as `psum`. Equal ones share the gradient."""
+    names = _names(axis_name)
+    return map(lambda leaf: _over(lift(leaf), names, "axis_max", "pmax"), tree)
+
+
+def pmin(tree: Any, axis_name: AxisNames) -> Any:
+    """The least value of each leaf over the elements of a named axis, as `psum`. Equal ones share the gradient."""
+    names = _names(axis_name)
+    return map(lambda leaf: _over(lift(leaf), names, "axis_min", "pmin"), tree)
+
+
+def axis_index(axis_name: str) -> Value:
+    """The position of the element along a named axis, i32[]. Raises UnboundAxisError as `psum`."""
+    _size(axis_name, "axis_index")
+    return bind("axis_index", name=axis_name)
+
+
+def all_gather(tree: Any, axis_name: str, axis: int = 0, tiled: bool = False) -> Any:
+    """The values of all elements of a named axis, stacked along a new axis `axis` of each leaf.
+
+    With `tiled` they are put one behind the other along the axis `axis` that is there. Raises UnboundAxisError as
+    `psum`, ShapeError where there is no such axis.
+    """
+    size = _size(axis_name, "all_gather")
+
+    def gather(leaf: Any) -> Value:
+        gathered = bind("axis_gather", lift(leaf), name=axis_name, size=size)
+        rank = gathered.ndim - tiled
+        if not -rank <= axis < rank:
+            raise user_error(ShapeError, f"all_gather: axis {axis} is not an axis of a result of {rank} axes")
+        place = axis % rank
+        order = (*range(1, place + 1), 0, *range(place + 1, gathered.ndim))
+        moved = bind("transpose", gathered, axes=order)
+        if not tiled:
+            return moved
+        shape = (*moved.shape[:place], size * moved.shape[place + 1], *moved.shape[place + 2 :])
+        return bind("reshape", moved, type=moved.type.with_shape(shape))
+
+    return map(gather, tree)
+
+
+def _names(axis_name: object) -> tuple[str, ...]:
+    if isinstance(axis_name, str):
+        return (axis_name,)
+    if not isinstance(axis_name, Iterable) or any(not isinstance(name, str) for name in axis_name):
+        raise user_error(TypeError, f"axis_name must be a name or a tuple of names, got {axis_name!r:.80}")
+    return tuple(axis_name)
+
+
+def _size(name: str, what: str) -> int:
+    sizes = _sizes.get()
+    if name not in sizes:
+        known = f"the axes here are {', '.join(builtins.map(repr, sizes))}" if sizes else "there are no named axes here"
+        raise user_error(
+            UnboundAxisError,
+            f"{what} over the axis {name!r}, which is not bound: {known}. Call it inside a function that is mapped "
+            f"with vmap(…, axis_name={name!r})",
+        )
+    return sizes[name]
+
+
+def _sum(leaf: Any, names: Sequence[str]) -> Any:
+    if isinstance(leaf, (int, float)):
+        return leaf * axis_size(names)
+    return _over(lift(leaf), names, "axis_sum", "psum")
+
+
+def _over(value: Value, names: Sequence[str], op: str, what: str) -> Value:
+    for name in names:
+        _size(name, what)
+        value = bind(op, value, name=name)
+    return value

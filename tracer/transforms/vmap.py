@@ -1,0 +1,198 @@
+"""`vmap`: functions of one element as functions of many."""
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import TreeMismatchError, VmapAxisError
+from lavax.ir.location import user_error
+from lavax.passes.batch import batch, differing_outputs
+from lavax.passes.simplify import simplify
+from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.pytrees.pytree import TreeDef, broadcast_prefix, paths, unflatten
+from lavax.tracer.tracing.effects import emit_for_each
+from lavax.tracer.tracing.tracing import Input, trace_function
+from lavax.tracer.transforms.arguments import Arguments, arguments_of
+from lavax.tracer.transforms.named_axes import named_axis
+from lavax.tracer.transforms.transformed_call import run_finished
+from lavax.tracer.values.abstract import abstract
+from lavax.tracer.values.value import Value
+
+Axes = Any  # an int, None, or a tree of them that the arguments or results begin with
+
+
+def vmap(
+    function: Callable[..., Any],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_name: str | None = None,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that does for all elements along an axis at once what `function` does for one.
+
+    `in_axes`: which axis of each argument is the mapped one: an int for all, or a tuple with an entry for each
+    positional argument, which is an int, None (the argument is the same for all elements) or a tree of them that the
+    argument's tree begins with. Negative axes count from the end. Keyword arguments are mapped along their first axis.
+    `out_axes`: where the mapped axis goes in the results, likewise; None for a result that is the same for all.
+    `axis_name`: a name for the axis, for `psum` and the like inside `function`.
+    `axis_size`: the extent, which is needed where no argument is mapped.
+    Raises VmapAxisError for axes that do not fit the arguments, and for arguments of different extents.
+    """
+    signature = signature_of(function, "vmap")
+    given: object = axis_name
+    if given is not None and not (isinstance(given, str) and re.fullmatch(r"\w+", given)):
+        raise user_error(
+            VmapAxisError, f"vmap: axis_name must be a word of letters, digits and underscores, got {axis_name!r}"
+        )
+
+    @functools.wraps(function)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        arguments = arguments_of(signature, args, kwargs)
+        places = _input_axes(in_axes, arguments)
+        size = _extent(places, axis_size, arguments)
+        values = arguments.values
+
+        def run(tracers: list[Value]) -> Any:
+            positional, keywords = arguments.with_values(tracers)
+            return function(*positional, **keywords)
+
+        with named_axis(axis_name, size):
+            inputs = _element_inputs(arguments, places)
+            traced = trace_function(run, inputs, f"vmap of {signature.function}", keep_effects=True)
+        graph = simplify(traced.graph)
+        all_places = [*places, *[None] * len(traced.captured)]
+        structure = traced.structure
+        out_places = _output_axes(out_axes, structure, signature.function)
+        differs = differing_outputs(graph, all_places, size, axis_name)
+        _check_same(out_places, differs[: len(out_places)], structure, signature.function)
+        counted = [
+            _counted(place, node.type.rank + 1, "a result", signature.function)
+            for place, node in zip(out_places, graph.outputs, strict=False)
+        ]
+        counted += [0] * (len(graph.outputs) - len(counted))
+        batched = batch(graph, all_places, counted, size, axis_name)
+        outputs = run_finished(batched, [*values, *traced.captured], traced.weak)
+        emit_for_each(traced.effects, outputs[len(out_places) :], size)
+        return unflatten(structure, outputs[: len(out_places)])
+
+    return mapped
+
+
+def _is_axis(part: Any) -> bool:
+    return part is None or (isinstance(part, int) and not isinstance(part, bool))
+
+
+def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
+    """The mapped axis, from the front, of each of the arguments' numbers."""
+    call, function = arguments.call, arguments.signature.function
+    prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    count = len(call.positional.children)
+    if isinstance(prefix, tuple) and len(prefix) != count:
+        raise user_error(
+            VmapAxisError,
+            f"vmap of {function}: in_axes={in_axes!r} has {len(prefix)} entries, but the call has {count} positional "
+            "arguments: give one entry for each, or one int for all",
+        )
+    try:
+        of_leaves = broadcast_prefix(prefix, call.positional, _is_axis)
+    except TreeMismatchError as error:
+        raise user_error(
+            VmapAxisError,
+            f"vmap of {function}: in_axes must begin like the tuple of arguments, with an int or None at its leaves: "
+            f"{error}"
+        ) from None
+    if call.keywords is not None:
+        of_leaves += [0] * call.keywords.leaf_count
+    names = call.names(arguments.signature)
+    numeric = set(arguments.inputs)
+    for leaf, place in enumerate(of_leaves):
+        if place is not None and leaf not in numeric:
+            held = arguments.leaves[leaf]
+            raise user_error(
+                VmapAxisError,
+                f"vmap of {function}: {names[leaf]} is {held!r:.40} of type {type(held).__name__}, which has no axes: "
+                "give None for it in in_axes",
+            )
+    return [
+        _counted(of_leaves[leaf], value.ndim, f"{names[leaf]}: {value.type}", function)
+        for leaf, value in zip(arguments.inputs, arguments.values, strict=True)
+    ]
+
+
+def _counted(place: int | None, rank: int, what: str, function: str) -> int | None:
+    """An axis, counted from the front."""
+    if place is None:
+        return None
+    if not -rank <= place < rank:
+        raise user_error(
+            VmapAxisError,
+            f"vmap of {function}: axis {place} is not an axis of {what}, which has {rank}. Choose another axis, or "
+            "give None for what is the same for all elements",
+        )
+    return place % rank
+
+
+def _extent(places: Sequence[int | None], given: int | None, arguments: Arguments) -> int:
+    """How many elements there are."""
+    function = arguments.signature.function
+    names = arguments.call.names(arguments.signature)
+    found: dict[int, list[str]] = {}
+    if given is not None:
+        if not isinstance(given, (int, np.integer)):
+            raise user_error(VmapAxisError, f"vmap of {function}: axis_size must be an integer, got {given!r:.40}")
+        found[given] = ["axis_size"]
+    for leaf, place in zip(arguments.inputs, places, strict=True):
+        if place is not None:
+            type = arguments.leaves[leaf].type
+            found.setdefault(type.shape[place], []).append(f"{names[leaf]}: {type} along axis {place}")
+    if not found:
+        raise user_error(
+            VmapAxisError,
+            f"vmap of {function}: no argument is mapped (in_axes is None for all), so the number of elements is not "
+            "known: give axis_size",
+        )
+    if len(found) > 1:
+        listed = "; ".join(f"{extent} by {', '.join(whose)}" for extent, whose in sorted(found.items()))
+        raise user_error(
+            VmapAxisError,
+            f"vmap of {function}: the mapped axes have different extents: {listed}. Choose axes of one extent with "
+            "in_axes, with None for what is the same for all elements",
+        )
+    return next(iter(found))
+
+
+def _element_inputs(arguments: Arguments, places: Sequence[int | None]) -> list[Input]:
+    """The inputs of the function of one element; only what is the same for all has known numbers."""
+    inputs = []
+    for whole, place in zip(arguments.as_inputs(), places, strict=True):
+        if place is None:
+            inputs.append(whole)
+            continue
+        type = whole.abstract.type
+        shape = (*type.shape[:place], *type.shape[place + 1 :])
+        inputs.append(Input(whole.name, abstract(type.with_shape(shape), whole.abstract.weak)))
+    return inputs
+
+
+def _output_axes(out_axes: Axes, structure: TreeDef, function: str) -> list[int | None]:
+    try:
+        return broadcast_prefix(out_axes, structure, _is_axis)
+    except TreeMismatchError as error:
+        raise user_error(
+            VmapAxisError,
+            f"vmap of {function}: out_axes must begin like the result, with an int or None at its leaves: {error}"
+        ) from None
+
+
+def _check_same(places: Sequence[int | None], differs: Sequence[bool], structure: TreeDef, function: str) -> None:
+    for place, other, path in zip(places, differs, paths(structure), strict=True):
+        if place is None and other:
+            raise user_error(
+                VmapAxisError,
+                f"vmap of {function}: out_axes is None for the result{f' at {path}' if path else ''}, but it "
+                "differs between elements: give the axis where they are to be stacked, or reduce it with psum",
+            )

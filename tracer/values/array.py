@@ -1,0 +1,183 @@
+"""Arrays: values whose numbers exist, or are about to, in device memory."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import DonatedArrayError
+from lavax.ir import DType, TensorType
+from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.location import user_error
+from lavax.ir.types import DTYPES
+from lavax.tracer.values.abstract import Abstract, abstract
+from lavax.tracer.values.backend import Buffer, active, runtime
+from lavax.tracer.values.programs import program_for, remember
+from lavax.tracer.values.value import PythonScalar, Value
+
+
+class _Donated:
+    """Stands where the memory of a donated array was."""
+
+
+_DONATED = _Donated()
+
+
+class Array(Value):
+    """An immutable n-dimensional array of numbers or truth values in device memory.
+
+    It may still be under way: reading it (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
+    """
+
+    # `_source` says where the memory comes from while there is none: a Python scalar (every element is that
+    # one), a NumPy array in storage form, the array that this one is another view of, or the mark of donation.
+    # So making an array needs no device until it is used. A scalar stays on after there is memory.
+    __slots__ = ("__weakref__", "_buffer", "_source")
+
+    def __init__(self, abstract: Abstract, buffer: Buffer | None, source: Any = None) -> None:
+        self.abstract = abstract
+        self._buffer = buffer
+        self._source = source
+
+    @property
+    def splat(self) -> PythonScalar | None:
+        """The one number that every element is, where that is known without asking the device."""
+        source = self._source
+        if source is None:
+            return None
+        if isinstance(source, Array):
+            return source.splat
+        return source if isinstance(source, (float, int)) else None
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory on the device. Raises DonatedArrayError if it has been given away."""
+        if self._buffer is not None:
+            return self._buffer
+        source = self._source
+        if isinstance(source, Array):
+            return source.buffer
+        if isinstance(source, _Donated):
+            raise user_error(
+                DonatedArrayError,
+                f"this array ({self.type}) was donated to a compiled function (donate_argnums), which may have "
+                "overwritten it: use the function's result instead, or do not donate this argument",
+            )
+        if isinstance(source, np.ndarray):
+            self._buffer, self._source = active().upload(source), None
+        else:
+            self._buffer = _filled(source, self.type)
+        return self._buffer
+
+    def donate(self) -> None:
+        """Gives the memory away: every later use raises DonatedArrayError."""
+        if isinstance(self._source, Array):
+            self._source.donate()
+        self._buffer, self._source = None, _DONATED
+
+    @property
+    def is_donated(self) -> bool:
+        source = self._source
+        return source.is_donated if isinstance(source, Array) else source is _DONATED
+
+    def to_host(self, wanted: str) -> np.ndarray:
+        splat = self.splat
+        if splat is not None:
+            return self.type.dtype.rounded(np.full(self.shape, splat, self._exact))
+        if isinstance(self._source, np.ndarray):
+            return np.array(self.type.dtype.from_storage(self._source))
+        return active().download(self.buffer, self.type).astype(self.type.dtype.numpy, copy=False)
+
+    @property
+    def _exact(self) -> np.dtype:
+        """A NumPy dtype that holds a Python scalar of this array as it is."""
+        return np.dtype(np.float64) if self.type.dtype.is_float else self.type.dtype.numpy
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The numbers, copied from the device, for `memoryview` and whatever takes buffers (from Python 3.12 on)."""
+        return self.to_host("memoryview()").data
+
+    def block_until_ready(self) -> Array:
+        """Waits until the numbers are there; gives the array itself."""
+        if self._buffer is not None or self._source is None or isinstance(self._source, (_Donated, Array)):
+            active().wait(self._buffer or self.buffer)
+        return self
+
+    def __repr__(self) -> str:
+        if self.is_donated:
+            return f"Array({self.type}, donated)"
+        numbers = np.array2string(self.to_host("repr()"), separator=", ", prefix="Array(")
+        shape = "" if self.size else f"shape={self.shape}, "  # which the brackets of no numbers do not show
+        return f"Array({numbers}, {shape}dtype={self.dtype.name})"
+
+    def __str__(self) -> str:
+        """The numbers as NumPy shows them."""
+        return repr(self) if self.is_donated else str(self.to_host("str()"))
+
+    def __copy__(self) -> Array:
+        return from_storage(self.type.dtype.to_storage(self.to_host("copy()")), self.type.dtype, self.weak)
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Callable[..., Array], tuple[np.ndarray, str, bool]]:
+        return _unpickled, (self.to_host("pickle"), self.type.dtype.name, self.weak)
+
+
+def computed_arrays(kinds: Sequence[Abstract], buffers: Sequence[Buffer]) -> list[Array]:
+    """Arrays of these kinds in the memory of `buffers`; many in two thirds of the time of so many calls of Array."""
+    if len(buffers) == 1:
+        return [Array(kinds[0], buffers[0])]
+    arrays = list(map(Array.__new__, repeat(Array, len(buffers))))
+    for array, kind, buffer in zip(arrays, kinds, buffers, strict=True):
+        array.abstract = kind
+        array._buffer = buffer
+        array._source = None
+    return arrays
+
+
+def from_storage(numbers: np.ndarray, dtype: DType, weak: bool = False) -> Array:
+    """An array of `numbers`, which are in storage form and nobody else's; they go to the device when needed."""
+    return Array(abstract(TensorType(numbers.shape, dtype), weak), None, numbers)
+
+
+def splat_array(value: PythonScalar, kind: Abstract) -> Array:
+    """An array whose every element is `value`, a Python scalar that fits the dtype."""
+    return Array(kind, None, value)
+
+
+def with_weakness(array: Array, weak: bool) -> Array:
+    """The same array, weak or not: a view, which is donated when either is."""
+    if array.weak == weak:
+        return array
+    return Array(abstract(array.type, weak), None, array if array.splat is None else array.splat)
+
+
+def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
+    """One element on the device, in memory of its own."""
+    return active().upload(dtype.to_storage(np.array(value, np.float64 if dtype.is_float else dtype.numpy)))
+
+
+def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:
+    """The same for whoever only reads it: there is one for each number, kept for the next."""
+    home = runtime()
+    key = (dtype, repr(value))  # which tells 0.0 from -0.0
+    found = home.scalars.get(key)
+    if found is None:
+        found = remember(home.scalars, key, scalar_buffer(value, dtype))
+    return found
+
+
+def _filled(value: PythonScalar, type: TensorType) -> Buffer:
+    """Memory of its own with `value` everywhere."""
+    if not type.shape:
+        return scalar_buffer(value, type.dtype)
+    single = input_node("value", TensorType((), type.dtype))
+    graph = graph_of((single,), (make_node("broadcast", (single,), {"axes": ()}, type),))
+    return program_for(graph, eager=True).run([shared_scalar(value, type.dtype)])[0]
+
+
+def _unpickled(numbers: np.ndarray, dtype: str, weak: bool) -> Array:
+    return from_storage(DTYPES[dtype].to_storage(numbers), DTYPES[dtype], weak)

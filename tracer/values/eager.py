@@ -1,0 +1,67 @@
+"""Runs single operations at once: a one-node graph each, down the same road as all others."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lavax.ir import OPERATIONS, TensorType
+from lavax.ir.graph import Node, graph_of, input_node, make_node
+from lavax.tracer.values.abstract import Abstract, abstract
+from lavax.tracer.values.array import Array, shared_scalar, splat_array
+from lavax.tracer.values.backend import Program, runtime
+from lavax.tracer.values.programs import program_for, remember
+from lavax.tracer.values.value import PythonScalar
+
+_KEEP_SPLATS = frozenset({"broadcast", "reshape"})  # all elements equal before, all elements equal after
+
+
+def run_operation(
+    op: str, operands: Sequence[Array], attrs: Mapping[str, Any], type: TensorType | None = None
+) -> Array:
+    """The result of one operation on concrete arrays.
+
+    Raises ShapeError or DtypeError where the operands do not fit, NaNError where that is asked for.
+    """
+    if op == "constant":
+        return splat_array(attrs["value"], abstract(make_node(op, (), attrs, type).type))
+    splats = [operand.splat for operand in operands]
+    if op in _KEEP_SPLATS and splats[0] is not None:
+        return splat_array(splats[0], abstract(OPERATIONS[op].infer([operands[0].type], attrs, type)))
+    home = runtime()
+    scalars = [position for position, splat in enumerate(splats) if splat is not None]
+    # repr tells 0.0 from -0.0 and 1 from True, which == does not.
+    written = repr(attrs) if attrs else ""
+    key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
+    found = home.operations.get(key)
+    if found is None:
+        found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
+    program, kind = found
+    buffers = [
+        operand._buffer or operand.buffer if splat is None else shared_scalar(splat, operand.type.dtype)
+        for operand, splat in zip(operands, splats, strict=True)
+    ]
+    result = Array(kind, program.run(buffers)[0])
+    if home.refuses_nans:
+        from lavax.tracer.compiled.nan_check import refuse_fresh_nan  # which stands on this module
+
+        refuse_fresh_nan(op, operands, result)
+    return result
+
+
+def _compiled(
+    op: str,
+    operands: Sequence[Array],
+    splats: Sequence[PythonScalar | None],
+    attrs: Mapping[str, Any],
+    type: TensorType | None,
+) -> tuple[Program, Abstract]:
+    """An operand of equal elements comes as a scalar, which the program repeats: no memory is filled for it."""
+    inputs: list[Node] = []
+    nodes: list[Node] = []
+    for position, (operand, splat) in enumerate(zip(operands, splats, strict=True)):
+        scalar = splat is not None and operand.shape != ()
+        node = input_node(f"x{position}", operand.type.with_shape(()) if scalar else operand.type)
+        inputs.append(node)
+        nodes.append(make_node("broadcast", (node,), {"axes": ()}, operand.type) if scalar else node)
+    output = make_node(op, nodes, attrs, type)
+    return program_for(graph_of(inputs, (output,)), eager=True), abstract(output.type)
