@@ -1,4 +1,4 @@
-"""What attention takes with each tile of a workgroup, and with scores in memory: what attention_shape.py chooses by.
+"""What attention takes with each tile of a workgroup, and with scores in memory: the figures of attention/shape.py.
 
 Run as `python -m benchmarks.attention_tiles [CASE ...]`, with cases such as 4x16x1024x64 (batch, heads, positions,
 head) and 2x16x2048x64:c (causal). Times are the device's own, in ms, of the kernels alone; where PyTorch and its device
@@ -18,6 +18,7 @@ from benchmarks.pytorch_calls import pytorch, seconds_a_call
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit.attention import attention as emitter
 from lavax.backends.vulkan.emit.attention.shape import Shape, fitting_shapes
+from lavax.backends.vulkan.measure.profiling import profile_program
 from lavax.ir import Graph, Node, TensorType, float32
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
@@ -136,7 +137,7 @@ def operands(case: Case, backend: VulkanBackend) -> dict[str, Any]:
 def seconds(program: Any, buffers: dict[str, Any]) -> float:
     """What the program's kernels take on the device."""
     inputs = program.kernels.graph.inputs
-    dispatches = program.compile().program.profile(*(buffers[node.name] for node in inputs))
+    dispatches = profile_program(program.compile().program, tuple(buffers[node.name] for node in inputs))
     return float(sum(dispatch.seconds for dispatch in dispatches))
 
 

@@ -1,4 +1,4 @@
-"""What products of several sizes take with each tile and number of parts: what contract_schedule.py chooses by.
+"""What products of several sizes take with each tile and number of parts: what emit/contract/choose.py chooses by.
 
 Run as `python -m benchmarks.contraction_tiles [PRODUCT ...]`, with products such as 4096x4096x4096, 1x4096x4096:b (the
 right operand transposed), 64*256x256x256 (a batch) and 4096x4096x4096@bf16 (operands and result of a narrower dtype, by
@@ -33,6 +33,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     cooperative_tile,
     fits,
 )
+from lavax.backends.vulkan.measure.profiling import profile_program
 from lavax.base.errors import DeviceError
 from lavax.ir.types import DTYPES
 from lavax.passes.target.target import Target
@@ -125,7 +126,7 @@ def seconds(product: Product, backend: VulkanBackend, buffers: Sequence[Any]) ->
     """What the product's kernels take on the device."""
     kinds = (lx.ShapeDtype(shape, DTYPES[product.dtype].user) for shape in product.shapes())
     compiled = backend.lower(lx.trace(product)(*kinds)).compile()
-    return sum(dispatch.seconds for dispatch in compiled.program.profile(*buffers))
+    return sum(dispatch.seconds for dispatch in profile_program(compiled.program, buffers))
 
 
 def peer_seconds(product: Product, operands: tuple[np.ndarray, np.ndarray]) -> float | None:

@@ -233,9 +233,10 @@ class CompiledGraph:
     def profile(self, *buffers: Buffer) -> Profile:
         """The times of its kernels, from a few runs by themselves; `buffers` keep their contents."""
         from lavax.backends.vulkan.measure.limits import measure_limits
+        from lavax.backends.vulkan.measure.profiling import profile_program
 
         device = self.program.device
-        dispatches, limits = self.program.profile(*buffers), measure_limits(device)
+        dispatches, limits = profile_program(self.program, buffers), measure_limits(device)
         return profile_of(device.physical.name, self.cost(), dispatches, limits.copy, limits.arithmetic)
 
 

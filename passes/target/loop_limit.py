@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-# Turns of all loops that one invocation may make: some drivers (Mesa's for CPUs) end loops without a word after 65,535.
+# Turns of all loops that one invocation may make: some CPU drivers end loops without a word after 65,535.
 MOST_TURNS = 40_000

@@ -12,7 +12,8 @@ import lavax.numpy as lnp
 from tools import coverage
 
 FOLDER = Path(lnp.__file__).parent
-MODULES = [path.stem for path in sorted(FOLDER.glob("*.py")) if path.stem != "__init__"]
+PATHS = [path.relative_to(FOLDER) for path in sorted(FOLDER.rglob("*.py")) if path.stem != "__init__"]
+MODULES = [".".join(path.with_suffix("").parts) for path in PATHS]
 
 
 @pytest.mark.parametrize("name", ["linalg", "nn", "numpy", "optim", "random", "scipy", "tree"])

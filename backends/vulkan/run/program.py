@@ -29,7 +29,6 @@ from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, Plan, Shader, b
 from lavax.backends.vulkan.run.sequence import Part, Run, has_loop, in_order, parts_of, run_parts, runs_of, segments_of
 from lavax.base import counters
 from lavax.passes.kernels.commands import FLAG_BYTES
-from lavax.passes.reports import TimedDispatch
 
 RING = 4
 
@@ -221,12 +220,6 @@ class Program:
         own = self._resources
         sizes = sum(buffer.piece.size for buffer in own.buffers())
         return sizes - self.plan.arena_bytes - sum(map(len, self.plan.constants))
-
-    def profile(self, *buffers: Buffer) -> list[TimedDispatch]:
-        """Every dispatch of a run by itself; `buffers` keep their contents."""
-        from lavax.backends.vulkan.measure.profiling import profile_program
-
-        return profile_program(self, buffers)
 
     def positions(self, buffers: Sequence[Buffer]) -> list[int]:
         """Where arrays begin in their windows, as the end of a table has it; `buffers` are arguments and results."""
