@@ -137,7 +137,7 @@ def operands(case: Case, backend: VulkanBackend) -> dict[str, Any]:
 def seconds(program: Any, buffers: dict[str, Any]) -> float:
     """What the program's kernels take on the device."""
     inputs = program.kernels.graph.inputs
-    dispatches = profile_program(program.compile().program, tuple(buffers[node.name] for node in inputs))
+    dispatches = profile_program(program.compile().program, [buffers[node.name] for node in inputs])
     return float(sum(dispatch.seconds for dispatch in dispatches))
 
 

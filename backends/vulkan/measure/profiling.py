@@ -13,7 +13,7 @@ from lavax.backends.vulkan.run.program import ADDRESS_BYTES, Program, Step, reco
 from lavax.passes.reports import TimedDispatch
 
 
-def profile_program(program: Program, buffers: tuple[Buffer, ...]) -> list[TimedDispatch]:
+def profile_program(program: Program, buffers: Sequence[Buffer]) -> list[TimedDispatch]:
     """Every dispatch of one run, in order. Raises DeviceError where the device has no timestamps.
 
     Dispatches run one after another, so that each time is that dispatch's own; of branches and loops all of it, once.

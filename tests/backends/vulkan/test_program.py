@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.bare_submit import bare_submit
 from lavax.backends.vulkan.device.device import Device
+from lavax.backends.vulkan.measure.profiling import profile_program
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
 from lavax.backends.vulkan.run.program import RING, Program
@@ -288,10 +289,10 @@ def test_dispatches_beyond_the_limits_are_refused(device: Device) -> None:
 
 def test_profiling_times_every_dispatch_and_changes_no_argument(device: Device) -> None:
     buffer = up(device)
-    (timed,) = Program(device, add_one(donor=0)).profile(buffer)
+    (timed,) = profile_program(Program(device, add_one(donor=0)), [buffer])
     assert timed.name == "shader" and timed.start == 0 and 0 < timed.seconds < 10
     np.testing.assert_array_equal(down(device, buffer), VALUES)
-    times = Program(device, chain(4)).profile(buffer)
+    times = profile_program(Program(device, chain(4)), [buffer])
     assert len(times) == 4
     assert all(a.start + a.seconds <= b.start for a, b in pairwise(times))
     quick, long = (Program(device, slow(rounds)).profile(buffer)[0].seconds for rounds in (1, 1_000_000))
