@@ -295,9 +295,9 @@ def test_profiling_times_every_dispatch_and_changes_no_argument(device: Device) 
     times = profile_program(Program(device, chain(4)), [buffer])
     assert len(times) == 4
     assert all(a.start + a.seconds <= b.start for a, b in pairwise(times))
-    quick, long = (Program(device, slow(rounds)).profile(buffer)[0].seconds for rounds in (1, 1_000_000))
+    quick, long = (profile_program(Program(device, slow(rounds)), [buffer])[0].seconds for rounds in (1, 1_000_000))
     assert long > quick
-    assert Program(device, Plan((), (), (), (), 0, ())).profile() == []
+    assert profile_program(Program(device, Plan((), (), (), (), 0, ())), []) == []
 
 
 def test_threads_may_share_a_program(device: Device) -> None:
