@@ -1,9 +1,9 @@
 """lavax: plain Python functions, traced, differentiated and compiled to Vulkan compute programs."""
 from __future__ import annotations
 
-from lavax import debug, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
+from lavax import debug, errors, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
 from lavax.base.config import VERSION, enable_x64, matmul_precision
-from lavax.base.errors import (
+from lavax.errors import (
     ArrayIndexError,
     ConcretizationError,
     ControlFlowTypeError,
@@ -107,6 +107,7 @@ __all__ = [
     "device_put",
     "devices",
     "enable_x64",
+    "errors",
     "eval_shape",
     "export",
     "fori_loop",

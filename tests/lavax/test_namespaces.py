@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.base import errors as base_errors
 from tools import coverage
 
 FOLDER = Path(lnp.__file__).parent
@@ -43,3 +44,9 @@ def test_all_has_no_module_but_linalg_and_nothing_twice() -> None:
 def test_the_page_of_names_is_up_to_date_and_gives_a_reason_for_every_absence() -> None:
     assert coverage.page() == coverage.PAGE.read_text(encoding="utf-8"), "run python tools/coverage.py"
     assert coverage.NOT_YET not in coverage.page()
+
+
+def test_every_error_is_public() -> None:
+    raised = {name for name, value in vars(base_errors).items() if isinstance(value, type)}
+    assert set(lx.errors.__all__) == raised
+    assert all(getattr(lx, name) is getattr(base_errors, name) for name in raised)

@@ -81,22 +81,22 @@ def failure(program: str, **environment: str) -> str:
 
 
 def test_without_a_driver_the_error_says_what_to_install() -> None:
-    program = "from lavax.backends.vulkan.device import get_device; get_device()"
+    program = "from lavax.backends.vulkan.device.device import get_device; get_device()"
     message = failure(program, VK_ICD_FILENAMES="/nonexistent.json", VK_DRIVER_FILES="/nonexistent.json")
     assert "DeviceError" in message and "apt install mesa-vulkan-drivers" in message
 
 
 def test_without_a_loader_the_error_says_what_to_install() -> None:
-    program = "import sys; sys.modules['vulkan'] = None; from lavax.backends.vulkan.device import get_device"
+    program = "import sys; sys.modules['vulkan'] = None; from lavax.backends.vulkan.device.device import get_device"
     message = failure(program)
     assert "DeviceError" in message and "apt install libvulkan1" in message
 
 
 def test_without_the_validation_layer_the_error_says_what_to_install() -> None:
     program = (
-        "from lavax.backends.vulkan import validation\n"
+        "from lavax.backends.vulkan.device import validation\n"
         "validation.LAYER = 'VK_LAYER_that_is_not_there'\n"
-        "from lavax.backends.vulkan.device import get_device; get_device()"
+        "from lavax.backends.vulkan.device.device import get_device; get_device()"
     )
     message = failure(program, LAVAX_VALIDATE="1")
     assert "DeviceError" in message and "apt install vulkan-validationlayers" in message
