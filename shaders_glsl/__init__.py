@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -50,13 +51,22 @@ _FUNCTION = "//! function "
 _END = "//! end"
 
 
+# Functions of scalars have a form for vectors, which the code generator makes of their signature.
+_SCALAR = "float|double|int|uint|int64_t|uint64_t|bool"
+
+
 @dataclass(frozen=True)
 class ShaderFunction:
-    """One GLSL function: its name, the functions it calls, and its text."""
+    """One GLSL function: its name, the functions it calls, its text, and the types of its result and parameters.
+
+    `result` is None, and `parameters` is empty, unless the function is one of scalars.
+    """
 
     name: str
     needs: tuple[str, ...]
     text: str
+    result: str | None = None
+    parameters: tuple[str, ...] = ()
 
 
 def source(name: str) -> str:
@@ -71,8 +81,16 @@ def parse_functions(text: str) -> list[ShaderFunction]:
         header, body = part.split("\n", 1)
         name, _, needs = header.partition(" needs ")
         required = tuple(word.strip() for word in needs.split(",") if word.strip())
-        functions.append(ShaderFunction(name.strip(), required, body.strip() + "\n"))
+        functions.append(_function(name.strip(), required, body.strip() + "\n"))
     return functions
+
+
+def _function(name: str, needs: tuple[str, ...], text: str) -> ShaderFunction:
+    signature = re.search(rf"^({_SCALAR}) {name}\(([^)]*)\)", text, re.MULTILINE)
+    if signature is None or not signature[2].strip():
+        return ShaderFunction(name, needs, text)
+    parameters = tuple(parameter.split()[0] for parameter in signature[2].split(","))
+    return ShaderFunction(name, needs, text, signature[1], parameters)
 
 
 @functools.cache
@@ -91,10 +109,10 @@ def elementary_functions() -> dict[str, ShaderFunction]:
     return table
 
 
-def function_source(names: Iterable[str]) -> str:
-    """The GLSL text of the functions `names` and of all they need, each once, needed ones first.
+def functions_for(names: Iterable[str]) -> list[ShaderFunction]:
+    """The functions `names` and all they need, each once, needed ones first.
 
-    The same set of names gives the same text, in whatever order they come.
+    The same set of names gives the same list, in whatever order they come.
 
     Raises:
         KeyError: no function of that name exists.
@@ -113,4 +131,9 @@ def function_source(names: Iterable[str]) -> str:
 
     for name in sorted(set(names)):
         choose(name)
-    return "\n".join(function.text for function in chosen.values())
+    return list(chosen.values())
+
+
+def function_source(names: Iterable[str]) -> str:
+    """The GLSL text of the functions `names` and of all they need. Raises KeyError as `functions_for` does."""
+    return "\n".join(function.text for function in functions_for(names))

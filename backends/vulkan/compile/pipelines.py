@@ -12,7 +12,7 @@ from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, v
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.memory.windows import Layouts
-from lavax.backends.vulkan.plan.plan import Shader, bindings_of
+from lavax.backends.vulkan.plan.plan import Shader
 from lavax.base import config, counters
 from lavax.base.recent import Recent
 
@@ -102,7 +102,7 @@ class Pipelines:
         code = structure("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=words)
         module = created(lib.vkCreateShaderModule, self._device, code, "VkShaderModule")
         stage = _stage(module, shader, self.names_subgroup_size)
-        layout = self.layouts.of_pipeline(tuple(form for form, _ in bindings_of(shader.source)))
+        layout = self.layouts.of_pipeline(tuple(form for form, _ in shader.bindings))
         info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=layout)
         pipeline = ffi.new("VkPipeline *")
         result = lib.vkCreateComputePipelines(self._device, self._cache, 1, info, ffi.NULL, pipeline)

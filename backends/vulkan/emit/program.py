@@ -259,7 +259,7 @@ class _Emission:
     def _suited(self, shader: Shader) -> Shader:
         """The shader for the device at hand."""
         if shader not in self._suited_shaders:
-            self._suited_shaders[shader] = replace(shader, source=suited(shader.source, self.profile))
+            self._suited_shaders[shader] = suited(shader, self.profile)
         return self._suited_shaders[shader]
 
 

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from lavax.backends.vulkan.glsl.accesses import WORD_BYTES, element_types
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
-from lavax.backends.vulkan.glsl.shader import WORD_BYTES, Parameters, element_types, reference
+from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DType, uint32
 from lavax.passes.kernels.index import (
@@ -78,7 +79,7 @@ class Body:
         # By address, the arrays that are seen through descriptors, and the numbers in their names.
         self.read_windows: dict[str, int] = {}
         self.write_windows: dict[str, int] = {}
-        self.parameters = parameters
+        self.parameters, self.uses = parameters, parameters.uses
         self.scopes = [Scope(frozenset())]
         self._meaning: Mapping[str, Index] = {}
         self._names = 0
@@ -186,6 +187,7 @@ class Body:
 
     def define(self, node: Node, at: Coordinates, value: Value) -> None:
         """Says that the node's element at these coordinates stands in a register of the current block."""
+        self.uses.doubles |= node.dtype.name == "f64"
         self.scopes[-1].values[self._instance(node, at)] = value
         if node.dtype.name == "i32":
             self._offer_as_index(self.scopes[-1], node, tuple(self.real(index) for index in at), value)
@@ -221,6 +223,7 @@ class Body:
         return found
 
     def _write(self, node: Node, at: Coordinates, value: Value) -> None:
+        self.uses.doubles |= node.dtype.name == "f64"
         real = tuple(self.real(index) for index in at)
         variables: frozenset[str] = frozenset().union(*(index.variables for index in real))
         scope = self._scope_for(variables)
@@ -259,7 +262,7 @@ class Body:
                 return operands[-1]
         width = max((operand.width for operand in operands), default=1)
         arguments = [widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)]
-        return Value(EXPRESSIONS[node.op](Call(node, arguments, width)), width)
+        return Value(EXPRESSIONS[node.op](Call(node, arguments, width, self.uses)), width)
 
     def _found(self, node: Node, at: Coordinates) -> Value:
         found = self._find(node, at)
@@ -351,68 +354,96 @@ class Body:
 
     def element(self, dtype: DType, address: str, position: str) -> str:
         """What memory holds at a position of an array; may be assigned to."""
-        own = f" + low_bits({address})" if self.paired and dtype.storage.itemsize >= WORD_BYTES else ""
-        return f"{reference(dtype.name)}({address}).data[{position}{own}]"
+        is_paired = self.paired and dtype.storage.itemsize >= WORD_BYTES
+        own = f" + {self.uses.access('low_bits')}({address})" if is_paired else ""
+        return f"{self.uses.reference(dtype.name)}({address}).data[{position}{own}]"
 
     def _read(self, dtype: DType, address: str, position: str) -> str:
         """What memory holds at a position of an array."""
         number = self.read_windows.get(address)
         if number is None:
             return self.element(dtype, address, position)
-        return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch(elements{number}, 4 * w{number} + {position}).x)"
+        texels = self.uses.descriptor("elements", number)
+        return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch({texels}, 4 * w{number} + {position}).x)"
 
     def loaded(self, dtype: DType, address: str, position: str) -> str:
         """The element at a position of an array in memory."""
         if dtype.bits not in self.packed:
-            return as_read(self._read(dtype, address, position), 1, dtype)
-        words = f"read_packed({element_address(dtype, address, position)}, {dtype.bits}u)"
+            return self.as_read(self._read(dtype, address, position), 1, dtype)
+        self.uses.access("packed")
+        words = f"read_packed({self.element_address(dtype, address, position)}, {dtype.bits}u)"
         if dtype.is_float:
-            return f"lx_{dtype.name}_from_bits({words})"
+            return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})"
         return f"bitfieldExtract(int({words}), 0, {dtype.bits})" if dtype.kind == "int" else words
 
     def stored(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes an element of an array in memory."""
         if dtype.bits not in self.packed:
-            return f"{self.element(dtype, address, position)} = {as_stored(text, 1, dtype)};"
-        words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else f"uint({text})"
-        return f"write_packed({element_address(dtype, address, position)}, {dtype.bits}u, {words});"
+            return f"{self.element(dtype, address, position)} = {self.as_stored(text, 1, dtype)};"
+        self.uses.access("packed")
+        convert = self.uses.function(f"lx_{dtype.name}_to_bits") if dtype.is_float else "uint"
+        words = f"{convert}({text})"
+        return f"write_packed({self.element_address(dtype, address, position)}, {dtype.bits}u, {words});"
 
     def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
         number = self.read_windows.get(address)
         if number is not None:
-            texel = f"texelFetch(vectors{number}, w{number} + {position})"
+            texel = f"texelFetch({self.uses.descriptor('vectors', number)}, w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
         if not self._is_paired(dtype):
-            return f"{reference(dtype.name, 'x4')}({address}).data[{position}]"
-        words = f"read_four({address}, {position})"
+            return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}]"
+        words = f"{self.uses.access('read_four')}({address}, {position})"
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
 
     def _unaligned_four(self, dtype: DType, address: str, position: str) -> str:
         """Four elements from any position on, as memory holds them."""
         number = self.read_windows.get(address)
         if number is not None:
-            texels = f"fetch_four(elements{number}, 4 * w{number} + {position})"
+            fetch, elements = self.uses.access("fetch_four"), self.uses.descriptor("elements", number)
+            texels = f"{fetch}({elements}, 4 * w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
         if not self._is_paired(dtype):
-            return f"{reference(dtype.name, 'x4u')}({element_address(dtype, address, position)}).data[0]"
-        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}(read_unaligned_four({address}, {position}))"
+            return f"{self.uses.reference(dtype.name, 'x4u')}({self.element_address(dtype, address, position)}).data[0]"
+        words = f"{self.uses.access('read_unaligned_four')}({address}, {position})"
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
 
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements."""
         number = self.write_windows.get(address)
         if number is not None:
             words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
-            return f"stores{number}.data[w{number} + {position}] = {words};"
+            return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"
         if not self._is_paired(dtype):
-            return f"{reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
-        return f"write_four({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"
+            return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
+        write = self.uses.access("write_four")
+        return f"{write}({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"
 
     def _is_paired(self, dtype: DType) -> bool:
         return self.paired and element_types(dtype.name)[1] in _FROM_WORDS
 
     def _as_read(self, text: str, width: int, dtype: DType) -> Value:
-        return Value(as_read(text, width, dtype), width)
+        return Value(self.as_read(text, width, dtype), width)
+
+    def element_address(self, dtype: DType, address: str, position: str) -> str:
+        """The address of the element at a position of an array."""
+        return f"{self.uses.access('behind')}({address}, {position}, {dtype.storage.itemsize}u)"
+
+    def as_read(self, text: str, width: int, dtype: DType) -> str:
+        """What memory holds, as a shader computes with it."""
+        if dtype.kind == "bool":
+            return f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))"
+        if dtype.bits >= 32:
+            return text
+        words = f"{type_name(dtype if dtype.is_integer else uint32, width)}({text})"
+        return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})" if dtype.is_float else words
+
+    def as_stored(self, text: str, width: int, dtype: DType) -> str:
+        """The inverse of `as_read`."""
+        if dtype.bits >= 32:
+            return text
+        words = f"{self.uses.function(f'lx_{dtype.name}_to_bits')}({text})" if dtype.is_float else text
+        return f"{element_types(dtype.name)[width == VECTOR]}({words})"
 
     def store(self, node: Node, at: Coordinates, value: Value, address: str) -> None:
         """Writes a value to the node's array in memory."""
@@ -423,36 +454,13 @@ class Body:
         base = substitute(position, {_LANE: constant(0)})
         alone = node.dtype.bits not in self.packed
         if alone and lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
-            wide = as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
+            wide = self.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
             self.line(self.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
         name = self.name()
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")
         for component, text in zip(COMPONENTS, self._components(position), strict=True):
             self.line(self.stored(node.dtype, address, text, f"{name}.{component}"))
-
-
-def element_address(dtype: DType, address: str, position: str) -> str:
-    """Where the element at a position of an array lies in memory."""
-    return f"behind({address}, {position}, {dtype.storage.itemsize}u)"
-
-
-def as_read(text: str, width: int, dtype: DType) -> str:
-    """What memory holds as a shader computes with it."""
-    if dtype.kind == "bool":
-        return f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))"
-    if dtype.bits >= 32:
-        return text
-    words = f"{type_name(dtype if dtype.is_integer else uint32, width)}({text})"
-    return f"lx_{dtype.name}_from_bits({words})" if dtype.is_float else words
-
-
-def as_stored(text: str, width: int, dtype: DType) -> str:
-    """The inverse of `as_read`."""
-    if dtype.bits >= 32:
-        return text
-    words = f"lx_{dtype.name}_to_bits({text})" if dtype.is_float else text
-    return f"{element_types(dtype.name)[width == VECTOR]}({words})"
 
 
 def widen(text: str, width: int, wanted: int, vector: str) -> str:

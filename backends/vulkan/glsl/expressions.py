@@ -12,6 +12,7 @@ from math import copysign
 
 import numpy as np
 
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES, DType, float32, float64
 
@@ -34,18 +35,14 @@ def type_name(dtype: DType, width: int) -> str:
     return (_SCALARS if width == 1 else _VECTORS)[dtype.kind]
 
 
-def own_function(name: str, dtype: DType) -> str:
-    """The name of one of lavax's own functions for a dtype."""
-    return f"{name}_64" if dtype.bits == 64 else name
-
-
 @dataclass(frozen=True)
 class Call:
-    """What an expression is written for: the node, the operands' texts and their common width."""
+    """What an expression is written for: the node, its operands' texts and common width, and the shader's uses."""
 
     node: Node
     arguments: Sequence[str]
     width: int
+    uses: Uses
 
     @property
     def kind(self) -> str:
@@ -61,7 +58,7 @@ Expression = Callable[[Call], str]
 
 
 def _own(name: str) -> Expression:
-    return lambda call: f"{own_function(name, call.node.operands[-1].dtype)}({', '.join(call.arguments)})"
+    return lambda call: f"{call.uses.function(name, call.node.operands[-1].dtype)}({', '.join(call.arguments)})"
 
 
 def _infix(symbol: str) -> Expression:
@@ -103,7 +100,7 @@ def _subtract(call: Call) -> str:
 
 
 def _plus_zero(call: Call, argument: str) -> str:
-    return f"{own_function('lx_add_zero', call.node.dtype)}({argument})"
+    return f"{call.uses.function('lx_add_zero', call.node.dtype)}({argument})"
 
 
 def _multiply(call: Call) -> str:
@@ -113,14 +110,14 @@ def _multiply(call: Call) -> str:
         left, right = right, left
     elif not _is_zero(call.node.operands[1]):
         return f"({left} * {right})"
-    return f"{own_function('lx_multiply_by_zero', call.node.dtype)}({left}, {right})"
+    return f"{call.uses.function('lx_multiply_by_zero', call.node.dtype)}({left}, {right})"
 
 
 def _divide(call: Call) -> str:
     """A driver may take literal zeros for leave to assume that the quotient is a number."""
     dividend, divisor = map(_is_zero, call.node.operands)
     zero = "lx_divide_by_zero" if divisor else "lx_divide_zero" if dividend else None
-    return f"{own_function(zero or 'lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
+    return f"{call.uses.function(zero or 'lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
 
 
 def _exp(call: Call) -> str:
@@ -130,7 +127,8 @@ def _exp(call: Call) -> str:
 
 
 def _population_count(call: Call) -> str:
-    count = "lx_population_count_64" if call.node.dtype.bits == 64 else "bitCount"
+    is_long = call.node.dtype.bits == 64
+    count = call.uses.function("lx_population_count", call.node.dtype) if is_long else "bitCount"
     return f"{call.result_type}({count}({call.arguments[0]}))"
 
 
@@ -151,7 +149,7 @@ def _not_equal(call: Call) -> str:
     """A float unequal to itself is a NaN, which a driver may assume away unless asked by its bits."""
     left, right = call.arguments
     if call.kind == "float" and left == right:
-        return f"{own_function('lx_isnan', call.node.operands[0].dtype)}({left})"
+        return f"{call.uses.function('lx_isnan', call.node.operands[0].dtype)}({left})"
     return _relational("!=", "notEqual")(call)
 
 
@@ -171,10 +169,10 @@ def _where(call: Call) -> str:
 
 def _cast(call: Call) -> str:
     (argument,) = call.arguments
-    return conversion(argument, call.node.operands[0].dtype, call.node.dtype, call.width)
+    return conversion(argument, call.node.operands[0].dtype, call.node.dtype, call.width, call.uses)
 
 
-def conversion(text: str, source: DType, target: DType, width: int) -> str:
+def conversion(text: str, source: DType, target: DType, width: int, uses: Uses) -> str:
     """A value of one dtype as another: see the operation `cast`."""
     if source == target or (target.kind == source.kind and source.bits < target.bits <= 32):
         return text
@@ -182,28 +180,28 @@ def conversion(text: str, source: DType, target: DType, width: int) -> str:
         zero = f"{type_name(source, width)}(0)"
         return f"({text} != {zero})" if width == 1 else f"notEqual({text}, {zero})"
     if target.is_float:
-        return _as_float(text, source, target, width)
+        return _as_float(text, source, target, width, uses)
     if source.is_float:
-        return _saturated(text, source, target)
+        return _saturated(text, source, target, uses)
     return _wrapped(text, source, target, width)
 
 
-def _as_float(text: str, source: DType, target: DType, width: int) -> str:
+def _as_float(text: str, source: DType, target: DType, width: int, uses: Uses) -> str:
     """Rounded once: on the way from 64 bits to 16 by way of 32, the first rounding keeps what the second needs."""
     if target.bits < 32:
         if source.name == "f64":
-            text = f"lx_round_to_odd_64({text})"
+            text = f"{uses.function('lx_round_to_odd', source)}({text})"
         elif not source.is_float:
             text = f"{type_name(float32, width)}({text})"
-        return f"lx_round_to_{target.name}({text})"
+        return f"{uses.function(f'lx_round_to_{target.name}')}({text})"
     return f"{type_name(target, width)}({text})"
 
 
-def _saturated(text: str, source: DType, target: DType) -> str:
+def _saturated(text: str, source: DType, target: DType, uses: Uses) -> str:
     names = {(width, kind): name for width, of in ((32, _SCALARS), (64, _SCALARS_64)) for kind, name in of.items()}
     long = 64 if target.bits == 64 else 32
     name = names[64 if source.bits == 64 else 32, "float"], names[long, target.kind].removesuffix("_t")
-    converted = f"lx_{name[0]}_to_{name[1]}({text})"
+    converted = f"{uses.function(f'lx_{name[0]}_to_{name[1]}')}({text})"
     if target.bits >= 32:
         return converted
     return f"clamp({converted}, {literal(target.lowest, target)}, {literal(target.highest, target)})"
@@ -229,13 +227,18 @@ def _shift(function: str, lanes: str) -> Expression:
         value, distance = call.arguments
         dtype = call.node.dtype
         unsigned, lane = (type_name(DTYPES[f"{kind[0]}{dtype.bits}"], call.width) for kind in (_UNSIGNED, lanes))
-        return f"{call.result_type}({own_function(function, dtype)}({lane}({value}), {unsigned}({distance})))"
+        return f"{call.result_type}({call.uses.function(function, dtype)}({lane}({value}), {unsigned}({distance})))"
 
     return expression
 
 
-_TO_BITS = {"f16": "lx_f16_to_bits({})", "f32": "floatBitsToUint({})", "f64": "doubleBitsToUint64({})"}
-_FROM_BITS = {"f16": "lx_f16_from_bits({})", "f32": "uintBitsToFloat({})", "f64": "uint64BitsToDouble({})"}
+_TO_BITS = {"f16": "lx_f16_to_bits", "f32": "floatBitsToUint", "f64": "doubleBitsToUint64"}
+_FROM_BITS = {"f16": "lx_f16_from_bits", "f32": "uintBitsToFloat", "f64": "uint64BitsToDouble"}
+
+
+def _named(function: str, uses: Uses) -> str:
+    """GLSL's functions need no record."""
+    return uses.function(function) if function.startswith("lx_") else function
 
 
 def _bitcast(call: Call) -> str:
@@ -245,11 +248,11 @@ def _bitcast(call: Call) -> str:
         return text
     unsigned = DTYPES[f"u{source.bits}"]
     if source.is_float:
-        bits = _TO_BITS[source.name].format(text)
+        bits = f"{_named(_TO_BITS[source.name], call.uses)}({text})"
     else:
         bits = _wrapped(text, source, unsigned, call.width)
     if target.is_float:
-        return _FROM_BITS[target.name].format(bits)
+        return f"{_named(_FROM_BITS[target.name], call.uses)}({bits})"
     return bits if target == unsigned else _wrapped(bits, unsigned, target, call.width)
 
 
@@ -307,7 +310,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "shift_right_logical": _shift("lx_shift_right_logical", _UNSIGNED),
     "shift_right_arithmetic": _shift("lx_shift_right_arithmetic", _SIGNED),
     "barrier": lambda call: call.arguments[0],
-    "threefry": lambda call: f"{_THREEFRY[call.node.attrs['word']]}({', '.join(call.arguments)})",
+    "threefry": lambda call: f"{call.uses.function(_THREEFRY[call.node.attrs['word']])}({', '.join(call.arguments)})",
     "bitcast": _bitcast,
     "equal": _relational("==", "equal"),
     "not_equal": _not_equal,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.body import Body
-from lavax.backends.vulkan.glsl.shader import Parameters, reference, word
+from lavax.backends.vulkan.glsl.shader import Parameters, word
 from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -72,15 +72,15 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     }
     counter = len(arrays)
     for number, node in enumerate(arrays):
-        address = f"table.address[{word(number)}]"
+        address = f"table.address[{word(number, body.uses)}]"
         for stride in kernel.moving.get(node, ()):
-            turn = f"{reference('i32')}(table.address[{word(counter)}]).data[0]"
+            turn = f"{body.uses.reference('i32')}(table.address[{word(counter, body.uses)}]).data[0]"
             for step in steps_of_stride(stride):
-                address = f"behind({address}, {turn}, {step}u)"
+                address = f"{body.uses.access('behind')}({address}, {turn}, {step}u)"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
     for slot, number in enumerate(kernel.windowed, counter):
-        body.line(f"int w{number} = int(table.address[{word(slot)}]);")
+        body.line(f"int w{number} = int(table.address[{word(slot, body.uses)}]);")
         (body.read_windows if number < len(inputs) else body.write_windows)[f"p{number}"] = number
     return body, outputs
 

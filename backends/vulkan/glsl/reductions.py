@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.glsl.expressions import literal, own_function, type_name
+from lavax.backends.vulkan.glsl.expressions import literal, type_name
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
 
@@ -19,23 +20,23 @@ class Reduction:
     """`identity` by dtype; `join` gives the expression that joins two values of a dtype and width."""
 
     identity: Callable[[DType], str]
-    join: Callable[[str, str, DType, int], str]
+    join: Callable[[str, str, DType, int, Uses], str]
 
 
 def _extremum(
     float_function: str, function: str, of_bools: Mapping[int, str]
-) -> Callable[[str, str, DType, int], str]:
-    def join(left: str, right: str, dtype: DType, width: int) -> str:
+) -> Callable[[str, str, DType, int, Uses], str]:
+    def join(left: str, right: str, dtype: DType, width: int, uses: Uses) -> str:
         if dtype.kind == "bool":
             return of_bools[width].format(left, right)
-        return f"{own_function(float_function, dtype) if dtype.is_float else function}({left}, {right})"
+        return f"{uses.function(float_function, dtype) if dtype.is_float else function}({left}, {right})"
 
     return join
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "sum": Reduction(lambda dtype: f"{type_name(dtype, 1)}(0)", lambda a, b, dtype, width: f"({a} + {b})"),
-    "prod": Reduction(lambda dtype: f"{type_name(dtype, 1)}(1)", lambda a, b, dtype, width: f"({a} * {b})"),
+    "sum": Reduction(lambda dtype: f"{type_name(dtype, 1)}(0)", lambda a, b, *_: f"({a} + {b})"),
+    "prod": Reduction(lambda dtype: f"{type_name(dtype, 1)}(1)", lambda a, b, *_: f"({a} * {b})"),
     "max": Reduction(lambda dtype: literal(dtype.lowest, dtype), _extremum("lx_maximum", "max", _OR)),
     "min": Reduction(lambda dtype: literal(dtype.highest, dtype), _extremum("lx_minimum", "min", _AND)),
 }
@@ -56,7 +57,7 @@ def shuffled(function: str, value: str, argument: str, dtype: DType) -> str:
 POSITIONS: dict[str, str] = {"argmax": ">", "argmin": "<"}
 
 
-def beats(node: Node, value: str, best: str) -> str:
+def beats(node: Node, value: str, best: str, uses: Uses) -> str:
     """Whether a value is strictly better than the best so far."""
     dtype = node.operands[0].dtype
     symbol = POSITIONS[node.op]
@@ -64,13 +65,14 @@ def beats(node: Node, value: str, best: str) -> str:
         return f"(uint({value}) {symbol} uint({best}))"
     if not dtype.is_float:
         return f"({value} {symbol} {best})"
-    isnan = own_function("lx_isnan", dtype)
+    isnan = uses.function("lx_isnan", dtype)
     return f"({value} {symbol} {best} || ({isnan}({value}) && !{isnan}({best})))"
 
 
-def ties(node: Node, value: str, best: str) -> str:
+def ties(node: Node, value: str, best: str, uses: Uses) -> str:
     """Whether two values are equally good."""
     dtype = node.operands[0].dtype
-    isnan = own_function("lx_isnan", dtype)
-    nan = f" || ({isnan}({value}) && {isnan}({best}))" if dtype.is_float else ""
-    return f"({value} == {best}{nan})"
+    if not dtype.is_float:
+        return f"({value} == {best})"
+    isnan = uses.function("lx_isnan", dtype)
+    return f"({value} == {best} || ({isnan}({value}) && {isnan}({best})))"

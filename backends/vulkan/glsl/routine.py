@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import Body
-from lavax.backends.vulkan.glsl.expressions import own_function
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
@@ -59,9 +58,10 @@ class Routine:
         return self.body.element(self.node.dtype, self.target, position)
 
     def close(self, invocations: int, subgroup: bool = False) -> Launch:
-        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), subgroup=subgroup)
-        shader = Shader(assemble(text), subgroup_size=self.local if subgroup else None)
-        return Launch(shader, tuple(self.body.parameters.words), grid(-(-invocations // self.local)))
+        lanes = self.local if subgroup else None
+        lines, local = self.body.scopes[0].lines, (self.local, 1)
+        text = ShaderText(self.body.uses, lines, local, subgroup_size=lanes, shuffles=subgroup)
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-invocations // self.local)))
 
 
 def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int | None = None) -> Routine:
@@ -71,11 +71,11 @@ def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: in
     return Routine(node, body, outputs[node], local or local_invocations(profile))
 
 
-def before(first: str, second: str, dtype: DType) -> str:
+def before(first: str, second: str, dtype: DType, uses: Uses) -> str:
     """Whether one value comes before another in a sorted array: NaN after all numbers."""
     if dtype.kind == "bool":
         return f"(!{first} && {second})"
     if dtype.is_float:
-        isnan = own_function("lx_isnan", dtype)
+        isnan = uses.function("lx_isnan", dtype)
         return f"({first} < {second} || (!{isnan}({first}) && {isnan}({second})))"
     return f"({first} < {second})"

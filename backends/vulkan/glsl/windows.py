@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.glsl.shader import REST_WORD, WORD_BYTES
+from lavax.backends.vulkan.glsl.accesses import WORD_BYTES
+from lavax.backends.vulkan.glsl.shader import REST_WORD
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.kernel import Kernel

@@ -11,11 +11,12 @@ from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, grid, local_invocations
-from lavax.backends.vulkan.glsl.shader import ShaderText, assemble, reference
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.measure.profiling import Bound
 from lavax.backends.vulkan.measure.timing import runs_of
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool
-from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import DeviceError
@@ -116,7 +117,8 @@ def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer])
 def copy_plan(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
     """A plan of a copy with so many vectors an invocation, a workgroup apart; workgroups divide it."""
     local = local_invocations(profile)
-    kind = reference("f32", "x4")
+    uses = Uses()
+    kind = uses.reference("f32", "x4")
     places = [f"i + {number * local}u" for number in range(vectors)]
     main = [
         f"uint i = {WORKGROUP} * {local * vectors}u + gl_LocalInvocationID.x;",
@@ -124,7 +126,7 @@ def copy_plan(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
         *(f"vec4 v{number} = source.data[{place}];" for number, place in enumerate(places)),
         *(f"target.data[{place}] = v{number};" for number, place in enumerate(places)),
     ]
-    shader = Shader(assemble(ShaderText(main, (local, 1))))
+    shader = assemble(ShaderText(uses, main, (local, 1)))
     groups = nbytes // (_VECTOR_BYTES * local * vectors)
     x = math.gcd(groups, 1 << 15)  # a grid of just so many
     dispatch = Dispatch(shader, (0, 1), (), (x, groups // x, 1), False, "copy")
@@ -135,7 +137,8 @@ def _arithmetic(profile: DeviceProfile) -> Plan:
     """A plan of many invocations, each with some chains of a · factor + summand, of which nothing is ever written."""
     local = local_invocations(profile)
     chains = [f"a{number}" for number in range(_CHAINS)]
-    vectors = reference("f32", "x4")
+    uses = Uses()
+    vectors = uses.reference("f32", "x4")
     main = [
         f"uint i = {WORKGROUP} * {local}u + gl_LocalInvocationID.x;",
         *(f"vec4 {name} = {vectors}(table.address[words[{slot}]]).data[0];" for slot, name in enumerate("xy")),
@@ -146,6 +149,6 @@ def _arithmetic(profile: DeviceProfile) -> Plan:
         f"vec4 all_of_them = {' + '.join(chains)};",
         f"if (all_of_them.x == -1.0) {vectors}(table.address[words[2]]).data[0] = all_of_them;",
     ]
-    shader = Shader(assemble(ShaderText(main, (local, 1))))
+    shader = assemble(ShaderText(uses, main, (local, 1)))
     dispatch = Dispatch(shader, (0, 1, 2), (), grid(_INVOCATIONS // local), False, "arithmetic")
     return Plan((_VECTOR_BYTES, _VECTOR_BYTES), (Result(_VECTOR_BYTES, None),), (), (), 0, (dispatch,))

@@ -7,10 +7,8 @@ its own words.
 """
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Union
 
 MAX_WORDS = 30
@@ -23,7 +21,6 @@ BINDINGS = {
     "stores": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Stores{number} "
     "{{ uvec4 data[]; }} stores{number};\n",
 }
-_DECLARED = re.compile(r"^layout\(set = 0, binding = \d+.*\b(vectors|elements|stores)(\d+);$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -31,18 +28,15 @@ class Shader:
     """A compute shader: GLSL source, and the values of its specialization constants 0, 1, 2, …
 
     With `subgroup_size` given the shader runs in full subgroups of that size, and its local size in x must be a
-    multiple of it.
+    multiple of it. `bindings` has for each of its bindings the form, one of BINDINGS, and the array's position among
+    the dispatch's slots. `doubles`: whether it computes in float64.
     """
 
     source: str
     specialization: tuple[int, ...] = ()
     subgroup_size: int | None = None
-
-
-@lru_cache(maxsize=1024)
-def bindings_of(source: str) -> tuple[tuple[str, int], ...]:
-    """At each of a shader's bindings the form, one of BINDINGS, and the array's place among the dispatch's slots."""
-    return tuple((form, int(number)) for form, number in _DECLARED.findall(source))
+    bindings: tuple[tuple[str, int], ...] = ()
+    doubles: bool = False
 
 
 @dataclass(frozen=True)

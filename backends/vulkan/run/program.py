@@ -25,7 +25,7 @@ from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, CommandPool, R
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.memory.windows import DescriptorSets, Seen, Window
-from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, Plan, Shader, bindings_of
+from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, Plan, Shader
 from lavax.backends.vulkan.run.sequence import Part, Run, has_loop, in_order, parts_of, run_parts, runs_of, segments_of
 from lavax.base import counters
 from lavax.passes.kernels.commands import FLAG_BYTES
@@ -347,7 +347,7 @@ def make_steps(
             words = struct.pack(f"={len(dispatch.slots + dispatch.words)}I", *dispatch.slots, *dispatch.words)
             counts = dispatch.counts and (dispatch.counts[0] - first_constant, dispatch.counts[1])
             seen = dispatch.seen or dispatch.slots
-            bindings = tuple((form, seen[number]) for form, number in bindings_of(dispatch.shader.source))
+            bindings = tuple((form, seen[number]) for form, number in dispatch.shader.bindings)
             pipeline = pipelines[dispatch.shader]
             steps.append(Step(pipeline, words, dispatch.groups, barrier, dispatch.name, counts, bindings))
             barrier = False

@@ -12,7 +12,6 @@ from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.device.device import get_device
 from lavax.backends.vulkan.device.validation import is_about_windows
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool
-from lavax.backends.vulkan.plan.plan import bindings_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.run.program import MOST_RECORDED, RING, Program
 from lavax.base import counters
@@ -112,7 +111,7 @@ def test_what_is_seen_is_what_memory_holds(name: str) -> None:
     text, forms = GRAPHS[name]
     graph = parse(dedent(text))
     dispatch = dispatch_of(graph, CPU_DRIVER)
-    assert {form for form, _ in bindings_of(dispatch.shader.source)} == forms
+    assert {form for form, _ in dispatch.shader.bindings} == forms
     assert_agrees(graph, drawn(graph))
 
 
@@ -138,7 +137,7 @@ def test_small_work_and_gpus_use_addresses() -> None:
     small = PLUS.replace("128,128", "127,32")
     for text, profile in ((small, CPU_DRIVER), (PLUS, GENERIC_GPU)):
         plan = plan_of(text, profile)
-        assert bindings_of(plan.dispatches[0].shader.source) == ()
+        assert plan.dispatches[0].shader.bindings == ()
         assert plan.windowed == ()
 
 
@@ -150,7 +149,7 @@ def test_an_array_longer_than_half_a_window_is_used_by_address() -> None:
         plan = plan_of(text, replace(CPU_DRIVER, descriptor_bytes=descriptor_bytes))
         assert tuple(sorted(plan.windowed)) == seen
         (dispatch,) = plan.dispatches
-        assert {dispatch.slots[number] for _, number in bindings_of(dispatch.shader.source)} == set(seen)
+        assert {dispatch.slots[number] for _, number in dispatch.shader.bindings} == set(seen)
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.glsl.launch import steps_of_stride
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble, suited
-from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
+from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import DtypeError
@@ -203,15 +204,17 @@ def test_results_with_nothing_optional(name: str) -> None:
 def test_addresses_in_pairs_of_words_carry() -> None:
     """Where arrays lie is not for tests to choose: those that begin below 4 GiB and end above are made up."""
     cases = [(0xFFFFFFF0, 7, 4, 4), (0x10, 0, 0x7FFFFFFF, 8), (0xFFFFFFFF, 1, 1, 1), (0x80000000, 3, 1 << 30, 2)]
+    uses = Uses()
+    word, four, behind = uses.reference("u32"), uses.reference("u32", "x4"), uses.access("behind")
     lines = [
         "int i = int(gl_WorkGroupID.x);",
-        "uvec4 given = U32x4(table.address[words[0]]).data[i];",
-        "uint64_t found = behind(uint64_t(given.x, given.y), int(given.z), given.w);",
-        "U32(table.address[words[1]]).data[2 * i] = found.x;",
-        "U32(table.address[words[1]]).data[2 * i + 1] = found.y;",
+        f"uvec4 given = {four}(table.address[words[0]]).data[i];",
+        f"uint64_t found = {behind}(uint64_t(given.x, given.y), int(given.z), given.w);",
+        f"{word}(table.address[words[1]]).data[2 * i] = found.x;",
+        f"{word}(table.address[words[1]]).data[2 * i + 1] = found.y;",
     ]
-    source = suited(assemble(ShaderText(lines)), PROFILES["nothing optional"])
-    dispatch = Dispatch(Shader(source), (0, 1), (), (len(cases), 1, 1), False, "behind")
+    shader = suited(assemble(ShaderText(uses, lines)), PROFILES["nothing optional"])
+    dispatch = Dispatch(shader, (0, 1), (), (len(cases), 1, 1), False, "behind")
     given = np.array(cases, np.uint32)
     device = backend_with(kind="gpu").device
     plan = Plan((given.nbytes,), (Result(8 * len(cases), None),), (), (), 0, (dispatch,))

@@ -25,7 +25,7 @@ from lavax.backends.vulkan.emit.attention.invocation import InvocationTiles
 from lavax.backends.vulkan.emit.attention.shape import Shape, choose_shape, fitting_shapes, keeps_busy
 from lavax.backends.vulkan.emit.attention.tiles import Part, Problem, Stage, Tiles
 from lavax.backends.vulkan.emit.attention.workgroup import WorkgroupTiles
-from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, literal, own_function
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, literal
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -39,7 +39,6 @@ _NAN = "uintBitsToFloat(0x7fc00000u)"
 # How a kernel's work is shared out.
 Schedule = Shape | BroadcastShape
 _BY_KEYS = ("attention_key_gradient", "attention_value_gradient", "attention_query_parts")
-_EXP, _LOG = own_function("lx_exp_nonpositive", float32), own_function("lx_log", float32)
 
 
 def stages_of(nodes: Mapping[str, Node]) -> list[Stage]:
@@ -110,6 +109,13 @@ class AttentionEmitter:
         if "attention_query_parts" in self.nodes:
             assert isinstance(self.tiles, WorkgroupTiles), "parts are asked for where workgroups have tiles"
             self.parts = self.tiles
+
+    def _exp(self, difference: str) -> str:
+        """Of a difference that is not positive."""
+        return f"{self.tiles.body.uses.function('lx_exp_nonpositive')}({difference})"
+
+    def _log(self, total: str) -> str:
+        return f"{self.tiles.body.uses.function('lx_log')}({total})"
 
     def emit(self) -> Launch:
         if self.tiles.problem.by_keys:
@@ -182,7 +188,7 @@ class AttentionEmitter:
         statistic = self.nodes.get("attention_logsumexp")
         if statistic is not None:
             nothing = INFINITY if empty else MINUS_INFINITY
-            found = (f"(total{row} == 0.0 ? {nothing} : peak{row} + {_LOG}(total{row}))" for row in rows)
+            found = (f"(total{row} == 0.0 ? {nothing} : peak{row} + {self._log(f'total{row}')})" for row in rows)
             tiles.store_statistic(statistic, list(found))
 
     def _take_in(self, rows: range) -> None:
@@ -198,10 +204,10 @@ class AttentionEmitter:
         tiles.folded("max", [f"higher{row}" for row in rows])
         for row in rows:
             tiles.line(f"higher{row} = max(peak{row}, higher{row});")
-            tiles.line(f"float scale{row} = {_EXP}(peak{row} - higher{row});")
+            tiles.line(f"float scale{row} = {self._exp(f'peak{row} - higher{row}')};")
             tiles.line(f"peak{row} = higher{row};")
             for vector in vectors[row]:
-                tiles.line(f"{vector} = {_EXP}({vector} - peak{row});")
+                tiles.line(f"{vector} = {self._exp(f'{vector} - peak{row}')};")
             tiles.line(f"vec4 sums{row} = {' + '.join(vectors[row])};")
             tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
             tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
@@ -253,7 +259,8 @@ class AttentionEmitter:
         """Weights in place of the scores `s`, 0 beyond the last column."""
         for part in self.tiles.parts():
             name = part.of("s")
-            self.tiles.line(f"{name} = {_EXP}({name} - {self._statistic(part, 'logsumexp')});")
+            difference = f"{name} - {self._statistic(part, 'logsumexp')}"
+            self.tiles.line(f"{name} = {self._exp(difference)};")
             if part.beyond:
                 self.tiles.line(f"{name} = mix({name}, vec4(0), {part.beyond});")
 

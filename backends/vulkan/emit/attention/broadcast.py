@@ -21,7 +21,6 @@ from lavax.backends.vulkan.glsl.body import LANE, Value
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.build.attention import BLOCK_OF_COLUMNS
@@ -219,6 +218,7 @@ class BroadcastTiles(RegisterTiles):
                 self.body.store(node, (*self.batch, self.inside(row)), Value(own, 1), self.outputs[node])
 
     def close(self) -> Launch:
-        text = ShaderText(self.body.scopes[0].lines, (self.lanes, 1), subgroup=True)
-        shader = Shader(assemble(text), subgroup_size=self.lanes)
+        lines, lanes = self.body.scopes[0].lines, self.lanes
+        text = ShaderText(self.body.uses, lines, (lanes, 1), subgroup_size=lanes, shuffles=True)
+        shader = assemble(text)
         return Launch(shader, tuple(self.body.parameters.words), grid(self.count))

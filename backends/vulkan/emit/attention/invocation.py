@@ -14,7 +14,6 @@ from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.build.attention import BLOCK_OF_COLUMNS
@@ -140,5 +139,5 @@ class InvocationTiles(Tiles):
             self.line(f"{f'if ({there}) ' if there else ''}{target} = {value};")
 
     def close(self) -> Launch:
-        shader = Shader(assemble(ShaderText(self.body.scopes[0].lines, (self.local, 1))))
+        shader = assemble(ShaderText(self.body.uses, self.body.scopes[0].lines, (self.local, 1)))
         return Launch(shader, tuple(self.body.parameters.words), grid(self.count))

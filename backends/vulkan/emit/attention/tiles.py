@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from lavax.backends.vulkan.glsl.body import LANE, element_address, is_multiple, quotient_exact, widened
+from lavax.backends.vulkan.glsl.body import LANE, is_multiple, quotient_exact, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, open_body
-from lavax.backends.vulkan.glsl.shader import reference
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
 from lavax.passes.kernels.index import (
@@ -243,9 +242,10 @@ class Tiles(ABC):
         if "lane" not in position.variables:
             return self.body.element(node.dtype, address, self.body.index(base))
         if is_multiple(base, VECTOR) and node not in self.body.unaligned:
-            return f"{reference('f32', 'x4')}({address}).data[{self.body.index(quotient_exact(base, VECTOR))}]"
-        place = element_address(node.dtype, address, self.body.index(base))
-        return f"{reference('f32', 'x4u')}({place}).data[0]"
+            vectors = self.body.uses.reference("f32", "x4")
+            return f"{vectors}({address}).data[{self.body.index(quotient_exact(base, VECTOR))}]"
+        place = self.body.element_address(node.dtype, address, self.body.index(base))
+        return f"{self.body.uses.reference('f32', 'x4u')}({place}).data[0]"
 
 
 @dataclass(frozen=True)

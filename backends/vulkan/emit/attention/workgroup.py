@@ -18,7 +18,6 @@ from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, add, clamp, constant, linear, quotient, remainder, variable
@@ -173,7 +172,7 @@ class WorkgroupTiles(RegisterTiles):
         shape, vectors = self.shape, self.shape.depth // VECTOR
         stride = shape.slice_stride
         self.line(f"int rows_at = line * {stride}, columns_at = {shape.rows * stride} + place * {stride};")
-        with self.body.block(f"[[unroll]] for (int k = 0; k < {vectors}; ++k)"):
+        with self.body.block(f"{self.body.uses.unroll}for (int k = 0; k < {vectors}; ++k)"):
             for group in range(self.groups):
                 for number in range(VECTOR):
                     slot = (group * VECTOR + number) * shape.across
@@ -231,7 +230,7 @@ class WorkgroupTiles(RegisterTiles):
         """Adds what is staged, times its columns of the tile, to the result's rows."""
         shape, length = self.shape, self.shape.across * self.shape.vectors(node.shape[-1])
         self.line(f"int weights_at = {self.tile_at} + c * {shape.share * shape.tile_stride} + line;")
-        with self.body.block(f"[[unroll]] for (int k = 0; k < {shape.share}; ++k)"):
+        with self.body.block(f"{self.body.uses.unroll}for (int k = 0; k < {shape.share}; ++k)"):
             for vector in range(self.height // VECTOR):
                 at = f"weights_at + k * {shape.tile_stride} + {vector * shape.down}"
                 self.line(f"vec4 w{vector} = staged[{at}];")
@@ -280,7 +279,7 @@ class WorkgroupTiles(RegisterTiles):
     def _add_rows(self, down: int, vectors: int) -> None:
         """Adds the products of the tile's and the operand's rows that are in shared memory."""
         shape = self.shape
-        with self.body.block(f"[[unroll]] for (int k = 0; k < {shape.given}; ++k)"):
+        with self.body.block(f"{self.body.uses.unroll}for (int k = 0; k < {shape.given}; ++k)"):
             for d in range(down):
                 at = f"{self.tile_at} + k * {shape.across * shape.groups} + {d * shape.down} + line"
                 self.line(f"vec4 w{d} = staged[{at}];")
@@ -352,8 +351,8 @@ class WorkgroupTiles(RegisterTiles):
             "float exchanged": shape.exchanged_floats(self.subgroup),
         }
         declarations = [f"shared {name}[{size}];" for name, size in sizes.items() if size]
-        text = ShaderText(self.body.scopes[0].lines, (shape.local, 1), declarations, subgroup=True)
-        shader = Shader(assemble(text), subgroup_size=self.subgroup)
+        lines, local = self.body.scopes[0].lines, (shape.local, 1)
+        shader = assemble(ShaderText(self.body.uses, lines, local, declarations, self.subgroup, shuffles=True))
         return Launch(shader, tuple(self.body.parameters.words), grid(self.count))
 
 

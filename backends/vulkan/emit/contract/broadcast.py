@@ -18,7 +18,6 @@ from lavax.backends.vulkan.glsl.body import LANE, Value, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.passes.build.contractions import neighbours_of
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
 
@@ -58,8 +57,9 @@ class BroadcastTileEmitter:
         self._declare_sums()
         self._sum_loop()
         self._write_tile()
-        text = ShaderText(self.body.scopes[0].lines, (self.tile.lanes, 1), subgroup=True)
-        shader = Shader(assemble(text), subgroup_size=self.tile.lanes)
+        lines, lanes = self.body.scopes[0].lines, self.tile.lanes
+        text = ShaderText(self.body.uses, lines, (lanes, 1), subgroup_size=lanes, shuffles=True)
+        shader = assemble(text)
         return Launch(shader, tuple(self.body.parameters.words), self.contraction.groups(self.tile))
 
     def _column(self, vector: int) -> Index:

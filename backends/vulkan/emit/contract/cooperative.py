@@ -19,8 +19,7 @@ from lavax.backends.vulkan.emit.contract.tiles import EIGHT, CooperativeTile
 from lavax.backends.vulkan.glsl.body import Value, is_multiple, lane_step, quotient_exact, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.shader import ShaderText, assemble, reference
-from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DTYPES, float32
 from lavax.passes.build.contractions import neighbours_of
@@ -69,8 +68,9 @@ class CooperativeEmitter:
         self._write_tile()
         declarations = [f"shared uvec4 {_STAGED}[{max(sum(map(self._part, range(2))), self._passing())}];"]
         pragma = BRAIN_FLOATS if self.dtype.name == "bf16" else ""
-        text = ShaderText(body.scopes[0].lines, (tile.threads, 1), declarations, pragma=pragma)
-        shader = Shader(assemble(text), subgroup_size=tile.lanes)
+        lines, local = body.scopes[0].lines, (tile.threads, 1)
+        text = ShaderText(body.uses, lines, local, declarations, subgroup_size=tile.lanes, pragma=pragma)
+        shader = assemble(text)
         return Launch(shader, tuple(body.parameters.words), self.contraction.groups(tile))
 
     # -- shared memory ------------------------------------------------------------------------------------------------
@@ -110,6 +110,7 @@ class CooperativeEmitter:
             "B": ("float16_t", shape.k, shape.n),
             "Accumulator": ("float", shape.m, shape.n),
         }[use]
+        self.body.uses.extension("cooperative_matrix")
         return f"coopmat<{kind}, gl_ScopeSubgroup, {rows}, {columns}, gl_MatrixUse{use}>"
 
     def _declare_sums(self) -> None:
@@ -177,7 +178,7 @@ class CooperativeEmitter:
         position = self._position(side, vector)
         if position is not None:
             node, base = position
-            text = f"{reference('u32', 'x4')}({self.body.addresses[node]}).data[{self.body.index(base)}]"
+            text = f"{self.body.uses.reference('u32', 'x4')}({self.body.addresses[node]}).data[{self.body.index(base)}]"
             return self.body.declare(self.body.scopes[-1], "uvec4", text)
         for half in range(2):
             self.contraction.load(side, *self._place(side, vector, half))
@@ -240,7 +241,7 @@ class CooperativeEmitter:
         if len(conditions) == EIGHT:
             own = ", ".join(conditions[VECTOR * half : VECTOR * half + VECTOR])
             value = f"mix(vec4(0), {value}, bvec4({own}))"
-        bits = body.declare(body.scopes[-1], "uvec4", f"lx_{name}_to_bits({value})")
+        bits = body.declare(body.scopes[-1], "uvec4", f"{body.uses.function(f'lx_{name}_to_bits')}({value})")
         return f"{bits}.xz | {bits}.yw << 16"
 
     def _multiply(self) -> None:
@@ -254,7 +255,7 @@ class CooperativeEmitter:
             size = extents[side] * counts[side]
             first = linear([(own, size * self._stride(side) if self.along_sum[side] else size // EIGHT)])
             body.line(f"int {name} = {self._begin(side)} + {body.index(first)};")
-        with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth // tile.shape.k}; ++step)"):
+        with body.block(f"{body.uses.unroll}for (int step = 0; step < {tile.depth // tile.shape.k}; ++step)"):
             for side, use in enumerate("AB"):
                 stride = self._stride(side)
                 names = ", ".join(f"{use.lower()}{number}" for number in range(counts[side]))

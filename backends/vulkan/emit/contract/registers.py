@@ -8,7 +8,6 @@ from lavax.backends.vulkan.glsl.body import LANE, Value, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.passes.kernels.index import Index, add, constant, linear, variable
 
 
@@ -28,8 +27,8 @@ class RegisterTileEmitter:
         self._declare_sums()
         self._sum_loop(VECTOR if self.contraction.sizes.k % VECTOR == 0 else 1)
         self._write_tile()
-        text = ShaderText(body.scopes[0].lines, (self.local, 1))
-        return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-self.count // self.local)))
+        text = ShaderText(body.uses, body.scopes[0].lines, (self.local, 1))
+        return Launch(assemble(text), tuple(body.parameters.words), grid(-(-self.count // self.local)))
 
     def _vectors(self) -> range:
         return range(self.tile.columns // self.width)

@@ -25,7 +25,6 @@ from lavax.backends.vulkan.glsl.body import Value, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.passes.build.contractions import neighbours_of
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
 
@@ -60,8 +59,8 @@ class SharedTileEmitter:
         self._declare_sums()
         self._sum_loop()
         self._write_tile()
-        text = ShaderText(body.scopes[0].lines, (tile.threads, 1), self._declarations())
-        return Launch(Shader(assemble(text)), tuple(body.parameters.words), self.contraction.groups(tile))
+        text = ShaderText(body.uses, body.scopes[0].lines, (tile.threads, 1), self._declarations())
+        return Launch(assemble(text), tuple(body.parameters.words), self.contraction.groups(tile))
 
     def _place_invocation(self) -> None:
         """Which rows and columns of the tile are this invocation's, in vectors."""
@@ -192,7 +191,7 @@ class SharedTileEmitter:
         starts = [body.name() for _ in range(2)]
         for side, (name, place) in enumerate(zip(starts, (self.down, self.across), strict=True)):
             body.line(f"int {name} = {self._buffer('(turn - 1)', side)}{body.index(place)};")
-        with body.block(f"[[unroll]] for (int step = 0; step < {tile.depth}; ++step)"):
+        with body.block(f"{body.uses.unroll}for (int step = 0; step < {tile.depth}; ++step)"):
             for side, count, apart in ((0, groups, tile.threads_down), (1, self._vectors(), tile.threads_across)):
                 for number in count:
                     steps = f"step * {self._stride(side)}" + f" + step / {VECTOR} * {_APART}" * self.transposed[side]

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 from lavax.backends.vulkan.emit.contract.strided_product import Function, Strided, StridedProduct
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
@@ -210,8 +212,10 @@ class _StridedTile:
             *read, written = range(len(self.product.order))
             self.body.read_windows = {f"p{number}": number for number in read}
             self.body.write_windows = {f"p{written}": written} if self.access.rest else {}
-        text = ShaderText(list(self._main()), (self.tile.lanes, 1), list(self._functions()), subgroup=True)
-        return Shader(assemble(text), subgroup_size=self.tile.lanes)
+        uses, lanes, main, functions = self.body.uses, self.tile.lanes, list(self._main()), list(self._functions())
+        for function in chain.from_iterable(self.functions):
+            uses.include(function.uses)
+        return assemble(ShaderText(uses, main, (lanes, 1), functions, lanes, shuffles=True))
 
     def _functions(self) -> Iterator[str]:
         for place, own in zip(_PLACES, self.functions, strict=True):
@@ -224,10 +228,11 @@ class _StridedTile:
 
     def _main(self) -> Iterator[str]:
         tile, slots, windowed = self.tile, len(self.product.order), _windowed(self.product, self.access)
-        yield from (f"int w{number} = int(table.address[{word(number)}]);" for number in range(windowed))
-        yield from (f"uint64_t p{number} = table.address[{word(number)}];" for number in range(windowed, slots))
+        given = partial(word, uses=self.body.uses)
+        yield from (f"int w{number} = int(table.address[{given(number)}]);" for number in range(windowed))
+        yield from (f"uint64_t p{number} = table.address[{given(number)}];" for number in range(windowed, slots))
         names = enumerate(_words(self.product, tile, self.nested), slots)
-        yield from (f"int {name} = int({word(number)});" for number, name in names)
+        yield from (f"int {name} = int({given(number)});" for number, name in names)
         yield f"int t = int({WORKGROUP}), member = int(gl_LocalInvocationID.x);"
         yield "int across_at = int(uint(t) % uint(across)), others = int(uint(t) / uint(across));"
         yield "int down_at = int(uint(others) % uint(down)), batch = int(uint(others) / uint(down));"

@@ -8,12 +8,13 @@ serves all of them: strides are given when it runs, as is which functions are me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lavax.backends.vulkan.emit.contract.contraction import Contraction
 from lavax.backends.vulkan.glsl.body import Body, Value, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.shader import Parameters
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import float32
 from lavax.passes.build.contractions import Sizes, is_strided
@@ -43,10 +44,11 @@ class Strided:
 
 @dataclass(frozen=True)
 class Function:
-    """The body of a GLSL function of vectors x0, x1, … that returns one, and what it costs an element."""
+    """The body of a GLSL function of vectors x0, x1, … that returns one, its cost per element, and what it uses."""
 
     lines: tuple[str, ...]
     cost: int
+    uses: Uses = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class _Recorder(Body):
 
     def function(self, result: Value, nodes: Sequence[Node]) -> Function:
         text = widened(result, VECTOR, float32)
-        return Function((*self.scopes[0].lines, f"return {text};"), sum(map(cost_of, nodes)))
+        return Function((*self.scopes[0].lines, f"return {text};"), sum(map(cost_of, nodes)), self.uses)
 
 
 def strided_product(kernel: Kernel, contraction: Contraction) -> StridedProduct | None:

@@ -8,7 +8,6 @@ from lavax.backends.vulkan.glsl.body import LANE, Value, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.passes.kernels.index import Index, constant, linear, variable
 
 
@@ -24,8 +23,9 @@ def emit_subgroup(contraction: Contraction, tile: SubgroupTile) -> Launch:
             m, n = constant(row), constant(column)
             guards = both(rows.guards(body, m), columns.guards(body, n))
             contraction.write(rows.at(m), columns.at(n), Value(f"s{row}_{column}", 1), guards)
-    text = ShaderText(body.scopes[0].lines, (tile.lanes, 1), subgroup=True)
-    shader = Shader(assemble(text), subgroup_size=tile.lanes)
+    lines, lanes = body.scopes[0].lines, tile.lanes
+    text = ShaderText(body.uses, lines, (lanes, 1), subgroup_size=lanes, shuffles=True)
+    shader = assemble(text)
     return Launch(shader, tuple(body.parameters.words), contraction.groups(tile))
 
 

@@ -14,7 +14,6 @@ from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.routine import Routine, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.ops.linear_algebra import parts_of
 from lavax.passes.kernels.index import unflatten, variable
@@ -60,7 +59,8 @@ class MatrixRoutine:
         self.matrix = self.routine.position("matrix", f"i / {local}", self.count)
         self.body.line(f"lane = i % {local};")
         size = self.routine.integer("size", node.type.size // self.count)
-        first = f"behind({self.routine.target}, matrix, {self.dtype.bits // 8}u * uint({size}))"
+        behind = self.routine.body.uses.access("behind")
+        first = f"{behind}({self.routine.target}, matrix, {self.dtype.bits // 8}u * uint({size}))"
         self.body.line(f"Matrix x = Matrix({first});")
         self.routine.integer("rows", self.rows)
         self.routine.integer("columns", self.columns)
@@ -100,5 +100,5 @@ class MatrixRoutine:
         local = self.routine.local
         declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};", *_DECLARATIONS]
         declarations += self.declarations
-        text = ShaderText(self.body.scopes[0].lines, (local, 1), declarations)
-        return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(self.count))
+        text = ShaderText(self.body.uses, self.body.scopes[0].lines, (local, 1), declarations)
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count))

@@ -11,7 +11,6 @@ from lavax.backends.vulkan.glsl.body import LANE, Body, Value
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, substitute, variable
 
@@ -44,8 +43,8 @@ def emit_blocked_map(transposition: Transposition, profile: DeviceProfile, lifte
             results = {output: body.value(output, kernel.places[output]) for output in kernel.graph.outputs}
             for output, result in results.items():
                 body.store(output, kernel.places[output], result, outputs[output])
-    text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-count // local)))
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(-(-count // local)))
 
 
 def _lanes(start: Index) -> Index:

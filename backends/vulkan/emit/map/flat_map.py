@@ -63,4 +63,4 @@ def _shader(kernel: Kernel, profile: DeviceProfile) -> Shader:
         results = {output: body.value(output, at) for output, at in places.items()}
         for output, result in results.items():
             body.store(output, places[output], result, outputs[output])
-    return Shader(assemble(ShaderText(body.scopes[0].lines, (local, 1))))
+    return assemble(ShaderText(body.uses, body.scopes[0].lines, (local, 1)))

@@ -29,7 +29,6 @@ from lavax.backends.vulkan.glsl.launch import (
     placed,
 )
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node, graph_of, make_node
 from lavax.passes.kernels.accesses import accesses, roots_of
@@ -103,8 +102,8 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Map
         results = {output: body.value(output, at) for output, at in places.items()}
         for output, result in results.items():
             body.store(output, places[output], result, outputs[output])
-    text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(-(-(count // width) // (local * turns))))
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(-(-(count // width) // (local * turns))))
 
 
 def _turns(vectors: int, local: int, profile: DeviceProfile) -> int:
@@ -147,8 +146,8 @@ def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
         results += [(output, at, body.value(output, at)) for output, at in places.items()]
     for output, at, result in results:
         body.store(output, at, result, outputs[output])
-    text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), (), grid(count // (local * strips)))
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), (), grid(count // (local * strips)))
 
 
 def _emit_transposition(

@@ -14,8 +14,7 @@ import numpy as np
 from lavax.backends.vulkan.glsl.body import LANE, Body, Value, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, local_invocations, placed
-from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, assemble, reference
-from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import linear, variable
@@ -51,8 +50,8 @@ def emit_merged(kernels: Sequence[Kernel], slots: Sequence[Sequence[int]], profi
             _store_guarded(body, places, results, addresses)
         else:
             _store_whole(body, places, results, addresses)
-    text = ShaderText(body.scopes[0].lines, (local, 1))
-    return Launch(Shader(assemble(text)), (stretch,), grid(groups), (table,))
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), (stretch,), grid(groups), (table,))
 
 
 def _stretch(sizes: Sequence[int], local: int) -> int:
@@ -76,8 +75,9 @@ def _table(sizes: Sequence[int], stretch: int, slots: Sequence[Sequence[int]]) -
 def _open(arrays: int, local: int) -> Body:
     """A body with the addresses of the part's arrays, and where the invocation's vectors begin and end."""
     body = Body({}, Parameters(_OWN_SLOTS, lifted=False))
+    words = body.uses.reference("u32")
     for line in (
-        f"{reference('u32')} parts = {reference('u32')}(table.address[words[0]]);",
+        f"{words} parts = {words}(table.address[words[0]]);",
         f"uint group = {WORKGROUP};",
         "uint part = parts.data[group];",
         "int start = int((group - parts.data[part]) * words[1]);",

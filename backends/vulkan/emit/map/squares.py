@@ -16,7 +16,6 @@ from lavax.backends.vulkan.emit.map.transposition import Transposition
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, open_body
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.passes.kernels.index import Index, linear, quotient, remainder, variable
 
 
@@ -79,8 +78,8 @@ class SquareEmitter(ABC):
                     body.store(output, places[output], result, self.outputs[output])
         kinds = (type_name(node.dtype, self.square.width) for node, _ in self.transposition.staged)
         shared = [f"shared {kind} square{number}[{self.square.room}];" for number, kind in enumerate(kinds)]
-        text = ShaderText(body.scopes[0].lines, (self.square.local, 1), shared)
-        return Launch(Shader(assemble(text)), tuple(body.parameters.words), grid(groups))
+        text = ShaderText(body.uses, body.scopes[0].lines, (self.square.local, 1), shared)
+        return Launch(assemble(text), tuple(body.parameters.words), grid(groups))
 
     def _open(self) -> int:
         """Finds out which square a workgroup has, and how many there are; all of a workgroup go to its barrier."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, MINUS_INFINITY, VECTOR
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import float32
 from lavax.passes.kernels.accesses import operand_coordinates
@@ -87,6 +88,7 @@ class OnlineRegisters:
     peak: str
     shift: str
     total: str
+    uses: Uses
 
     def opened(self) -> list[str]:
         """Statements that come first. The shift is a number from the start, so that -inf lies below it."""
@@ -103,7 +105,7 @@ class OnlineRegisters:
         return [
             f"float {top} = {_largest(values, width, 'max')};",  # of a NaN and a number either
             f"if ({top} > {self.shift} + {_FAR}) {{",
-            f"    float {factor} = lx_exp_nonpositive({self.shift} - {top});",
+            f"    float {factor} = {self.uses.function('lx_exp_nonpositive')}({self.shift} - {top});",
             *(f"    {name} *= {factor};" for name in scaled),
             f"    {self.shift} = {top};",
             "}",
@@ -111,23 +113,26 @@ class OnlineRegisters:
 
     def part(self, values: Sequence[str]) -> str:
         """The sum of the terms of some elements."""
-        return " + ".join(f"lx_exp_term({value} - {self.shift})" for value in values)
+        term = self.uses.function("lx_exp_term")
+        return " + ".join(f"{term}({value} - {self.shift})" for value in values)
 
     def peaked(self, values: Sequence[str], width: int, top: str, part: str) -> list[str]:
         """Statements that take the elements into the maximum, which is NaN if one of them is: then so is a term."""
         total = " + ".join(f"{part}.{c}" for c in COMPONENTS) if width == VECTOR else part
-        exact = _largest(values, width, "lx_maximum")
-        return [f"if (lx_isnan({total})) {top} = {exact};", f"{self.peak} = lx_maximum({self.peak}, {top});"]
+        maximum, isnan = map(self.uses.function, ("lx_maximum", "lx_isnan"))
+        exact = _largest(values, width, maximum)
+        return [f"if ({isnan}({total})) {top} = {exact};", f"{self.peak} = {maximum}({self.peak}, {top});"]
 
     def closed(self, subtrahend: str, total: str) -> str:
         """The statement after the walk, by which `total` becomes relative to the subtrahend."""
-        return f"{total} *= lx_exp({self.shift} - {subtrahend});"
+        return f"{total} *= {self.uses.function('lx_exp')}({self.shift} - {subtrahend});"
 
     def ended(self, subtrahend: str, total: str) -> list[str]:
         """Statements for the team's sum, which is what the term of an infinite maximum is: NaN, mostly."""
+        exp, isinf = map(self.uses.function, ("lx_exp", "lx_isinf"))
         return [
             f"precise float {total}_above = {self.peak} - {subtrahend};",
-            f"{total} = mix({total}, lx_exp({total}_above), lx_isinf({self.peak}));",
+            f"{total} = mix({total}, {exp}({total}_above), {isinf}({self.peak}));",
         ]
 
 

@@ -29,7 +29,6 @@ from lavax.backends.vulkan.glsl.launch import (
 )
 from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import operand_coordinates
@@ -70,10 +69,10 @@ class RowEmitter:
         self._write_rows()
         self._write_row_values()
         lines = body.scopes[0].lines
-        text = ShaderText(lines, (schedule.local, 1), self.team.declarations, subgroup=bool(schedule.subgroup))
-        shader = Shader(assemble(text), subgroup_size=schedule.subgroup or None)
+        local, lanes = (schedule.local, 1), schedule.subgroup or None
+        text = ShaderText(body.uses, lines, local, self.team.declarations, lanes, shuffles=lanes is not None)
         groups = -(-rows * schedule.team // (schedule.local * schedule.strips))
-        return Launch(shader, tuple(body.parameters.words), grid(groups))
+        return Launch(assemble(text), tuple(body.parameters.words), grid(groups))
 
     def _open(self, rows: int) -> list[str]:
         """Finds out which rows an invocation works on, and which member of its team it is."""
@@ -210,8 +209,8 @@ class RowEmitter:
             if self._is_compensated(node) and not self._is_chunked(node):
                 self._add_exactly(name, taken, type_name(node.dtype, width))
                 return
-            total = f"{name}_chunk" if self._is_chunked(node) else name
-            self.body.line(f"{total} = {REDUCTIONS[node.op].join(total, taken, node.dtype, width)};")
+            total, uses = f"{name}_chunk" if self._is_chunked(node) else name, self.body.uses
+            self.body.line(f"{total} = {REDUCTIONS[node.op].join(total, taken, node.dtype, width, uses)};")
 
     def _open_register(self, node: Node, width: int) -> str:
         name = self.body.name()
@@ -261,7 +260,7 @@ class RowEmitter:
             dot = f".{lane}" if lane else ""
             of_register = dot if self.schedule.row_width == VECTOR else ""
             best, found = f"{name}_best{of_register}", f"{name}{of_register}"
-            test = f"{found} < 0 || {beats(node, whole + dot, best)}"
+            test = f"{found} < 0 || {beats(node, whole + dot, best, self.body.uses)}"
             self.body.line(f"if ({test}) {{ {best} = {whole}{dot}; {found} = {places}{dot}; }}")
 
     def _close_register(self, node: Node, name: str, width: int) -> str:
@@ -277,8 +276,12 @@ class RowEmitter:
         if self.schedule.element_width < VECTOR:
             return name
         whole, name = name, self.body.name()
-        first, second = (reduction.join(f"{whole}.{a}", f"{whole}.{b}", node.dtype, 1) for a, b in ("xy", "zw"))
-        self.body.line(f"{type_name(node.dtype, 1)} {name} = {reduction.join(first, second, node.dtype, 1)};")
+
+        def join(left: str, right: str) -> str:
+            return reduction.join(left, right, node.dtype, 1, self.body.uses)
+
+        halves = (join(f"{whole}.{a}", f"{whole}.{b}") for a, b in ("xy", "zw"))
+        self.body.line(f"{type_name(node.dtype, 1)} {name} = {join(*halves)};")
         return name
 
     def _reduce_online(self, found: OnlineSum) -> None:
@@ -286,7 +289,7 @@ class RowEmitter:
         body, width, at = self.body, self.schedule.element_width, self.kernel.places
         kind = type_name(found.total.dtype, width)
         total = self._open_register(found.total, width)
-        registers = OnlineRegisters(body.name(), body.name(), total)
+        registers = OnlineRegisters(body.name(), body.name(), total, body.uses)
         for line in registers.opened():
             body.line(line)
         values: list[str] = []

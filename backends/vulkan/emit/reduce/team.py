@@ -96,20 +96,20 @@ class Team:
         """Takes another member's partial result in."""
         if node.op not in POSITIONS:
             joined = REDUCTIONS[node.op].join(
-                name, other_of(Register(name, node.dtype)), node.dtype, self.schedule.row_width
+                name, other_of(Register(name, node.dtype)), node.dtype, self.schedule.row_width, self.body.uses
             )
             self.body.line(f"{name} = {joined};")
             return
         best, found = _registers_of([(node, name)])
-        value, place = self.body.name(), self.body.name()
+        value, place, uses = self.body.name(), self.body.name(), self.body.uses
         for register, copy in ((best, value), (found, place)):
             kind = type_name(register.dtype, self.schedule.row_width)
             self.body.line(f"{kind} {copy} = {other_of(register)};")
         for dot in (f".{c}" for c in COMPONENTS) if self.schedule.row_width == VECTOR else ("",):
             better = " || ".join((
                 f"{name}{dot} < 0",
-                beats(node, value + dot, best.name + dot),
-                f"({ties(node, value + dot, best.name + dot)} && {place}{dot} < {name}{dot})",
+                beats(node, value + dot, best.name + dot, uses),
+                f"({ties(node, value + dot, best.name + dot, uses)} && {place}{dot} < {name}{dot})",
             ))
             taken = f"{best.name}{dot} = {value}{dot}; {name}{dot} = {place}{dot};"
             self.body.line(f"if ({place}{dot} >= 0 && ({better})) {{ {taken} }}")

@@ -63,7 +63,7 @@ class ColumnsEmitter:
             found.append((at, self._widened(body.value(lines.array, at))))
         for number, (at, value) in enumerate(found):
             with body.block(f"if (k + {number} < end)" if number else ""):
-                body.line(f"total = {lines.joined('total', value, self.columns.width)};")
+                body.line(f"total = {lines.joined('total', value, body.uses, self.columns.width)};")
                 if not lines.wholes:
                     self._store(at)
 
@@ -73,5 +73,5 @@ class ColumnsEmitter:
     def _store(self, at: Coordinates) -> None:
         """What the chunk starts from is joined last, so that sums round it once."""
         width = self.columns.width
-        text = "total" if self.lines.starts is None else self.lines.joined("start", "total", width)
+        text = "total" if self.lines.starts is None else self.lines.joined("start", "total", self.body.uses, width)
         self.body.store(self.routine.node, at, Value(text, width), self.routine.target)

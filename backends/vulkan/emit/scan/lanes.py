@@ -19,7 +19,6 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.reductions import shuffled
 from lavax.backends.vulkan.glsl.routine import open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
@@ -67,11 +66,13 @@ class LanesEmitter:
         else:
             self._write_folds()
         shared = f"shared {self.kind} exchanged[{2 * self.team.subgroups}];"
-        text = ShaderText(
-            self.body.scopes[0].lines, (self.team.local, 1), [shared] if self.team.subgroups > 1 else [], subgroup=True
-        )
-        shader = Shader(assemble(text), subgroup_size=self.subgroup)
+        lines, local = self.body.scopes[0].lines, (self.team.local, 1)
+        declarations = [shared] if self.team.subgroups > 1 else []
+        shader = assemble(ShaderText(self.body.uses, lines, local, declarations, self.subgroup, shuffles=True))
         return Launch(shader, tuple(self.body.parameters.words), grid(-(-self.groups // self.team.chunks)))
+
+    def _joined(self, earlier: str, later: str, width: int = 1) -> str:
+        return self.lines.joined(earlier, later, self.body.uses, width)
 
     def _declare(self, name: str, text: str, kind: str = "") -> None:
         self.body.line(f"{kind or self.kind} {name} = {text};")
@@ -137,7 +138,7 @@ class LanesEmitter:
             name = f"folded{number}"
             if self.team.width == VECTOR:
                 for earlier, later in pairwise(order):
-                    self.body.line(f"{name}.{later} = {self.lines.joined(f'{name}.{earlier}', f'{name}.{later}')};")
+                    self.body.line(f"{name}.{later} = {self._joined(f'{name}.{earlier}', f'{name}.{later}')};")
             self._declare(f"whole{number}", f"{name}.{order[-1]}" if self.team.width == VECTOR else name)
 
     # -- among lanes --------------------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ class LanesEmitter:
         distance = 1
         while distance < lanes:
             other = self._of_lane(name, f"max(lane - {distance}, 0)")
-            self.body.line(f"{name} = mix({self.lines.joined(other, name)}, {name}, lane < {distance});")
+            self.body.line(f"{name} = mix({self._joined(other, name)}, {name}, lane < {distance});")
             distance *= 2
 
     def _joined_lanes(self, name: str) -> None:
@@ -159,7 +160,7 @@ class LanesEmitter:
         distance = 1
         while distance < self.team.lanes:
             other = shuffled("subgroupShuffleXor", name, f"{distance}u", self.dtype)
-            self.body.line(f"{name} = {self.lines.joined(name, other)};")
+            self.body.line(f"{name} = {self._joined(name, other)};")
             distance *= 2
 
     # -- kernels ------------------------------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ class LanesEmitter:
                 body.line(f"{name} = mix({self.lines.identity()}, {name}, step{number} < end);")
                 if self.lines.overflows:
                     self._joined_lanes(name)
-                body.line(f"total = {self.lines.joined('total', name)};")
+                body.line(f"total = {self._joined('total', name)};")
         if not self.lines.overflows:
             self._joined_lanes("total")
         if subgroups > 1:
@@ -188,7 +189,7 @@ class LanesEmitter:
             body.line("barrier();")
             body.line("total = exchanged[0];")
             for number in range(1, subgroups):
-                body.line(f"total = {self.lines.joined('total', f'exchanged[{number}]')};")
+                body.line(f"total = {self._joined('total', f'exchanged[{number}]')};")
         at = self.lines.at(self.line, self.part)
         with body.block("if (gl_LocalInvocationID.x == 0u)" if subgroups > 1 else "if (lane == 0)"):
             body.store(self.routine.node, at, Value("total", 1), self.routine.target)
@@ -214,7 +215,7 @@ class LanesEmitter:
 
     def _find_starts(self) -> None:
         """`start0` and so on: the fold of all before the lanes' vectors of that number; `carry`: of this turn too."""
-        vectors, joined = self.team.vectors, self.lines.joined
+        vectors, joined = self.team.vectors, self._joined
         if self.team.subgroups > 1:
             self._exchange()
         else:
@@ -227,7 +228,7 @@ class LanesEmitter:
     def _exchange(self) -> None:
         """The workgroup's subgroups tell each other what they have, by turns in one half of the memory or the other, so
         that nobody has to wait until all have read."""
-        body, subgroups, joined = self.body, self.team.subgroups, self.lines.joined
+        body, subgroups, joined = self.body, self.team.subgroups, self._joined
         whole = "total0"
         for number in range(1, self.team.vectors):
             whole = joined(whole, f"total{number}")
@@ -243,10 +244,10 @@ class LanesEmitter:
     def _write_vector(self, number: int, at: Coordinates) -> None:
         name, start = f"folded{number}", f"start{number}"
         self._declare(f"earlier{number}", self._of_lane(f"whole{number}", "max(lane - 1, 0)"))
-        self._declare(f"own{number}", f"mix({self.lines.joined(start, f'earlier{number}')}, {start}, lane == 0)")
+        self._declare(f"own{number}", f"mix({self._joined(start, f'earlier{number}')}, {start}, lane == 0)")
         if self.lines.starts is not None:
-            self.body.line(f"own{number} = {self.lines.joined('start', f'own{number}')};")
+            self.body.line(f"own{number} = {self._joined('start', f'own{number}')};")
         own = widened(Value(f"own{number}", 1), self.team.width, self.dtype)
-        self.body.line(f"{name} = {self.lines.joined(own, name, self.team.width)};")
+        self.body.line(f"{name} = {self._joined(own, name, self.team.width)};")
         with self.body.block(f"if (step{number} < end)"):
             self.body.store(self.routine.node, at, Value(name, self.team.width), self.routine.target)

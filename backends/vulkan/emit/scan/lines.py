@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from lavax.backends.vulkan.glsl.expressions import literal, own_function, type_name
+from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.reductions import REDUCTIONS, Reduction
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
 from lavax.passes.kernels.index import Index, unflatten
@@ -17,10 +18,10 @@ from lavax.passes.kernels.reads import Coordinates
 _LOGSUMEXP = "({larger}({0}, {1}) + {log1p}({exp}(-abs(mix({0} - {1}, {zero}, {equal})))))"
 
 
-def _logsumexp(left: str, right: str, dtype: DType, width: int) -> str:
+def _logsumexp(left: str, right: str, dtype: DType, width: int, uses: Uses) -> str:
     zero = literal(0.0, dtype) if width == 1 else f"{type_name(dtype, width)}(0.0)"
     same = f"{left} == {right}" if width == 1 else f"equal({left}, {right})"
-    larger, log1p, exp = (own_function(f"lx_{name}", dtype) for name in ("maximum", "log1p", "exp"))
+    larger, log1p, exp = (uses.function(f"lx_{name}", dtype) for name in ("maximum", "log1p", "exp"))
     return _LOGSUMEXP.format(left, right, zero=zero, equal=same, larger=larger, log1p=log1p, exp=exp)
 
 
@@ -85,8 +86,8 @@ class Lines:
     def identity(self) -> str:
         return f"{type_name(self.array.dtype, 1)}({self.fold.identity(self.array.dtype)})"
 
-    def joined(self, earlier: str, later: str, width: int = 1) -> str:
-        return self.fold.join(earlier, later, self.array.dtype, width)
+    def joined(self, earlier: str, later: str, uses: Uses, width: int = 1) -> str:
+        return self.fold.join(earlier, later, self.array.dtype, width, uses)
 
 
 def lines_of(node: Node) -> Lines:

@@ -77,7 +77,7 @@ class _Runs:
         self.body.store(node, at, Value("total", self.width), self.routine.target)
 
     def joined(self, update: str) -> str:
-        return f"total = {self.join('total', update, self.routine.node.dtype)};"
+        return f"total = {self.join('total', update, self.routine.node.dtype, self.routine.body.uses)};"
 
     def join_run(self, start: str, window: Coordinates) -> None:
         """Joins the updates from a place in the order up to `end`, as long as they go to `place`.

@@ -12,10 +12,9 @@ from dataclasses import replace
 from math import prod
 
 from lavax.backends.vulkan.emit.map.map import emit_copy
-from lavax.backends.vulkan.glsl.expressions import own_function
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.types import DType
 from lavax.passes.kernels.index import ZERO, Index, clamp, strides_of, unflatten, variable
@@ -24,21 +23,21 @@ from lavax.passes.kernels.reads import Coordinates
 from lavax.passes.kernels.scatter_lines import lines_of
 
 
-def _by_kind(number: str, real: str, truth: str) -> Callable[[str, str, DType], str]:
+def _by_kind(number: str, real: str, truth: str) -> Callable[[str, str, DType, Uses], str]:
     """`real` may name a function of lavax's own, which depends on the dtype."""
     forms = {"float": real, "bool": truth}
 
-    def join(held: str, update: str, dtype: DType) -> str:
+    def join(held: str, update: str, dtype: DType, uses: Uses) -> str:
         form = forms.get(dtype.kind, number)
         if form.startswith("lx_"):
-            form = f"{own_function(form, dtype)}({{0}}, {{1}})"
+            form = f"{uses.function(form, dtype)}({{0}}, {{1}})"
         return form.format(held, update)
 
     return join
 
 
 # What stands at a place once an update has come to it, by the name of the elementwise operation.
-JOINS: dict[str, Callable[[str, str, DType], str]] = {
+JOINS: dict[str, Callable[[str, str, DType, Uses], str]] = {
     "add": _by_kind("({0} + {1})", "({0} + {1})", ""),
     "multiply": _by_kind("({0} * {1})", "({0} * {1})", ""),
     "minimum": _by_kind("min({0}, {1})", "lx_minimum", "({0} && {1})"),
@@ -73,8 +72,8 @@ class ScatterEmitter:
         if self.is_short:
             self._write_line()
         self._join_updates()
-        text = ShaderText(self.body.scopes[0].lines, (self.local, 1))
-        return Launch(Shader(assemble(text)), tuple(self.body.parameters.words), grid(-(-count // self.local)))
+        text = ShaderText(self.body.uses, self.body.scopes[0].lines, (self.local, 1))
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-count // self.local)))
 
     def _write_line(self) -> None:
         """The line's own values."""
@@ -113,7 +112,7 @@ class ScatterEmitter:
             f"{position[axis]} >= 0 && {position[axis]} < {self.integer(shape[axis])}" for axis in self.lines.along
         ]
         dtype, join = self.scatter.dtype, JOINS[self.scatter.op.removeprefix("scatter_")]
-        joined = join(body.loaded(dtype, self.target, "target"), update, dtype)
+        joined = join(body.loaded(dtype, self.target, "target"), update, dtype, body.uses)
         body.line(f"if ({' && '.join(inside) or 'true'}) {body.stored(dtype, self.target, 'target', joined)}")
 
 

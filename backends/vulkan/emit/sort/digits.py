@@ -15,7 +15,6 @@ from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.routine import Routine, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import ZERO, flatten, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
@@ -168,7 +167,7 @@ class _Shared:
 
     def _turns(self) -> AbstractContextManager[None]:
         """A loop over the values of an invocation, written out where registers hold them."""
-        unrolled = "[[unroll]] " * (self.turns <= _MOST_HELD)
+        unrolled = self.body.uses.unroll if self.turns <= _MOST_HELD else ""
         return self.body.block(f"{unrolled}for (int turn = 0; turn < {self.turns}; ++turn)")
 
     def _read(self, apart: int) -> str:
@@ -232,6 +231,7 @@ class _Shared:
     def _move_neighbours(self, body: Body, tiles: _Tiles) -> None:
         """One value a lane: its equals in lanes before it tell how far behind the next free place it goes."""
         value = self._value_of_turn(self.lanes)
+        body.uses.extension("ballot")
         body.line("uvec4 equals = subgroupBallot(inside);")
         with body.block(f"for (int b = 0; b < {tiles.bits}; ++b)"):
             body.line("bool one = (digit >> b & 1u) != 0u;")
@@ -252,8 +252,8 @@ class _Shared:
         self.body.line("subgroupBarrier();")
 
     def _close(self, shared: list[str]) -> Launch:
-        text = ShaderText(self.body.scopes[0].lines, (self.local, 1), shared, subgroup=self.in_order)
-        shader = Shader(assemble(text), subgroup_size=self.lanes)
+        uses, lines, local = self.body.uses, self.body.scopes[0].lines, (self.local, 1)
+        shader = assemble(ShaderText(uses, lines, local, shared, self.lanes, shuffles=self.in_order))
         return Launch(shader, tuple(self.body.parameters.words), grid(self.tiles.count))
 
 

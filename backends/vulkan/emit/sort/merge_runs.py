@@ -57,7 +57,7 @@ class MergeEmitter:
             body.line("int centre = (least + most) / 2;")
             _, left = self._key("low + centre", "probe_left")
             _, right = self._key("middle + ahead - 1 - centre", "probe_right")
-            body.line(f"bool is_ahead = !{before(right, left, self.keys.dtype)};")
+            body.line(f"bool is_ahead = !{before(right, left, self.keys.dtype, body.uses)};")
             body.line("least = is_ahead ? centre + 1 : least;")
             body.line("most = is_ahead ? most : centre;")
         body.line("int left = low + least, right = middle + ahead - least;")
@@ -69,7 +69,7 @@ class MergeEmitter:
             body.line(f"int {side}_position = {position};")
             body.line(f"{kind} {side}_key = {key};")
         body.line(f"int target = {body.index(flatten((*self.row, ZERO), self.keys.shape))};")
-        goes_right = before("right_key", "left_key", self.keys.dtype)
+        goes_right = before("right_key", "left_key", self.keys.dtype, body.uses)
         with body.block(f"for (int k = first; k < min(first + {self.share}, high); ++k)"):
             body.line(f"bool from_left = right >= high || (left < middle && !{goes_right});")
             body.line(f"{self.routine.element('target + k')} = from_left ? left_position : right_position;")

@@ -22,9 +22,9 @@ def emit_search_sorted(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> 
             centre = routine.position("centre", "(low + high) / 2", length)
             found = routine.read(rows, (*at[:-1], centre))
             goes_on = (
-                f"!{before(wanted, found, rows.dtype)}"
+                f"!{before(wanted, found, rows.dtype, body.uses)}"
                 if routine.node.attrs["right"]
-                else before(found, wanted, rows.dtype)
+                else before(found, wanted, rows.dtype, body.uses)
             )
             body.line(f"bool goes_on = {goes_on};")
             place = "centre" if length > 1 else "0"

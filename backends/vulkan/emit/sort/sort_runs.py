@@ -23,7 +23,8 @@ def emit_sort_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Laun
     body.line("int rank = start;")
     with body.block(f"for (int j = start; j < min(start + {run}, {extent}); ++j)", frozenset(("j",))):
         other = routine.read(keys, (*row, variable("j", length)))
-        ahead, behind = before(other, own, keys.dtype), before(own, other, keys.dtype)
+        uses = routine.body.uses
+        ahead, behind = before(other, own, keys.dtype, uses), before(own, other, keys.dtype, uses)
         body.line(f"rank += int(mix({ahead}, !{behind}, j < own_place));")
     first = body.index(flatten((*row, ZERO), keys.shape))
     body.line(f"{routine.element(f'{first} + rank')} = own_place;")

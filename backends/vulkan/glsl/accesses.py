@@ -1,0 +1,125 @@
+"""How shaders address memory: types of elements and of references, and the functions that accesses go through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lavax.ir.types import DTYPES
+
+# name: scalar, vector of four, bytes per element
+_ELEMENTS = {
+    "F32": ("float", "vec4", 4),
+    "I32": ("int", "ivec4", 4),
+    "U32": ("uint", "uvec4", 4),
+    "F64": ("double", "dvec4", 8),
+    "I64": ("int64_t", "i64vec4", 8),
+    "U64": ("uint64_t", "u64vec4", 8),
+    "I8": ("int8_t", "i8vec4", 1),
+    "U8": ("uint8_t", "u8vec4", 1),
+    "I16": ("int16_t", "i16vec4", 2),
+    "U16": ("uint16_t", "u16vec4", 2),
+}
+# name: element, alignment. One element at a time, four aligned ones, four at any position.
+_REFERENCES = {
+    f"{prefix}{suffix}": (vector if suffix else scalar, align)
+    for prefix, (scalar, vector, width) in _ELEMENTS.items()
+    for suffix, align in (("", width), ("x4", min(4 * width, 16)), ("x4u", width))
+}
+# Elements of fewer than 32 bits need an extension.
+STORAGE_EXTENSIONS = {"I8": "storage_8bit", "U8": "storage_8bit", "I16": "storage_16bit", "U16": "storage_16bit"}
+# Memory holds the two 16-bit floats as bits.
+_PREFIX = {name: name.upper() for name in DTYPES} | {"bool": "U32", "f16": "U16", "bf16": "U16"}
+# The vector form of each scalar type.
+WIDE = {scalar: vector for scalar, vector, _ in _ELEMENTS.values()} | {"bool": "bvec4"}
+WORD_BYTES = 4  # the smallest elements that `low_bits` serves
+
+
+@dataclass(frozen=True)
+class Access:
+    """A function that addresses memory: its GLSL, and the references and other accesses that it uses."""
+
+    text: str
+    references: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+# The address of an element at a position, by the element's bytes. It may be no multiple of the type's alignment.
+BEHIND = """uint64_t behind(uint64_t address, int position, uint bytes) {
+    return address + uint64_t(position) * bytes;
+}
+"""
+# The word that an address lies in, and the byte's number in that word.
+WORDS = """uint64_t word_of(uint64_t address) { return address & ~3ul; }
+uint byte_of(uint64_t address) { return uint(address & 3ul); }
+"""
+# CPU drivers turn one access by all lanes into one access per lane. If nothing else is computed from the index, LLVM
+# derives each lane's address from that lane's index. Otherwise it computes the 64-bit addresses of all lanes, stores
+# them, and reads all of them back for each lane, which takes three times as long. So every array gets an index of its
+# own although the indices are equal: `low_bits` adds bits that are 0 in every address, which the driver cannot know.
+_LOW_BITS = """int low_bits(uint64_t address) { return int(uint(address) & 3u); }
+"""
+# Elements that share a word are written by atomic operations, which leave their neighbours alone.
+_PACKED = """uint read_packed(uint64_t address, uint width) {
+    return bitfieldExtract(U32(word_of(address)).data[0], int(byte_of(address) * 8u), int(width));
+}
+void write_packed(uint64_t address, uint width, uint value) {
+    uint shift = byte_of(address) * 8u, mask = ((1u << width) - 1u) << shift;
+    atomicAnd(U32(word_of(address)).data[0], ~mask);
+    atomicOr(U32(word_of(address)).data[0], (value << shift) & mask);
+}
+"""
+# Four words as two of 64 bits: CPU drivers access a vector component by component, so this halves the accesses.
+_READ_FOUR = """uvec4 read_four(uint64_t address, int position) {
+    int pair = 2 * position + low_bits(address);
+    return uvec4(unpackUint2x32(U64(address).data[pair]), unpackUint2x32(U64(address).data[pair + 1]));
+}
+"""
+_WRITE_FOUR = """void write_four(uint64_t address, int position, uvec4 words) {
+    int pair = 2 * position + low_bits(address);
+    U64(address).data[pair] = packUint2x32(words.xy);
+    U64(address).data[pair + 1] = packUint2x32(words.zw);
+}
+"""
+_READ_UNALIGNED_FOUR = """uvec4 read_unaligned_four(uint64_t address, int position) {
+    int first = position + low_bits(address);
+    U32 array = U32(address);
+    return uvec4(array.data[first], array.data[first + 1], array.data[first + 2], array.data[first + 3]);
+}
+"""
+# Four texels of a word each.
+_FETCH_FOUR = """uvec4 fetch_four(usamplerBuffer words, int first) {
+    return uvec4(texelFetch(words, first).x, texelFetch(words, first + 1).x, texelFetch(words, first + 2).x,
+        texelFetch(words, first + 3).x);
+}
+"""
+
+# By the name that shaders call, in the order in which they are declared. `packed` stands for reading and writing.
+ACCESSES: dict[str, Access] = {
+    "low_bits": Access(_LOW_BITS),
+    "behind": Access(BEHIND),
+    "packed": Access(WORDS + _PACKED, ("U32",)),
+    "read_four": Access(_READ_FOUR, ("U64",), ("low_bits",)),
+    "write_four": Access(_WRITE_FOUR, ("U64",), ("low_bits",)),
+    "read_unaligned_four": Access(_READ_UNALIGNED_FOUR, ("U32",), ("low_bits",)),
+    "fetch_four": Access(_FETCH_FOUR),
+}
+
+
+def element_types(dtype_name: str) -> tuple[str, str]:
+    """The GLSL types of one element of a buffer of this dtype, and of four."""
+    scalar, vector, _ = _ELEMENTS[_PREFIX[dtype_name]]
+    return scalar, vector
+
+
+def reference_name(dtype_name: str, suffix: str = "") -> str:
+    """The type of a reference to a buffer of this dtype: see `Uses.reference`, which records its use."""
+    return _PREFIX[dtype_name] + suffix
+
+
+def reference_declarations(names: set[str]) -> str:
+    """The declarations of these types of references."""
+    return "".join(
+        f"layout(buffer_reference, scalar, buffer_reference_align = {align}) buffer {name} {{ {element} data[]; }};\n"
+        for name, (element, align) in _REFERENCES.items()
+        if name in names
+    )
