@@ -34,8 +34,9 @@ class HandWritten:
     def _plan(self, form: Sizes, arguments: Sequence[Any]) -> Plan:
         shapes = [argument.shape for argument in arguments]
         macros = {**self.sizes(shapes), **form}
-        shader = Shader(source(self.file, macros), subgroup_size=LANES)
         slots = tuple(range(len(shapes) + 1))
+        bindings = (*(("vectors", slot) for slot in slots[:-1]), ("stores", slots[-1]))  # as every file declares them
+        shader = Shader(source(self.file, macros), subgroup_size=LANES, bindings=bindings)
         dispatch = Dispatch(shader, slots, (), (self.groups(macros), 1, 1), False, self.file)
         result = Result(FLOAT_BYTES * prod(self.result(shapes)), None)
         nbytes = tuple(argument.nbytes for argument in arguments)
