@@ -14,7 +14,7 @@ TypeRule = Callable[[Sequence[TensorType], Attributes, "TensorType | None"], Ten
 # evaluate(arrays, attributes, result type, NumPy dtype of the result)
 Evaluation = Callable[[Sequence[np.ndarray], Attributes, TensorType, np.dtype], np.ndarray]
 Family = Literal[
-    "source", "elementwise", "reduction", "movement", "indexing", "contraction", "routine", "region", "axis"
+    "source", "elementwise", "reduction", "movement", "indexing", "contraction", "routine", "region", "axis", "lowered"
 ]
 
 

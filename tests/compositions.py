@@ -15,6 +15,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.ir import OPERATIONS, Graph, TensorType, float32
 from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.operation import names_of_family
 from lavax.passes.batch import batch
 from lavax.passes.build.builder import add, build, multiply, sum_over
 from lavax.passes.build.inline import inline
@@ -165,12 +166,7 @@ _BATCHES_ITSELF = frozenset(name for name in EVERY if "vmap" in name)
 
 # Why something is not defined -> for which operations, and which compositions these are.
 # Operations that graphs have only once they are prepared for kernels.
-PREPARED = frozenset(
-    {
-        *("householder", "jacobi", "merge_runs", "sort_runs", "count_digits", "move_by_digit"),
-        *("fold_runs", "join_runs", "chunk_totals", "cumulative_chunks"),
-    }
-)
+PREPARED = names_of_family("lowered")
 UNDEFINED: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "whole numbers, truth values, steps, bits, or made of nothing: no derivative passes it": (
         NOT_DIFFERENTIABLE,

@@ -18,6 +18,8 @@ lavax/base
 shaders_glsl/__init__
 ir
 ir/ops
+ir/ops/lowered
+ir/ops/lowered/__init__
 ir/ops/__init__
 ir/__init__
 

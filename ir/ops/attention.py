@@ -14,23 +14,21 @@ With w = exp(score - logsumexp) and delta[i] = Σ cotangent[i]·out[i], the deri
 
     of value  wᵀ·cotangent    of key  sᵀ·query    of query  s·key    with s = scale · w · (cotangent·valueᵀ - delta),
 
-where s is 0 wherever the score is `fill` (Dao et al., FlashAttention, algorithm 4). What each `block` keys add to that
-of query are its parts, along an axis before the queries'.
+where s is 0 wherever the score is `fill` (Dao et al., FlashAttention, algorithm 4).
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
-from lavax.ir.operation import Attributes, Operation, define
+from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.types import DType, TensorType, float32
 
 GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
-# Operands of each operation, less bias and mask.
+# Operands of each operation, less bias and mask. lowered/attention.py defines the last one.
 OPERANDS: Mapping[str, tuple[str, ...]] = {
     "attention": ("query", "key", "value"),
     "attention_logsumexp": ("query", "key"),
@@ -47,7 +45,6 @@ _RESULTS: Mapping[str, str] = {
 }
 ATTRIBUTES = ("scale", "fill", "lowest", "highest", "biased", "masked")
 _OF_WEIGHTS = (*ATTRIBUTES, "empty")
-_OF_PARTS = (*ATTRIBUTES, "block")
 
 
 def names_of(op: str, attrs: Attributes) -> tuple[str, ...]:
@@ -107,21 +104,25 @@ def _check(op: str, types: Mapping[str, TensorType]) -> Extents:
     return sizes
 
 
-def _infer(op: str) -> Callable[[Sequence[TensorType], Attributes, TensorType | None], TensorType]:
+def checked_types(
+    op: str, operands: Sequence[TensorType], attrs: Attributes
+) -> tuple[dict[str, TensorType], Extents]:
+    """The operands' types by their names, and the extents that they share. Raises ShapeError and DtypeError."""
+    names = names_of(op, attrs)
+    if len(operands) != len(names):
+        raise ShapeError(f"{op} takes {', '.join(names)}, got {len(operands)} operands")
+    types = dict(zip(names, operands, strict=True))
+    return types, _check(op, types)
+
+
+def _type_rule(op: str) -> TypeRule:
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-        names = names_of(op, attrs)
-        if len(operands) != len(names):
-            raise ShapeError(f"{op} takes {', '.join(names)}, got {len(operands)} operands")
-        types = dict(zip(names, operands, strict=True))
-        sizes, query = _check(op, types), types["query"]
+        types, sizes = checked_types(op, operands, attrs)
+        query = types["query"]
         if op == "attention":
             return query.with_shape((*query.shape[:-1], sizes.values))
         if op == "attention_logsumexp":
             return TensorType(query.shape[:-1], statistic_dtype(query.dtype))
-        if op == "attention_query_parts":
-            if attrs["block"] < 1:
-                raise ShapeError(f"{op}: a part has at least one key, got {attrs['block']}")
-            return query.with_shape((*sizes.batch, -(-sizes.keys // attrs["block"]), *query.shape[-2:]))
         of = _RESULTS[op]
         return types[of] if of in types else query.with_shape((*sizes.batch, sizes.keys, sizes.values))
 
@@ -173,42 +174,38 @@ def _weights(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> tuple[np.nd
     return np.exp(scores - arrays["logsumexp"][..., None]), visible
 
 
-def _score_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
+def score_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
     weights, visible = _weights(arrays, attrs)
     of_weights = np.matmul(arrays["cotangent"], np.swapaxes(arrays["value"], -1, -2))
     return np.where(visible, attrs["scale"] * weights * (of_weights - arrays["delta"][..., None]), 0)
 
 
 def _query_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
-    return np.asarray(np.matmul(_score_gradient(arrays, attrs), arrays["key"]))
-
-
-def _query_parts(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
-    scores, key = _score_gradient(arrays, attrs), arrays["key"]
-    block = attrs["block"]
-    parts = [
-        np.matmul(scores[..., start : start + block], key[..., start : start + block, :])
-        for start in range(0, key.shape[-2], block)
-    ]
-    return np.stack(parts, axis=-3)
+    return np.asarray(np.matmul(score_gradient(arrays, attrs), arrays["key"]))
 
 
 def _key_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
-    return np.asarray(np.matmul(np.swapaxes(_score_gradient(arrays, attrs), -1, -2), arrays["query"]))
+    return np.asarray(np.matmul(np.swapaxes(score_gradient(arrays, attrs), -1, -2), arrays["query"]))
 
 
 def _value_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
     return np.asarray(np.matmul(np.swapaxes(_weights(arrays, attrs)[0], -1, -2), arrays["cotangent"]))
 
 
-def _define(
-    op: str, compute: Callable[[Mapping[str, np.ndarray], Attributes], np.ndarray], attributes: tuple[str, ...]
-) -> None:
-    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> Any:
+def evaluation_of(op: str, compute: Callable[[Mapping[str, np.ndarray], Attributes], np.ndarray]) -> Evaluation:
+    """The evaluation that calls `compute` with the operands by their names."""
+
+    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
         found = compute(dict(zip(names_of(op, attrs), arrays, strict=True)), attrs)
         return found.astype(dtype, copy=False)
 
-    define(Operation(op, "routine", _infer(op), evaluate, attributes))
+    return evaluate
+
+
+def _define(
+    op: str, compute: Callable[[Mapping[str, np.ndarray], Attributes], np.ndarray], attributes: tuple[str, ...]
+) -> None:
+    define(Operation(op, "routine", _type_rule(op), evaluation_of(op, compute), attributes))
 
 
 _define("attention", _attention, _OF_WEIGHTS)
@@ -216,4 +213,3 @@ _define("attention_logsumexp", _attention_logsumexp, _OF_WEIGHTS)
 _define("attention_query_gradient", _query_gradient, ATTRIBUTES)
 _define("attention_key_gradient", _key_gradient, ATTRIBUTES)
 _define("attention_value_gradient", _value_gradient, ATTRIBUTES)
-_define("attention_query_parts", _query_parts, _OF_PARTS)

@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import NUMBERS, TensorType, int32
+from lavax.ir.types import NUMBERS, TensorType
 
 _ANY = (*NUMBERS, "bool")
 
@@ -35,14 +34,14 @@ def _check_indices(name: str, array: TensorType, indices: Sequence[TensorType], 
     return indices[0].shape
 
 
-def _window(array: TensorType, axes: Sequence[int]) -> tuple[int, ...]:
+def window_of(array: TensorType, axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for axis, extent in enumerate(array.shape) if axis not in axes)
 
 
 def _infer_gather(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     array, *indices = operands
     shape = _check_indices("gather", array, indices, attrs["axes"])
-    result = array.with_shape(shape + _window(array, attrs["axes"]))
+    result = array.with_shape(shape + window_of(array, attrs["axes"]))
     if result.size and any(array.shape[axis] == 0 for axis in attrs["axes"]):
         raise ShapeError(f"gather: nothing can be read along an empty axis of {array}")
     return result
@@ -51,7 +50,7 @@ def _infer_gather(operands: Sequence[TensorType], attrs: Attributes, declared: T
 def _scatter_rule(name: str, kinds: tuple[str, ...]) -> TypeRule:
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
         array, updates, *indices = operands
-        shape = _check_indices(name, array, indices, attrs["axes"]) + _window(array, attrs["axes"])
+        shape = _check_indices(name, array, indices, attrs["axes"]) + window_of(array, attrs["axes"])
         if updates.shape != shape or updates.dtype != array.dtype:
             raise ShapeError(f"{name}: updates {updates} must be {array.with_shape(shape)}")
         if array.dtype.kind not in kinds:
@@ -61,46 +60,7 @@ def _scatter_rule(name: str, kinds: tuple[str, ...]) -> TypeRule:
     return infer
 
 
-def _check_runs(name: str, operands: Sequence[TensorType], attrs: Attributes) -> None:
-    updates, order, places = operands
-    if attrs["join"] not in (*JOINS, "set"):
-        raise ShapeError(f"{name}: {attrs['join']!r} is none of {', '.join(JOINS)} and set")
-    if not updates.rank or any(x != TensorType(updates.shape[:1], int32) for x in (order, places)):
-        raise ShapeError(f"{name}: order {order} and places {places} do not fit the updates {updates}")
-    if attrs["chunk"] < 1:
-        raise ShapeError(f"{name}: a chunk has at least one update, got {attrs['chunk']}")
-
-
-def _infer_fold_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    _check_runs("fold_runs", operands, attrs)
-    count, *window = operands[0].shape
-    return operands[0].with_shape((-(-count // attrs["chunk"]), *window))
-
-
-def _infer_join_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    array, updates, order, places, *levels = operands
-    axes = attrs["axes"]
-    if not axes or list(axes) != list(range(axes[0], axes[0] + len(axes))) or not 0 <= axes[0] <= axes[-1] < array.rank:
-        raise ShapeError(f"join_runs: {list(axes)} are no neighbouring axes of {array}")
-    _check_runs("join_runs", (updates, order, places), attrs)
-    if updates != array.with_shape((updates.shape[0], *_window(array, axes))):
-        raise ShapeError(f"join_runs: updates {updates} are none of {array} at the axes {list(axes)}")
-    counts = levels_of(updates.shape[0], attrs["chunk"])
-    if levels != [updates.with_shape((count, *updates.shape[1:])) for count in counts]:
-        raise ShapeError(f"join_runs: {', '.join(map(str, levels)) or 'nothing'} is given as {counts} folded runs")
-    return array
-
-
-def levels_of(count: int, chunk: int) -> list[int]:
-    """How many chunks there are of that many updates, of those chunks, and so on, until they are one chunk."""
-    counts = []
-    while count > chunk:
-        count = -(-count // chunk)
-        counts.append(count)
-    return counts
-
-
-def _places_in_front(array: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+def places_in_front(array: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     return np.moveaxis(array, axes, range(len(axes)))
 
 
@@ -110,7 +70,7 @@ def _evaluate_gather(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tens
     if type.size == 0:
         return np.zeros(type.shape, dtype)
     clamped = [np.clip(index, 0, array.shape[axis] - 1) for index, axis in zip(indices, axes, strict=True)]
-    return np.asarray(_places_in_front(array, axes)[tuple(clamped)])
+    return np.asarray(places_in_front(array, axes)[tuple(clamped)])
 
 
 def _scatter_evaluation(join: Callable[..., Any]) -> Evaluation:
@@ -121,7 +81,7 @@ def _scatter_evaluation(join: Callable[..., Any]) -> Evaluation:
         inside = np.ones(indices[0].shape, np.bool_)
         for index, axis in zip(indices, axes, strict=True):
             inside &= (index >= 0) & (index < array.shape[axis])
-        join(_places_in_front(result, axes), tuple(index[inside] for index in indices), updates[inside])
+        join(places_in_front(result, axes), tuple(index[inside] for index in indices), updates[inside])
         return result
 
     return evaluate
@@ -142,48 +102,9 @@ SCATTERS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
 }
 
 
-def _joined(attrs: Attributes, held: Any, update: Any) -> Any:
-    return update if attrs["join"] == "set" else JOINS[attrs["join"]](held, update)
-
-
-def _evaluate_fold_runs(
-    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
-) -> np.ndarray:
-    updates, order, places = arrays
-    result = np.empty(type.shape, dtype)
-    for number in range(len(result)):
-        start = number * attrs["chunk"]
-        result[number] = updates[order[start]]
-        for at in range(start + 1, min(start + attrs["chunk"], len(places))):
-            if places[at] != places[start]:
-                break
-            result[number] = _joined(attrs, result[number], updates[order[at]])
-    return result
-
-
-def _evaluate_join_runs(
-    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
-) -> np.ndarray:
-    array, updates, order, places, *_ = arrays
-    result = np.array(array, dtype)
-    in_front = _places_in_front(result, attrs["axes"])
-    extents = in_front.shape[: len(attrs["axes"])]
-    for number, place in zip(order, places, strict=True):
-        if 0 <= place < prod(extents):
-            at = np.unravel_index(place, extents)
-            in_front[at] = _joined(attrs, in_front[at], updates[number])
-    return result
-
-
 # gather(x, i…)[s…, w…] = x with i…[s…] at `axes` and w… at the others; indices clamp to the range.
 define(Operation("gather", "indexing", _infer_gather, _evaluate_gather, ("axes",)))
 # Joins updates[s…, w…] to the place gather would read, in row-major order of the updates; updates at places outside
 # the range are dropped.
 for _name, (_kinds, _join) in SCATTERS.items():
     define(Operation(_name, "indexing", _scatter_rule(_name, _kinds), _scatter_evaluation(_join), ("axes",)))
-# The updates[n,w…] of a scatter, whose numbers stand in `order` by the rising row-major places[n] they go to; places
-# behind the last for those dropped. fold_runs: of every `chunk` of them, the first run of one place, joined in turn.
-define(Operation("fold_runs", "routine", _infer_fold_runs, _evaluate_fold_runs, ("join", "chunk")))
-# The array with each run of updates joined, in turn, to its place along `axes`, which are neighbours. Further operands
-# are the fold_runs of all chunks, where there are several, those of every `chunk` of these, and so on.
-define(Operation("join_runs", "routine", _infer_join_runs, _evaluate_join_runs, ("join", "chunk", "axes")))

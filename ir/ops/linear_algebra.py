@@ -83,7 +83,7 @@ def _infer_cholesky(operands: Sequence[TensorType], attrs: Attributes, declared:
     return matrix
 
 
-def _packed(name: str, square: bool) -> TypeRule:
+def packed_rule(name: str, square: bool) -> TypeRule:
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
         (matrix,) = operands
         _check_matrix(name, matrix, square)
@@ -114,7 +114,7 @@ def _infer_triangular_solve(
 def _infer_linear_solve(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     matrix, factored, right = operands
     _check_right_side("linear_solve", matrix, right)
-    expected = _packed("lu", False)([matrix], {}, None)
+    expected = packed_rule("lu", False)([matrix], {}, None)
     if factored != expected:
         raise ShapeError(f"linear_solve: {factored} must be what lu gives for {matrix}: {expected}")
     return right
@@ -130,7 +130,7 @@ def _for_each(function: Callable[..., np.ndarray], *stacks: np.ndarray) -> list[
     return [function(*matrices) for matrices in zip(*flat, strict=True)]
 
 
-def _evaluation(function: Callable[..., np.ndarray]) -> Evaluation:
+def matrix_evaluation(function: Callable[..., np.ndarray]) -> Evaluation:
     """That of an operation on one matrix of each operand; what cannot be taken apart gives NaN."""
 
     def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
@@ -179,20 +179,6 @@ def _lu(matrix: np.ndarray) -> np.ndarray:
     return np.concatenate([work.ravel(), order, [parity]])
 
 
-def _householder(matrix: np.ndarray) -> np.ndarray:
-    work, columns = np.array(matrix), matrix.shape[1]
-    vectors = np.zeros_like(work)
-    for k in range(columns):
-        vector = np.array(work[k:, k])
-        if np.any(vector[1:] != 0):
-            diagonal = -np.copysign(np.linalg.norm(vector), vector[0])
-            vector /= vector[0] - diagonal
-            vector[0] = 1
-            vectors[k:, k] = vector
-            work[k:, k:] -= np.outer(vector, 2 / (vector @ vector) * (vector @ work[k:, k:]))
-    return np.concatenate([vectors.ravel(), np.triu(work[:columns]).ravel()])
-
-
 def _linear_solve(matrix: np.ndarray, factored: np.ndarray, right: np.ndarray, transposed: bool) -> np.ndarray:
     return np.asarray(np.linalg.solve(matrix.T if transposed else matrix, right))
 
@@ -201,7 +187,7 @@ def _evaluate_linear_solve(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
     matrix, factored, right = arrays
-    return _evaluation(_linear_solve)([matrix, factored[..., None], right], attrs, type, dtype)
+    return matrix_evaluation(_linear_solve)([matrix, factored[..., None], right], attrs, type, dtype)
 
 
 def _qr(matrix: np.ndarray, complete: bool) -> np.ndarray:
@@ -221,38 +207,6 @@ def _eigh(matrix: np.ndarray, vectors: bool) -> np.ndarray:
     return np.concatenate([values, *([(rows * _signs(rows)).ravel()] if vectors else [])])
 
 
-def _meetings(size: int, across: bool) -> list[tuple[int, int]]:
-    """The pairs of a round-robin tournament in their order: all but the last player sit in a circle, and an odd one has
-    nobody to meet; or, if `across`, the first half of the players meets the second."""
-    if across:
-        half = size // 2
-        return [(t, half + (turn + t) % half) for turn in range(half) for t in range(half)]
-    circle = size + size % 2 - 1
-    pairs = [
-        (circle if t == 0 else (turn + t) % circle, (turn - t) % circle)
-        for turn in range(circle)
-        for t in range((circle + 1) // 2)
-    ]
-    return [(min(pair), max(pair)) for pair in pairs if max(pair) < size]
-
-
-def _jacobi(matrix: np.ndarray, relative: bool, across: bool, sweeps: int) -> np.ndarray:
-    size = len(matrix)
-    work, rotation = np.tril(matrix) + np.tril(matrix, -1).T, np.eye(size)
-    for p, q in _meetings(size, across) * sweeps:
-        if work[p, q] == 0:
-            continue
-        tilt = (work[q, q] - work[p, p]) / (2 * work[p, q])
-        angle = np.arctan((-1 if tilt < 0 else 1) / (abs(tilt) + np.hypot(1, tilt)))
-        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        work[[p, q]] = turn @ work[[p, q]]
-        work[:, [p, q]] = work[:, [p, q]] @ turn.T
-        rotation[[p, q]] = turn @ rotation[[p, q]]
-        work[p, q] = work[q, p] = 0
-    return np.concatenate([work.ravel(), rotation.ravel()])
-
-
-
 def _svd(matrix: np.ndarray, vectors: bool, complete: bool) -> np.ndarray:
     left, values, right = np.linalg.svd(matrix, full_matrices=complete)
     if not vectors:
@@ -263,35 +217,26 @@ def _svd(matrix: np.ndarray, vectors: bool, complete: bool) -> np.ndarray:
 
 
 # The lower triangular factor L of a symmetric matrix L·Lᵀ, of which only the lower triangle is read.
-define(Operation("cholesky", "routine", _infer_cholesky, _evaluation(_cholesky)))
+define(Operation("cholesky", "routine", _infer_cholesky, matrix_evaluation(_cholesky)))
 # x of op(T)·x = b for a triangle T of the first operand; op transposes if `transposed`.
 define(
     Operation(
         "triangular_solve",
         "routine",
         _infer_triangular_solve,
-        _evaluation(_triangular_solve),
+        matrix_evaluation(_triangular_solve),
         ("lower", "transposed", "unit_diagonal"),
     )
 )
 # Gaussian elimination with the pivot of largest magnitude: L below the diagonal (whose own is 1) and U share `factors`;
 # row i of L·U is row `permutation`[i] of the matrix, a permutation of that `parity`, 1 or -1.
-define(Operation("lu", "routine", _packed("lu", False), _evaluation(_lu)))
-# The vectors v of the reflections I - 2·v·vᵀ/(vᵀ·v) that make the matrix, one after the other, an upper triangle r.
-# Vector k begins with a one in row k; where no reflection is needed it is zero. Lowering makes it.
-define(Operation("householder", "routine", _packed("householder", False), _evaluation(_householder)))
+define(Operation("lu", "routine", packed_rule("lu", False), matrix_evaluation(_lu)))
 # x of op(A)·x = b, given A, what lu gives for A, and b.
 define(Operation("linear_solve", "routine", _infer_linear_solve, _evaluate_linear_solve, ("transposed",)))
 # Householder's: orthonormal columns q (all that there are, if `complete`) and an upper triangle r with q·r the matrix.
-define(Operation("qr", "routine", _packed("qr", False), _evaluation(_qr), ("complete",)))
+define(Operation("qr", "routine", packed_rule("qr", False), matrix_evaluation(_qr), ("complete",)))
 # Eigenvalues, rising, and unit eigenvectors, as rows, of a symmetric matrix of which only the lower triangle is read.
-define(Operation("eigh", "routine", _packed("eigh", True), _evaluation(_eigh), ("vectors",)))
-# Jacobi's rotations, of at most an eighth of a turn each: an orthogonal `rotation`, and what it makes of a symmetric
-# matrix, rotation·matrix·rotationᵀ. A sweep rotates every pair of rows or, if `across`, every pair of a row of the
-# first half and one of the second; after some sweeps the matrix is diagonal. Elements are left that are rounding beside
-# 1 or, if `relative`, beside the roots of the diagonal elements of their row and column. Pairs are rotated in the order
-# of a tournament (`_meetings`). Lowering makes it.
-define(Operation("jacobi", "routine", _packed("jacobi", True), _evaluation(_jacobi), ("relative", "across", "sweeps")))
+define(Operation("eigh", "routine", packed_rule("eigh", True), matrix_evaluation(_eigh), ("vectors",)))
 # Singular values, falling, right vectors as rows and left ones as columns (all that there are, if `complete`).
 # In eigenvectors and right vectors the component of largest magnitude is positive.
-define(Operation("svd", "routine", _packed("svd", False), _evaluation(_svd), ("vectors", "complete")))
+define(Operation("svd", "routine", packed_rule("svd", False), matrix_evaluation(_svd), ("vectors", "complete")))

@@ -1,7 +1,7 @@
 """The table of batching rules: one an operation."""
 from __future__ import annotations
 
-from lavax.ir.operation import OPERATIONS
+from lavax.ir.operation import OPERATIONS, names_of_family
 from lavax.passes.batch import calls, contraction, indexing, named_axes, regions, shifting
 from lavax.passes.batch.elementwise import elementwise
 from lavax.passes.batch.rule import Rule, batched_by
@@ -16,10 +16,5 @@ RULES: dict[str, Rule] = {
     **regions.RULES,
 }
 
-# Operations without operands, which are the same for all elements, and those that only lowering makes, which is later.
-NEVER_BATCHED = frozenset(
-    {
-        *("constant", "iota", "householder", "jacobi", "sort_runs", "merge_runs", "count_digits", "move_by_digit"),
-        *("fold_runs", "join_runs", "chunk_totals", "cumulative_chunks"),
-    }
-)
+# Operations without operands are the same for all elements of a batch; those of lowering are made after batching.
+NEVER_BATCHED = names_of_family("source") | names_of_family("lowered")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lavax.ir.graph import Node
+from lavax.ir.operation import names_of_family
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, in_front, shifted
@@ -72,6 +73,6 @@ RULES: dict[str, Rule] = {
     "sort_order": shifting(axis=_axis),
     "unsort": shifting(axis=_axis),
     "search_sorted": shifting(),
-    **dict.fromkeys(ATTENTION, shifting()),
+    **{op: shifting() for op in ATTENTION if op not in names_of_family("lowered")},
     **{op: shifting() for op in ("cholesky", "triangular_solve", "lu", "linear_solve", "qr", "eigh", "svd")},
 }

@@ -1,6 +1,7 @@
 """The table of gradients: one rule an operation, or a place among those that have none by intent."""
 from __future__ import annotations
 
+from lavax.ir.operation import names_of_family
 from lavax.passes.differentiate import (
     attention,
     contraction,
@@ -36,16 +37,14 @@ RULES: dict[str, Rule] = {
 # `item`, and the operations that hold graphs, have several results and rules of another form (region.REGION_RULES).
 HAS_REGION_RULE = frozenset({"item", *REGION_RULES})
 
-# No gradient passes these: their results are whole numbers or truth values, piecewise constant,
-# made from no operand, or, for stop_gradient, kept from passing. Those of
-# functions that are computed in pairs of floats (gammainc, expn, zeta, beta, boxcox, …) are defined around them, in
-# lavax.scipy.
-NOT_DIFFERENTIABLE = frozenset(
+# No gradient passes these: their results are whole numbers or truth values, piecewise constant, or made from no
+# operand; stop_gradient stops it. Gradients of functions that are computed in pairs of floats (gammainc, expn, zeta,
+# beta, boxcox, …) are defined around them, in lavax.scipy. Operations of lowering are made after differentiation.
+NOT_DIFFERENTIABLE = names_of_family("lowered") | frozenset(
     {
         "and",
         "argmax",
         "argmin",
-        "attention_query_parts",
         "axis_index",
         "beta",
         "betainc",
@@ -53,30 +52,21 @@ NOT_DIFFERENTIABLE = frozenset(
         "boxcox",
         "boxcox1p",
         "ceil",
-        "chunk_totals",
         "constant",
-        "count_digits",
-        "cumulative_chunks",
         "equal",
         "expi",
         "expn",
         "factorial",
         "floor",
-        "fold_runs",
         "gamma",
         "gammainc",
         "gammaincc",
         "greater",
         "greater_equal",
-        "householder",
         "iota",
-        "jacobi",
-        "join_runs",
         "kl_div",
         "less",
         "less_equal",
-        "merge_runs",
-        "move_by_digit",
         "not",
         "not_equal",
         "or",
@@ -90,7 +80,6 @@ NOT_DIFFERENTIABLE = frozenset(
         "shift_right_logical",
         "sign",
         "sort_order",
-        "sort_runs",
         "stop_gradient",
         "threefry",
         "truncate",

@@ -28,6 +28,7 @@ _OF_FAMILY: dict[str, tuple[Rule, ...]] = {
     "routine": (),
     "region": (),
     "axis": (),
+    "lowered": (),
 }
 # Rules of every operation of a family that are tried last.
 _LAST_OF_FAMILY: dict[str, tuple[Rule, ...]] = {"elementwise": sinking.RULES}

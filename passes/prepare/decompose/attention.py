@@ -6,6 +6,7 @@ from functools import reduce
 from math import inf
 
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.operation import names_of_family
 from lavax.ir.ops.attention import OPERANDS, names_of
 from lavax.ir.types import float32
 from lavax.passes.build.attention import BLOCK_OF_COLUMNS, batch_reshaped, composition, named_operands
@@ -158,4 +159,5 @@ def with_read_shapes(graph: Graph) -> Graph:
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
-RULES: dict[str, Callable[[Node], Node]] = {op: _attention for op in OPERANDS if op != "attention_query_parts"}
+_LOWERED = names_of_family("lowered")
+RULES: dict[str, Callable[[Node], Node]] = {op: _attention for op in OPERANDS if op not in _LOWERED}

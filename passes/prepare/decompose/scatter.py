@@ -11,7 +11,8 @@ from functools import reduce as joined
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.ir.ops.indexing import JOINS, SCATTERS, levels_of
+from lavax.ir.ops.indexing import JOINS, SCATTERS
+from lavax.ir.ops.lowered.scatter import levels_of
 from lavax.ir.types import DType, uint32
 from lavax.passes.build.builder import (
     add,

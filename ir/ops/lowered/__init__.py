@@ -1,0 +1,7 @@
+"""Operations that only lowering makes: steps of others, made after tracing, differentiation and batching.
+
+They have no gradients and are never batched. Importing this package fills the table `OPERATIONS`.
+"""
+from lavax.ir.ops.lowered import attention, cumulative, linear_algebra, scatter, sorting
+
+__all__ = ["attention", "cumulative", "linear_algebra", "scatter", "sorting"]

@@ -1,0 +1,95 @@
+"""Steps of a scatter whose updates are sorted by their positions."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import ShapeError
+from lavax.ir.operation import Attributes, Operation, define
+from lavax.ir.ops.indexing import JOINS, places_in_front, window_of
+from lavax.ir.types import TensorType, int32
+
+
+def _check_segments(name: str, operands: Sequence[TensorType], attrs: Attributes) -> None:
+    updates, order, places = operands
+    if attrs["join"] not in (*JOINS, "set"):
+        raise ShapeError(f"{name}: {attrs['join']!r} is none of {', '.join(JOINS)} and set")
+    if not updates.rank or any(x != TensorType(updates.shape[:1], int32) for x in (order, places)):
+        raise ShapeError(f"{name}: order {order} and places {places} do not fit the updates {updates}")
+    if attrs["chunk"] < 1:
+        raise ShapeError(f"{name}: a chunk has at least one update, got {attrs['chunk']}")
+
+
+def _infer_fold_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    _check_segments("fold_runs", operands, attrs)
+    count, *window = operands[0].shape
+    return operands[0].with_shape((-(-count // attrs["chunk"]), *window))
+
+
+def _infer_join_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    array, updates, order, places, *levels = operands
+    axes = attrs["axes"]
+    if not axes or list(axes) != list(range(axes[0], axes[0] + len(axes))) or not 0 <= axes[0] <= axes[-1] < array.rank:
+        raise ShapeError(f"join_runs: {list(axes)} are no neighbouring axes of {array}")
+    _check_segments("join_runs", (updates, order, places), attrs)
+    if updates != array.with_shape((updates.shape[0], *window_of(array, axes))):
+        raise ShapeError(f"join_runs: updates {updates} are none of {array} at the axes {list(axes)}")
+    counts = levels_of(updates.shape[0], attrs["chunk"])
+    if levels != [updates.with_shape((count, *updates.shape[1:])) for count in counts]:
+        raise ShapeError(f"join_runs: {', '.join(map(str, levels)) or 'nothing'} is given as {counts} folded runs")
+    return array
+
+
+def levels_of(count: int, chunk: int) -> list[int]:
+    """How many chunks there are of that many updates, of those chunks, and so on, until they are one chunk."""
+    counts = []
+    while count > chunk:
+        count = -(-count // chunk)
+        counts.append(count)
+    return counts
+
+
+def _joined(attrs: Attributes, held: Any, update: Any) -> Any:
+    return update if attrs["join"] == "set" else JOINS[attrs["join"]](held, update)
+
+
+def _evaluate_fold_runs(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    updates, order, places = arrays
+    result = np.empty(type.shape, dtype)
+    for number in range(len(result)):
+        start = number * attrs["chunk"]
+        result[number] = updates[order[start]]
+        for at in range(start + 1, min(start + attrs["chunk"], len(places))):
+            if places[at] != places[start]:
+                break
+            result[number] = _joined(attrs, result[number], updates[order[at]])
+    return result
+
+
+def _evaluate_join_runs(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    array, updates, order, places, *_ = arrays
+    result = np.array(array, dtype)
+    in_front = places_in_front(result, attrs["axes"])
+    extents = in_front.shape[: len(attrs["axes"])]
+    for number, place in zip(order, places, strict=True):
+        if 0 <= place < prod(extents):
+            at = np.unravel_index(place, extents)
+            in_front[at] = _joined(attrs, in_front[at], updates[number])
+    return result
+
+
+# Operands are the updates[n,w…] of a scatter, their numbers in `order`, sorted by position, and the row-major
+# positions, places[n]; updates that are dropped have one beyond the last. A segment is the updates of one position.
+# fold_runs(updates, order, places): the first segment of each `chunk` of updates, joined in turn.
+define(Operation("fold_runs", "lowered", _infer_fold_runs, _evaluate_fold_runs, ("join", "chunk")))
+# join_runs(array, updates, order, places, levels…): the array with each segment joined, in turn, to its position along
+# `axes`, which are neighbours. Levels, if there are several chunks, are the fold_runs of the updates, then those of
+# every `chunk` of these, and so on.
+define(Operation("join_runs", "lowered", _infer_join_runs, _evaluate_join_runs, ("join", "chunk", "axes")))
