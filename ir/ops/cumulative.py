@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
+from lavax.ir.monoids import MONOIDS, Monoid
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.types import NUMBERS, TensorType
-
-_FLOATS = ("float",)
 
 
 def line_rule(name: str, kinds: tuple[str, ...]) -> TypeRule:
@@ -33,19 +32,17 @@ def _evaluation(function: np.ufunc) -> Evaluation:
     return evaluate
 
 
-# Element i along `axis` is the fold of the elements 0 to i; with `reverse` that of the last one to i.
-CUMULATIVE: dict[str, tuple[tuple[str, ...], np.ufunc]] = {
-    "cumulative_sum": (NUMBERS, np.add),
-    "cumulative_prod": (NUMBERS, np.multiply),
-    "cumulative_max": (NUMBERS, np.maximum),
-    "cumulative_min": (NUMBERS, np.minimum),
-    "cumulative_logsumexp": (_FLOATS, np.logaddexp),
+# Element i along `axis` is the fold of the elements 0 to i; with `reverse` that of the last one to i. For each
+# operation the kinds of numbers that it is for, and how it folds them.
+CUMULATIVE: dict[str, tuple[tuple[str, ...], Monoid]] = {
+    f"cumulative_{name}": (tuple(kind for kind in monoid.kinds if kind in NUMBERS), monoid)
+    for name, monoid in MONOIDS.items()
 }
 
-for _name, (_kinds, _function) in CUMULATIVE.items():
+for _name, (_kinds, _monoid) in CUMULATIVE.items():
     define(
         Operation(
-            *(_name, "routine", line_rule(_name, _kinds), _evaluation(_function), ("axis", "reverse")),
+            *(_name, "routine", line_rule(_name, _kinds), _evaluation(_monoid.function), ("axis", "reverse")),
             defaults={"reverse": False},
         )
     )

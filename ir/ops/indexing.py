@@ -7,18 +7,14 @@ from typing import Any
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
+from lavax.ir.monoids import BY_JOIN
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.types import NUMBERS, TensorType
 
 _ANY = (*NUMBERS, "bool")
 
-# How an update is joined to what stands at its place, by the names of elementwise operations.
-JOINS: dict[str, np.ufunc] = {
-    "add": np.add,
-    "multiply": np.multiply,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-}
+# How an update is joined to the element at its position, by the names of elementwise operations.
+JOINS = {join: BY_JOIN[join] for join in ("add", "multiply", "minimum", "maximum")}
 
 
 def _check_indices(name: str, array: TensorType, indices: Sequence[TensorType], axes: Sequence[int]) -> tuple[int, ...]:
@@ -94,10 +90,7 @@ def _set_at(array: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarr
 
 
 SCATTERS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
-    "scatter_add": (NUMBERS, np.add.at),
-    "scatter_multiply": (NUMBERS, np.multiply.at),
-    "scatter_minimum": (_ANY, np.minimum.at),
-    "scatter_maximum": (_ANY, np.maximum.at),
+    **{f"scatter_{join}": (monoid.kinds, monoid.function.at) for join, monoid in JOINS.items()},
     "scatter_set": (_ANY, _set_at),
 }
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
+from lavax.ir.monoids import REDUCTIONS
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import NUMBERS, TensorType, int32
+from lavax.ir.types import TensorType, int32
 
 
 def _without(type: TensorType, axes: Sequence[int]) -> tuple[int, ...]:
@@ -20,13 +21,13 @@ def _check_axes(name: str, operand: TensorType, axes: Sequence[int]) -> None:
         raise ShapeError(f"{name}: axes {list(axes)} must be distinct axes of {operand}, in rising order")
 
 
-def _reduction_rule(name: str, kinds: tuple[str, ...], has_identity: bool) -> TypeRule:
+def _reduction_rule(name: str, kinds: tuple[str, ...], of_no_elements: bool) -> TypeRule:
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
         (operand,) = operands
         _check_axes(name, operand, attrs["axes"])
         if operand.dtype.kind not in kinds:
             raise DtypeError(f"{name} is not defined for {operand}")
-        if not has_identity and any(operand.shape[axis] == 0 for axis in attrs["axes"]):
+        if not of_no_elements and any(operand.shape[axis] == 0 for axis in attrs["axes"]):
             raise ShapeError(f"{name} of no elements has no value: {operand} over axes {list(attrs['axes'])}")
         return operand.with_shape(_without(operand, attrs["axes"]))
 
@@ -44,16 +45,9 @@ def _position_rule(name: str) -> TypeRule:
     return infer
 
 
-def _reduction(function: Callable[..., Any]) -> Evaluation:
+def _reduction(function: np.ufunc) -> Evaluation:
     def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
-        return np.asarray(function(arrays[0], axis=tuple(attrs["axes"]), dtype=dtype))
-
-    return evaluate
-
-
-def _extremum(function: Callable[..., Any]) -> Evaluation:
-    def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
-        return np.asarray(function(arrays[0], axis=tuple(attrs["axes"])))
+        return np.asarray(function.reduce(arrays[0], axis=tuple(attrs["axes"]), dtype=dtype))
 
     return evaluate
 
@@ -65,15 +59,12 @@ def _position(function: Callable[..., Any]) -> Evaluation:
     return evaluate
 
 
-_REDUCTIONS: dict[str, tuple[tuple[str, ...], bool, Evaluation]] = {
-    "sum": (NUMBERS, True, _reduction(np.sum)),
-    "prod": (NUMBERS, True, _reduction(np.prod)),
-    "max": ((*NUMBERS, "bool"), False, _extremum(np.max)),
-    "min": ((*NUMBERS, "bool"), False, _extremum(np.min)),
-}
+# As in NumPy, those of no elements have a value, and others have none.
+_OF_NO_ELEMENTS = ("sum", "prod")
 
-for _name, (_kinds, _has_identity, _evaluate) in _REDUCTIONS.items():
-    define(Operation(_name, "reduction", _reduction_rule(_name, _kinds, _has_identity), _evaluate, ("axes",)))
+for _name, _monoid in REDUCTIONS.items():
+    _rule = _reduction_rule(_name, _monoid.kinds, _name in _OF_NO_ELEMENTS)
+    define(Operation(_name, "reduction", _rule, _reduction(_monoid.function), ("axes",)))
 # The first position of the extremum; a NaN counts as the extremum, as in NumPy.
 define(Operation("argmax", "reduction", _position_rule("argmax"), _position(np.argmax), ("axis",)))
 define(Operation("argmin", "reduction", _position_rule("argmin"), _position(np.argmin), ("axis",)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lavax.ir.graph import Node
+from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.build.builder import (
     add,
     build,
@@ -43,19 +44,18 @@ def _direction(node: Node) -> int:
     return -1 if node.attrs["reverse"] else 1
 
 
-def _by_doubling(
-    node: Node, g: Node, identity: float, joined: Callable[..., Node], shares: Callable[..., Node]
-) -> Node:
+def _by_doubling(node: Node, g: Node, joined: Callable[..., Node], shares: Callable[..., Node]) -> Node:
     """Through log2(n) steps that each join every element with the one a power of two before it.
 
     `shares(x, y, xy)` is the derivative of xy, the join of x and y, by x. There is no division, so that zeros are no
     special case.
     """
     (value,) = node.operands
+    _, fold = CUMULATIVE[node.op]
     axis, steps = node.attrs["axis"], []
     direction, distance = _direction(node), 1
     while distance < node.shape[axis]:
-        earlier = _moved(value, axis, direction * distance, identity)
+        earlier = _moved(value, axis, direction * distance, fold.identity(value.dtype))
         whole = joined(value, earlier)
         steps.append((distance, shares(value, earlier, whole), shares(earlier, value, whole)))
         value, distance = whole, 2 * distance
@@ -65,7 +65,7 @@ def _by_doubling(
 
 
 def _cumulative_prod(node: Node, g: Node) -> Node:
-    return _by_doubling(node, g, 1.0, multiply, lambda x, y, xy: y)
+    return _by_doubling(node, g, multiply, lambda x, y, xy: y)
 
 
 def _log_of_sum(x: Node, y: Node) -> Node:
@@ -83,7 +83,7 @@ def _share_of_sum(x: Node, y: Node, whole: Node) -> Node:
 
 
 def _cumulative_logsumexp(node: Node, g: Node) -> Node:
-    return _by_doubling(node, g, float("-inf"), _log_of_sum, _share_of_sum)
+    return _by_doubling(node, g, _log_of_sum, _share_of_sum)
 
 
 def _cumulative_extremum(node: Node, g: Node) -> Node:

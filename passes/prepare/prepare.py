@@ -9,8 +9,8 @@ from collections.abc import Callable
 from math import prod
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node, users_of
+from lavax.ir.monoids import REDUCTIONS
 from lavax.ir.ops.contraction import free_axes
-from lavax.ir.types import DType
 from lavax.passes.build.builder import (
     broadcast,
     build,
@@ -53,13 +53,6 @@ _FEW_COLUMNS, _LONG_COLUMN, _COLUMNS_OF_PARTS, _LEAST_PART = 1 << 12, 1 << 13, 1
 # A concatenation reads as many arrays as it has operands.
 _JOINED_AT_ONCE = 8
 
-_IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
-    "sum": lambda dtype: dtype.number(0),
-    "prod": lambda dtype: dtype.number(1),
-    "max": lambda dtype: dtype.lowest,
-    "min": lambda dtype: dtype.highest,
-}
-
 
 def _prepare_stop_gradient(node: Node) -> Node:
     return node.operands[0]
@@ -84,7 +77,7 @@ def _prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     length = prod(operand.shape[axis] for axis in axes)
     rows = node.type.size
     if length == 0:
-        return build("constant", type=node.type, value=_IDENTITIES[node.op](node.dtype))
+        return build("constant", type=node.type, value=REDUCTIONS[node.op].identity(node.dtype))
     columns = len(operand.shape) - 1 not in axes
     longest = MOST_TURNS if columns else target.longest_row
     long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > longest
@@ -132,7 +125,7 @@ def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
         low=(0, 0),
         high=padding,
         interior=(0, 0),
-        value=_IDENTITIES[node.op](node.dtype),
+        value=REDUCTIONS[node.op].identity(node.dtype),
     )
     split = (parts, part, rows) if inner_first else (rows, parts, part)
     partial = build(
@@ -235,7 +228,7 @@ _PREPARE: dict[str, Callable[[Node], Node]] = {
 _BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "dot": _prepare_dot,
     "conv": _prepare_conv,
-    **dict.fromkeys(_IDENTITIES, _prepare_reduction),
+    **dict.fromkeys(REDUCTIONS, _prepare_reduction),
     **CUMULATIVE,
     **PARTS,
     **SCATTER,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.ir.graph import Node
+from lavax.ir.monoids import MONOIDS
 from lavax.ir.types import DType
 
 # `||` and `&&` leave their right side out where the left decides: in some lanes only, and a shuffle needs them all.
@@ -23,6 +24,14 @@ class Reduction:
     join: Callable[[str, str, DType, int, Uses], str]
 
 
+def _small_number(op: str) -> Callable[[DType], str]:
+    return lambda dtype: f"{type_name(dtype, 1)}({int(MONOIDS[op].identity(dtype))})"
+
+
+def _limit(op: str) -> Callable[[DType], str]:
+    return lambda dtype: literal(MONOIDS[op].identity(dtype), dtype)
+
+
 def _extremum(
     float_function: str, function: str, of_bools: Mapping[int, str]
 ) -> Callable[[str, str, DType, int, Uses], str]:
@@ -35,10 +44,10 @@ def _extremum(
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "sum": Reduction(lambda dtype: f"{type_name(dtype, 1)}(0)", lambda a, b, *_: f"({a} + {b})"),
-    "prod": Reduction(lambda dtype: f"{type_name(dtype, 1)}(1)", lambda a, b, *_: f"({a} * {b})"),
-    "max": Reduction(lambda dtype: literal(dtype.lowest, dtype), _extremum("lx_maximum", "max", _OR)),
-    "min": Reduction(lambda dtype: literal(dtype.highest, dtype), _extremum("lx_minimum", "min", _AND)),
+    "sum": Reduction(_small_number("sum"), lambda a, b, *_: f"({a} + {b})"),
+    "prod": Reduction(_small_number("prod"), lambda a, b, *_: f"({a} * {b})"),
+    "max": Reduction(_limit("max"), _extremum("lx_maximum", "max", _OR)),
+    "min": Reduction(_limit("min"), _extremum("lx_minimum", "min", _AND)),
 }
 
 # Shuffles of 64-bit integers are a feature of their own: they go in two halves.

@@ -38,13 +38,13 @@ def _evaluate_chunk_totals(
         return np.zeros(type.shape, dtype)
     x = np.flip(arrays[0], axis) if attrs["reverse"] else arrays[0]
     firsts = np.arange(0, x.shape[axis], attrs["chunk"])
-    return np.asarray(CUMULATIVE[attrs["fold"]][1].reduceat(x, firsts, axis, dtype))
+    return np.asarray(CUMULATIVE[attrs["fold"]][1].function.reduceat(x, firsts, axis, dtype))
 
 
 def _evaluate_cumulative_chunks(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
-    axis, chunk, accumulate = attrs["axis"], attrs["chunk"], CUMULATIVE[attrs["fold"]][1].accumulate
+    axis, chunk, accumulate = attrs["axis"], attrs["chunk"], CUMULATIVE[attrs["fold"]][1].function.accumulate
     x, starts = (np.moveaxis(array, axis, 0) for array in arrays)
     x = np.flip(x, 0) if attrs["reverse"] else x
     result = np.empty(x.shape, dtype)

@@ -53,7 +53,7 @@ def levels_of(count: int, chunk: int) -> list[int]:
 
 
 def _joined(attrs: Attributes, held: Any, update: Any) -> Any:
-    return update if attrs["join"] == "set" else JOINS[attrs["join"]](held, update)
+    return update if attrs["join"] == "set" else JOINS[attrs["join"]].function(held, update)
 
 
 def _evaluate_fold_runs(

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lavax.ir.types import DType, bool_
+from lavax.ir.monoids import BY_JOIN
+from lavax.ir.types import bool_
 from lavax.numpy._core.application import apply, as_truth
 from lavax.numpy._core.broadcasting import broadcast_to, common_shape, spread
 from lavax.numpy._core.errors import dtype_error, shape_error
@@ -33,14 +34,6 @@ from lavax.numpy.indexing.indexing import (
 )
 from lavax.tracer import bind, constant
 from lavax.tracer.values.value import Value
-
-
-def _identity(join: str, dtype: DType) -> float | int | bool:
-    """What an update joins to without effect; for `set` there is none."""
-    if join in ("add", "multiply"):
-        return (float if dtype.is_float else int)(join == "multiply")
-    limit: float | int | bool = dtype.lowest if join == "maximum" else dtype.highest
-    return limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +207,7 @@ def _put_back(array: Value, items: Sequence[Item], join: str, updates: Value) ->
     if flipped:
         placed = bind("flip", placed, axes=flipped)
     if join != "set":
-        return apply(join, array, _padded(placed, bounds, array, _identity(join, array.type.dtype)))
+        return apply(join, array, _padded(placed, bounds, array, BY_JOIN[join].identity(array.type.dtype)))
     if cut == array.shape:
         return placed
     zero = array.type.dtype.number(0)

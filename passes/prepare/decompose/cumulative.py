@@ -8,18 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from lavax.ir.graph import Node
-from lavax.ir.types import DType
+from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.build.builder import build, pad, slice_along
 from lavax.passes.target.target import Target
-
-# What is joined without effect, by dtype.
-_IDENTITIES: dict[str, Callable[[DType], float | int]] = {
-    "cumulative_sum": lambda dtype: dtype.number(0),
-    "cumulative_prod": lambda dtype: dtype.number(1),
-    "cumulative_max": lambda dtype: dtype.lowest,
-    "cumulative_min": lambda dtype: dtype.highest,
-    "cumulative_logsumexp": lambda dtype: dtype.lowest,
-}
 
 
 def _cumulative(node: Node, target: Target) -> Node:
@@ -34,8 +25,9 @@ def _cumulative(node: Node, target: Target) -> Node:
     low = [int(d == axis) for d in range(x.type.rank)]
     nowhere = [0] * x.type.rank
     earlier = slice_along(ends, axis, 0, totals.shape[axis] - 1)
-    starts = pad(earlier, low, nowhere, nowhere, _IDENTITIES[node.op](x.dtype))
+    _, fold = CUMULATIVE[node.op]
+    starts = pad(earlier, low, nowhere, nowhere, fold.identity(x.dtype))
     return build("cumulative_chunks", x, starts, **attrs)
 
 
-RULES: dict[str, Callable[[Node, Target], Node]] = dict.fromkeys(_IDENTITIES, _cumulative)
+RULES: dict[str, Callable[[Node, Target], Node]] = dict.fromkeys(CUMULATIVE, _cumulative)

@@ -13,7 +13,7 @@ from math import prod
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import JOINS, SCATTERS
 from lavax.ir.ops.lowered.scatter import levels_of
-from lavax.ir.types import DType, uint32
+from lavax.ir.types import uint32
 from lavax.passes.build.builder import (
     add,
     build,
@@ -50,14 +50,6 @@ _LEAST_SHARE, _ALWAYS_SMALL, _ENOUGH_COPIES = 64, 1 << 16, 32
 
 # So many updates one invocation joins in a row; what a run has behind them was folded before.
 _CHUNK = 1 << 7
-
-_FOLDS = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max"}
-_IDENTITIES: dict[str, Callable[[DType], float | int | bool]] = {
-    "add": lambda dtype: dtype.number(0),
-    "multiply": lambda dtype: dtype.number(1),
-    "minimum": lambda dtype: dtype.highest,
-    "maximum": lambda dtype: dtype.lowest,
-}
 
 
 def _scatter(node: Node, target: Target) -> Node:
@@ -97,7 +89,7 @@ def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
         return reshape(full, (*front, parts, share, *window))
 
     dealt = index_type((*front, parts, share))
-    identity = _IDENTITIES[join](array.dtype)
+    identity = JOINS[join].identity(array.dtype)
     positions = [
         iota(dealt, kept.index(lines.aligned[axis])) if axis in lines.aligned else dealt_out(index, -1)
         for index, axis in zip(indices, axes, strict=True)
@@ -109,7 +101,7 @@ def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
         [iota(dealt, len(front)), *positions],
         [0, *(axis + 1 for axis in axes)],
     )
-    return build(join, array, reduce(_FOLDS[join], copies, (0,)))
+    return build(join, array, reduce(JOINS[join].reduction, copies, (0,)))
 
 
 def _by_runs(node: Node, join: str, target: Target) -> Node:
