@@ -15,7 +15,7 @@ from lavax.ir import DType, Graph, Node, TensorType, bool_, float32, int32, uint
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.passes.build import builder
 from lavax.passes.build.builder import build
-from lavax.passes.differentiate.region import item, region
+from lavax.passes.build.control_flow import control_flow, item
 
 EXTENTS = (1, 2, 3, 3, 4)
 
@@ -293,7 +293,7 @@ def _switch(source: Source) -> Node | None:
     for _ in range(source.number(1, 4)):
         inputs, inner = _body(source, [x.type, y.type], source.number(0, 4))
         branches.append(graph_of(inputs, [_held(inner.like(inputs[0]))]))
-    return item(region("switch", (_scalar(source), x, y), [x.type], branches=tuple(branches)), 0)
+    return item(control_flow("switch", (_scalar(source), x, y), [x.type], branches=tuple(branches)), 0)
 
 
 def _while(source: Source) -> Node | None:
@@ -307,7 +307,7 @@ def _while(source: Source) -> Node | None:
     asked = [input_node(node.name, node.type) for node in inputs]
     condition = graph_of(asked, [build("less", asked[0], builder.splat(source.number(0, 5), turn))])
     first = _scalar(source)
-    return item(region("while", (first, _held(x), y), [turn, x.type], condition=condition, body=body), 1)
+    return item(control_flow("while", (first, _held(x), y), [turn, x.type], condition=condition, body=body), 1)
 
 
 def _scan(source: Source) -> Node | None:
@@ -319,7 +319,7 @@ def _scan(source: Source) -> Node | None:
     carried, given = _held(inner.like(inputs[0])), inner.choose(inner.values)
     types = [x.type, given.type.with_shape((length, *given.shape))]
     attrs = dict(carries=1, sequences=1, length=length, reverse=bool(source.number(0, 2)))
-    whole = region("scan", (_held(x), xs, y), types, body=graph_of(inputs, [carried, given]), **attrs)
+    whole = control_flow("scan", (_held(x), xs, y), types, body=graph_of(inputs, [carried, given]), **attrs)
     return item(whole, source.number(0, 2))
 
 

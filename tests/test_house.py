@@ -184,7 +184,7 @@ def test_an_arrow_that_leads_up_is_refused_by_name(text: str, module: str, upper
     [
         ("from lavax.base.errors import ShapeError", "lavax.ir.types"),
         ("from lavax.base import config, counters", "lavax.backends.vulkan.device.device"),
-        ("from lavax.passes.fuse.homes import Homes", "lavax.passes.fuse.fuse"),
+        ("from lavax.passes.fuse.drafts import Drafts", "lavax.passes.fuse.fuse"),
         ("import numpy, os.path", "lavax.base.config"),
         ("from lavax.backends.vulkan.backend import VulkanBackend", "lavax.profiler"),
     ],

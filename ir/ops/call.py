@@ -12,7 +12,7 @@ import numpy as np
 from lavax.base.errors import ShapeError
 from lavax.ir.graph import Graph
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.ops.region import input_types, output_types
+from lavax.ir.ops.control_flow import input_types, output_types
 from lavax.ir.types import TensorType, tuple_of
 
 Types = Sequence[TensorType]

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
+from lavax.passes.batch.batch_rule import Axis, Operand, from_front, in_front, to_front
 from lavax.passes.batch.named_axes import speaks_of
-from lavax.passes.batch.rule import Axis, Operand, from_front, in_front, to_front
 from lavax.passes.batch.rules import RULES
 from lavax.passes.build.builder import located, set_location
 

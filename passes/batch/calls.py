@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of
-from lavax.passes.batch.rule import Axis, Operand, Rule
+from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand
 from lavax.passes.build.builder import build, sum_over
 
 
@@ -86,7 +86,7 @@ def _checkpoint(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     return Operand(build(node.op, *(operand.node for operand in operands), keep=node.attrs["keep"], body=body), True)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, BatchRule] = {
     "checkpoint": _checkpoint,
     "custom_jvp": _custom_jvp,
     "custom_vjp": _custom_vjp,

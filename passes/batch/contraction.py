@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.graph import Node
-from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, shifted, to_front
+from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, batched_by, shifted, to_front
 from lavax.passes.build.builder import build, dot, free_axes_of, precision_of
 
 
@@ -38,4 +38,4 @@ def _conv(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
     return to_front(product, len(left_batch) if left.batched else kept)
 
 
-RULES: dict[str, Rule] = {"dot": batched_by(_dot), "conv": batched_by(_conv)}
+RULES: dict[str, BatchRule] = {"dot": batched_by(_dot), "conv": batched_by(_conv)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lavax.ir.graph import Node
-from lavax.passes.batch.rule import Axis, Operand, in_front
+from lavax.passes.batch.batch_rule import Axis, Operand, in_front
 from lavax.passes.build.builder import build
 
 

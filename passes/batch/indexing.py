@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
-from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, from_front, in_front, shifted, to_front
+from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, batched_by, from_front, in_front, shifted, to_front
 from lavax.passes.build.builder import build, gather, index_type, iota
 
 
@@ -36,7 +36,7 @@ def _scatter(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
     return build(node.op, in_front(x, axis), moved, *(index.node for index in indices), axes=shifted(axes))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, BatchRule] = {
     "gather": batched_by(_gather),
     **dict.fromkeys(SCATTERS, batched_by(_scatter)),
 }

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Graph, Node
 from lavax.ir.ops.named_axes import REDUCTIONS
+from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, in_front, shifted
 from lavax.passes.batch.elementwise import elementwise
-from lavax.passes.batch.rule import Axis, Operand, Rule, in_front, shifted
 from lavax.passes.build.builder import build, index_type, iota, multiply, reduce, splat
 
 
@@ -56,7 +56,7 @@ def _gather(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     return Operand(build("transpose", gathered, axes=order), True)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, BatchRule] = {
     **dict.fromkeys(REDUCTIONS, _reduction),
     "axis_index": _index,
     "axis_gather": _gather,

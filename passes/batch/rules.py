@@ -2,18 +2,18 @@
 from __future__ import annotations
 
 from lavax.ir.operation import OPERATIONS, names_of_family
-from lavax.passes.batch import calls, contraction, indexing, named_axes, regions, shifting
+from lavax.passes.batch import calls, contraction, control_flow, indexing, named_axes, shifting
+from lavax.passes.batch.batch_rule import BatchRule, batched_by
 from lavax.passes.batch.elementwise import elementwise
-from lavax.passes.batch.rule import Rule, batched_by
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, BatchRule] = {
     **{name: batched_by(elementwise) for name, operation in OPERATIONS.items() if operation.family == "elementwise"},
     **shifting.RULES,
     **indexing.RULES,
     **contraction.RULES,
     **named_axes.RULES,
     **calls.RULES,
-    **regions.RULES,
+    **control_flow.RULES,
 }
 
 # Operations without operands are the same for all elements of a batch; those of lowering are made after batching.

@@ -8,7 +8,7 @@ from lavax.ir.graph import Node
 from lavax.ir.operation import names_of_family
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.cumulative import CUMULATIVE
-from lavax.passes.batch.rule import Axis, Operand, Rule, batched_by, in_front, shifted
+from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, batched_by, in_front, shifted
 from lavax.passes.build.builder import build
 
 # attribute -> what it becomes, given its value and the batch axis
@@ -39,7 +39,7 @@ def _with_size(value: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
     return (axis.size, *value)
 
 
-def shifting(**changes: Change) -> Rule:
+def shifting(**changes: Change) -> BatchRule:
     """The rule of an operation whose attributes change so; all others stay, and so do the result's other axes."""
 
     def rule(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
@@ -52,7 +52,7 @@ def shifting(**changes: Change) -> Rule:
     return batched_by(rule)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, BatchRule] = {
     "sum": shifting(axes=_axes),
     "prod": shifting(axes=_axes),
     "max": shifting(axes=_axes),

@@ -17,7 +17,7 @@ def inline(graph: Graph, operands: Sequence[Node]) -> list[Node]:
 
 
 def inline_calls(graph: Graph) -> Graph:
-    """The graph without calls, in regions too. It is the same object where there are none."""
+    """The graph without calls, in bodies of control flow too; the same object if there are none."""
     if not _holds_calls(graph):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}

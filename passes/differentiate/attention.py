@@ -8,7 +8,7 @@ from lavax.ir.ops.attention import ATTRIBUTES, statistic_dtype
 from lavax.passes.build.attention import composition, named_operands, unscaled_score_gradient
 from lavax.passes.build.builder import build, cast, multiply, sum_over
 from lavax.passes.build.inline import inline
-from lavax.passes.differentiate.rule import Rule
+from lavax.passes.differentiate.gradient_rule import GradientRule
 
 _GRADIENTS = {"query": "attention_query_gradient", "key": "attention_key_gradient"}
 
@@ -47,7 +47,7 @@ def _by_composition(node: Node, cotangent: Node, position: int) -> Node:
     return inline(vjp(graph_of(inputs, (value,)), [position]), (*node.operands, cotangent))[-1]
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "attention": _attention,
     "attention_logsumexp": _by_composition,
     "attention_query_gradient": _by_composition,

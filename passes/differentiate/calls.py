@@ -5,16 +5,11 @@ from collections.abc import Sequence
 
 from lavax.base.errors import CustomRuleError
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, topological, with_operands
-from lavax.ir.types import TensorType, TupleType
 from lavax.passes.build.builder import broadcast, build, reshape, slice_, zeros
+from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.build.inline import inline
 
 Maybe = Sequence[Node | None]
-
-
-def _parts_of(node: Node) -> tuple[TensorType, ...]:
-    assert isinstance(node.type, TupleType)
-    return node.type.parts
 
 
 def _rule(node: Node, name: str) -> Graph:
@@ -41,13 +36,13 @@ def _float_positions(node: Node) -> list[int]:
 
 def _cotangents_given(node: Node, cotangents: Maybe) -> list[Node]:
     """One for each float result."""
-    pairs = zip(cotangents, _parts_of(node), strict=True)
+    pairs = zip(cotangents, parts_of(node), strict=True)
     return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_float]
 
 
 def _pulled_back(node: Node, given: Sequence[Node]) -> list[Node]:
     """What a custom_vjp function's rules give for the cotangents of its float results."""
-    residuals = inline(_rule(node, "forward"), node.operands)[len(_parts_of(node)) :]
+    residuals = inline(_rule(node, "forward"), node.operands)[len(parts_of(node)) :]
     return inline(_rule(node, "backward"), (*residuals, *given))
 
 
@@ -64,7 +59,7 @@ def custom_vjp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
 def custom_vjp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
     """The backward rule is linear in the cotangents: its transpose pushes forward."""
     _refuse_outer(node, [tangent is not None for tangent in tangents])
-    places = [type for type in _parts_of(node) if type.dtype.is_float]
+    places = [type for type in parts_of(node) if type.dtype.is_float]
     cotangents = [input_node(f"cotangent{number}", type) for number, type in enumerate(places)]
     pulled = _pulled_back(node, cotangents)
     seeds = [tangents[position] for position in _float_positions(node)]
@@ -84,7 +79,7 @@ def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     directions = {p: input_node(f"tangent{p}", node.operands[p].type) for p in floats if matters[p]}
     pushed = _pushed(node, [directions.get(p) or zeros(node.operands[p].type) for p in floats])
     seeds = [
-        cotangent for cotangent, type in zip(cotangents, _parts_of(node), strict=True) if type.dtype.is_float
+        cotangent for cotangent, type in zip(cotangents, parts_of(node), strict=True) if type.dtype.is_float
     ]
     found: list[Node | None] = [None] * len(node.operands)
     pulled = _transposed(node, "rule", pushed, list(directions.values()), seeds)
@@ -115,13 +110,13 @@ def _transposed(
 
 def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:
     """The tangents of the float results of a custom_jvp function."""
-    return inline(_rule(node, "rule"), (*node.operands, *tangents))[len(_parts_of(node)) :]
+    return inline(_rule(node, "rule"), (*node.operands, *tangents))[len(parts_of(node)) :]
 
 
 def _at_floats(node: Node, found: Sequence[Node]) -> list[Node | None]:
     """One for each result, None for those that are not float."""
     remaining = iter(found)
-    return [next(remaining) if type.dtype.is_float else None for type in _parts_of(node)]
+    return [next(remaining) if type.dtype.is_float else None for type in parts_of(node)]
 
 
 def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
@@ -134,7 +129,7 @@ def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
     pushing = graph_of(whole.inputs, whole.outputs[len(body.outputs) :])
     operands = (*node.operands, *(tangent for tangent in tangents if tangent is not None))
     pushed = build("checkpoint", *operands, keep=node.attrs["keep"], body=pushing)
-    return node, _at_floats(node, [build("item", pushed, index=number) for number in range(len(pushing.outputs))])
+    return node, _at_floats(node, [item(pushed, number) for number in range(len(pushing.outputs))])
 
 
 def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import dot, free_axes_of, precision_of_gradient, transpose
-from lavax.passes.differentiate.rule import Rule
+from lavax.passes.differentiate.gradient_rule import GradientRule
 
 
 def _dot(node: Node, g: Node, position: int) -> Node:
@@ -27,4 +27,4 @@ def _dot(node: Node, g: Node, position: int) -> Node:
     return transpose(product, sorted(range(len(places)), key=places.__getitem__))
 
 
-RULES: dict[str, Rule] = {"dot": _dot}
+RULES: dict[str, GradientRule] = {"dot": _dot}

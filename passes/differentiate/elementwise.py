@@ -26,7 +26,7 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-from lavax.passes.differentiate.rule import OperandRule, Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, OperandGradientRule, by_operand
 
 
 def _one_plus(x: Node) -> Node:
@@ -90,7 +90,7 @@ def _logistic(node: Node, g: Node) -> Node:
     return multiply(g, multiply(node, _one_minus(node)))
 
 
-def _multiply_by(position: int) -> OperandRule:
+def _multiply_by(position: int) -> OperandGradientRule:
     def rule(node: Node, g: Node) -> Node:
         return multiply(g, node.operands[position])
 
@@ -127,7 +127,7 @@ def _exponent(node: Node, g: Node) -> Node:
     return multiply(g, multiply(log(positive), node))
 
 
-def _extremum(compare: Callable[[Node, Node], Node], position: int) -> OperandRule:
+def _extremum(compare: Callable[[Node, Node], Node], position: int) -> OperandGradientRule:
     """The operand that wins gets all, two equal ones get half each."""
 
     def rule(node: Node, g: Node) -> Node:
@@ -144,7 +144,7 @@ def _where(node: Node, g: Node, position: int) -> Node:
     return where(condition, g, zero) if position == 1 else where(condition, zero, g)
 
 
-def _nothing(position: int) -> OperandRule:
+def _nothing(position: int) -> OperandGradientRule:
     """For an operand whose value does not matter."""
     return lambda node, g: zeros(node.operands[position].type)
 
@@ -153,7 +153,7 @@ def _cast(node: Node, g: Node) -> Node:
     return cast(g, node.operands[0].dtype)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "negate": by_operand(_pass_on_negated),
     "abs": by_operand(_abs),
     "exp": by_operand(_exp),

@@ -11,7 +11,7 @@ from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node, to
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.build.attention import composition
 from lavax.passes.build.builder import add, add_to, build, is_zero, located, precision_of_gradient, set_location, zeros
-from lavax.passes.differentiate.forward_regions import REGION_RULES
+from lavax.passes.differentiate.forward_control_flow import TANGENT_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
@@ -85,8 +85,8 @@ def push_forward(
             if rebuilt.op in ATTENTION:
                 rebuilt, tangent = _through_composition(rebuilt, own)
                 found[node] = rebuilt
-            elif rebuilt.op in REGION_RULES:
-                found[node], results = REGION_RULES[rebuilt.op](rebuilt, own)
+            elif rebuilt.op in TANGENT_RULES:
+                found[node], results = TANGENT_RULES[rebuilt.op](rebuilt, own)
                 parts[found[node]] = results
                 continue
             else:

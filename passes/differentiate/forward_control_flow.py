@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node
 from lavax.ir.types import TensorType, int32
 from lavax.passes.build.builder import splat, zeros
-from lavax.passes.differentiate.region import item, parts_of, region
+from lavax.passes.build.control_flow import control_flow, item, parts_of
+from lavax.passes.differentiate import calls
 
 Tangents = Sequence[Node | None]
 Pushed = tuple[Node, list[Node | None]]
+
+# rule(node, tangents of its operands, None where there is none): a node that gives what `node` gives in its first
+# parts, and the tangent or None of each part of `node`.
+TangentRule = Callable[[Node, Tangents], Pushed]
 
 
 def _body_jvp(body: Graph, wrt: Sequence[int]) -> Graph:
@@ -29,13 +34,13 @@ def _tangent_parts(node: Node, whole: Node, first: int) -> list[Node | None]:
     return found
 
 
-def switch_forwards(node: Node, tangents: Tangents) -> Pushed:
+def _switch(node: Node, tangents: Tangents) -> Pushed:
     index, *arguments = node.operands
     wrt = [position for position, tangent in enumerate(tangents[1:]) if tangent is not None]
     given = [tangent for tangent in tangents[1:] if tangent is not None]
     branches = tuple(_body_jvp(branch, wrt) for branch in node.attrs["branches"])
     types = [output.type for output in branches[0].outputs]
-    whole = region("switch", (index, *arguments, *given), types, branches=branches)
+    whole = control_flow("switch", (index, *arguments, *given), types, branches=branches)
     return whole, _tangent_parts(node, whole, len(parts_of(node)))
 
 
@@ -47,7 +52,7 @@ def _or_zeros(operands: Sequence[Node], tangents: Tangents, positions: Sequence[
     return [tangents[position] or zeros(operands[position].type) for position in positions]
 
 
-def while_forwards(node: Node, tangents: Tangents) -> Pushed:
+def _while(node: Node, tangents: Tangents) -> Pushed:
     condition, body = node.attrs["condition"], node.attrs["body"]
     carries, operands = len(body.outputs), node.operands
     of_carry = _float_carries(operands, carries)
@@ -73,11 +78,11 @@ def while_forwards(node: Node, tangents: Tangents) -> Pushed:
         *_or_zeros(operands, tangents, of_rest),
     )
     types = [output.type for output in step.outputs]
-    whole = region("while", nodes, types, condition=asked, body=step)
+    whole = control_flow("while", nodes, types, condition=asked, body=step)
     return whole, _tangent_parts(node, whole, carries)
 
 
-def scan_forwards(node: Node, tangents: Tangents) -> Pushed:
+def _scan(node: Node, tangents: Tangents) -> Pushed:
     attrs, operands = node.attrs, node.operands
     body, carries, sequences = attrs["body"], attrs["carries"], attrs["sequences"]
     first_invariant = carries + sequences
@@ -121,7 +126,7 @@ def _in_order(node: Node, step: Graph, operands: Sequence[Node], carried: int, g
     types: list[TensorType] = [*(output.type for output in step.outputs[: carries + carried]), *stacked]
     inputs = [input_node(f"x{number}", operand.type) for number, operand in enumerate(operands)]
     changed = {"carries": carries + carried, "sequences": attrs["sequences"] + gone_through, "body": step}
-    whole = region("scan", inputs, types, **{**attrs, **changed})
+    whole = control_flow("scan", inputs, types, **{**attrs, **changed})
     stack = count - carries
     order = [
         *range(carries),
@@ -131,5 +136,16 @@ def _in_order(node: Node, step: Graph, operands: Sequence[Node], carried: int, g
     ]
     body = graph_of(inputs, [item(whole, index) for index in order])
     zero = splat(0, TensorType((), int32))
-    call = region("switch", (zero, *operands), [output.type for output in body.outputs], branches=(body,))
+    call = control_flow("switch", (zero, *operands), [output.type for output in body.outputs], branches=(body,))
     return call, _tangent_parts(node, call, count)
+
+
+# Operations with several results have no cotangent rule to transpose: one tangent rule each.
+TANGENT_RULES: dict[str, TangentRule] = {
+    "checkpoint": calls.checkpoint_forwards,
+    "custom_jvp": calls.custom_jvp_forwards,
+    "custom_vjp": calls.custom_vjp_forwards,
+    "scan": _scan,
+    "switch": _switch,
+    "while": _while,
+}

@@ -26,7 +26,7 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-from lavax.passes.differentiate.rule import Rule
+from lavax.passes.differentiate.gradient_rule import GradientRule
 
 
 def _gather(node: Node, g: Node, position: int) -> Node:
@@ -114,7 +114,7 @@ def _scatter_multiply(node: Node, g: Node, position: int) -> Node:
     return multiply(_read(node, g), kept)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "gather": _gather,
     "scatter_add": _scatter_add,
     "scatter_multiply": _scatter_multiply,

@@ -24,7 +24,7 @@ from lavax.passes.build.matrices import (
     turned,
     upper,
 )
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
 def _triangular(matrix: Node, right: Node, *, lower: bool, transposed: bool, unit: bool = False) -> Node:
@@ -154,7 +154,7 @@ def _svd(node: Node, g: Node) -> Node:
     return add(inner, product(outside, right))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "cholesky": by_operand(_cholesky),
     "triangular_solve": _triangular_solve,
     "lu": by_operand(_lu),

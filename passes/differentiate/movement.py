@@ -5,7 +5,7 @@ from itertools import accumulate
 
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import flip, pad, reshape, slice_, slice_along, sum_over, transpose, zeros
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
 def _reshape(node: Node, g: Node) -> Node:
@@ -55,7 +55,7 @@ def _flip(node: Node, g: Node) -> Node:
     return flip(g, node.attrs["axes"])
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "reshape": by_operand(_reshape),
     "transpose": by_operand(_transpose),
     "broadcast": by_operand(_broadcast),

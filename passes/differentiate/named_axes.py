@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import build, cast, divide, equal, gather, where, zeros
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
 def _over(op: str, x: Node, node: Node) -> Node:
@@ -28,7 +28,7 @@ def _gather(node: Node, g: Node) -> Node:
     return gather(_over("axis_sum", g, node), [index], (0,))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "axis_sum": by_operand(_sum),
     "axis_max": by_operand(_extremum),
     "axis_min": by_operand(_extremum),

@@ -21,7 +21,7 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
 def _sum(node: Node, g: Node) -> Node:
@@ -71,7 +71,7 @@ def _prod(node: Node, g: Node) -> Node:
     return multiply(broadcast_back(g, x.shape, axes), back)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "sum": by_operand(_sum),
     "prod": by_operand(_prod),
     "max": by_operand(_extremum),

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from lavax.base.errors import DtypeError, NonScalarGradError
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, with_operands
 from lavax.passes.build.builder import add_to, is_zero, located, set_location, splat, zeros
-from lavax.passes.differentiate.region import REGION_RULES, keep_carried, parts_of
+from lavax.passes.build.control_flow import parts_of
+from lavax.passes.differentiate.reverse_control_flow import CONTROL_FLOW_RULES, keep_carried
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
 
@@ -24,7 +25,7 @@ def _depending_on(graph: Graph, sources: Sequence[Node]) -> set[Node]:
     """The values that a small change of `sources` changes by a small amount."""
     active = set(sources)
     for node in graph.nodes:
-        varies = node.dtype.is_float or node.op in REGION_RULES
+        varies = node.dtype.is_float or node.op in CONTROL_FLOW_RULES
         if varies and node.op not in NOT_DIFFERENTIABLE and not active.isdisjoint(node.operands):
             active.add(node)
     return active
@@ -61,11 +62,11 @@ class _Cotangents:
 
     def go_through(self, node: Node) -> None:
         """Hands on what is known of a node to its operands."""
-        if node.op in REGION_RULES:
+        if node.op in CONTROL_FLOW_RULES:
             parts = self.of_parts.get(node)
             if parts is not None:
                 matters = [operand in self.active for operand in node.operands]
-                found = REGION_RULES[node.op](node, parts, matters)
+                found = CONTROL_FLOW_RULES[node.op](node, parts, matters)
                 for operand, gradient in zip(node.operands, found, strict=True):
                     if gradient is not None:
                         self.add(operand, gradient)

@@ -24,7 +24,7 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
 def _moved(x: Node, axis: int, by: int, filling: float) -> Node:
@@ -120,7 +120,7 @@ def _unsort(node: Node, g: Node, position: int) -> Node:
     return gather(g, _along(order, node.attrs["axis"]), range(x.type.rank)) if x.type.size else g
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "cumulative_sum": by_operand(_cumulative_sum),
     "cumulative_prod": by_operand(_cumulative_prod),
     "cumulative_max": by_operand(_cumulative_extremum),

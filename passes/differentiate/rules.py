@@ -16,10 +16,10 @@ from lavax.passes.differentiate import (
     trigonometric,
     window,
 )
-from lavax.passes.differentiate.region import REGION_RULES
-from lavax.passes.differentiate.rule import Rule
+from lavax.passes.differentiate.gradient_rule import GradientRule
+from lavax.passes.differentiate.reverse_control_flow import CONTROL_FLOW_RULES
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     **elementwise.RULES,
     **trigonometric.RULES,
     **special.RULES,
@@ -34,8 +34,9 @@ RULES: dict[str, Rule] = {
     **named_axes.RULES,
 }
 
-# `item`, and the operations that hold graphs, have several results and rules of another form (region.REGION_RULES).
-HAS_REGION_RULE = frozenset({"item", *REGION_RULES})
+# Operations that hold graphs have several results, which `item` takes apart, and rules of another form
+# (reverse_control_flow.CONTROL_FLOW_RULES).
+HAS_CONTROL_FLOW_RULE = frozenset({"item", *CONTROL_FLOW_RULES})
 
 # No gradient passes these: their results are whole numbers or truth values, piecewise constant, or made from no
 # operand; stop_gradient stops it. Gradients of functions that are computed in pairs of floats (gammainc, expn, zeta,

@@ -24,7 +24,7 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 _TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2
@@ -121,7 +121,7 @@ def _bessel_i1e(node: Node, g: Node) -> Node:
     return multiply(g, subtract(unscaled, multiply(sign(x), node)))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "erf": by_operand(_erf),
     "erfc": by_operand(_erfc),
     "erfcx": by_operand(_erfcx),

@@ -23,7 +23,7 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
 def _one(x: Node) -> Node:
@@ -108,7 +108,7 @@ def _atan2(node: Node, g: Node, position: int) -> Node:
     return multiply(g, multiply(factor, inverse))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "sin": by_operand(_sin),
     "cos": by_operand(_cos),
     "tan": by_operand(_tan),

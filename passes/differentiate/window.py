@@ -17,7 +17,7 @@ from lavax.passes.build.builder import (
     transpose,
     zeros,
 )
-from lavax.passes.differentiate.rule import Rule, by_operand
+from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 Axes = tuple[int, ...]
 
@@ -161,7 +161,7 @@ def _unshear(node: Node, g: Node) -> Node:
     return shear(g, node.operands[0].shape, attrs["axes"], attrs["along"], attrs["stride"], attrs["dilation"])
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, GradientRule] = {
     "conv": _conv,
     "shear": by_operand(_shear),
     "unshear": by_operand(_unshear),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, input_node, topological, with_operands
 from lavax.passes.fuse.fuse import Fusion
-from lavax.passes.fuse.home import Home
+from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -27,16 +27,16 @@ def extract(fusion: Fusion, outputs: Iterable[Node]) -> list[Piece]:
     """
     needed = set(outputs)
     pieces: list[Piece] = []
-    for home in sorted(fusion.all_homes, key=lambda home: home.order, reverse=True):
-        results = tuple(result for result in home.results if result in needed)
+    for draft in sorted(fusion.all_drafts, key=lambda draft: draft.order, reverse=True):
+        results = tuple(result for result in draft.results if result in needed)
         if results:
-            pieces.append(_piece(fusion, home, results))
+            pieces.append(_piece(fusion, draft, results))
             needed.update(pieces[-1].reads)
     return pieces[::-1]
 
 
-def _piece(fusion: Fusion, home: Home, results: tuple[Node, ...]) -> Piece:
-    arrays = fusion.cone(results, home)[1]
+def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...]) -> Piece:
+    arrays = fusion.cone(results, draft)[1]
     order = topological(results, stop=arrays)
     reads = tuple(dict.fromkeys(operand for node in order for operand in node.operands if operand in arrays))
     renamed: dict[Node, Node] = {array: input_node(f"a{number}", array.type) for number, array in enumerate(reads)}
@@ -47,6 +47,6 @@ def _piece(fusion: Fusion, home: Home, results: tuple[Node, ...]) -> Piece:
         tuple(renamed[node] for node in order),
         tuple(renamed[result] for result in results),
     )
-    placed = [node for node in order if node in home.members and (node in results or node in home.heavy)]
-    places = {renamed[node]: home.members[node] for node in placed}
-    return Piece(Kernel(home.kind, graph, home.domain, places), reads, results)
+    placed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
+    places = {renamed[node]: draft.members[node] for node in placed}
+    return Piece(Kernel(draft.kind, graph, draft.domain, places), reads, results)

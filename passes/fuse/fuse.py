@@ -1,7 +1,7 @@
 """Cuts a graph into kernels, in one walk from the inputs to the outputs.
 
 A node is either *floating* (computed again by whoever reads it: elementwise chains over arrays in memory, movement)
-or has a *home*, the kernel it is computed in. Reductions, contractions and routines open kernels. What
+or has a *draft*, the kernel it is computed in. Reductions, contractions and routines open kernels. What
 is computed from a kernel's values joins it where `placement` allows; else the values it reads become results of
 their kernel and it floats on over them. Floating outputs get map kernels of their own in the end, shared where
 they have the same shape and read the same arrays.
@@ -14,13 +14,13 @@ from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.types import DTYPES
 from lavax.passes.build.attention import company
-from lavax.passes.build.contractions import is_strided, lies_scattered
+from lavax.passes.build.contraction_geometry import is_strided, lies_scattered
+from lavax.passes.fuse.coordinates import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.costs import MOST_ARRAYS, MOST_FLOATING_ARRAYS, MOST_NODES, cost_of
+from lavax.passes.fuse.drafts import Drafts
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, bound, evaluations_of
-from lavax.passes.fuse.home import Home, flat_home, row_home, variables_of
-from lavax.passes.fuse.homes import Homes
-from lavax.passes.fuse.placement import candidates, covers, is_legal, is_whole_row
+from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft, row_draft, variables_of
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Again, Siblings, again_instead
 from lavax.passes.fuse.strides import Way, scattered_operands, way_into_epilogue
@@ -44,7 +44,7 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
 }
 
 
-class Fusion(Homes):
+class Fusion(Drafts):
     """The state of one walk."""
 
     def __init__(self, graph: Graph, target: Target) -> None:
@@ -55,9 +55,9 @@ class Fusion(Homes):
         self.returned = frozenset(graph.outputs)
         self.number = {node: number for number, node in enumerate(graph.nodes)}
         self.weight: dict[Node, Evaluations] = {}  # what it takes to compute a floating node
-        self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Home]] = {}
+        self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[KernelDraft]] = {}
         self.sharing: set[Node] = set()  # contractions that are to share a shader with others
-        self.companies: dict[tuple[object, ...], Home] = {}  # kernels of routines that may compute more than one
+        self.companies: dict[tuple[object, ...], KernelDraft] = {}  # kernels of routines that may compute more than one
 
     # -- the walk -----------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Fusion(Homes):
         elif family == "contraction":
             self._visit_contraction(node)
         elif family == "region":
-            self._visit_region(node)
+            self._visit_control_flow(node)
         else:
             self._visit_routine(node)
 
@@ -88,7 +88,7 @@ class Fusion(Homes):
         """Notes what it takes to compute a floating node; in full only where a bound that is soon found is high."""
         weight = bound(node, [self.weight[operand] for operand in node.operands if self._floats(operand)])
         if weight.values > MOST_NODES or weight.repeated > _WORTH_REPEATING:
-            weight = evaluations_of(node, self.homes.__contains__, MOST_NODES)
+            weight = evaluations_of(node, self.draft_of.__contains__, MOST_NODES)
         self.weight[node] = weight
         self.reading[node] = self.arrays_of(node.operands)
         if node in self.bases:
@@ -97,7 +97,7 @@ class Fusion(Homes):
             self.settled[node] = self.last_needed(node.operands)
 
     def _floats(self, node: Node) -> bool:
-        return node.op != INPUT and node not in self.homes
+        return node.op != INPUT and node not in self.draft_of
 
     def _takes_much(self, node: Node) -> bool:
         weight = self.weight[node]
@@ -145,142 +145,142 @@ class Fusion(Homes):
     def _visit_elementwise(self, node: Node) -> None:
         bases = self.all_bases_of(node.operands)
         if bases:
-            home = self.last_home(bases)
-            refusal = self._join(node, home)
+            draft = self.last_draft(bases)
+            refusal = self._join(node, draft)
             if refusal is None:
-                self.settle_others(node, bases, home)
+                self.settle_others(node, bases, draft)
                 return
-            self.refusals[node, home] = refusal
+            self.refusals[node, draft] = refusal
             for operand in node.operands:
                 self.settle(operand, node, Reason.NOT_LAST)
         self._float(node)
 
-    def _join(self, node: Node, home: Home) -> Reason | None:
+    def _join(self, node: Node, draft: KernelDraft) -> Reason | None:
         """Computes an elementwise node in a kernel it reads from, or says why that is not allowed or does not pay."""
-        if self.last_needed(node.operands, home) >= home.order:
+        if self.last_needed(node.operands, draft) >= draft.order:
             return Reason.NEEDS_LATER
-        if len(home.members) >= MOST_NODES:
+        if len(draft.members) >= MOST_NODES:
             return Reason.NODES
-        arrays = home.arrays | self.arrays_of(node.operands, home)
-        if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
+        arrays = draft.arrays | self.arrays_of(node.operands, draft)
+        if len(arrays) + len(draft.results) + 1 > MOST_ARRAYS:
             return Reason.ARRAYS
-        cost = home.cost + cost_of(node)
-        refusal = self._unsuited_epilogue(node, home, cost, len(arrays)) if home.kind == "contract" else None
-        refusal = refusal or self.place(node, home)
+        cost = draft.cost + cost_of(node)
+        refusal = self._unsuited_epilogue(node, draft, cost, len(arrays)) if draft.kind == "contract" else None
+        refusal = refusal or self.place(node, draft)
         if refusal is None:
-            home.cost, home.arrays = cost, arrays
+            draft.cost, draft.arrays = cost, arrays
         return refusal
 
-    def _unsuited_epilogue(self, node: Node, home: Home, cost: int, arrays: int) -> Reason | None:
+    def _unsuited_epilogue(self, node: Node, draft: KernelDraft, cost: int, arrays: int) -> Reason | None:
         if cost > _EPILOGUE_COST:
             return Reason.EPILOGUE_COST
         if arrays > _EPILOGUE_ARRAYS:
             return Reason.EPILOGUE_ARRAYS
-        (product,) = home.heavy
+        (product,) = draft.heavy
         one_to_one = node.type.size == product.type.size
-        if one_to_one and product in self.sharing and not self._is_in_strides(node, home):
+        if one_to_one and product in self.sharing and not self._is_in_strides(node, draft):
             return Reason.STRIDES
-        bases = (base for base in self.all_bases_of(node.operands) if self.homes[base] is home)
+        bases = (base for base in self.all_bases_of(node.operands) if self.draft_of[base] is draft)
         return None if all(self.readers.come_together(base) for base in bases) else Reason.READ_APART
 
-    def _is_in_strides(self, node: Node, home: Home) -> bool:
+    def _is_in_strides(self, node: Node, draft: KernelDraft) -> bool:
         """Whether a contraction that shares its shader is to compute a node; stores what it is to read for that."""
-        (product,) = home.heavy
+        (product,) = draft.heavy
         read_apart = node not in self.returned and not self.readers.come_together(node)
         ways = {
             operand: way_into_epilogue(node, self.cone([operand])[0], product, read_apart)
             for operand in node.operands
-            if self.homes.get(operand) is not home and not self.is_made_of(operand, home)
+            if self.draft_of.get(operand) is not draft and not self.is_made_of(operand, draft)
         }
         if Way.LEFT_OUT in ways.values() or not is_strided(node):
             return False
         for operand, way in ways.items():
             if way is Way.STORED:
                 self.store(operand, Reason.STRIDES)
-        return self.last_needed(node.operands, home) < home.order
+        return self.last_needed(node.operands, draft) < draft.order
 
     # -- what opens kernels -------------------------------------------------------------------------------------------
 
-    def _open(self, home: Home, node: Node, at: Coordinates) -> None:
-        home.arrays.update(self.arrays_of(node.operands))
-        home.members[node] = at
-        home.heavy.add(node)
-        self.all_homes.append(home)
-        self.homes[node] = home
+    def _open(self, draft: KernelDraft, node: Node, at: Coordinates) -> None:
+        draft.arrays.update(self.arrays_of(node.operands))
+        draft.members[node] = at
+        draft.heavy.add(node)
+        self.all_drafts.append(draft)
+        self.draft_of[node] = draft
 
     def _visit_reduction(self, node: Node) -> None:
         (operand,) = node.operands
         axes = _reduced_axes(node)
         bases = self.bases_of(operand)
-        for home in self._rows_to_join(operand, axes, bases):
-            refusal = self._join_reduction(node, home, axes)
+        for draft in self._rows_to_join(operand, axes, bases):
+            refusal = self._join_reduction(node, draft, axes)
             if refusal is None:
-                self.settle_others(node, bases, home)
+                self.settle_others(node, bases, draft)
                 return
-            self.refusals[node, home] = refusal
+            self.refusals[node, draft] = refusal
         worth = self.target.operations_a_byte
-        again = again_instead(node, bases, self.homes, self.siblings, self.returned.__contains__, worth)
+        again = again_instead(node, bases, self.draft_of, self.siblings, self.returned.__contains__, worth)
         if again is not None:
             self._reduce_again(node, again)
             return
         self.settle(operand, node, Reason.WHOLE_ROWS)
         self._open_rows(node)
 
-    def _open_rows(self, node: Node) -> Home:
+    def _open_rows(self, node: Node) -> KernelDraft:
         (operand,) = node.operands
         axes = _reduced_axes(node)
-        home = row_home(self.next_order([operand]), operand.shape, axes)
-        self._open(home, node, home.domain.outer_variables)
-        self.rows.setdefault((operand.shape, axes), []).append(home)
-        return home
+        draft = row_draft(self.next_order([operand]), operand.shape, axes)
+        self._open(draft, node, draft.domain.outer_variables)
+        self.rows.setdefault((operand.shape, axes), []).append(draft)
+        return draft
 
     def _reduce_again(self, node: Node, again: Again) -> None:
         """Reduces values of another kernel, which this one computes for itself: with others that read the same."""
         for array in again.arrays:
-            if array in self.homes:
-                self.homes[array].results[array] = None
+            if array in self.draft_of:
+                self.draft_of[array].results[array] = None
         axes = _reduced_axes(node)
-        for home in self._recent_rows(node.operands[0].shape, axes, again.arrays):
-            if self._join_reduction(node, home, axes) is None:
+        for draft in self._recent_rows(node.operands[0].shape, axes, again.arrays):
+            if self._join_reduction(node, draft, axes) is None:
                 break
         else:
-            home = self._open_rows(node)
-        home.again |= again.nodes
-        home.arrays = (home.arrays - again.nodes) | again.arrays
+            draft = self._open_rows(node)
+        draft.again |= again.nodes
+        draft.arrays = (draft.arrays - again.nodes) | again.arrays
 
     def _recent_rows(
         self, shape: tuple[int, ...], axes: tuple[int, ...], arrays: frozenset[Node]
-    ) -> list[Home]:
+    ) -> list[KernelDraft]:
         """The latest few kernels over such rows that read one of the arrays; of no arrays, any."""
         recent = self.rows.get((shape, axes), [])[-4:]
-        return [home for home in reversed(recent) if not arrays or not home.arrays.isdisjoint(arrays)]
+        return [draft for draft in reversed(recent) if not arrays or not draft.arrays.isdisjoint(arrays)]
 
-    def _rows_to_join(self, operand: Node, axes: tuple[int, ...], bases: tuple[Node, ...]) -> list[Home]:
+    def _rows_to_join(self, operand: Node, axes: tuple[int, ...], bases: tuple[Node, ...]) -> list[KernelDraft]:
         if bases:
-            last = self.last_home(bases)
+            last = self.last_draft(bases)
             return [last] if last.kind == "row" else []
         return self._recent_rows(operand.shape, axes, self.arrays_of([operand]))
 
-    def _join_reduction(self, node: Node, home: Home, axes: tuple[int, ...]) -> Reason | None:
+    def _join_reduction(self, node: Node, draft: KernelDraft, axes: tuple[int, ...]) -> Reason | None:
         """Computes a reduction in a row kernel, or says why not."""
         (operand,) = node.operands
-        if self.last_needed([operand], home) >= home.order:
+        if self.last_needed([operand], draft) >= draft.order:
             return Reason.NEEDS_LATER
-        if len(home.members) >= MOST_NODES:
+        if len(draft.members) >= MOST_NODES:
             return Reason.NODES
-        arrays = home.arrays | self.arrays_of([operand], home)
-        if len(arrays) + len(home.results) + 1 > MOST_ARRAYS:
+        arrays = draft.arrays | self.arrays_of([operand], draft)
+        if len(arrays) + len(draft.results) + 1 > MOST_ARRAYS:
             return Reason.ARRAYS
         refusal = Reason.OTHER_ROWS
-        for at in [home.members[operand]] if operand in home.members else candidates(operand, home):
+        for at in [draft.members[operand]] if operand in draft.members else candidates(operand, draft):
             outer = tuple(index for axis, index in enumerate(at) if axis not in axes)
-            if not is_whole_row([at[axis] for axis in axes], outer, home) or not covers(node, outer, home):
+            if not is_whole_row([at[axis] for axis in axes], outer, draft) or not covers(node, outer, draft):
                 continue
-            if operand in home.members or is_legal(operand, at, home, self.is_made_of, self.homes):
-                home.members[node] = outer
-                home.heavy.add(node)
-                home.arrays = arrays
-                self.homes[node] = home
+            if operand in draft.members or is_legal(operand, at, draft, self.is_made_of, self.draft_of):
+                draft.members[node] = outer
+                draft.heavy.add(node)
+                draft.arrays = arrays
+                self.draft_of[node] = draft
                 return None
             refusal = Reason.OTHER_ELEMENTS
         return refusal
@@ -304,8 +304,8 @@ class Fusion(Homes):
             self.sharing.add(node)
             for operand in scattered:
                 self.store(operand, Reason.STRIDES)
-        home = flat_home("contract", self.next_order(needed), node.shape)
-        self._open(home, node, home.full)
+        draft = flat_draft("contract", self.next_order(needed), node.shape)
+        self._open(draft, node, draft.full)
 
     def _stored_rounding(self, dot: Node, side: int) -> Node | None:
         """What an operand is rounded to, where that is best stored."""
@@ -313,16 +313,16 @@ class Fusion(Homes):
             return None
         return rounding_of(dot.operands[side], DTYPES[dot.attrs["precision"]])
 
-    def _visit_region(self, node: Node) -> None:
+    def _visit_control_flow(self, node: Node) -> None:
         """A branch or loop is a kernel by itself, which writes those of its results that are taken out."""
         if node.op == "item":
-            home = self.homes[node.operands[0]]
-            self.homes[node] = home
-            home.results[node] = None
+            draft = self.draft_of[node.operands[0]]
+            self.draft_of[node] = draft
+            draft.results[node] = None
             return
         for operand in node.operands:
-            self.store(operand, Reason.REGION)
-        self._open(flat_home("region", self.next_order(node.operands), ()), node, ())
+            self.store(operand, Reason.CONTROL_FLOW)
+        self._open(flat_draft("region", self.next_order(node.operands), ()), node, ())
 
     def _visit_routine(self, node: Node) -> None:
         for position, operand in enumerate(node.operands):
@@ -332,26 +332,26 @@ class Fusion(Homes):
                 self.settle(operand, node, Reason.ROUTINE)
         if self._keeps_company(node):
             return
-        home = flat_home("routine", self.next_order(node.operands), node.shape)
-        self._open(home, node, home.full)
-        home.results[node] = None
+        draft = flat_draft("routine", self.next_order(node.operands), node.shape)
+        self._open(draft, node, draft.full)
+        draft.results[node] = None
         together = company(node)
         if together is not None:
-            self.companies[together] = home
+            self.companies[together] = draft
 
     def _keeps_company(self, node: Node) -> bool:
         """Has a routine computed by the kernel of another one that it goes with, if there is one and that may be."""
         together = company(node)
-        home = self.companies.get(together) if together is not None else None
-        if home is None or any(member.op == node.op for member in home.members):
+        draft = self.companies.get(together) if together is not None else None
+        if draft is None or any(member.op == node.op for member in draft.members):
             return False
-        if self.last_needed(node.operands) >= home.order:
+        if self.last_needed(node.operands) >= draft.order:
             return False
-        home.arrays |= self.arrays_of(node.operands)
-        home.members[node] = variables_of(node.shape)
-        home.heavy.add(node)
-        home.results[node] = None
-        self.homes[node] = home
+        draft.arrays |= self.arrays_of(node.operands)
+        draft.members[node] = variables_of(node.shape)
+        draft.heavy.add(node)
+        draft.results[node] = None
+        self.draft_of[node] = draft
         return True
 
 
@@ -366,7 +366,7 @@ def _reduced_axes(node: Node) -> tuple[int, ...]:
 
 
 def fuse(graph: Graph, target: Target = ANY_DEVICE) -> Fusion:
-    """Walks the graph, for a device; the kernels stand in the result's `all_homes`, and all outputs are stored."""
+    """Walks the graph, for a device; the kernels stand in the result's `all_drafts`, and all outputs are stored."""
     fusion = Fusion(graph, target)
     for node in graph.nodes:
         fusion.visit(node)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, users_of
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
-from lavax.passes.fuse.home import Home
+from lavax.passes.fuse.kernel_draft import KernelDraft
 
 # Nodes that are computed again for one reduction.
 _MOST_NODES = 12
@@ -49,30 +49,30 @@ def _is_alike(node: Node, reduction: Node) -> bool:
 def again_instead(
     reduction: Node,
     bases: Sequence[Node],
-    homes: dict[Node, Home],
+    draft_of: dict[Node, KernelDraft],
     siblings: Siblings,
     is_returned: Callable[[Node], bool],
     operations_a_byte: float,
 ) -> Again | None:
     """What a reduction in another kernel computes again of the members `bases` of one, where that moves so many bytes
     less than storing them that its operations, so many a byte, are worth it; else None."""
-    owners = {homes[base] for base in bases}
-    home = owners.pop() if bases and operations_a_byte else None
-    if home is None or owners or home.kind != "row":
+    owners = {draft_of[base] for base in bases}
+    draft = owners.pop() if bases and operations_a_byte else None
+    if draft is None or owners or draft.kind != "row":
         return None
-    values = [base for base in bases if not _is_row_level(base, home)]
-    if not values or any(is_returned(value) or value in home.results for value in values):
+    values = [base for base in bases if not _is_row_level(base, draft)]
+    if not values or any(is_returned(value) or value in draft.results for value in values):
         return None
-    found = _cone(reduction.operands[0], home, homes)
+    found = _cone(reduction.operands[0], draft, draft_of)
     if found is None:
         return None
     stored = 2 * sum(value.type.nbytes for value in values)
-    read = sum(_bytes_for(array, home, homes, reduction, siblings) for array in found.arrays)
+    read = sum(_bytes_for(array, draft, draft_of, reduction, siblings) for array in found.arrays)
     operations = sum(node.type.size * cost_of(node) for node in found.nodes)
     return found if read < stored and operations <= (stored - read) * operations_a_byte else None
 
 
-def _cone(operand: Node, home: Home, homes: dict[Node, Home]) -> Again | None:
+def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) -> Again | None:
     """What it takes to compute the operand from memory: members with whole rows, and arrays."""
     nodes: set[Node] = set()
     arrays: set[Node] = set()
@@ -83,24 +83,26 @@ def _cone(operand: Node, home: Home, homes: dict[Node, Home]) -> Again | None:
         if node in seen:
             continue
         seen.add(node)
-        owner = homes.get(node)
-        if node.op == INPUT or (owner is not None and (owner is not home or _is_row_level(node, home))):
+        owner = draft_of.get(node)
+        if node.op == INPUT or (owner is not None and (owner is not draft or _is_row_level(node, draft))):
             arrays.add(node)
             continue
-        if node in home.heavy or len(nodes) > _MOST_NODES:
+        if node in draft.heavy or len(nodes) > _MOST_NODES:
             return None
-        if owner is home:
+        if owner is draft:
             nodes.add(node)
         stack.extend(node.operands)
     return Again(frozenset(nodes), frozenset(arrays))
 
 
-def _bytes_for(array: Node, home: Home, homes: dict[Node, Home], reduction: Node, siblings: Siblings) -> int:
+def _bytes_for(
+    array: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft], reduction: Node, siblings: Siblings
+) -> int:
     """Bytes moved to have an array read: none where a sibling in the same kernel reads it, twice if written for it."""
-    if homes.get(array) is home:
-        return array.type.nbytes * (1 if array in home.results else 2)
+    if draft_of.get(array) is draft:
+        return array.type.nbytes * (1 if array in draft.results else 2)
     return 0 if siblings.reduced_alike(array, reduction) else array.type.nbytes
 
 
-def _is_row_level(node: Node, home: Home) -> bool:
-    return all(index.variables.isdisjoint(home.reduced_names) for index in home.members[node])
+def _is_row_level(node: Node, draft: KernelDraft) -> bool:
+    return all(index.variables.isdisjoint(draft.reduced_names) for index in draft.members[node])

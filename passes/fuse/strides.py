@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
 
 from lavax.ir.graph import Node
-from lavax.passes.build.contractions import is_strided, lies_in_strides, sizes_of
+from lavax.passes.build.contraction_geometry import is_strided, lies_in_strides, sizes_of
 
 # Where an element is read in so many products, or so many products are added up for it, a contraction that shares its
 # shader gains more than it takes to write the element in order.

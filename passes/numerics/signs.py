@@ -18,7 +18,7 @@ class Sign(Flag):
     NOT_NEGATIVE = auto()
 
 
-Rule = Callable[[Node, Sequence[Sign]], Sign]
+SignRule = Callable[[Node, Sequence[Sign]], Sign]
 
 
 def _opposite(sign: Sign) -> Sign:
@@ -71,7 +71,7 @@ def _multiply(node: Node, signs: Sequence[Sign]) -> Sign:
     return found | Sign.NOT_NEGATIVE if alike else found
 
 
-def _extremum(wins: Sign) -> Rule:
+def _extremum(wins: Sign) -> SignRule:
     """Of two values the one further towards a sign: one of them with it is enough, against it both have to be."""
     return lambda node, signs: (signs[0] | signs[1]) & wins | signs[0] & signs[1]
 
@@ -80,10 +80,10 @@ def _cast(node: Node, signs: Sequence[Sign]) -> Sign:
     return signs[0] if node.operands[0].dtype.is_float else Sign.UNKNOWN
 
 
-_SAME: Rule = lambda node, signs: signs[0]  # noqa: E731
-_NEVER_NEGATIVE: Rule = lambda node, signs: Sign.NOT_NEGATIVE  # noqa: E731
+_SAME: SignRule = lambda node, signs: signs[0]  # noqa: E731
+_NEVER_NEGATIVE: SignRule = lambda node, signs: Sign.NOT_NEGATIVE  # noqa: E731
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, SignRule] = {
     "constant": _constant,
     "add": lambda node, signs: signs[0] & signs[1],
     "subtract": _subtract,

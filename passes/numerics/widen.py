@@ -77,7 +77,7 @@ def _in_wide(node: Node, operands: tuple[Node, ...]) -> Node:
 
 
 def widen(graph: Graph) -> Graph:
-    """The graph with no arithmetic in fewer than 32 bits; bodies of regions are left as they are."""
+    """The graph with no arithmetic in fewer than 32 bits; bodies of control flow stay as they are."""
     if not any(is_narrow(node.dtype) for node in (*graph.inputs, *graph.nodes) if node.dtype.kind != "tuple"):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}

@@ -21,7 +21,7 @@ from lavax.passes.build.builder import (
     transposed,
     zeros,
 )
-from lavax.passes.build.contractions import in_parts, neighbours_of, sizes_of
+from lavax.passes.build.contraction_geometry import in_parts, neighbours_of, sizes_of
 from lavax.passes.numerics.clipping import comparing_clipped_values
 from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.numerics.signs import by_signs

@@ -11,7 +11,7 @@ from lavax.ir.printer import value_names
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
-from lavax.passes.fuse.home import Home
+from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.reads import READS
 from lavax.passes.reports.table import bytes_text, lines_text
@@ -110,7 +110,7 @@ class _Cut:
         self.fusion = fuse(graph, target)
         groups, _ = in_order(extract(self.fusion, graph.outputs))
         self.names = {piece: f"k{number}" for number, group in enumerate(groups) for piece in group}
-        self.homes = {result: home for home in self.fusion.all_homes for result in home.results}
+        self.draft_of = {result: draft for draft in self.fusion.all_drafts for result in draft.results}
         self.position = {node: number for number, node in enumerate(graph.nodes)}
         self.nodes = {piece: self._nodes_of(piece) for piece in self.names}
         self.times = Counter(node for nodes in self.nodes.values() for node in nodes)
@@ -119,11 +119,11 @@ class _Cut:
             for value in piece.reads:
                 self.readers.setdefault(value, []).append(piece)
 
-    def _home_of(self, piece: Piece) -> Home:
-        return self.homes[piece.writes[0]]
+    def _draft_of_piece(self, piece: Piece) -> KernelDraft:
+        return self.draft_of[piece.writes[0]]
 
     def _nodes_of(self, piece: Piece) -> tuple[Node, ...]:
-        computed, _ = self.fusion.cone(piece.writes, self._home_of(piece))
+        computed, _ = self.fusion.cone(piece.writes, self._draft_of_piece(piece))
         return tuple(sorted(computed, key=self.position.__getitem__))
 
     def kernel(self, piece: Piece) -> FusedKernel:
@@ -143,13 +143,13 @@ class _Cut:
             if value in self.fusion.storing:
                 continue
             for other in self.readers.get(value, ()):
-                reader, reason = self._first_refused(value, self._home_of(piece), self.nodes[other])
+                reader, reason = self._first_refused(value, self._draft_of_piece(piece), self.nodes[other])
                 yield Border(value, reader, self.names[other], _UNKNOWN if reason is None else reason.value)
 
-    def _first_refused(self, value: Node, home: Home, nodes: Sequence[Node]) -> tuple[Node, Reason | None]:
-        """The first node of the reading kernel that was kept out of `home`, else the first that reads the value."""
+    def _first_refused(self, value: Node, draft: KernelDraft, nodes: Sequence[Node]) -> tuple[Node, Reason | None]:
+        """The first node of the reading kernel that was kept out of `draft`, else the first that reads the value."""
         for node in nodes:
-            reason = self.fusion.refusals.get((node, home))
+            reason = self.fusion.refusals.get((node, draft))
             if reason is not None:
                 return node, reason
         return next(node for node in nodes if value in node.operands), None

@@ -11,9 +11,9 @@ from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import Step
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.prepare import prepare
+from lavax.passes.schedule.control_flow import ControlFlow, Lowered, lower_control_flow
 from lavax.passes.schedule.memory import choose_donors, plan_arena
 from lavax.passes.schedule.merge import merge
-from lavax.passes.schedule.regions import Lowered, Region, lower_region
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -32,34 +32,34 @@ def schedule(
     groups, phases = in_order(extract(fuse(graph, target), graph.outputs))
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
-    regions = {
+    control_flow = {
         group[0]: _lower(group[0], f"%k{number}.", names, target)
         for number, group in enumerate(groups)
-        if _is_region(group)
+        if _is_control_flow(group)
     }
-    offsets, arena_bytes = _arena(groups, phases, names, regions)
+    offsets, arena_bytes = _arena(groups, phases, names, control_flow)
     return KernelProgram(
         graph=graph,
-        steps=tuple(_commands(groups, names, donors, offsets, regions)),
+        steps=tuple(_commands(groups, names, donors, offsets, control_flow)),
         results=tuple(names[output] for output in graph.outputs),
-        sizes={name: node.type.nbytes for node, name in names.items()} | _sizes_within(regions.values()),
+        sizes={name: node.type.nbytes for node, name in names.items()} | _sizes_within(control_flow.values()),
         donors={names[result]: names[donor] for result, donor in donors.items()},
         offsets=offsets,
         arena_bytes=arena_bytes,
-        views={name: view for lowered in regions.values() for name, view in lowered.views.items()},
+        views={name: view for lowered in control_flow.values() for name, view in lowered.views.items()},
     )
 
 
 def in_order(pieces: Sequence[Piece]) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
     """The pieces by the dispatch they run in, group by group, and how many levels of kernels come before each.
 
-    Group i is the kernel k{i}, if it is no region.
+    Group i is the kernel k{i}, unless it is control flow.
     """
     phases = _levels(pieces)
     return sorted(merge(pieces, phases), key=lambda group: phases[group[0]]), phases
 
 
-def _is_region(group: Sequence[Piece]) -> bool:
+def _is_control_flow(group: Sequence[Piece]) -> bool:
     return group[0].kernel.kind == "region"
 
 
@@ -70,8 +70,8 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
     items = [node.attrs["index"] for node in graph.outputs]
     results = dict(zip(items, (names[node] for node in piece.writes), strict=True))
     (node,) = (node for node in graph.nodes if node.op != "item")
-    region = Region(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
-    return lower_region(region, lambda body, pairs: schedule(prepare(body, target), pairs=pairs, target=target))
+    flow = ControlFlow(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
+    return lower_control_flow(flow, lambda body, pairs: schedule(prepare(body, target), pairs=pairs, target=target))
 
 
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
@@ -132,7 +132,7 @@ def _arena(
     groups: Sequence[tuple[Piece, ...]],
     phases: dict[Piece, int],
     names: dict[Node, str],
-    regions: Mapping[Piece, Lowered],
+    control_flow: Mapping[Piece, Lowered],
 ) -> tuple[dict[str, int], int]:
     lifetimes: dict[str, tuple[int, int]] = {}
     sizes: dict[str, int] = {}
@@ -145,18 +145,18 @@ def _arena(
                 first, last = lifetimes.get(name, (phase, phase))
                 lifetimes[name] = (min(first, phase), max(last, phase))
                 sizes[name] = node.type.nbytes
-    for piece, lowered in regions.items():
+    for piece, lowered in control_flow.items():
         sizes.update(lowered.sizes)
         lifetimes.update(dict.fromkeys(lowered.sizes, (phases[piece], phases[piece])))
     offsets, total = plan_arena(sizes, lifetimes)
-    for lowered in regions.values():
+    for lowered in control_flow.values():
         offsets.update((name, offsets[arena] + offset) for name, (arena, offset) in lowered.placed.items())
     return offsets, total
 
 
-def _sizes_within(regions: Iterable[Lowered]) -> dict[str, int]:
-    """Of the buffers that regions need."""
-    return {name: size for lowered in regions for name, size in (lowered.sizes | lowered.placed_sizes).items()}
+def _sizes_within(control_flow: Iterable[Lowered]) -> dict[str, int]:
+    """Of the buffers that branches and loops need."""
+    return {name: size for lowered in control_flow for name, size in (lowered.sizes | lowered.placed_sizes).items()}
 
 
 def _is_temporary(name: str, node: Node) -> bool:
@@ -168,26 +168,26 @@ def _commands(
     names: dict[Node, str],
     donors: dict[Node, Node],
     offsets: dict[str, int],
-    regions: Mapping[Piece, Lowered],
+    control_flow: Mapping[Piece, Lowered],
 ) -> list[Command]:
     """Barriers stand only where a step touches memory that steps since the last barrier wrote, or writes it, and
-    before and after a region."""
+    before and after control flow."""
     memory = {names[node]: _memory(node, names, donors, offsets) for node in names}
     commands: list[Command] = []
-    after_region = False
+    after_control_flow = False
     read: list[tuple[str, int, int]] = []
     written: list[tuple[str, int, int]] = []
     for number, group in enumerate(groups):
-        if group[0] in regions:
-            commands += regions[group[0]].commands
-            after_region = True
+        if group[0] in control_flow:
+            commands += control_flow[group[0]].commands
+            after_control_flow = True
             continue
         reads = tuple(tuple(names[node] for node in piece.reads) for piece in group)
         writes = tuple(tuple(names[node] for node in piece.writes) for piece in group)
         now_read = [memory[name] for part in reads for name in part]
         now_written = [memory[name] for part in writes for name in part]
         conflict = _touch(now_read, written) or _touch(now_written, written) or _touch(now_written, read)
-        barrier, after_region = conflict or after_region, False
+        barrier, after_control_flow = conflict or after_control_flow, False
         if barrier:
             read, written = [], []
         read += now_read

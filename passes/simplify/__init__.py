@@ -2,7 +2,7 @@
 from lavax.ir.graph import Graph
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.simplify.recognise import recognise_attention, stop_cancelling_extrema
-from lavax.passes.simplify.rewriting import Rules, rewrite
+from lavax.passes.simplify.rewriting import RewriteRules, rewrite
 from lavax.passes.simplify.rules import MERGING, RULES, RULES_WITHOUT_GRADIENTS
 
 __all__ = ["MERGING", "RULES", "remove_stop_gradient", "simplify"]
@@ -26,7 +26,7 @@ def remove_stop_gradient(graph: Graph) -> Graph:
     return _simplified(inline_calls(graph), RULES_WITHOUT_GRADIENTS)
 
 
-def _simplified(graph: Graph, rules: Rules) -> Graph:
+def _simplified(graph: Graph, rules: RewriteRules) -> Graph:
     graph = rewrite(graph, rules, MERGING)
     recognised = recognise_attention(graph)
     return graph if recognised is graph else rewrite(recognised, rules, MERGING)

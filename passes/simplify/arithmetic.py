@@ -24,7 +24,7 @@ from lavax.passes.build.builder import (
 )
 from lavax.passes.build.matching import is_splat, is_value, splat_value
 from lavax.passes.simplify.bounds import bounds
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 _SMALLEST_RECIPROCAL, _LARGEST_RECIPROCAL = 2.0**-126, 2.0**127
 
@@ -185,7 +185,7 @@ def _stop_gradient(node: Node) -> Node | None:
     return x if x.op == "stop_gradient" or not x.dtype.is_float else None
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "add": (splat_to_the_right, _add_zero, _add_negated),
     "subtract": (_add_zero, _subtract_negated, _subtract_integers),
     "negate": (_negate_twice, _negate_multiple),

@@ -6,7 +6,7 @@ from lavax.ir.ops.attention import OPERANDS
 from lavax.passes.build.attention import batch_reshaped
 from lavax.passes.build.builder import reshape
 from lavax.passes.build.matching import without_units as proper_extents
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def without_units(node: Node) -> Node | None:
@@ -15,4 +15,4 @@ def without_units(node: Node) -> Node | None:
     return reshape(batch_reshaped(node, proper_extents(batch)), node.shape) if 1 in batch else None
 
 
-RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(OPERANDS, (without_units,))
+RULES: dict[str, tuple[RewriteRule, ...]] = dict.fromkeys(OPERANDS, (without_units,))

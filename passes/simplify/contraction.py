@@ -18,7 +18,7 @@ from lavax.passes.build.builder import (
 from lavax.passes.build.matching import without_units
 from lavax.passes.numerics.widen import wide_float
 from lavax.passes.simplify.arithmetic import negation_outward
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 Axes = tuple[int, ...]
 
@@ -150,7 +150,7 @@ def transpose_of_dot(node: Node) -> Node | None:
     return None
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "dot": (
         _without_units,
         as_product,

@@ -8,7 +8,7 @@ from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.build.builder import broadcast, build, concatenate, flip, pad, slice_, splat, transpose, zeros
 from lavax.passes.build.matching import is_splat, splat_value
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 # A value that grows by one part a step would be written out at every length otherwise.
 _SHORT_CONCATENATION = 32
@@ -234,7 +234,7 @@ def _flip_of_cumulative(node: Node) -> Node | None:
     return flip(folded, [other for other in node.attrs["axes"] if other != axis])
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "slice": (
         _slice_of_all,
         folding.movement,

@@ -21,7 +21,7 @@ from lavax.passes.build.builder import (
 )
 from lavax.passes.build.matching import is_splat, is_value, other_axes, splat_value, without_units
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def _placed(x: Node, shape: Sequence[int], places: Sequence[int]) -> Node:
@@ -139,7 +139,7 @@ def _scatter_once(node: Node) -> Node | None:
     return where(reduce(logical_and, meant), placed, zeros(x.type))
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "gather": (folding.movement, _gather_at_splat, _gather_at_units, _gather_of_whole_axis),
     "scatter_add": (_scatter_nothing, _scatter_at_units, _scatter_once),
 }

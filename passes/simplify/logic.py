@@ -10,7 +10,7 @@ from lavax.passes.build.builder import build, cast, logical_not, splat, where, z
 from lavax.passes.build.matching import is_splat, is_value, splat_value
 from lavax.passes.simplify.arithmetic import equal_operands, splat_to_the_right
 from lavax.passes.simplify.bounds import bounds
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 _MIRRORED = {
     "less": "greater",
@@ -165,10 +165,15 @@ def _cast_of_cast(node: Node) -> Node | None:
     return cast(x, node.dtype) if (x.dtype.name, via.dtype.name, node.dtype.name) in _SHORT_CASTS else None
 
 
-_EQUALITY: tuple[Rule, ...] = (splat_to_the_right, _compare_with_itself, _compare_with_truth, _compare_within_bounds)
-_ORDER: tuple[Rule, ...] = (_compare_mirrored, _compare_with_itself, _compare_within_bounds)
+_EQUALITY: tuple[RewriteRule, ...] = (
+    splat_to_the_right,
+    _compare_with_itself,
+    _compare_with_truth,
+    _compare_within_bounds,
+)
+_ORDER: tuple[RewriteRule, ...] = (_compare_mirrored, _compare_with_itself, _compare_within_bounds)
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "equal": _EQUALITY,
     "not_equal": _EQUALITY,
     "less": _ORDER,

@@ -9,7 +9,7 @@ from lavax.ir.graph import Node
 from lavax.passes.build.builder import broadcast, iota, reshape, transpose
 from lavax.passes.build.matching import axis_groups, is_unit_reshape, unit_map, without_units
 from lavax.passes.simplify import cutting, folding
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def _squeezed(x: Node) -> Node:
@@ -111,7 +111,7 @@ def _broadcast_twice(node: Node) -> Node | None:
     return broadcast(x.operands[0], node.shape, [node.attrs["axes"][axis] for axis in x.attrs["axes"]])
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "iota": (cutting.iota_of_one,),
     "reshape": (_reshape_to_same, folding.movement, _reshape_twice, _reshape_of_iota, _reshape_of_broadcast),
     "transpose": (

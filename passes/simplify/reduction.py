@@ -19,7 +19,7 @@ from lavax.passes.build.builder import (
 from lavax.passes.build.matching import axis_groups, other_axes
 from lavax.passes.numerics.widen import wide_float
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def _over_nothing(node: Node) -> Node | None:
@@ -103,9 +103,9 @@ def _position_of_equals(node: Node) -> Node | None:
     return zeros(node.type) if x.op == "constant" or x.shape[node.attrs["axis"]] == 1 else None
 
 
-_COMMON: tuple[Rule, ...] = (_over_nothing, _over_units, _of_transpose, _of_reshape, _of_broadcast)
+_COMMON: tuple[RewriteRule, ...] = (_over_nothing, _over_units, _of_transpose, _of_reshape, _of_broadcast)
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "sum": (folding.sum_of_splat, *_COMMON, _sum_of_negated),
     "prod": (folding.prod_of_splat, *_COMMON),
     "max": (folding.movement, *_COMMON),
@@ -114,4 +114,4 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "argmin": (_position_of_equals,),
 }
 # For nodes that are the only use of what they reduce.
-MERGING: dict[str, tuple[Rule, ...]] = dict.fromkeys(("sum", "prod", "max", "min"), (_twice,))
+MERGING: dict[str, tuple[RewriteRule, ...]] = dict.fromkeys(("sum", "prod", "max", "min"), (_twice,))

@@ -12,8 +12,8 @@ from lavax.passes.build.builder import located, set_location
 
 # rule(node): an equal value built otherwise, or None where the rule does not apply. It looks at the node and a
 # few operands behind it, never at users.
-Rule = Callable[[Node], Node | None]
-Rules = Mapping[str, tuple[Rule, ...]]
+RewriteRule = Callable[[Node], Node | None]
+RewriteRules = Mapping[str, tuple[RewriteRule, ...]]
 
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
 
@@ -34,7 +34,7 @@ def _key(node: Node) -> tuple[Any, ...]:
 class _Rewriter:
     """Settled nodes: those that no rule applies to, one for each key."""
 
-    def __init__(self, rules: Rules, inputs: Iterable[Node]) -> None:
+    def __init__(self, rules: RewriteRules, inputs: Iterable[Node]) -> None:
         self._rules = rules
         self._settled = set(inputs)
         self._found: dict[tuple[Any, ...], Node] = {}
@@ -63,7 +63,7 @@ class _Rewriter:
         return node if node in self._settled else self.settle(node)
 
 
-def _settled(graph: Graph, rules: Rules) -> Graph:
+def _settled(graph: Graph, rules: RewriteRules) -> Graph:
     rewriter = _Rewriter(rules, graph.inputs)
     settled = {node: node for node in graph.inputs}
     with located():
@@ -73,7 +73,7 @@ def _settled(graph: Graph, rules: Rules) -> Graph:
     return graph_of(graph.inputs, [settled[output] for output in graph.outputs])
 
 
-def _first(rules: Iterable[Rule], node: Node) -> Node | None:
+def _first(rules: Iterable[RewriteRule], node: Node) -> Node | None:
     """What the first rule that applies makes of the node."""
     for rule in rules:
         simpler = rule(node)
@@ -82,7 +82,7 @@ def _first(rules: Iterable[Rule], node: Node) -> Node | None:
     return None
 
 
-def _merged(graph: Graph, merging: Rules) -> Graph | None:
+def _merged(graph: Graph, merging: RewriteRules) -> Graph | None:
     """`graph` with nodes merged into an operand that has no other use; None where there is none to merge."""
     uses = Counter(chain.from_iterable(node.operands for node in graph.nodes))
     uses.update(graph.outputs)
@@ -100,7 +100,7 @@ def _merged(graph: Graph, merging: Rules) -> Graph | None:
     return graph_of(graph.inputs, [built[output] for output in graph.outputs])
 
 
-def rewrite(graph: Graph, rules: Rules, merging: Rules) -> Graph:
+def rewrite(graph: Graph, rules: RewriteRules, merging: RewriteRules) -> Graph:
     """`graph` with the rules applied until none applies, and without dead nodes.
 
     `rules` has an entry for each operation. Those of `merging` would compute twice what somebody else needs too, so

@@ -15,10 +15,10 @@ from lavax.passes.simplify import (
     sinking,
     window,
 )
-from lavax.passes.simplify.rewriting import Rule, Rules
+from lavax.passes.simplify.rewriting import RewriteRule, RewriteRules
 
 # Rules of every operation of a family, tried after `folding.empty` and before the operation's own.
-_OF_FAMILY: dict[str, tuple[Rule, ...]] = {
+_OF_FAMILY: dict[str, tuple[RewriteRule, ...]] = {
     "source": (),
     "elementwise": (folding.elementwise,),
     "movement": (),
@@ -31,9 +31,9 @@ _OF_FAMILY: dict[str, tuple[Rule, ...]] = {
     "lowered": (),
 }
 # Rules of every operation of a family that are tried last.
-_LAST_OF_FAMILY: dict[str, tuple[Rule, ...]] = {"elementwise": sinking.RULES}
+_LAST_OF_FAMILY: dict[str, tuple[RewriteRule, ...]] = {"elementwise": sinking.RULES}
 
-_OWN: dict[str, tuple[Rule, ...]] = {
+_OWN: dict[str, tuple[RewriteRule, ...]] = {
     **arithmetic.RULES,
     **logic.RULES,
     **movement.RULES,
@@ -45,7 +45,7 @@ _OWN: dict[str, tuple[Rule, ...]] = {
 }
 
 
-def _rules_of(name: str) -> tuple[Rule, ...]:
+def _rules_of(name: str) -> tuple[RewriteRule, ...]:
     family = OPERATIONS[name].family
     return (folding.empty, *_OF_FAMILY[family], *_OWN.get(name, ()), *_LAST_OF_FAMILY.get(family, ()))
 
@@ -58,7 +58,7 @@ def _pass_second(node: Node) -> Node:
     return node.operands[1]
 
 
-RULES: Rules = {name: _rules_of(name) for name in OPERATIONS}
-MERGING: Rules = {"transpose": (contraction.transpose_of_dot,), **reduction.MERGING, **window.MERGING}
+RULES: RewriteRules = {name: _rules_of(name) for name in OPERATIONS}
+MERGING: RewriteRules = {"transpose": (contraction.transpose_of_dot,), **reduction.MERGING, **window.MERGING}
 # For graphs that will not be differentiated any more.
-RULES_WITHOUT_GRADIENTS: Rules = {**RULES, "stop_gradient": (_pass_through,), "known_value": (_pass_second,)}
+RULES_WITHOUT_GRADIENTS: RewriteRules = {**RULES, "stop_gradient": (_pass_through,), "known_value": (_pass_second,)}

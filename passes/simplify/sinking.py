@@ -11,7 +11,7 @@ from lavax.ir.graph import Node
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import broadcast, build, reshape, splat, transpose
 from lavax.passes.build.matching import is_splat, splat_value
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 _AGAIN: dict[str, Callable[[Node, Node], Node]] = {
     "broadcast": lambda x, like: broadcast(x, like.shape, like.attrs["axes"]),
@@ -40,4 +40,4 @@ def before_movement(node: Node) -> Node | None:
     return _AGAIN[moved.op](build(node.op, *still, type=declared, **node.attrs), moved)
 
 
-RULES: tuple[Rule, ...] = (before_movement,)
+RULES: tuple[RewriteRule, ...] = (before_movement,)

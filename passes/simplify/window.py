@@ -7,7 +7,7 @@ from lavax.ir.ops.elementwise import COMPARISONS
 from lavax.passes.build.builder import build, reduce, slice_, transpose, where, zeros
 from lavax.passes.build.matching import is_value, other_axes
 from lavax.passes.simplify import folding
-from lavax.passes.simplify.rewriting import Rule
+from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def _unshear_of_selection(node: Node) -> Node | None:
@@ -61,10 +61,10 @@ def slice_of_reduction(node: Node) -> Node | None:
     return reduce(folded.op, slice_(x, start, limit, stride), axes)
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[RewriteRule, ...]] = {
     "conv": (_conv_of_transpose,),
     "shear": (folding.movement,),
     "unshear": (_unshear_of_selection,),
 }
 # For nodes that are the only use of their operand.
-MERGING: dict[str, tuple[Rule, ...]] = {"slice": (slice_of_reduction,)}
+MERGING: dict[str, tuple[RewriteRule, ...]] = {"slice": (slice_of_reduction,)}

@@ -12,7 +12,7 @@ from lavax.ir import OPERATIONS, Graph, Node, TensorType, float32, interpret, pa
 from lavax.ir.graph import graph_of, input_node, substitute
 from lavax.passes.build.builder import add, build, dot, multiply, scale, splat, sum_over
 from lavax.passes.differentiate import NOT_DIFFERENTIABLE, RULES, differentiate, vjp
-from lavax.passes.differentiate.rules import HAS_REGION_RULE
+from lavax.passes.differentiate.rules import HAS_CONTROL_FLOW_RULE
 from lavax.passes.simplify import simplify
 from tests.operation_cases import Case, all_cases
 from tests.random_graphs import random_graph, scalar_of
@@ -88,7 +88,7 @@ def mixed_gradients(graph: Graph, wrt: Sequence[int]) -> Graph:
 
 
 def test_every_operation_has_a_rule_or_is_meant_to_have_none() -> None:
-    assert set(RULES) | NOT_DIFFERENTIABLE | HAS_REGION_RULE == set(OPERATIONS)
+    assert set(RULES) | NOT_DIFFERENTIABLE | HAS_CONTROL_FLOW_RULE == set(OPERATIONS)
     assert not set(RULES) & NOT_DIFFERENTIABLE
 
 

@@ -83,9 +83,10 @@ def test_kernels_compute_what_the_graph_does(function: Callable[[Any], Any]) -> 
 def test_places_do_not_multiply_without_end(function: Callable[[Any], Any]) -> None:
     graph = _graph(function, f32(1024))
     fusion = fuse(graph)
-    for home in fusion.all_homes:
-        for result in home.results:
-            found = evaluations_of(result, lambda node, owner=home: fusion.homes.get(node, owner) is not owner, 1 << 12)
+    for draft in fusion.all_drafts:
+        for result in draft.results:
+            is_stored = lambda node, owner=draft: fusion.draft_of.get(node, owner) is not owner  # noqa: E731
+            found = evaluations_of(result, is_stored, 1 << 12)
             assert found.values <= 2 * MOST_NODES
 
 

@@ -72,7 +72,7 @@ REASONS: dict[Reason, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     Reason.LONG_ROWS: (lambda x: x - lnp.max(x, axis=1, keepdims=True), (f32(2, 20_000),)),
     Reason.REPEATED: (lambda x: lnp.exp(lnp.sin(x)) + f32(1024, 1024), (f32(1024),)),
     Reason.ROUTINE: (lambda x: lnp.cumsum(lnp.sum(x, axis=1)), (f32(64, 48),)),
-    Reason.REGION: (lambda n, x: lx.fori_loop(0, n, lambda i, y: y * 2.0, x + 1.0), (i32(), f32(8))),
+    Reason.CONTROL_FLOW: (lambda n, x: lx.fori_loop(0, n, lambda i, y: y * 2.0, x + 1.0), (i32(), f32(8))),
 }
 
 

@@ -13,7 +13,7 @@ from lavax.ir import OPERATIONS, Graph, TensorType, float16, float32, interpret,
 from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.passes.build.builder import add, build, multiply, splat, sum_over
 from lavax.passes.simplify import MERGING, RULES, remove_stop_gradient, simplify
-from lavax.passes.simplify.rewriting import Rule, rewrite
+from lavax.passes.simplify.rewriting import RewriteRule, rewrite
 from tests.operation_cases import Case, all_cases
 from tests.random_graphs import random_graph
 
@@ -34,7 +34,7 @@ def rewrites() -> list[Rewrite]:
     return found
 
 
-def name_of(rule: Rule) -> str:
+def name_of(rule: RewriteRule) -> str:
     return f"{rule.__module__.rpartition('.')[2]}.{rule.__name__.strip('_')}"
 
 
@@ -72,7 +72,7 @@ def test_rewrites(rewrite: Rewrite) -> None:
 def test_rewrites_are_done_by_the_rules_they_name(example: Rewrite) -> None:
     fired = set()
 
-    def watched(rule: Rule) -> Rule:
+    def watched(rule: RewriteRule) -> RewriteRule:
         def watching(node: Node) -> Node | None:
             simpler = rule(node)
             if simpler is not None:

@@ -11,7 +11,7 @@ from lavax.ir.graph import Node, graph_of, substitute
 from lavax.ir.location import user_error
 from lavax.ir.types import TensorType
 from lavax.passes.batch import batch
-from lavax.passes.batch.rule import from_front
+from lavax.passes.batch.batch_rule import from_front
 from lavax.passes.build.builder import cast, equal, index_type, iota, reshape
 from lavax.passes.differentiate import jvp, vjp
 from lavax.passes.simplify import simplify

@@ -18,7 +18,7 @@ from lavax.backends.vulkan.glsl.body import LANE, Value, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.passes.build.contractions import neighbours_of
+from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
 
 

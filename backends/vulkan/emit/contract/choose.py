@@ -26,7 +26,7 @@ from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES, float32
-from lavax.passes.build.contractions import Sizes, neighbours_of, number_of_parts, sizes_of
+from lavax.passes.build.contraction_geometry import Sizes, neighbours_of, number_of_parts, sizes_of
 from lavax.passes.numerics.rounding import rounding_of
 
 # The epilogue is written out for every element of a tile, and drivers compile slowly what is long; those of GPUs, whose

@@ -11,7 +11,7 @@ from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, grid, open_body
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import INPUT, Node
-from lavax.passes.build.contractions import operand_at, sizes_of
+from lavax.passes.build.contraction_geometry import operand_at, sizes_of
 from lavax.passes.kernels.index import (
     Index,
     add,

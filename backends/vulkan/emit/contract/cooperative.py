@@ -22,7 +22,7 @@ from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DTYPES, float32
-from lavax.passes.build.contractions import neighbours_of
+from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import (
     Index,
     add,

@@ -17,7 +17,7 @@ from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import float32
-from lavax.passes.build.contractions import Sizes, is_strided
+from lavax.passes.build.contraction_geometry import Sizes, is_strided
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.index import Index, Quotient, Remainder, Variable, flatten, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel

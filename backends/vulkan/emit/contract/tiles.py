@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
-from lavax.passes.build.contractions import Sizes
+from lavax.passes.build.contraction_geometry import Sizes
 
 # Elements of 16 bits in a vector of 128.
 EIGHT = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from lavax.ir.graph import Node
-from lavax.passes.fuse.home import Home
+from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.kernels.index import ZERO, Index, flatten, linear, unflatten
 from lavax.passes.kernels.reads import READS, Coordinates
 
@@ -43,15 +43,15 @@ _AFTER: dict[str, Callable[[Node, Coordinates], Coordinates | None]] = {
 }
 
 
-def _moved(node: Node, home: Home) -> Coordinates | None:
+def _moved(node: Node, draft: KernelDraft) -> Coordinates | None:
     """Coordinates of a node that is a member, or a member moved one to one."""
     chain: list[Node] = []
-    while node not in home.members:
+    while node not in draft.members:
         if node.op not in _AFTER:
             return None
         chain.append(node)
         node = node.operands[0]
-    at: Coordinates | None = home.members[node]
+    at: Coordinates | None = draft.members[node]
     for moved in reversed(chain):
         if at is None:
             return None
@@ -59,10 +59,10 @@ def _moved(node: Node, home: Home) -> Coordinates | None:
     return at
 
 
-def _by_shape(node: Node, home: Home) -> Iterator[Coordinates]:
-    if home.kind == "row" and node.shape == tuple(_extent(index) for index in home.full):
-        yield home.full
-    outer = [(extent, index) for extent, index in zip(home.domain.outer, home.domain.outer_variables, strict=True)]
+def _by_shape(node: Node, draft: KernelDraft) -> Iterator[Coordinates]:
+    if draft.kind == "row" and node.shape == tuple(_extent(index) for index in draft.full):
+        yield draft.full
+    outer = [(extent, index) for extent, index in zip(draft.domain.outer, draft.domain.outer_variables, strict=True)]
     if [extent for extent in node.shape if extent != 1] == [extent for extent, _ in outer if extent != 1]:
         proper = iter([index for extent, index in outer if extent != 1])
         yield tuple(ZERO if extent == 1 else next(proper) for extent in node.shape)
@@ -72,28 +72,32 @@ def _extent(index: Index) -> int:
     return index.high + 1
 
 
-def candidates(node: Node, home: Home) -> Iterator[Coordinates]:
+def candidates(node: Node, draft: KernelDraft) -> Iterator[Coordinates]:
     """Coordinates at which the node might be computed in this kernel, each element exactly once."""
     for source in (node, *node.operands):
         if source is node and node.op not in _AFTER:
             continue
-        at = _moved(source, home)
-        if at is not None and source.shape == node.shape and covers(node, at, home):
+        at = _moved(source, draft)
+        if at is not None and source.shape == node.shape and covers(node, at, draft):
             yield at
-    for at in _by_shape(node, home):
-        if covers(node, at, home):
+    for at in _by_shape(node, draft):
+        if covers(node, at, draft):
             yield at
 
 
-def covers(node: Node, at: Coordinates, home: Home) -> bool:
+def covers(node: Node, at: Coordinates, draft: KernelDraft) -> bool:
     """Whether coordinates that stand one to one for loop variables reach all of the node."""
     used: frozenset[str] = frozenset().union(*(index.variables for index in at))
-    full = not used.isdisjoint(home.reduced_names)
-    return node.type.size == home.domain.rows * (home.domain.length if full else 1)
+    full = not used.isdisjoint(draft.reduced_names)
+    return node.type.size == draft.domain.rows * (draft.domain.length if full else 1)
 
 
 def is_legal(
-    node: Node, at: Coordinates, home: Home, is_made_of: Callable[[Node, Home], bool], homes: dict[Node, Home]
+    node: Node,
+    at: Coordinates,
+    draft: KernelDraft,
+    is_made_of: Callable[[Node, KernelDraft], bool],
+    draft_of: dict[Node, KernelDraft],
 ) -> bool:
     """Whether computing the node there needs the kernel's reductions only where they are computed.
 
@@ -102,23 +106,23 @@ def is_legal(
     stack = list(READS[node.op](node, at)) if node.op in READS else [(node, at)]
     checked: set[tuple[Node, Coordinates]] = set()
     while stack:
-        read, place = stack.pop()
-        if (read, place) in home.legal or (read, place) in checked:
+        read, there = stack.pop()
+        if (read, there) in draft.legal or (read, there) in checked:
             continue
-        if homes.get(read) is home:
-            if place != home.members[read]:
-                if read in home.heavy:
+        if draft_of.get(read) is draft:
+            if there != draft.members[read]:
+                if read in draft.heavy:
                     return False
-                stack.extend(READS[read.op](read, place))
-        elif is_made_of(read, home):
-            stack.extend(READS[read.op](read, place))
-        checked.add((read, place))
-    home.legal |= checked
+                stack.extend(READS[read.op](read, there))
+        elif is_made_of(read, draft):
+            stack.extend(READS[read.op](read, there))
+        checked.add((read, there))
+    draft.legal |= checked
     return True
 
 
-def is_whole_row(inner: Sequence[Index], outer: Coordinates, home: Home) -> bool:
+def is_whole_row(inner: Sequence[Index], outer: Coordinates, draft: KernelDraft) -> bool:
     """Whether `inner` runs over just the kernel's reduced elements while `outer` stands still."""
-    proper = [index for index in home.domain.reduced_variables if not index.is_constant]
-    stands_still = all(index.variables.isdisjoint(home.reduced_names) for index in outer)
+    proper = [index for index in draft.domain.reduced_variables if not index.is_constant]
+    stands_still = all(index.variables.isdisjoint(draft.reduced_names) for index in outer)
     return stands_still and [index for index in inner if not index.is_constant] == proper

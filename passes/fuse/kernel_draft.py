@@ -15,7 +15,7 @@ FIRST: Order = (-1, -1)
 
 
 @dataclass(eq=False)
-class Home:
+class KernelDraft:
     """The kernel that nodes are computed in.
 
     `members` gives the coordinates, in the domain's variables, at which each node is computed; `heavy` are its
@@ -45,17 +45,17 @@ def variables_of(extents: tuple[int, ...], prefix: str = "o") -> tuple[Index, ..
     return tuple(variable(f"{prefix}{number}", extent) for number, extent in enumerate(extents))
 
 
-def flat_home(kind: Kind, order: Order, shape: tuple[int, ...]) -> Home:
+def flat_draft(kind: Kind, order: Order, shape: tuple[int, ...]) -> KernelDraft:
     """A kernel over all elements of a shape: a map, a contraction's result, a routine's."""
     variables = variables_of(shape)
-    return Home(kind, order, Domain(shape, (), variables, ()), variables)
+    return KernelDraft(kind, order, Domain(shape, (), variables, ()), variables)
 
 
-def row_home(order: Order, shape: tuple[int, ...], axes: tuple[int, ...]) -> Home:
+def row_draft(order: Order, shape: tuple[int, ...], axes: tuple[int, ...]) -> KernelDraft:
     """A kernel that reduces `axes` of a shape."""
     outer = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
     reduced = tuple(shape[axis] for axis in axes)
     outer_variables, reduced_variables = variables_of(outer), variables_of(reduced, "r")
     outside, inside = iter(outer_variables), iter(reduced_variables)
     full = tuple(next(inside) if axis in axes else next(outside) for axis in range(len(shape)))
-    return Home("row", order, Domain(outer, reduced, outer_variables, reduced_variables), full)
+    return KernelDraft("row", order, Domain(outer, reduced, outer_variables, reduced_variables), full)

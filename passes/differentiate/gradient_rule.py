@@ -7,11 +7,11 @@ from lavax.ir.graph import Node
 
 # rule(node, cotangent, position): the cotangent of the operand at `position`, of that operand's type.
 # It is called only for operands whose gradient somebody needs.
-Rule = Callable[[Node, Node, int], Node]
-OperandRule = Callable[[Node, Node], Node]
+GradientRule = Callable[[Node, Node, int], Node]
+OperandGradientRule = Callable[[Node, Node], Node]
 
 
-def by_operand(*rules: OperandRule) -> Rule:
+def by_operand(*rules: OperandGradientRule) -> GradientRule:
     """The rule of an operation with one rule(node, cotangent) for each operand."""
 
     def rule(node: Node, cotangent: Node, position: int) -> Node:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Graph, Node, graph_of, input_node
 from lavax.ir.types import TensorType, int32
-from lavax.passes.batch.rule import Axis, Operand, Rule, in_front, to_front
+from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, in_front, to_front
 from lavax.passes.build.builder import build, splat, where
-from lavax.passes.differentiate.region import item, parts_of, region
+from lavax.passes.build.control_flow import control_flow, item, parts_of
 
 _INDEX = TensorType((), int32)
 
@@ -21,11 +21,11 @@ _INDEX = TensorType((), int32)
 def as_call(graph: Graph, operands: Sequence[Node]) -> Node:
     """A node with the outputs of `graph` as its results: a branch without alternatives."""
     types = [output.type for output in graph.outputs]
-    return region("switch", (splat(0, _INDEX), *operands), types, branches=(graph,))
+    return control_flow("switch", (splat(0, _INDEX), *operands), types, branches=(graph,))
 
 
 def _batched(graph: Graph, flags: Sequence[bool], outputs: Sequence[bool], axis: Axis) -> Graph:
-    from lavax.passes.batch.batching import batch  # which goes through regions by these rules
+    from lavax.passes.batch.batching import batch  # which goes through control flow by these rules
 
     places = [0 if flag else None for flag in flags]
     return batch(graph, places, [0 if flag else None for flag in outputs], axis.size, axis.name)
@@ -45,7 +45,7 @@ def _switch(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     types = [output.type for output in branches[0].outputs]
     nodes = [argument.node for argument in arguments]
     if not index.batched:
-        return Operand(region("switch", (index.node, *nodes), types, branches=tuple(branches)), True)
+        return Operand(control_flow("switch", (index.node, *nodes), types, branches=tuple(branches)), True)
     return Operand(as_call(_choice(branches, index.node), (index.node, *nodes)), True)
 
 
@@ -88,7 +88,7 @@ def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     if ends_apart:
         asked, step = _until_all_end(asked, step)
     types = [output.type for output in step.outputs]
-    return Operand(region("while", nodes, types, condition=asked, body=step), True)
+    return Operand(control_flow("while", nodes, types, condition=asked, body=step), True)
 
 
 def _until_all_end(condition: Graph, body: Graph) -> tuple[Graph, Graph]:
@@ -119,7 +119,7 @@ def _scan(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     step = _batched(body, flags, outputs, axis)
     stacked = [type.with_shape((attrs["length"], *type.shape)) for type in (o.type for o in step.outputs[carries:])]
     types = [*(output.type for output in step.outputs[:carries]), *stacked]
-    return Operand(region("scan", nodes, types, **{**attrs, "body": step}), True)
+    return Operand(control_flow("scan", nodes, types, **{**attrs, "body": step}), True)
 
 
 def _item(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
@@ -133,4 +133,4 @@ def _item(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     return Operand(to_front(part, 1) if is_stacked else part, True)
 
 
-RULES: dict[str, Rule] = {"switch": _switch, "while": _while, "scan": _scan, "item": _item}
+RULES: dict[str, BatchRule] = {"switch": _switch, "while": _while, "scan": _scan, "item": _item}

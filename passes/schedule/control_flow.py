@@ -25,7 +25,7 @@ Scheduler = Callable[[Graph, Mapping[int, int]], KernelProgram]
 
 @dataclass
 class Lowered:
-    """A region as commands, with what it needs: buffers by size, places within arenas of bodies, and views."""
+    """A branch or loop as commands, with what it needs: buffers by size, places within arenas of bodies, and views."""
 
     commands: list[Command] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Lowered:
 
 
 @dataclass(frozen=True)
-class Region:
+class ControlFlow:
     """A node that holds graphs, the buffers of its operands, and of those of its results that are wanted."""
 
     node: Node
@@ -51,29 +51,29 @@ class Region:
         return self.node.type.parts
 
 
-def lower_region(region: Region, schedule: Scheduler) -> Lowered:
-    """The commands of a region."""
+def lower_control_flow(flow: ControlFlow, schedule: Scheduler) -> Lowered:
+    """The commands of a branch or loop."""
     lowered = Lowered()
-    _LOWER[region.node.op](region, schedule, lowered)
+    _LOWER[flow.node.op](flow, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
     return lowered
 
 
-def _result(region: Region, position: int, lowered: Lowered) -> str:
+def _result(flow: ControlFlow, position: int, lowered: Lowered) -> str:
     """The buffer of a result: one of its own where nobody wants it."""
-    if position in region.results:
-        return region.results[position]
-    name = f"{region.prefix}result{position}"
-    lowered.sizes[name] = region.types[position].nbytes
+    if position in flow.results:
+        return flow.results[position]
+    name = f"{flow.prefix}result{position}"
+    lowered.sizes[name] = flow.types[position].nbytes
     return name
 
 
-def _lower_switch(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
-    index, *arguments = region.operands
-    branches = region.node.attrs["branches"]
-    results = [_result(region, position, lowered) for position in range(len(region.types))]
+def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> None:
+    index, *arguments = flow.operands
+    branches = flow.node.attrs["branches"]
+    results = [_result(flow, position, lowered) for position in range(len(flow.types))]
     for number, branch in enumerate(branches):
-        flag = f"{region.prefix}branch{number}"
+        flag = f"{flow.prefix}branch{number}"
         lowered.sizes[flag] = FLAG_BYTES
         guard = Guard(flag, flag, index, number, len(branches))
         body = _apart(branch, {})
@@ -84,48 +84,48 @@ def _lower_switch(region: Region, schedule: Scheduler, lowered: Lowered) -> None
         lowered.commands += [guard, Guarded(flag, after_barrier(commands))]
 
 
-def _lower_while(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
-    condition, body = region.node.attrs["condition"], region.node.attrs["body"]
-    carried = [_result(region, position, lowered) for position in range(len(region.types))]
-    invariant = region.operands[len(carried) :]
-    running, truth = f"{region.prefix}running", f"{region.prefix}condition"
+def _lower_while(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> None:
+    condition, body = flow.node.attrs["condition"], flow.node.attrs["body"]
+    carried = [_result(flow, position, lowered) for position in range(len(flow.types))]
+    invariant = flow.operands[len(carried) :]
+    running, truth = f"{flow.prefix}running", f"{flow.prefix}condition"
     lowered.sizes |= {running: FLAG_BYTES, truth: FLAG_BYTES}
-    lowered.commands += _begin(region, carried)
+    lowered.commands += _begin(flow, carried)
     asked = _apart(condition, {})
     program = schedule(asked, {})
     bound = dict(zip((node.name for node in asked.inputs), (*carried, *invariant), strict=True))
     asking = _embed(program, bound | {program.results[0]: truth}, f"{truth}.", None, lowered)
     guard = Guard(running, running, truth, 1, 2)
     names = [*carried, *invariant]
-    turn = _turn(body, names, carried, {}, f"{region.prefix}body.", running, schedule, lowered, region)
+    turn = _turn(body, names, carried, {}, f"{flow.prefix}body.", running, schedule, lowered, flow)
     lowered.commands.append(Until(running, (*after_barrier(asking), guard, Guarded(running, tuple(turn)))))
 
 
-def _lower_scan(region: Region, schedule: Scheduler, lowered: Lowered) -> None:
-    attrs = region.node.attrs
+def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> None:
+    attrs = flow.node.attrs
     carries, sequences, length, body = attrs["carries"], attrs["sequences"], attrs["length"], attrs["body"]
-    results = [_result(region, position, lowered) for position in range(len(region.types))]
+    results = [_result(flow, position, lowered) for position in range(len(flow.types))]
     carried, stacked = results[:carries], results[carries:]
-    lowered.commands += _begin(region, carried)
+    lowered.commands += _begin(flow, carried)
     if length == 0:
         return
-    counter = f"{region.prefix}counter"
+    counter = f"{flow.prefix}counter"
     lowered.sizes[counter] = _COUNTER.nbytes
     first, step = (length - 1, -1) if attrs["reverse"] else (0, 1)
-    lowered.commands.append(_step(f"{region.prefix}start", _fill(first), (), (counter,)))
-    seen = list(region.operands)
+    lowered.commands.append(_step(f"{flow.prefix}start", _fill(first), (), (counter,)))
+    seen = list(flow.operands)
     for position in range(carries, carries + sequences):
-        seen[position] = f"{region.prefix}slice{position - carries}"
+        seen[position] = f"{flow.prefix}slice{position - carries}"
         nbytes = body.inputs[position].type.nbytes
-        lowered.views[seen[position]] = View(region.operands[position], counter, nbytes)
-    held = _hold_cases(body, range(carries, carries + sequences), seen, f"{region.prefix}case", lowered)
+        lowered.views[seen[position]] = View(flow.operands[position], counter, nbytes)
+    held = _hold_cases(body, range(carries, carries + sequences), seen, f"{flow.prefix}case", lowered)
     rows = {}
     for number, whole in enumerate(stacked):
-        rows[carries + number] = f"{region.prefix}row{number}"
+        rows[carries + number] = f"{flow.prefix}row{number}"
         lowered.views[rows[carries + number]] = View(whole, counter, body.outputs[carries + number].type.nbytes)
     names = [*carried, *seen[carries:]]
-    turn = _turn(body, names, carried, rows, f"{region.prefix}body.", None, schedule, lowered, region)
-    turn.append(_step(f"{region.prefix}next", _increment(step), (counter,), (counter,)))
+    turn = _turn(body, names, carried, rows, f"{flow.prefix}body.", None, schedule, lowered, flow)
+    turn.append(_step(f"{flow.prefix}next", _increment(step), (counter,), (counter,)))
     lowered.commands.append(Repeat(length, after_barrier([*held, *after_barrier(turn)])))
 
 
@@ -142,7 +142,7 @@ def _hold_cases(
     return _copy_steps(prefix, views, own, [_COUNTER] * len(cases))
 
 
-_LOWER: dict[str, Callable[[Region, Scheduler, Lowered], None]] = {
+_LOWER: dict[str, Callable[[ControlFlow, Scheduler, Lowered], None]] = {
     "switch": _lower_switch,
     "while": _lower_while,
     "scan": _lower_scan,
@@ -158,7 +158,7 @@ def _turn(
     parent: str | None,
     schedule: Scheduler,
     lowered: Lowered,
-    region: Region,
+    flow: ControlFlow,
 ) -> list[Command]:
     """One turn of a loop: `inputs` are the buffers of the body's inputs, the first of them carried; `others` those of
     its other outputs."""
@@ -177,11 +177,11 @@ def _turn(
             bound[name] = carried[position]
         else:
             bound[name] = f"{prefix}aside{position}"
-            lowered.sizes[bound[name]] = region.types[position].nbytes
+            lowered.sizes[bound[name]] = flow.types[position].nbytes
             aside.append(bound[name])
             targets.append(carried[position])
     commands = list(after_barrier(_embed(program, bound, prefix, parent, lowered)))
-    types = [region.types[carried.index(target)] for target in targets]
+    types = [flow.types[carried.index(target)] for target in targets]
     return [*commands, *_copy_steps(f"{prefix}carry", aside, targets, types)]
 
 
@@ -264,10 +264,10 @@ def _step(name: str, kernel: Kernel, reads: tuple[str, ...], writes: tuple[str, 
     return Step(name, (kernel,), (reads,), (writes,), barrier=True)
 
 
-def _begin(region: Region, carried: Sequence[str]) -> list[Step]:
+def _begin(flow: ControlFlow, carried: Sequence[str]) -> list[Step]:
     """What a loop begins with is copied to where it is carried."""
     count = len(carried)
-    return _copy_steps(f"{region.prefix}begin", region.operands[:count], carried, region.types[:count])
+    return _copy_steps(f"{flow.prefix}begin", flow.operands[:count], carried, flow.types[:count])
 
 
 def _copy_steps(

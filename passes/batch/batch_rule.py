@@ -29,12 +29,12 @@ class Operand:
 
 # rule(node, operands, axis): the value of `node` on these operands. It is called only where an operand is batched,
 # and where the node speaks of the axis by its name.
-Rule = Callable[[Node, Sequence[Operand], Axis], Operand]
+BatchRule = Callable[[Node, Sequence[Operand], Axis], Operand]
 # The same, for operations that are batched as soon as an operand is.
-SimpleRule = Callable[[Node, Sequence[Operand], Axis], Node]
+SimpleBatchRule = Callable[[Node, Sequence[Operand], Axis], Node]
 
 
-def batched_by(simple: SimpleRule) -> Rule:
+def batched_by(simple: SimpleBatchRule) -> BatchRule:
     """The rule that gives what `simple` builds as a batched value."""
 
     def rule(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:

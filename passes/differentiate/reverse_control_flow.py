@@ -1,4 +1,4 @@
-"""Reverse mode through branches and loops: each becomes one region more, whose bodies are gradients of bodies.
+"""Reverse mode through branches and loops: each becomes one more, whose bodies are gradients of bodies.
 
 A branch computes its forward values again in its gradient. A scan keeps what it carried into every step, and
 its gradient is a scan the other way round that computes each step's values again from that.
@@ -7,31 +7,16 @@ its gradient is a scan the other way round that computes each step's values agai
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from lavax.base.errors import DtypeError
-from lavax.ir.graph import Graph, Node, further_inputs, graph_of, make_node
-from lavax.ir.types import TensorType, TupleType, tuple_of
-from lavax.passes.build.builder import add, build, zeros
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of
+from lavax.ir.types import TensorType
+from lavax.passes.build.builder import add, zeros
+from lavax.passes.build.control_flow import control_flow, item, parts_of
 from lavax.passes.differentiate import calls
 
 # (node, cotangent or None for each result, which operands matter) -> cotangent or None for each operand.
-RegionRule = Callable[[Node, Sequence[Node | None], Sequence[bool]], list[Node | None]]
-
-
-def item(node: Node, index: int) -> Node:
-    """One result of a node with several."""
-    return build("item", node, index=index)
-
-
-def region(op: str, operands: Sequence[Node], parts: Sequence[TensorType], **attrs: Any) -> Node:
-    """A node that holds graphs."""
-    return make_node(op, operands, attrs, tuple_of(parts))
-
-
-def parts_of(node: Node) -> tuple[TensorType, ...]:
-    assert isinstance(node.type, TupleType)
-    return node.type.parts
+ControlFlowGradientRule = Callable[[Node, Sequence[Node | None], Sequence[bool]], list[Node | None]]
 
 
 def _body_gradient(body: Graph, wrt: Sequence[int]) -> Graph:
@@ -54,7 +39,7 @@ def _switch(node: Node, cotangents: Sequence[Node | None], matters: Sequence[boo
     given = _or_zeros(cotangents, parts_of(node))
     branches = tuple(_body_gradient(branch, wrt) for branch in node.attrs["branches"])
     types = [arguments[position].type for position in wrt]
-    gradient = region("switch", (index, *arguments, *given), types, branches=branches)
+    gradient = control_flow("switch", (index, *arguments, *given), types, branches=branches)
     found: list[Node | None] = [None] * len(node.operands)
     for number, position in enumerate(wrt):
         found[position + 1] = item(gradient, number)
@@ -74,7 +59,7 @@ def keep_carried(node: Node) -> Node:
     body, carries = node.attrs["body"], node.attrs["carries"]
     kept = graph_of(body.inputs, (*body.outputs, *body.inputs[:carries]))
     stacked = (part.with_shape((node.attrs["length"], *part.shape)) for part in parts_of(node)[:carries])
-    return region("scan", node.operands, (*parts_of(node), *stacked), **{**node.attrs, "body": kept})
+    return control_flow("scan", node.operands, (*parts_of(node), *stacked), **{**node.attrs, "body": kept})
 
 
 def _scan(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]) -> list[Node | None]:
@@ -102,7 +87,7 @@ def _scan(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]
         *invariant,
     ]
     results = [node.operands[p].type for p in (*of_carry, *of_invariant, *of_sequence)]
-    gradient = region(
+    gradient = control_flow(
         "scan",
         operands,
         results,
@@ -138,7 +123,7 @@ def _backward_step(
     return graph_of(inputs, (*found[:carry], *map(add, sums, parts), *found[carry:]))
 
 
-REGION_RULES: dict[str, RegionRule] = {
+CONTROL_FLOW_RULES: dict[str, ControlFlowGradientRule] = {
     "switch": _switch,
     "while": _while,
     "scan": _scan,
