@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.passes.build import contractions
+from lavax.passes.build import contraction_geometry
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.execution import assert_agrees, backend_with
 
@@ -82,8 +82,8 @@ STAGED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 @pytest.mark.parametrize("name", STAGED)
 def test_value_and_gradients_with_the_schedules_of_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are copied into order however few they are."""
-    monkeypatch.setattr(contractions, "_READ_OVER", 64)
-    monkeypatch.setattr(contractions, "_WORTH_COPY", 1)
+    monkeypatch.setattr(contraction_geometry, "_READ_OVER", 64)
+    monkeypatch.setattr(contraction_geometry, "_WORTH_COPY", 1)
     _check_value_and_gradients(*STAGED[name], device=backend_with(kind="gpu"))
 
 
