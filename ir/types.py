@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.brain_floats import BFLOAT16, brain_floats_from_bits, brain_floats_to_bits, is_brain_float
+from lavax.ir.brain_floats import brain_float, brain_floats_from_bits, brain_floats_to_bits, is_brain_float
 
 _KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
 
@@ -19,20 +19,29 @@ class DType:
     """An element type: its name in the text form, its family, and how NumPy and a device buffer hold it.
 
     There is one object for each, so that comparison and hash are by identity: dtypes are looked up at every operation.
-    bfloat16, which NumPy lacks, has its values in float32 there and its bits in 16-bit words in a buffer.
+    bfloat16 has its values in float32 in NumPy, and its bits in 16-bit words in a buffer.
     """
 
     name: str
     kind: str  # "float", "int", "uint" or "bool"
     numpy: np.dtype
     storage: np.dtype  # what an element is in a device buffer
-    user: Any  # what users see: the NumPy dtype, where there is one
 
     def __str__(self) -> str:
         return self.name
 
     def __reduce__(self) -> tuple[Callable[[str], DType], tuple[str]]:
         return _named, (self.name,)
+
+    @property
+    def user(self) -> np.dtype:
+        """The NumPy dtype that users see."""
+        return brain_float() if self.name == "bf16" else self.numpy
+
+    @property
+    def user_name(self) -> str:
+        """The name of `user`, such as "float32"."""
+        return "bfloat16" if self.name == "bf16" else self.numpy.name
 
     @property
     def is_float(self) -> bool:
@@ -97,13 +106,13 @@ class DType:
 
 def _number(name: str, kind: str) -> DType:
     numpy = np.dtype(f"{_KINDS_IN_NUMPY[kind]}{int(name[1:]) // 8}")
-    return DType(name, kind, numpy, numpy, numpy)
+    return DType(name, kind, numpy, numpy)
 
 
 float16 = _number("f16", "float")
 float32 = _number("f32", "float")
 float64 = _number("f64", "float")
-bfloat16 = DType("bf16", "float", np.dtype(np.float32), np.dtype(np.uint16), BFLOAT16)
+bfloat16 = DType("bf16", "float", np.dtype(np.float32), np.dtype(np.uint16))
 int8 = _number("i8", "int")
 int16 = _number("i16", "int")
 int32 = _number("i32", "int")
@@ -113,7 +122,7 @@ uint16 = _number("u16", "uint")
 uint32 = _number("u32", "uint")
 uint64 = _number("u64", "uint")
 # A device word of its own for each truth value: neighbouring invocations must not write to one word.
-bool_ = DType("bool", "bool", np.dtype(np.bool_), np.dtype(np.uint32), np.dtype(np.bool_))
+bool_ = DType("bool", "bool", np.dtype(np.bool_), np.dtype(np.uint32))
 
 # The kinds of dtypes that arithmetic is for.
 NUMBERS = ("float", "int", "uint")
@@ -140,7 +149,8 @@ def dtype_of_data(dtype: Any) -> DType | None:
     if dtype is None:  # NumPy takes it for float64
         return None
     try:
-        return _OF_NUMPY.get(np.dtype(dtype).newbyteorder("="))
+        found = np.dtype(dtype).newbyteorder("=")
+        return bfloat16 if is_brain_float(found) else _OF_NUMPY.get(found)
     except (TypeError, ValueError):
         return None
 
@@ -181,7 +191,7 @@ def _named(name: str) -> DType:
     return _tuple if name == _tuple.name else DTYPES[name]
 
 
-_tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void), None)
+_tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void))
 
 
 @dataclass(frozen=True)

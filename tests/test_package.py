@@ -98,6 +98,13 @@ def test_lavax_is_imported_without_vulkan() -> None:
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
+def test_ml_dtypes_is_imported_when_bfloat16_is_used() -> None:
+    finished = run_without_vulkan(
+        "import lavax.numpy\nassert 'ml_dtypes' not in sys.modules\nassert lavax.numpy.bfloat16.dtype.itemsize == 2"
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
 def test_a_function_is_lowered_to_spirv_without_vulkan() -> None:
     finished = run_without_vulkan(
         "import numpy, lavax as lx\n"

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -122,6 +123,16 @@ def test_bfloat16_on_the_host_rounds_to_the_nearest() -> None:
     low, high = grid[after - 1], grid[after]
     nearest = np.where(x - low < high - x, low, high)
     np.testing.assert_array_equal(brain_floats_from_bits(brain_floats_to_bits(x)), nearest)
+
+
+def test_bfloat16_is_the_dtype_that_other_libraries_have() -> None:
+    x = lnp.asarray([1.0, 2.5], lnp.bfloat16)
+    assert x.dtype == np.dtype(ml_dtypes.bfloat16) == lnp.bfloat16 == "bfloat16"
+    theirs = np.asarray(x, x.dtype)
+    assert theirs.dtype == x.dtype and np.asarray(x).dtype == np.float32
+    for again in (lnp.asarray(theirs), lnp.asarray(theirs.astype(np.float32), ml_dtypes.bfloat16)):
+        assert again.dtype == x.dtype
+        np.testing.assert_array_equal(np.asarray(again), [1.0, 2.5])
 
 
 def test_float64_to_16_bits_rounds_once() -> None:

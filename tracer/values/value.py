@@ -44,8 +44,7 @@ class Value:
 
     @property
     def dtype(self) -> np.dtype:
-        shown: np.dtype = self.abstract.type.dtype.user
-        return shown
+        return self.abstract.type.dtype.user
 
     @property
     def ndim(self) -> int:

@@ -8,7 +8,7 @@ from lavax.numpy._core.errors import dtype_error
 
 # Python's own types stand for the default dtypes.
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
-_NAMES = ", ".join(str(dtype.user.name) for dtype in DTYPES.values())
+_NAMES = ", ".join(dtype.user_name for dtype in DTYPES.values())
 
 
 def canonical_dtype(dtype: Any) -> DType:

@@ -8,7 +8,6 @@ import numpy as np
 
 from lavax.base.errors import DtypeError
 from lavax.ir import types
-from lavax.ir.brain_floats import BFLOAT16
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike
@@ -24,16 +23,20 @@ __all__ = [
 class ScalarType:
     """A dtype by name: it equals and converts to NumPy's, and called with data makes an array of it.
 
-    bfloat16 is none of NumPy's; arrays of it become float32 there.
+    NumPy gets arrays of bfloat16 as float32.
     """
 
     def __init__(self, dtype: types.DType) -> None:
-        self.dtype = dtype.user
-        self.name = self.__name__ = str(self.dtype.name)
+        self._held = dtype
+        self.name = self.__name__ = dtype.user_name
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._held.user
 
     def __call__(self, x: ArrayLike = 0) -> Value:
         """`x` as an array of this dtype."""
-        return array(x, self.dtype)
+        return array(x, self._held)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ScalarType):
@@ -41,7 +44,7 @@ class ScalarType:
         if other is None:
             return False
         try:
-            return canonical_dtype(other) == canonical_dtype(self.dtype)
+            return canonical_dtype(other) == self._held
         except DtypeError:
             return False
 
@@ -62,7 +65,7 @@ float16, bfloat16, float32, float64 = (ScalarType(types.DTYPES[name]) for name i
 class BrainFloatLimits:
     """The limits of bfloat16, under the names that numpy.finfo has for them."""
 
-    dtype: Any = BFLOAT16
+    dtype: np.dtype
     bits: int = 16
     eps: float = 2.0**-7
     max: float = (2 - 2.0**-7) * 2.0**127
@@ -78,7 +81,7 @@ def finfo(dtype: Any) -> np.finfo | BrainFloatLimits:
     held = _dtype_of(dtype)
     if not held.is_float:
         raise dtype_error(f"finfo: {held} is not a floating dtype")
-    return BrainFloatLimits() if held == types.bfloat16 else np.finfo(held.numpy)
+    return BrainFloatLimits(held.user) if held == types.bfloat16 else np.finfo(held.numpy)
 
 
 def iinfo(dtype: Any) -> np.iinfo:

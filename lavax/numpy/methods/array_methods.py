@@ -50,7 +50,7 @@ def _view(self: Value, dtype: Any) -> Value:
     """The bits of the elements as those of another dtype of the same width. Raises DtypeError for another width."""
     held = canonical_dtype(dtype)
     if held.bits != self.type.dtype.bits or "bool" in (held.kind, self.type.dtype.kind):
-        raise dtype_error(f"view: the elements of {self.type} have another width than {held.user.name}")
+        raise dtype_error(f"view: the elements of {self.type} have another width than {held.user_name}")
     return bind("bitcast", self, type=self.type.with_dtype(held))
 
 

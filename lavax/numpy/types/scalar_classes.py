@@ -30,7 +30,7 @@ object_ = np.object_
 
 
 def _of_numpy(x: Any) -> Any:
-    """`x` as NumPy knows it; bfloat16, which it does not know, stays as it is."""
+    """The dtype or class that NumPy knows `x` by."""
     if isinstance(x, ScalarType):
         return x.dtype
     return x.user if isinstance(x, DType) else x
