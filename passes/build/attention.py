@@ -34,9 +34,7 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-
-# How many keys, or queries, kernels on CPU drivers take at once.
-BLOCK_OF_COLUMNS = 32
+from lavax.passes.target.kernel_limits import ATTENTION
 
 
 def named_operands(node: Node) -> dict[str, Node]:
@@ -58,7 +56,7 @@ def visible_pairs(node: Node) -> int:
 def pairs_in_blocks(node: Node) -> int:
     """How many pairs the kernels of a CPU driver compute: those of blocks that are not all outside the window."""
     query, key = node.operands[:2]
-    queries, keys, size = query.shape[-2], key.shape[-2], BLOCK_OF_COLUMNS
+    queries, keys, size = query.shape[-2], key.shape[-2], ATTENTION.block_of_columns
     found = 0
     for start in range(0, queries, size):
         rows = min(size, queries - start)

@@ -38,7 +38,7 @@ from lavax.passes.prepare.decompose.sorting import RULES as SORTING
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.decompose.window import convolution_as_dot
 from lavax.passes.simplify.contraction import as_product
-from lavax.passes.target.loop_limit import MOST_TURNS
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 # A sum is split where one workgroup a row would leave a device idle and make a long chain of additions.
@@ -79,7 +79,7 @@ def _prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     if length == 0:
         return build("constant", type=node.type, value=REDUCTIONS[node.op].identity(node.dtype))
     columns = len(operand.shape) - 1 not in axes
-    longest = MOST_TURNS if columns else target.longest_row
+    longest = MAX_LOOP_ITERATIONS if columns else target.longest_row
     long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > longest
     if columns and 0 < rows < _FEW_COLUMNS and length >= _LONG_COLUMN:
         part = 1 << (length * rows // _COLUMNS_OF_PARTS).bit_length() >> 1
@@ -92,7 +92,7 @@ def _prepare_position(node: Node) -> Node:
     (operand,) = node.operands
     axis = node.attrs["axis"]
     length = operand.shape[axis]
-    if length <= MOST_TURNS:
+    if length <= MAX_LOOP_ITERATIONS:
         return node
     best = _prepare_reduction(build("max" if node.op == "argmax" else "min", operand, axes=(axis,)))
     others = tuple(other for other in range(len(operand.shape)) if other != axis)
@@ -165,7 +165,7 @@ def _prepare_dot(node: Node, target: Target) -> Node:
 
 def _in_parts_for(node: Node, target: Target) -> Node:
     length = sizes_of(node).k
-    parts = max(target.parts(node), -(-length // MOST_TURNS))
+    parts = max(target.parts(node), -(-length // MAX_LOOP_ITERATIONS))
     return in_parts(node, parts) if parts > 1 else node
 
 

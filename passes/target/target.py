@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
-from lavax.passes.target.loop_limit import MOST_TURNS
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 
 def _one_part(dot: Node) -> int:
@@ -66,7 +66,7 @@ class Target:
     query_parts: Callable[[Node], int | None] = _as_a_whole
     vectors_as_sums: bool = False
     sorts_pairs: bool = True
-    longest_row: int = MOST_TURNS
+    longest_row: int = MAX_LOOP_ITERATIONS
     operations_a_byte: float = 0.0
 
 

@@ -9,7 +9,7 @@ from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.operation import names_of_family
 from lavax.ir.ops.attention import OPERANDS, names_of
 from lavax.ir.types import float32
-from lavax.passes.build.attention import BLOCK_OF_COLUMNS, batch_reshaped, composition, named_operands
+from lavax.passes.build.attention import batch_reshaped, composition, named_operands
 from lavax.passes.build.builder import (
     add,
     broadcast_back,
@@ -25,10 +25,8 @@ from lavax.passes.build.builder import (
     where,
     zeros,
 )
-from lavax.passes.target.loop_limit import MOST_TURNS
+from lavax.passes.target.kernel_limits import ATTENTION, MAX_LOOP_ITERATIONS
 
-# Larger heads are not kept in registers.
-_LARGEST_HEAD = 256
 _BY_KEYS = frozenset(("attention_key_gradient", "attention_value_gradient"))
 # Which axes of the operands are keys, and which queries, counted from the end.
 _KEYS: Mapping[str, int] = {"key": 2, "value": 2, "bias": 1, "mask": 1}
@@ -38,18 +36,18 @@ _QUERIES: Mapping[str, int] = {"query": 2, "cotangent": 2, "delta": 1, "logsumex
 def _attention(node: Node) -> Node:
     if not _is_kept(node):
         return composition(node)
-    if _turns(node) <= MOST_TURNS:
+    if _turns(node) <= MAX_LOOP_ITERATIONS:
         return node
     return _IN_PARTS.get(node.op, _sum_of_parts)(node)
 
 
 def _is_kept(node: Node) -> bool:
-    return node.operands[0].dtype == float32 and max(_heads(node)) <= _LARGEST_HEAD
+    return node.operands[0].dtype == float32 and max(_heads(node)) <= ATTENTION.largest_head
 
 
 def has_kernel(node: Node) -> bool:
     """Whether one kernel computes the node."""
-    return _is_kept(node) and _turns(node) <= MOST_TURNS
+    return _is_kept(node) and _turns(node) <= MAX_LOOP_ITERATIONS
 
 
 def _heads(node: Node) -> tuple[int, int]:
@@ -68,12 +66,12 @@ def _turns_of_block(node: Node) -> int:
     """At most: in each block, two products along the heads, and two results to which columns are added by fours, or
     that are gone over vector by vector."""
     steps = [length // 4 if length % 4 == 0 else length for length in _heads(node)]
-    return 1 + sum(count + max(count, BLOCK_OF_COLUMNS // 4) for count in steps)
+    return 1 + sum(count + max(count, ATTENTION.block_of_columns // 4) for count in steps)
 
 
 def _turns(node: Node) -> int:
     """How many turns the loops of an invocation make at most."""
-    return (-(-_columns(node) // BLOCK_OF_COLUMNS) + 4) * _turns_of_block(node)
+    return (-(-_columns(node) // ATTENTION.block_of_columns) + 4) * _turns_of_block(node)
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
@@ -82,7 +80,7 @@ def _turns(node: Node) -> int:
 def _parts(node: Node, op: str, **changed: bool) -> Iterator[Node]:
     """`op` on the operands of `node`, of a part of the columns each."""
     columns = _columns(node)
-    size = (MOST_TURNS // _turns_of_block(node) - 4) * BLOCK_OF_COLUMNS
+    size = (MAX_LOOP_ITERATIONS // _turns_of_block(node) - 4) * ATTENTION.block_of_columns
     by_keys = node.op in _BY_KEYS
     for start in range(0, columns, size):
         operands = named_operands(node)

@@ -3,7 +3,7 @@
 Players of a round-robin tournament are blocks of rows. They sit at a table, each opposite the one it meets: seat k
 opposite seat N - 1 - k. A turn makes what every two that meet have to do with each other diagonal, by the operation
 `jacobi`, and multiplies all rows by the rotations; then all but the first move one seat on. After N - 1 turns all have
-met, and sit where they sat. Matrices small enough for one workgroup stay as they are (`backends/vulkan/emit`).
+met, and sit where they sat. Matrices small enough for one kernel stay as they are.
 
 Arrays keep the blocks that meet side by side, [..., matches, 2, rows of a block, …] in one axis.
 """
@@ -57,14 +57,8 @@ from lavax.passes.build.matrices import (
 )
 from lavax.passes.prepare.decompose.linear_algebra import orthogonal_factors, reflected, times
 from lavax.passes.prepare.decompose.sorting import order_of_rows
+from lavax.passes.target.kernel_limits import MATRICES
 
-# The largest matrix of which one workgroup finds the eigenvalues, in shared memory, and what one of 8 invocations does
-# in few enough turns of its loops for singular values (see `linear_algebra`).
-MOST_EIGENVALUES = 32
-_MOST_COLUMNS, _MOST_ROWS, _MOST_ROWS_COMPLETED = 16, 32, 24
-# Convergence is quadratic in the end: six or seven sweeps do for so few rows. The number keeps the turns of loops
-# within what every driver lets a kernel take.
-SWEEPS = 10
 # Convergence is quadratic in the end: 7 or 8 sweeps do for some hundred rows.
 _MOST_SWEEPS = 14
 # The following are in units in the last place of 1: off-diagonal elements of a matrix whose largest is 1 that no longer
@@ -95,7 +89,7 @@ def _scaled(matrix: Node) -> tuple[Node, Node]:
 
 def _blocks(size: int) -> tuple[int, int]:
     """How many blocks there are for `size` players, an even number, and how large they are."""
-    most = MOST_EIGENVALUES // 2
+    most = MATRICES.eigenvalues // 2
     count = 2 * -(-size // (2 * most))
     return count, -(-size // count)
 
@@ -169,7 +163,7 @@ def _swept(turn: Turn, state: Sequence[Node]) -> list[Node]:
     meets those of its own block."""
     matches = _blocks(state[0].shape[-2])[0] // 2
     if matches == 1:
-        return turn(state, matches, across=False, sweeps=SWEEPS)
+        return turn(state, matches, across=False, sweeps=MATRICES.sweeps)
     first = turn(state, matches, across=False, sweeps=1)
     inputs, turns = _inputs_like(state), 2 * matches - 2
     body = graph_of(inputs, turn(inputs, matches, across=True, sweeps=1))
@@ -235,7 +229,7 @@ def _or_nan(rows: Node, values: Node) -> Node:
 def _eigh(node: Node) -> Node:
     (matrix,) = node.operands
     rank, size = matrix.type.rank, matrix.shape[-1]
-    if size <= MOST_EIGENVALUES:
+    if size <= MATRICES.eigenvalues:
         return node
     with_vectors = node.attrs["vectors"]
     positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]
@@ -314,7 +308,8 @@ def _svd(node: Node) -> Node:
     (matrix,) = node.operands
     rank, (rows, columns) = matrix.type.rank, matrix.shape[-2:]
     complete, with_vectors = node.attrs["complete"], node.attrs["vectors"]
-    if columns <= _MOST_COLUMNS and rows <= (_MOST_ROWS_COMPLETED if complete else _MOST_ROWS):
+    most_rows = MATRICES.singular_rows_completed if complete else MATRICES.singular_rows
+    if columns <= MATRICES.singular_columns and rows <= most_rows:
         return node
     scaled, divisor = _scaled(matrix)
     if not with_vectors:
@@ -331,7 +326,7 @@ def _svd(node: Node) -> Node:
 
 def _singular_values(triangle: Node, divisor: Node) -> Node:
     rank, size = triangle.type.rank, triangle.shape[-1]
-    if size <= _MOST_COLUMNS:
+    if size <= MATRICES.singular_columns:
         found = build("svd", triangle, vectors=False, complete=False)
         values = part(found, "svd", triangle, "values", vectors=False, complete=False)
     else:
@@ -343,7 +338,7 @@ def _singular_values(triangle: Node, divisor: Node) -> Node:
 def _singular_vectors(triangle: Node) -> tuple[Node, Node, Node]:
     """Values, right vectors as rows and left ones as columns, of a triangle."""
     rank, size = triangle.type.rank, triangle.shape[-1]
-    if size <= _MOST_COLUMNS:
+    if size <= MATRICES.singular_columns:
         found = build("svd", triangle, vectors=True, complete=False)
         attrs = {"vectors": True, "complete": False}
         values, right, left = (part(found, "svd", triangle, name, **attrs) for name in ("values", "right", "left"))

@@ -1,4 +1,4 @@
-"""Matrices by halves: what one workgroup would take long for becomes products, and matrices small enough for one.
+"""Matrices by halves: what one kernel would take long for becomes products, and matrices small enough for one.
 
 No kernel goes through more than some ten thousand turns of its loops: there are drivers that end loops which take more
 than 65535. Methods: Golub and Van Loan, 4.2.6 (Cholesky), 3.2.11 (elimination), 5.2.3 (products of reflections).
@@ -40,12 +40,7 @@ from lavax.passes.build.matrices import (
     turned,
 )
 from lavax.passes.prepare.decompose.sorting import order_of_rows
-from lavax.passes.target.loop_limit import MOST_TURNS
-
-# At least so many invocations share a matrix.
-_LANES = 8
-# The largest matrices that one workgroup factors, or solves for many right sides and for few.
-_CHOLESKY, _MANY_SIDES, _FEW_SIDES, _FEW = 64, 64, 256, 8
+from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 
 
 def times(left: Node, right: Node) -> Node:
@@ -73,8 +68,8 @@ def _half(extent: int) -> int:
 
 
 def _is_small(turns: int, columns: int) -> bool:
-    """Whether one workgroup takes a matrix apart at once."""
-    return columns <= 2 or turns <= MOST_TURNS * _LANES
+    """Whether one kernel takes a matrix apart at once."""
+    return columns <= 2 or turns <= MAX_LOOP_ITERATIONS * MATRICES.least_invocations
 
 
 def _eliminating(rows: int, columns: int) -> int:
@@ -83,7 +78,7 @@ def _eliminating(rows: int, columns: int) -> int:
 
 
 def _reflecting(rows: int, columns: int) -> int:
-    return rows * columns * (columns + _LANES)
+    return rows * columns * (columns + MATRICES.least_invocations)
 
 
 # Triangular systems
@@ -92,7 +87,8 @@ def _reflecting(rows: int, columns: int) -> int:
 def triangular_solution(matrix: Node, right: Node, *, lower: bool, transposed: bool, unit: bool) -> Node:
     """Solves for one half of the unknowns, takes them out, and solves for the others."""
     size = matrix.shape[-1]
-    if size <= (_FEW_SIDES if right.shape[-1] < _FEW else _MANY_SIDES):
+    few = right.shape[-1] < MATRICES.few_sides
+    if size <= (MATRICES.solved_for_few_sides if few else MATRICES.solved_for_many_sides):
         return build("triangular_solve", matrix, right, lower=lower, transposed=transposed, unit_diagonal=unit)
     half = _half(size)
     corners = [columns_of(rows_of(matrix, *ends), *ends) for ends in ((0, half), (half, size))]
@@ -120,7 +116,7 @@ def _triangular_solve(node: Node) -> Node:
 def _cholesky(node: Node) -> Node:
     """Where the last corner fails, so does the whole."""
     (matrix,) = node.operands
-    if matrix.shape[-1] <= _CHOLESKY:
+    if matrix.shape[-1] <= MATRICES.cholesky:
         return node
     factor = _cholesky_factor(matrix)
     size = matrix.shape[-1]
@@ -130,7 +126,7 @@ def _cholesky(node: Node) -> Node:
 
 def _cholesky_factor(matrix: Node) -> Node:
     size = matrix.shape[-1]
-    if size <= _CHOLESKY:
+    if size <= MATRICES.cholesky:
         return build("cholesky", matrix)
     half, none = _half(size), [0] * matrix.type.rank
     top, bottom = rows_of(matrix, 0, half), rows_of(matrix, half, size)
@@ -240,7 +236,7 @@ def _qr(node: Node) -> Node:
     (matrix,) = node.operands
     rows, columns = matrix.shape[-2:]
     kept = rows if node.attrs["complete"] else columns
-    if _is_small(_reflecting(rows, columns) + rows * columns * (kept + _LANES), columns):
+    if _is_small(_reflecting(rows, columns) + rows * columns * (kept + MATRICES.least_invocations), columns):
         return node
     return packed(_orthogonal_factors(matrix, kept), matrix.type.rank - 2)
 

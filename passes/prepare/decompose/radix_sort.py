@@ -11,11 +11,10 @@ from typing import Any
 from lavax.ir.graph import Node
 from lavax.ir.types import int32, uint32, uint64
 from lavax.passes.build.builder import add, broadcast, build, cast, multiply, reshape, slice_along, splat, subtract
+from lavax.passes.target.kernel_limits import RADIX_SORT
 
 # A digit has one of these numbers of bits.
 _DIGITS = (4, 6, 8)
-# A tile is as long as what one invocation or workgroup moves, but there are to be enough of them.
-_SHORTEST_TILE, _LONGEST_TILE, _ENOUGH_TILES = 1 << 10, 1 << 12, 1 << 5
 
 
 # Pairs are 64 bits: a key of 32 bits above a payload of 32.
@@ -48,8 +47,8 @@ def sorted_by_bits(values: Node, first: int, width: int) -> Node:
 
 
 def _tile_of(length: int) -> int:
-    wanted = -(-length // _ENOUGH_TILES)
-    return min(max(1 << (wanted - 1).bit_length(), _SHORTEST_TILE), _LONGEST_TILE)
+    wanted = -(-length // RADIX_SORT.enough_tiles)
+    return min(max(1 << (wanted - 1).bit_length(), RADIX_SORT.shortest_tile), RADIX_SORT.longest_tile)
 
 
 def _sorted_by_digit(values: Node, shift: int, bits: int) -> Node:

@@ -37,7 +37,7 @@ from lavax.passes.build.builder import (
 from lavax.passes.kernels.scatter_lines import Lines, lines_of
 from lavax.passes.prepare.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
 from lavax.passes.prepare.decompose.sorting import has_digits_sorted, order_of_rows
-from lavax.passes.target.loop_limit import MOST_TURNS
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import Target
 
 # So few updates a line's invocation joins itself, one by one.
@@ -59,13 +59,13 @@ def _scatter(node: Node, target: Target) -> Node:
     lines, keys = lines_of(node), indices[0].type.size
     steps = prod(indices[0].shape[place] for place in lines.serial)
     count = array.type.size // prod(array.shape[axis] for axis in lines.along)
-    if steps <= _FEW_UPDATES or (keys > steps and count >= _MANY_LINES and steps <= MOST_TURNS):
+    if steps <= _FEW_UPDATES or (keys > steps and count >= _MANY_LINES and steps <= MAX_LOOP_ITERATIONS):
         return node
     join = node.op.removeprefix("scatter_")
     if join in JOINS and steps >= _MANY_UPDATES and count < _MANY_LINES:
         room = max(2 * updates.type.size, _ALWAYS_SMALL) // array.type.size
         parts = min(-(-_MANY_LINES // count), steps // _LEAST_SHARE, room)
-        if parts * count >= _ENOUGH_COPIES and steps <= parts * MOST_TURNS:
+        if parts * count >= _ENOUGH_COPIES and steps <= parts * MAX_LOOP_ITERATIONS:
             return _by_copies(node, lines, join, parts)
     return _by_runs(node, join, target)
 

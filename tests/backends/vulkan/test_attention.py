@@ -17,10 +17,10 @@ from lavax.backends.vulkan.emit.attention.shape import Shape, fitted
 from lavax.ir import Graph, TensorType, bool_, float32, interpret, parse
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
-from lavax.passes.build.attention import BLOCK_OF_COLUMNS
 from lavax.passes.prepare.decompose import attention as attention_parts
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
+from lavax.passes.target.kernel_limits import ATTENTION
 from tests.backends.vulkan.emission import PROFILES, dispatches_of
 from tests.backends.vulkan.execution import backend, backend_with, run
 from tests.passes.lowering import f32
@@ -262,7 +262,7 @@ def test_parts_of_what_takes_too_many_turns(name: str, gradient: bool, monkeypat
     """Prepared for a device that ends loops early, all operations have the values they had. Some parts see nothing."""
     graph, arrays = graph_of_case(name, gradient)
     turns = {"head 8": 105, "head 64": 350, "head 256": 1300}[name]
-    monkeypatch.setattr(attention_parts, "MOST_TURNS", turns)
+    monkeypatch.setattr(attention_parts, "MAX_LOOP_ITERATIONS", turns)
     prepared = prepare(graph)
     assert sum(node.op.startswith("attention") for node in prepared.nodes) >= (10 if gradient else 4)
     for got, want in zip(interpret(prepared, *arrays), interpret(graph, *arrays), strict=True):
@@ -270,7 +270,7 @@ def test_parts_of_what_takes_too_many_turns(name: str, gradient: bool, monkeypat
 
 
 def test_parts_of_a_row_that_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention_parts, "MOST_TURNS", 114)
+    monkeypatch.setattr(attention_parts, "MAX_LOOP_ITERATIONS", 114)
     mask = np.arange(80) < np.array([[0], [3], [70]])
     x = np.random.default_rng(2).normal(size=(80, 4))
     for empty in (False, True):
@@ -296,7 +296,7 @@ def test_long_sequences_stay_within_the_loops_of_drivers() -> None:
     shape = (1, 1 << 16, 1, 256)
     traced = lx.trace(nn.dot_product_attention)(f32(1, 64, 1, 256), f32(*shape), f32(*shape))
     nodes = [node for node in prepare(remove_stop_gradient(traced)).nodes if node.op == "attention"]
-    assert max(node.operands[1].shape[-2] for node in nodes) * (256 + 256) / (4 * BLOCK_OF_COLUMNS) < 65535
+    assert max(node.operands[1].shape[-2] for node in nodes) * (256 + 256) / (4 * ATTENTION.block_of_columns) < 65535
     assert sum(node.operands[1].shape[-2] for node in nodes) == shape[1]
 
 

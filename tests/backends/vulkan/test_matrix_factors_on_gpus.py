@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import lavax as lx
-from lavax.passes.prepare.decompose.jacobi import MOST_EIGENVALUES
+from lavax.passes.target.kernel_limits import MATRICES
 from tests.backends.vulkan.execution import run_as_gpu
 
 # One matrix in a workgroup, and one in blocks of rows that meet in turns; an even number of rows and an odd one.
-SIZES = (6, MOST_EIGENVALUES + 3)
+SIZES = (6, MATRICES.eigenvalues + 3)
 EPSILON = float(np.finfo(np.float32).eps)
 
 

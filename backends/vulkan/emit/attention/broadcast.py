@@ -23,9 +23,9 @@ from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.build.attention import BLOCK_OF_COLUMNS
 from lavax.passes.kernels.index import Index, add, clamp, linear, remainder, variable
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.target.kernel_limits import ATTENTION
 
 _ROWS = (32, 16, 8, 4, 2, 1)
 # Of a result with so many vectors of a row in each lane at most the tallest tiles are used, which take few loads for
@@ -67,7 +67,7 @@ class BroadcastTiles(RegisterTiles):
         self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem, shape: BroadcastShape
     ) -> None:
         lanes = profile.subgroup_size
-        groups = max(BLOCK_OF_COLUMNS // (VECTOR * lanes), 1)
+        groups = max(ATTENTION.block_of_columns // (VECTOR * lanes), 1)
         super().__init__(kernel, lifted, problem, Tile(shape.rows, groups, shape.rows, groups * VECTOR * lanes, lanes))
         self.lanes = lanes
 

@@ -16,9 +16,9 @@ from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.build.attention import BLOCK_OF_COLUMNS
 from lavax.passes.kernels.index import Index, add, clamp, linear, variable
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.target.kernel_limits import ATTENTION
 
 # How many subgroups keep a CPU busy.
 _SUBGROUPS = 12
@@ -39,7 +39,7 @@ class InvocationTiles(Tiles):
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> None:
         local = local_invocations(profile)
         height = _height(problem, local)
-        tile = Tile(height, BLOCK_OF_COLUMNS // VECTOR, height * local, BLOCK_OF_COLUMNS, local)
+        tile = Tile(height, ATTENTION.block_of_columns // VECTOR, height * local, ATTENTION.block_of_columns, local)
         super().__init__(kernel, lifted, problem, tile)
         self._first_row = linear([(self.corner, 1), (self.member, height)])
 

@@ -14,7 +14,7 @@ from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.prepare.decompose.jacobi import SWEEPS
+from lavax.passes.target.kernel_limits import MATRICES
 
 _SCALE = """
 barrier();
@@ -81,7 +81,7 @@ def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     routine.load("work[r * STRIDE + c]", "c <= r")
     negligible = routine.number(NEGLIGIBLE_ELEMENT * limits.eps)
     routine.write(_SCALE.replace("GREATEST", routine.number(limits.max)).replace("NEGLIGIBLE", negligible))
-    write_rotations(routine, "negligible", SWEEPS, accumulated=vectors)
+    write_rotations(routine, "negligible", MATRICES.sweeps, accumulated=vectors)
     failed = routine.number(nan)
     routine.write(_ORDER.replace("EXTREME", _EXTREME.strip() if vectors else "").replace("FAILED", failed))
     if vectors:

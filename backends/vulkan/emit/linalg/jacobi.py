@@ -15,7 +15,7 @@ from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.prepare.decompose.jacobi import MOST_EIGENVALUES
+from lavax.passes.target.kernel_limits import MATRICES
 
 # In units in the last place of 1: elements beside the matrix that are zeros, and cosines of angles between two vectors
 # of which the matrix holds the products.
@@ -144,7 +144,7 @@ for (int r = down; r < rows; r += high) {
 def declare_rotations(routine: MatrixRoutine, across: bool = False) -> None:
     """The shared arrays `work`, a symmetric matrix in its lower triangle, and `rotation`, and how the invocations stand
     over them. `across`: the first half of the rows meets only the second, of as many."""
-    routine.declare(_SHARED.replace("SIDE_OF_MATRIX", str(MOST_EIGENVALUES)))
+    routine.declare(_SHARED.replace("SIDE_OF_MATRIX", str(MATRICES.eigenvalues)))
     for function in (_OPPONENTS if across else PLAYERS, _PLACES, _TURN):
         routine.declare(function)
     routine.write(_GRID.replace("TURNS", "matches" if across else "2 * matches - 1"))

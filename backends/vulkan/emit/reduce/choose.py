@@ -27,7 +27,7 @@ from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import Index, grows_by_one, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
-from lavax.passes.target.loop_limit import MOST_TURNS
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 # What keeps a GPU busy, in invocations: below it teams grow at the cost of work to each member. Columns that are read
 # once want more.
@@ -128,7 +128,8 @@ def choose_schedule(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Sch
 
 def longest_row(profile: DeviceProfile) -> int:
     """Rows of more neighbouring elements are better reduced in parts: loops of a GPU's teams may go so far."""
-    return MOST_TURNS * profile.subgroup_size if profile.kind == "gpu" and profile.subgroup_shuffle else MOST_TURNS
+    shares_rows = profile.kind == "gpu" and profile.subgroup_shuffle
+    return MAX_LOOP_ITERATIONS * (profile.subgroup_size if shares_rows else 1)
 
 
 def candidates(kernel: Kernel, profile: DeviceProfile) -> list[Schedule]:
@@ -183,7 +184,7 @@ def _subgroup_or_single(kernel: Kernel, profile: DeviceProfile, along_row: int, 
     subgroup = profile.subgroup_size
     least = _LEAST_ALONE if _is_read_once(kernel) else 2
     long_enough = length >= least * subgroup or (length >= subgroup and rows < 4 * subgroup)
-    too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MOST_TURNS
+    too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MAX_LOOP_ITERATIONS
     if profile.subgroup_shuffle and ((long_enough and (along_row >= along_rows or rows < subgroup)) or too_long):
         element_width = VECTOR if length % VECTOR == 0 and along_row >= along_rows else 1
         return Schedule(subgroup, 1, element_width, subgroup, subgroup, chunked=True)

@@ -10,7 +10,7 @@ from lavax.backends.vulkan.glsl.launch import Launch, local_invocations
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.target.loop_limit import MOST_TURNS
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 # On a CPU driver a chunk is what one subgroup goes along; with so many lines every invocation has one of its own.
 _CHUNK, _MANY_LINES = 1 << 10, 1 << 12
@@ -30,7 +30,7 @@ def chunk_of(node: Node, profile: DeviceProfile) -> int | None:
     """The length of the chunks that a cumulative operation is done in; None where it goes along whole lines."""
     lines = lines_of(node)
     if profile.kind == "cpu":
-        whole = lines.length <= _CHUNK or (lines.count >= _MANY_LINES and lines.length <= MOST_TURNS)
+        whole = lines.length <= _CHUNK or (lines.count >= _MANY_LINES and lines.length <= MAX_LOOP_ITERATIONS)
         return None if whole else _CHUNK
     if _has_lanes(lines, profile):
         tile = _MOST_SUBGROUPS * profile.subgroup_size * (_VECTORS * VECTOR if _width(lines) == VECTOR else _NUMBERS)

@@ -1,0 +1,49 @@
+"""Limits of kernels that are the same on every device: passes cut work to them, and backends write kernels to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Iterations of all loops that one invocation may make: some CPU drivers silently end loops after 65,535.
+MAX_LOOP_ITERATIONS = 40_000
+
+
+@dataclass(frozen=True)
+class AttentionKernels:
+    """What one kernel of attention computes."""
+
+    block_of_columns: int = 32  # the keys, or queries, that an invocation takes at once where it works by itself
+    largest_head: int = 256  # larger heads are not kept in registers
+
+
+@dataclass(frozen=True)
+class MatrixKernels:
+    """The largest matrices that one kernel takes apart or solves at once; larger ones are cut into blocks."""
+
+    least_invocations: int = 8  # at least as many share a matrix
+    cholesky: int = 64
+    solved_for_many_sides: int = 64
+    solved_for_few_sides: int = 256
+    few_sides: int = 8  # fewer right sides than this are few
+    eigenvalues: int = 32
+    # Singular values: within the loop iterations that 8 invocations may make.
+    singular_columns: int = 16
+    singular_rows: int = 32
+    singular_rows_completed: int = 24  # if all left vectors are asked for
+    # Sweeps of Jacobi's method. Convergence is quadratic in the end: six or seven are enough for so few rows. With ten
+    # the iterations of loops stay within what every driver allows.
+    sweeps: int = 10
+
+
+@dataclass(frozen=True)
+class RadixSortKernels:
+    """How many neighbouring values one invocation or workgroup counts and moves in a pass of radix sort."""
+
+    shortest_tile: int = 1 << 10
+    longest_tile: int = 1 << 12
+    enough_tiles: int = 1 << 5  # tiles are shorter if a row has fewer
+
+
+ATTENTION = AttentionKernels()
+MATRICES = MatrixKernels()
+RADIX_SORT = RadixSortKernels()
