@@ -83,7 +83,8 @@ def _forced(shape: Shape | None) -> Any:
 def _storing(stored: tuple[bool, int], backend: VulkanBackend) -> Any:
     """Graphs are lowered with those scores in memory."""
     stores, room = stored
-    target = replace(backend.target, stores_scores=lambda node: stores, kept_bytes=room)
+    attention = replace(backend.target.attention, stores_scores=lambda node: stores, kept_bytes=room)
+    target = replace(backend.target, attention=attention)
     return patch.dict(backend.__dict__, target=target)
 
 

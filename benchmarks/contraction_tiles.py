@@ -36,7 +36,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
 from lavax.backends.vulkan.measure.profiling import profile_program
 from lavax.base.errors import DeviceError
 from lavax.ir.types import DTYPES
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import ANY_DEVICE
 
 PRODUCTS = (
     "256x256x256", "512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "4096x4096x4096:b",
@@ -117,7 +117,7 @@ def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Sched
 @contextmanager
 def forced(schedule: Schedule, parts: int, backend: VulkanBackend) -> Iterator[None]:
     """Within it, contractions are lowered for the backend by this schedule, in so many parts."""
-    target = {"target": Target(parts=lambda dot: parts)}
+    target = {"target": ANY_DEVICE.with_parts(lambda dot: parts)}
     with patch.object(contract, "choose_schedule", lambda *_: schedule), patch.dict(backend.__dict__, target):
         yield
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +10,14 @@ import numpy as np
 
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
-from lavax.backends.vulkan.emit.attention.attention import block_of_parts
-from lavax.backends.vulkan.emit.attention.scores import (
-    PART_OF_MEMORY,
-    pays_in_parts,
-    stores_scores,
-    stores_short_scores,
-)
-from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
-from lavax.backends.vulkan.emit.reduce.choose import longest_row
-from lavax.backends.vulkan.emit.scan.cumulative import chunk_of
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
+from lavax.backends.vulkan.target import target_of
 from lavax.base import config
 from lavax.base.errors import DeviceError
-from lavax.ir import Graph, Node, TensorType
+from lavax.ir import Graph, TensorType
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
@@ -65,31 +55,8 @@ class VulkanBackend:
 
     @cached_property
     def target(self) -> Target:
-        """What suits the device, for the rewrites before fusion."""
-        return Target(
-            parts=lambda dot: choose_parts(dot, self.profile),
-            stages_operands=self.profile.kind == "gpu",
-            stores_rounded=lambda dot, side: stores_rounded(dot, side, self.profile),
-            stores_scores=self._stores_scores,
-            kept_bytes=self._memory_bytes // PART_OF_MEMORY,
-            scores_by_rows=self.profile.kind == "cpu",
-            shares_products=lambda dot: shares_shader(dot, self.profile),
-            chunk=lambda cumulative: chunk_of(cumulative, self.profile),
-            query_parts=self._query_parts,
-            vectors_as_sums=self.profile.kind == "gpu",
-            sorts_pairs=self.profile.int64,
-            longest_row=longest_row(self.profile),
-            operations_a_byte=self.profile.operations_a_byte,
-        )
-
-    def _stores_scores(self, attention: Node) -> bool:
-        if self.profile.kind == "cpu":
-            return stores_short_scores(attention)
-        return stores_scores(attention, self._memory_bytes)
-
-    def _query_parts(self, gradient: Node) -> int | None:
-        block = block_of_parts(gradient, self.profile)
-        return block if block is not None and pays_in_parts(gradient, block, self._memory_bytes) else None
+        """The chosen device as the passes see it."""
+        return target_of(self.profile, self._memory_bytes)
 
     @cached_property
     def _memory_bytes(self) -> int:
@@ -122,7 +89,7 @@ class VulkanBackend:
         are found out now or when shaders are written, where they are not known.
         """
         tuner = self.tuner if tune else None
-        target = self.target if tuner is None else replace(self.target, parts=tuner.parts_of)
+        target = self.target if tuner is None else self.target.with_parts(tuner.parts_of)
         choice = by_sizes if tuner is None else tuner.schedule_of
         return LoweredGraph(self, schedule(prepare(graph, target), donated, target=target), eager, choice)
 

@@ -9,6 +9,8 @@ they have the same shape and read the same arrays.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
@@ -28,8 +30,6 @@ from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.numerics.rounding import rounding_of
 from lavax.passes.target.target import ANY_DEVICE, Target
 
-# What a contraction's epilogue and prologue may cost: they are repeated in every tile's code or load.
-_EPILOGUE_COST, _EPILOGUE_ARRAYS, _PROLOGUE_COST, _PROLOGUE_ARRAYS = 24, 6, 6, 3
 # Recomputing a small expensive value for every element of a large one: how often, and how much work in all.
 _REPEATS, _REPEATED_COST, _REPEATED_WORK = 16, 8, 1 << 18
 # What may be computed for an element that others compute too: about as much as it takes to store and to read a value.
@@ -50,7 +50,7 @@ class Fusion(Drafts):
     def __init__(self, graph: Graph, target: Target) -> None:
         super().__init__()
         self.target = target
-        self.readers = Readers(graph, beyond_movement=target.stages_operands)
+        self.readers = Readers(graph, beyond_movement=target.products.stages_operands)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
         self.number = {node: number for number, node in enumerate(graph.nodes)}
@@ -172,9 +172,9 @@ class Fusion(Drafts):
         return refusal
 
     def _unsuited_epilogue(self, node: Node, draft: KernelDraft, cost: int, arrays: int) -> Reason | None:
-        if cost > _EPILOGUE_COST:
+        if cost > self.target.fusion.epilogue_cost:
             return Reason.EPILOGUE_COST
-        if arrays > _EPILOGUE_ARRAYS:
+        if arrays > self.target.fusion.epilogue_arrays:
             return Reason.EPILOGUE_ARRAYS
         (product,) = draft.heavy
         one_to_one = node.type.size == product.type.size
@@ -188,7 +188,7 @@ class Fusion(Drafts):
         (product,) = draft.heavy
         read_apart = node not in self.returned and not self.readers.come_together(node)
         ways = {
-            operand: way_into_epilogue(node, self.cone([operand])[0], product, read_apart)
+            operand: way_into_epilogue(node, self.cone([operand])[0], product, read_apart, self.target.products)
             for operand in node.operands
             if self.draft_of.get(operand) is not draft and not self.is_made_of(operand, draft)
         }
@@ -218,7 +218,7 @@ class Fusion(Drafts):
                 self.settle_others(node, bases, draft)
                 return
             self.refusals[node, draft] = refusal
-        worth = self.target.operations_a_byte
+        worth = self.target.fusion.operations_per_byte
         again = again_instead(node, bases, self.draft_of, self.siblings, self.returned.__contains__, worth)
         if again is not None:
             self._reduce_again(node, again)
@@ -295,11 +295,11 @@ class Fusion(Drafts):
                 continue
             self.settle(operand, node, Reason.PRODUCT)
             computed, arrays = self.cone([operand])
-            if sum(map(cost_of, computed)) > _PROLOGUE_COST or len(arrays) > _PROLOGUE_ARRAYS:
+            if self._is_large_prologue(computed, arrays):
                 self.store(operand, Reason.PROLOGUE)
-            elif self.target.stages_operands and lies_scattered(node, side):
+            elif self.target.products.stages_operands and lies_scattered(node, side):
                 self.store(operand, Reason.SCATTERED)
-        scattered = scattered_operands(node, self.cone, self.bases_of) if self.target.shares_products(node) else None
+        scattered = scattered_operands(node, self.cone, self.bases_of, self.target.products)
         if scattered is not None:
             self.sharing.add(node)
             for operand in scattered:
@@ -307,9 +307,13 @@ class Fusion(Drafts):
         draft = flat_draft("contract", self.next_order(needed), node.shape)
         self._open(draft, node, draft.full)
 
+    def _is_large_prologue(self, computed: Collection[Node], arrays: Collection[Node]) -> bool:
+        fusion = self.target.fusion
+        return sum(map(cost_of, computed)) > fusion.prologue_cost or len(arrays) > fusion.prologue_arrays
+
     def _stored_rounding(self, dot: Node, side: int) -> Node | None:
         """What an operand is rounded to, where that is best stored."""
-        if not dot.attrs["precision"] or not self.target.stores_rounded(dot, side):
+        if not dot.attrs["precision"] or not self.target.products.stores_rounded(dot, side):
             return None
         return rounding_of(dot.operands[side], DTYPES[dot.attrs["precision"]])
 

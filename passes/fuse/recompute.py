@@ -52,12 +52,12 @@ def again_instead(
     draft_of: dict[Node, KernelDraft],
     siblings: Siblings,
     is_returned: Callable[[Node], bool],
-    operations_a_byte: float,
+    operations_per_byte: float,
 ) -> Again | None:
     """What a reduction in another kernel computes again of the members `bases` of one, where that moves so many bytes
     less than storing them that its operations, so many a byte, are worth it; else None."""
     owners = {draft_of[base] for base in bases}
-    draft = owners.pop() if bases and operations_a_byte else None
+    draft = owners.pop() if bases and operations_per_byte else None
     if draft is None or owners or draft.kind != "row":
         return None
     values = [base for base in bases if not _is_row_level(base, draft)]
@@ -69,7 +69,7 @@ def again_instead(
     stored = 2 * sum(value.type.nbytes for value in values)
     read = sum(_bytes_for(array, draft, draft_of, reduction, siblings) for array in found.arrays)
     operations = sum(node.type.size * cost_of(node) for node in found.nodes)
-    return found if read < stored and operations <= (stored - read) * operations_a_byte else None
+    return found if read < stored and operations <= (stored - read) * operations_per_byte else None
 
 
 def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) -> Again | None:

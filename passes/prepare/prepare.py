@@ -79,7 +79,7 @@ def _prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     if length == 0:
         return build("constant", type=node.type, value=REDUCTIONS[node.op].identity(node.dtype))
     columns = len(operand.shape) - 1 not in axes
-    longest = MAX_LOOP_ITERATIONS if columns else target.longest_row
+    longest = MAX_LOOP_ITERATIONS if columns else target.rows.longest
     long = length >= _LONG_ROW if rows <= _FEW_ROWS else length > longest
     if columns and 0 < rows < _FEW_COLUMNS and length >= _LONG_COLUMN:
         part = 1 << (length * rows // _COLUMNS_OF_PARTS).bit_length() >> 1
@@ -154,7 +154,7 @@ def _prepare_dot(node: Node, target: Target) -> Node:
     matrix = 1 if sizes.m == 1 else 0
     small = node.operands[matrix].type.size < _LARGE_MATRIX or sizes.k < _LONG_SUM
     along_sums = neighbours_of(node, matrix).summed
-    as_sum = target.vectors_as_sums and (along_sums or sizes.m * sizes.n >= _MANY_COLUMNS)
+    as_sum = target.products.vectors_as_sums and (along_sums or sizes.m * sizes.n >= _MANY_COLUMNS)
     if as_sum or small or sizes.m * sizes.n == 1:
         return _vector_as_sum(node, target)
     if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
@@ -165,7 +165,7 @@ def _prepare_dot(node: Node, target: Target) -> Node:
 
 def _in_parts_for(node: Node, target: Target) -> Node:
     length = sizes_of(node).k
-    parts = max(target.parts(node), -(-length // MAX_LOOP_ITERATIONS))
+    parts = max(target.products.parts(node), -(-length // MAX_LOOP_ITERATIONS))
     return in_parts(node, parts) if parts > 1 else node
 
 
@@ -211,7 +211,7 @@ def _prepare_conv(node: Node, target: Target, turned: bool = False) -> Node:
     place = axis_of_phases(node)
     if place is not None:
         return convolution_in_phases(node, place, lambda phase: _prepare_conv(phase, target, turned))
-    product, order = convolution_as_dot(node, target.stages_operands and not turned)
+    product, order = convolution_as_dot(node, target.products.stages_operands and not turned)
     return transposed(_prepare_dot(product, target), order)
 
 

@@ -10,18 +10,14 @@ from heapq import heappop, heappush
 from lavax.ir.graph import Node
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.accesses import is_pointwise
-
-# Every device's alignment for storage, and whole cache lines.
-_ALIGNMENT = 256
+from lavax.passes.target.target import ANY_DEVICE
 
 Lifetime = tuple[int, int]  # the first and the last phase in which a buffer is used
 
 
-def _aligned(size: int) -> int:
-    return -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT
-
-
-def plan_arena(sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime]) -> tuple[dict[str, int], int]:
+def plan_arena(
+    sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime], alignment: int = ANY_DEVICE.alignment
+) -> tuple[dict[str, int], int]:
     """Offsets of the buffers, and the arena's size; buffers that live in common phases do not overlap.
 
     Buffers are placed in the order in which their lives begin, each into the lowest gap that holds it.
@@ -35,8 +31,9 @@ def plan_arena(sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime]) -> t
         while alive and alive[0][0] < first:
             _, start, end = heappop(alive)
             _give_back(gaps, start, end)
-        offset = _take_lowest(gaps, _aligned(sizes[name]))
-        end = offset + _aligned(sizes[name])
+        size = -(-max(sizes[name], 1) // alignment) * alignment
+        offset = _take_lowest(gaps, size)
+        end = offset + size
         heappush(alive, (last, offset, end))
         offsets[name] = offset
         total = max(total, end)

@@ -37,7 +37,7 @@ def schedule(
         for number, group in enumerate(groups)
         if _is_control_flow(group)
     }
-    offsets, arena_bytes = _arena(groups, phases, names, control_flow)
+    offsets, arena_bytes = _arena(groups, phases, names, control_flow, target.alignment)
     return KernelProgram(
         graph=graph,
         steps=tuple(_commands(groups, names, donors, offsets, control_flow)),
@@ -133,6 +133,7 @@ def _arena(
     phases: dict[Piece, int],
     names: dict[Node, str],
     control_flow: Mapping[Piece, Lowered],
+    alignment: int,
 ) -> tuple[dict[str, int], int]:
     lifetimes: dict[str, tuple[int, int]] = {}
     sizes: dict[str, int] = {}
@@ -148,7 +149,7 @@ def _arena(
     for piece, lowered in control_flow.items():
         sizes.update(lowered.sizes)
         lifetimes.update(dict.fromkeys(lowered.sizes, (phases[piece], phases[piece])))
-    offsets, total = plan_arena(sizes, lifetimes)
+    offsets, total = plan_arena(sizes, lifetimes, alignment)
     for lowered in control_flow.values():
         offsets.update((name, offsets[arena] + offset) for name, (arena, offset) in lowered.placed.items())
     return offsets, total

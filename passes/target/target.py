@@ -1,73 +1,117 @@
-"""What the rewrites before fusion ask about the device that kernels are made for. Backends give the answers."""
+"""The description of the device that kernels are made for. Passes ask it questions; backends answer them.
+
+Questions that depend on an operation are functions of its node. The defaults suit any device.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lavax.ir.graph import Node
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 
-def _one_part(dot: Node) -> int:
+def _one(node: Node) -> int:
     return 1
 
 
-def _nowhere(node: Node) -> bool:
+def _no(node: Node) -> bool:
     return False
 
 
-def _rounded_where_it_is_read(dot: Node, side: int) -> bool:
-    return False
-
-
-def _as_a_whole(node: Node) -> int | None:
+def _none(node: Node) -> None:
     return None
+
+
+def _not_stored(dot: Node, side: int) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Products:
+    """How contractions are computed."""
+
+    # The number of parts that a contraction's sum is split into to keep the device busy.
+    parts: Callable[[Node], int] = _one
+    # Whether contractions bring both operands into one order in fast memory. Then either may be the left one, but
+    # neighbours in memory have to be neighbours in the contraction.
+    stages_operands: bool = False
+    # Whether a contraction reads its left (0) or right (1) operand so often that the rounded values are best stored.
+    stores_rounded: Callable[[Node, int], bool] = _not_stored
+    # Whether a contraction shares its shader with others if its arrays are strided. Then it pays to store an operand in
+    # order once, and to keep whatever prevents sharing out of the epilogue.
+    shares_shader: Callable[[Node], bool] = _no
+    # Operands are stored in order for a shared shader if each element is read in so many products, and other epilogues
+    # are left out if so many products are added up.
+    worth_sharing: int = 128
+    # Whether the product of a large matrix and a vector, too, is best a sum over the matrix's rows.
+    vectors_as_sums: bool = False
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How derivatives of attention are computed."""
+
+    # Whether a derivative is best computed by contractions, with the scores in memory.
+    stores_scores: Callable[[Node], bool] = _no
+    # How much memory the scores of all attention may take while they wait for derivatives.
+    kept_bytes: int = 0
+    # Whether kernels over rows compute what depends on stored scores, not the products' epilogues.
+    scores_by_rows: bool = False
+    # The number of keys per part if the kernel of the keys' gradient is to compute the queries' gradient in parts; None
+    # if the queries' gradient has its own kernel.
+    query_parts: Callable[[Node], int | None] = _none
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How rows are reduced and folded."""
+
+    # Longer rows of neighbouring elements are reduced in parts, however many rows there are.
+    longest: int = MAX_LOOP_ITERATIONS
+    # The length of the chunks that a cumulative operation is cut into; None if it goes along whole lines.
+    chunk: Callable[[Node], int | None] = _none
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """How rows are sorted."""
+
+    # Whether radix sort can move keys together with a payload, as integers of 64 bits.
+    moves_pairs: bool = True
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """What is computed in one kernel. Costs are in simple operations (passes/fuse/costs.py)."""
+
+    # How many operations are worth repeating to avoid moving one byte; 0 if none are.
+    operations_per_byte: float = 0.0
+    # The most that a contraction's epilogue may cost, and the arrays it may read: its code is repeated for each of the
+    # elements that an invocation has.
+    epilogue_cost: int = 24
+    epilogue_arrays: int = 6
+    # The same for a prologue, which is repeated whenever an element is loaded.
+    prologue_cost: int = 6
+    prologue_arrays: int = 3
 
 
 @dataclass(frozen=True)
 class Target:
-    """`parts`: into how many parts the sum of a contraction is best split, so that a device is busy with them all.
+    """A device as the passes see it."""
 
-    `stages_operands`: whether contractions bring both operands into one order in shared memory, so that it does not
-    matter which of them stands on the left, but that neighbours in memory are neighbours in the contraction.
-    `stores_rounded`: whether what a contraction's left (0) or right (1) operand is rounded to is best stored before,
-    since it is read so often.
-    `stores_scores`: whether a derivative of attention is best computed by contractions, with scores in memory;
-    `kept_bytes`: how much memory the scores of all attention may take that wait there for derivatives;
-    `scores_by_rows`: whether what is made of stored scores is made by kernels over their rows, and not in products'
-    epilogues.
+    products: Products = Products()
+    attention: Attention = Attention()
+    rows: Rows = Rows()
+    sorting: Sorting = Sorting()
+    fusion: Fusion = Fusion()
+    # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.
+    alignment: int = 256
 
-    `shares_products`: whether a contraction shares its shader with others if its arrays lie in strides, so that it pays
-    to write an operand in order once, and to leave out of its epilogue what would keep it from that.
-
-    `chunk`: in chunks of how many elements a cumulative operation is best done; None where it goes along whole lines.
-    `query_parts`: for how many keys each the kernel of keys' gradients is to compute a part of the gradient of
-    attention's queries; None where that has a kernel of its own.
-
-    `vectors_as_sums`: whether the product of a large matrix and a vector is best a sum over the matrix's rows, too.
-
-    `sorts_pairs`: whether radix sort can move keys together with what goes along, in integers of 64 bits.
-
-    `longest_row`: rows of more neighbouring elements are reduced in parts, however many rows there are.
-
-    `operations_a_byte`: how many simple operations are worth computing again to save the moving of a byte; 0 where
-    that does not pay.
-    """
-
-    parts: Callable[[Node], int] = _one_part
-    stages_operands: bool = False
-    stores_rounded: Callable[[Node, int], bool] = _rounded_where_it_is_read
-    stores_scores: Callable[[Node], bool] = _nowhere
-    kept_bytes: int = 0
-    scores_by_rows: bool = False
-    shares_products: Callable[[Node], bool] = _nowhere
-    chunk: Callable[[Node], int | None] = _as_a_whole
-    query_parts: Callable[[Node], int | None] = _as_a_whole
-    vectors_as_sums: bool = False
-    sorts_pairs: bool = True
-    longest_row: int = MAX_LOOP_ITERATIONS
-    operations_a_byte: float = 0.0
+    def with_parts(self, parts: Callable[[Node], int]) -> Target:
+        """The same target, but for the number of parts that contractions' sums are split into."""
+        return replace(self, products=replace(self.products, parts=parts))
 
 
 ANY_DEVICE = Target()

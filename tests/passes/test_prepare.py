@@ -12,7 +12,7 @@ from lavax.ir import Graph, Node, TensorType, float32, int32, interpret, parse, 
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
 from lavax.passes.prepare.prepare import prepare
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Products, Target
 from tests.random_graphs import random_graph
 
 TEXTS: dict[str, tuple[str, str]] = {
@@ -172,7 +172,7 @@ def _parts_of(left: str, right: str, contract: str, result: str) -> tuple[Graph,
         }}
     """
     graph = parse(dedent(text))
-    prepared = prepare(graph, Target(parts=lambda dot: 4))
+    prepared = prepare(graph, Target(Products(parts=lambda dot: 4)))
     verify(prepared)
     _assert_same(graph, prepared)
     return graph, prepared
@@ -229,11 +229,12 @@ def test_a_large_matrix_times_a_vector_is_a_contraction_with_the_matrix_s_rows_s
     graph = parse(dedent(text))
     (dot,) = prepare(graph).nodes
     assert dot.op == "dot" and dot.operands == tuple(reversed(graph.inputs))
-    prepared = prepare(graph, Target(vectors_as_sums=True))
+    prepared = prepare(graph, Target(Products(vectors_as_sums=True)))
     assert [node.op for node in prepared.nodes if node.op in ("dot", "sum")] == ["sum"]
     _assert_same(graph, prepared)
     few = parse(dedent(text.replace("512", "16").replace("256", "8192")))
-    assert all(node.op == "dot" for node in prepare(few, Target(vectors_as_sums=True)).nodes), "columns read one by one"
+    few_columns = prepare(few, Target(Products(vectors_as_sums=True)))
+    assert all(node.op == "dot" for node in few_columns.nodes), "columns read one by one"
 
 
 def _assert_same(graph: Graph, prepared: Graph, tolerance: float = 0.0) -> None:

@@ -19,11 +19,11 @@ from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Products, Target
 from tests.passes.lowering import f32
 from tests.passes.program_checks import check_program
 
-STORING = Target(stores_rounded=lambda dot, side: True)
+STORING = Target(Products(stores_rounded=lambda dot, side: True))
 
 
 def traced(function: Any, *arguments: np.ndarray) -> Graph:
@@ -86,7 +86,7 @@ def test_roundings_are_stored_where_that_is_asked_for_and_else_repeated() -> Non
     assert written(stored) == [("map", ["bf16"]), ("contract", ["bf16"]), ("contract", ["f32"])], stored
     assert written(kernels_of(graph, Target())) == [("contract", ["bf16"]), ("contract", ["f32"])]
     assert Reason.ROUNDED in fuse(prepare(graph, STORING), STORING).storing.values()
-    left = Target(stores_rounded=lambda dot, side: side == 0)
+    left = Target(Products(stores_rounded=lambda dot, side: side == 0))
     assert written(kernels_of(traced(lambda x, w: x @ w, f32(8, 8), f32(8, 8)), left))[0] == ("map", ["bf16"])
 
 

@@ -14,11 +14,11 @@ from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Products, Target
 from tests.passes.lowering import assert_computes, f32, i32
 from tests.passes.program_checks import check_program
 
-SHARING = Target(shares_products=lambda dot: True)
+SHARING = Target(Products(shares_shader=lambda dot: True))
 
 
 def _heads(x: Any) -> Any:

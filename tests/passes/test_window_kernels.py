@@ -19,7 +19,7 @@ from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Products, Target
 from tests.operation_cases import cases_of
 from tests.passes.lowering import f32, program_of_function
 from tests.passes.program_checks import check_program
@@ -140,7 +140,8 @@ def test_windows_are_rows_where_channels_are_neighbours_and_columns_where_pixels
 
 def test_staged_windows_are_rows_unless_channels_come_first_in_all_that_becomes_of_them() -> None:
     def windows(function: Callable[..., Any]) -> list[int]:
-        graph = prepare(simplify(lx.trace(function)(f32(2, 4, 8, 8), f32(8, 4, 3, 3))), Target(stages_operands=True))
+        traced = lx.trace(function)(f32(2, 4, 8, 8), f32(8, 4, 3, 3))
+        graph = prepare(simplify(traced), Target(Products(stages_operands=True)))
         dots = (node for node in graph.nodes if node.op == "dot")
         return [[operand.op for operand in dot.operands].index("shear") for dot in dots]
 
@@ -161,7 +162,7 @@ def test_staged_convolutions_keep_channels_last_and_copy_kernels_only(monkeypatc
     monkeypatch.setattr(contraction_geometry, "_READ_OVER", 64)
     monkeypatch.setattr(contraction_geometry, "_WORTH_COPY", 1)
     arguments = f32(8, 3, 3, 3), f32(12, 8, 3, 3), f32(2, 3, 6, 8)
-    target = Target(stages_operands=True)
+    target = Target(Products(stages_operands=True))
     graph = simplify(lx.trace(lx.grad(_two_layers, (0, 1)))(*arguments))
     program = schedule(prepare(graph, target), target=target)
     check_program(program)

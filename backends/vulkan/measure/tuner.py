@@ -22,7 +22,7 @@ from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.kernels.reads import READS
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.schedule.schedule import schedule
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import ANY_DEVICE
 
 # Seconds of each plan, all over the same arguments of those dtypes; infinity where the device refuses one.
 Measure = Callable[[Sequence[Plan], Sequence[DType]], Sequence[float]]
@@ -99,7 +99,7 @@ class Tuner:
         return numbers[self._best(f"parts {structural_key(graph)}", list(map(str, numbers)), plans, dtypes)]
 
     def _plan_in_parts(self, graph: Graph, parts: int) -> Plan:
-        target = Target(parts=lambda dot: parts)
+        target = ANY_DEVICE.with_parts(lambda dot: parts)
         kernels = schedule(prepare(graph, target), target=target)
         return emit_program(kernels, self._profile, choice=self.schedule_of)
 

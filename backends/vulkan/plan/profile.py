@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 # Simple operations that are worth computing again where a byte less is moved. GPUs compute ten in that time; where
 # shaders run on the processor, layer norm's gradient won 5 to 11 % so.
-_OPERATIONS_A_BYTE = {"cpu": 0.0, "gpu": 2.0}
+_OPERATIONS_PER_BYTE = {"cpu": 0.0, "gpu": 2.0}
 # Eight subgroups on a processor; a hundred workgroups of 256 on a GPU.
 _BUSY_INVOCATIONS = {"cpu": 64, "gpu": 1 << 15}
 # Of the lengths of windows: half of one is a multiple of any device's alignment for texels and storage.
@@ -66,9 +66,9 @@ class DeviceProfile:
         return _BUSY_INVOCATIONS[self.kind]
 
     @property
-    def operations_a_byte(self) -> float:
+    def operations_per_byte(self) -> float:
         """How many simple operations are worth computing again where a byte less is moved."""
-        return _OPERATIONS_A_BYTE[self.kind]
+        return _OPERATIONS_PER_BYTE[self.kind]
 
     @property
     def packed(self) -> frozenset[int]:

@@ -31,7 +31,7 @@ def with_query_parts(graph: Graph, target: Target) -> Graph:
 
 
 def _in_parts(gradient: Node, target: Target) -> Node | None:
-    block = target.query_parts(gradient)
+    block = target.attention.query_parts(gradient)
     return None if block is None else build("attention_query_parts", *gradient.operands, **gradient.attrs, block=block)
 
 
@@ -39,7 +39,7 @@ def _query_parts(node: Node, target: Target) -> Node:
     """As it is where the device has a kernel for it; else the parts one by one."""
     attrs = {name: value for name, value in node.attrs.items() if name != "block"}
     block = node.attrs["block"]
-    if target.query_parts(build("attention_query_gradient", *node.operands, **attrs)) == block:
+    if target.attention.query_parts(build("attention_query_gradient", *node.operands, **attrs)) == block:
         return node
     query, key, value, cotangent, delta, logsumexp, *scores = node.operands
     found, rank, keys = [], key.type.rank, key.shape[-2]

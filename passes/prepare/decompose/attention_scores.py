@@ -28,10 +28,10 @@ _Key = tuple[object, ...]
 
 def with_stored_scores(graph: Graph, target: Target) -> Graph:
     """The graph with derivatives of attention as products where that suits the device."""
-    chosen = {node for node in graph.nodes if node.op in GRADIENTS and target.stores_scores(node)}
+    chosen = {node for node in graph.nodes if node.op in GRADIENTS and target.attention.stores_scores(node)}
     if not chosen:
         return graph
-    kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.kept_bytes)
+    kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.attention.kept_bytes)
     weights: dict[_Key, Node] = {}
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     with located():
@@ -40,9 +40,9 @@ def with_stored_scores(graph: Graph, target: Target) -> Graph:
             found[node] = rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
             if node in chosen:
                 kept_weights = weights.get(_of_scores(node))
-                if kept_weights is not None and target.scores_by_rows and _has_own_delta(node):
+                if kept_weights is not None and target.attention.scores_by_rows and _has_own_delta(node):
                     rebuilt = _with_delta_of(rebuilt, kept_weights)
-                stored = _stored_by_rows if target.scores_by_rows else _stored
+                stored = _stored_by_rows if target.attention.scores_by_rows else _stored
                 found[node] = stored(rebuilt, kept_weights)
             elif node.op in _FORWARD and _of_scores(node) in kept:
                 weights[_of_scores(node)] = softmax_of_scores(rebuilt)

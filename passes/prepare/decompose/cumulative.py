@@ -14,7 +14,7 @@ from lavax.passes.target.target import Target
 
 
 def _cumulative(node: Node, target: Target) -> Node:
-    chunk = target.chunk(node)
+    chunk = target.rows.chunk(node)
     if chunk is None:
         return node
     (x,) = node.operands

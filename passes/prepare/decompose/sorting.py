@@ -19,7 +19,7 @@ _MERGED_ROW = 512
 
 def has_digits_sorted(x: Node, target: Target) -> bool:
     """Whether its rows are put in order by their digits."""
-    return target.sorts_pairs and x.shape[-1] > _MERGED_ROW and not _is_run(x)
+    return target.sorting.moves_pairs and x.shape[-1] > _MERGED_ROW and not _is_run(x)
 
 
 def _is_run(x: Node) -> bool:

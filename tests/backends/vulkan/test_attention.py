@@ -21,6 +21,7 @@ from lavax.passes.prepare.decompose import attention as attention_parts
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.kernel_limits import ATTENTION
+from lavax.passes.target.target import Attention
 from tests.backends.vulkan.emission import PROFILES, dispatches_of
 from tests.backends.vulkan.execution import backend, backend_with, run
 from tests.passes.lowering import f32
@@ -145,7 +146,8 @@ def test_parts_of_the_gradient_of_queries(
     shape = Shape(4, 8, 4, 1, depth=8, share=8, chunk=16)
     monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages, *_: fitted(shape, profile, stages))
     monkeypatch.setattr(emitter, "keeps_busy", lambda *_: True)
-    target = replace(device.target, query_parts=lambda node: emitter.block_of_parts(node, device.profile))
+    parts = Attention(query_parts=lambda node: emitter.block_of_parts(node, device.profile))
+    target = replace(device.target, attention=parts)
     monkeypatch.setitem(device.__dict__, "target", target)
     shapes = {"query": (queries, head), "key": (keys, head), "value": (keys, head), "cotangent": (queries, head)}
     shapes |= {"delta": (queries,), "logsumexp": (queries,)}

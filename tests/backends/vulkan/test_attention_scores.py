@@ -18,7 +18,7 @@ from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.simplify import remove_stop_gradient
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Attention, Target
 from tests.passes.lowering import f32
 
 GRADIENTS = tuple(op for op in OPERANDS if op.endswith("gradient"))
@@ -38,7 +38,7 @@ def gradients(batch: int, queries: int, keys: int, head: int, causal: bool = Fal
 
 def test_what_is_in_common_is_computed_once() -> None:
     graph = gradients(2, 5, 7, 4, causal=True)
-    prepared = prepare(graph, Target(stores_scores=lambda node: True))
+    prepared = prepare(graph, Target(attention=Attention(stores_scores=lambda node: True)))
     ops = [node.op for node in prepared.nodes]
     assert ops.count("dot") == 5
     assert ops.count("exp") == 1
@@ -83,14 +83,15 @@ def test_the_gradient_of_queries_is_made_of_parts_where_memory_is_there(
         found = block_of_parts(node, GENERIC_GPU)
         return found if found is not None and pays_in_parts(node, found, gibibytes << 30) else None
 
-    nodes = prepare(graph, Target(query_parts=block_of)).nodes
+    nodes = prepare(graph, Target(attention=Attention(query_parts=block_of))).nodes
     assert [node.attrs["block"] for node in nodes if "block" in node.attrs] == [block] * (block is not None)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_by_rows_delta_is_the_sum_of_weights_and_their_cotangents(causal: bool) -> None:
     """Where scores wait for derivatives of the attention whose result delta is made of; else delta is what it is."""
-    by_rows = Target(stores_scores=lambda node: "gradient" in node.op, scores_by_rows=True, kept_bytes=1 << 20)
+    stores_scores: Any = lambda node: "gradient" in node.op  # noqa: E731
+    by_rows = Target(attention=Attention(stores_scores, scores_by_rows=True, kept_bytes=1 << 20))
 
     def loss(q: Any, k: Any, v: Any) -> Any:
         return lnp.sum(lnp.sin(nn.dot_product_attention(q, k, v, is_causal=causal)))
@@ -129,7 +130,7 @@ def test_scores_wait_for_derivatives_as_long_as_there_is_room(room: int, left: l
 
     x = f32(2, 33, 4)
     with_gradients = remove_stop_gradient(lx.trace(lx.value_and_grad(loss, argnums=(0, 1, 2)))(x, x, x))
-    prepared = prepare(with_gradients, Target(stores_scores=lambda node: "gradient" in node.op, kept_bytes=room))
+    prepared = prepare(with_gradients, Target(attention=Attention(lambda node: "gradient" in node.op, kept_bytes=room)))
     ops = [node.op for node in prepared.nodes]
     assert sorted(op for op in ops if op.startswith("attention")) == sorted(left)
     assert ops.count("dot") == (5 if left else 6)
@@ -148,7 +149,7 @@ def test_a_query_that_sees_nothing_has_no_gradient(room: int) -> None:
     types = [f32(*array.shape) for array in arrays]
     graph = remove_stop_gradient(lx.trace(lx.grad(loss, argnums=(0, 1, 2)))(*types))
     assert any(node.op == "attention" and node.attrs["empty"] for node in graph.nodes)
-    prepared = prepare(graph, Target(stores_scores=lambda node: True, kept_bytes=room))
+    prepared = prepare(graph, Target(attention=Attention(stores_scores=lambda node: True, kept_bytes=room)))
     assert any(node.op == "attention" for node in prepared.nodes) is (room == 0)
     arrays.append(mask)
     found = interpret(prepared, *arrays)

@@ -1,0 +1,54 @@
+"""The device as the passes see it: the emitter's answers to the questions of passes/target."""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.attention.attention import block_of_parts
+from lavax.backends.vulkan.emit.attention.scores import (
+    PART_OF_MEMORY,
+    pays_in_parts,
+    stores_scores,
+    stores_short_scores,
+)
+from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
+from lavax.backends.vulkan.emit.reduce.choose import longest_row
+from lavax.backends.vulkan.emit.scan.cumulative import chunk_of
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir import Node
+from lavax.passes.target.target import Attention, Fusion, Products, Rows, Sorting, Target
+
+
+def target_of(profile: DeviceProfile, memory_bytes: int) -> Target:
+    """The target for a device with that profile and memory."""
+    return Target(
+        products=_products(profile),
+        attention=_attention(profile, memory_bytes),
+        rows=Rows(longest=longest_row(profile), chunk=lambda cumulative: chunk_of(cumulative, profile)),
+        sorting=Sorting(moves_pairs=profile.int64),
+        fusion=Fusion(operations_per_byte=profile.operations_per_byte),
+    )
+
+
+def _products(profile: DeviceProfile) -> Products:
+    return Products(
+        parts=lambda dot: choose_parts(dot, profile),
+        stages_operands=profile.kind == "gpu",
+        stores_rounded=lambda dot, side: stores_rounded(dot, side, profile),
+        shares_shader=lambda dot: shares_shader(dot, profile),
+        vectors_as_sums=profile.kind == "gpu",
+    )
+
+
+def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
+    def stores(derivative: Node) -> bool:
+        return stores_short_scores(derivative) if profile.kind == "cpu" else stores_scores(derivative, memory_bytes)
+
+    def query_parts(gradient: Node) -> int | None:
+        block = block_of_parts(gradient, profile)
+        return block if block is not None and pays_in_parts(gradient, block, memory_bytes) else None
+
+    return Attention(
+        stores_scores=stores,
+        kept_bytes=memory_bytes // PART_OF_MEMORY,
+        scores_by_rows=profile.kind == "cpu",
+        query_parts=query_parts,
+    )
