@@ -76,7 +76,7 @@ _TOGETHER: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def company(node: Node) -> tuple[object, ...] | None:
+def joint_kernel_key(node: Node) -> tuple[object, ...] | None:
     """Equal for nodes that one kernel can compute together; None for those that are computed alone."""
     if node.op not in _TOGETHER:
         return None

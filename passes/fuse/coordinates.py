@@ -1,4 +1,4 @@
-"""Where, in a kernel's loops, a node could be computed, and whether that is allowed."""
+"""The coordinates in a kernel's loops at which a node could be computed, and whether that is allowed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _after_flip(node: Node, at: Coordinates) -> Coordinates:
 
 
 def _after_broadcast(node: Node, at: Coordinates) -> Coordinates | None:
-    """Only where nothing is repeated."""
+    """None if the broadcast repeats elements."""
     if node.type.size != node.operands[0].type.size:
         return None
-    placed = dict(zip(node.attrs["axes"], at, strict=True))
-    return tuple(placed.get(axis, ZERO) for axis in range(len(node.shape)))
+    index_of = dict(zip(node.attrs["axes"], at, strict=True))
+    return tuple(index_of.get(axis, ZERO) for axis in range(len(node.shape)))
 
 
-# Where a moved array's element stands once the one it is made of stands at some coordinates.
+# Per movement: the coordinates of an element of its result, given those of the operand's element it copies.
 _AFTER: dict[str, Callable[[Node, Coordinates], Coordinates | None]] = {
     "reshape": _after_reshape,
     "transpose": _after_transpose,
@@ -44,7 +44,7 @@ _AFTER: dict[str, Callable[[Node, Coordinates], Coordinates | None]] = {
 
 
 def _moved(node: Node, draft: KernelDraft) -> Coordinates | None:
-    """Coordinates of a node that is a member, or a member moved one to one."""
+    """The coordinates of a node that is a member, or is made from a member by one-to-one movement."""
     chain: list[Node] = []
     while node not in draft.members:
         if node.op not in _AFTER:
@@ -73,7 +73,7 @@ def _extent(index: Index) -> int:
 
 
 def candidates(node: Node, draft: KernelDraft) -> Iterator[Coordinates]:
-    """Coordinates at which the node might be computed in this kernel, each element exactly once."""
+    """Coordinates at which this kernel might compute the node, each element exactly once."""
     for source in (node, *node.operands):
         if source is node and node.op not in _AFTER:
             continue
@@ -86,7 +86,7 @@ def candidates(node: Node, draft: KernelDraft) -> Iterator[Coordinates]:
 
 
 def covers(node: Node, at: Coordinates, draft: KernelDraft) -> bool:
-    """Whether coordinates that stand one to one for loop variables reach all of the node."""
+    """Whether coordinates that correspond one to one to loop variables reach every element of the node."""
     used: frozenset[str] = frozenset().union(*(index.variables for index in at))
     full = not used.isdisjoint(draft.reduced_names)
     return node.type.size == draft.domain.rows * (draft.domain.length if full else 1)
@@ -99,9 +99,9 @@ def is_legal(
     is_made_of: Callable[[Node, KernelDraft], bool],
     draft_of: dict[Node, KernelDraft],
 ) -> bool:
-    """Whether computing the node there needs the kernel's reductions only where they are computed.
+    """Whether computing the node there needs the kernel's reductions only at the coordinates where they are computed.
 
-    `is_made_of` says of a node outside the kernel whether the kernel would compute it from its own members.
+    `is_made_of` says whether the kernel would compute a node that is not a member from its members.
     """
     stack = list(READS[node.op](node, at)) if node.op in READS else [(node, at)]
     checked: set[tuple[Node, Coordinates]] = set()
@@ -122,7 +122,7 @@ def is_legal(
 
 
 def is_whole_row(inner: Sequence[Index], outer: Coordinates, draft: KernelDraft) -> bool:
-    """Whether `inner` runs over just the kernel's reduced elements while `outer` stands still."""
+    """Whether `inner` runs over exactly the kernel's reduced elements and `outer` does not change with them."""
     proper = [index for index in draft.domain.reduced_variables if not index.is_constant]
-    stands_still = all(index.variables.isdisjoint(draft.reduced_names) for index in outer)
-    return stands_still and [index for index in inner if not index.is_constant] == proper
+    is_fixed = all(index.variables.isdisjoint(draft.reduced_names) for index in outer)
+    return is_fixed and [index for index in inner if not index.is_constant] == proper

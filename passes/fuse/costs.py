@@ -1,50 +1,85 @@
-"""What operations cost, in simple arithmetic operations an element. The unit of all fusion choices."""
+"""The cost of operations, in simple arithmetic operations per element: the unit of all choices in fusion."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
 
-_TRANSCENDENTAL = 12
-# Long polynomials, in several pieces of which all are computed.
-_SPECIAL = 40
-# Logarithms and exponentials in pairs of floats, and loops over them: never worth doing twice.
-_PAIRS, _LOOP = 1000, 4000
+
+@dataclass(frozen=True)
+class FunctionCosts:
+    """Simple operations per element, by kind of function.
+
+    Counted in the GLSL of each function. `python -m benchmarks comparison --only softmax --only gpt-step` shows the
+    kernels that these costs lead to.
+    """
+
+    transcendental: int = 12
+    special: int = 40  # long polynomials in several pieces, all of which are computed
+    float_pairs: int = 1000  # logarithms and exponentials in pairs of floats: never worth computing twice
+    float_pair_loops: int = 4000  # loops over those
+
+
+@dataclass(frozen=True)
+class KernelLimits:
+    """The most that one kernel holds.
+
+    Beyond this many nodes, compile time and register use grow faster than memory traffic falls. Arrays take slots in
+    the push constants. Chosen by `python -m benchmarks comparison --only adam-150 --only mlp-step` and
+    `python -m benchmarks compile-time`.
+    """
+
+    nodes: int = 96
+    arrays: int = 24
+    floating_arrays: int = 12  # of one floating value, so that a kernel can take in several
+
+
+_FUNCTION_COSTS = FunctionCosts()
+KERNEL_LIMITS = KernelLimits()
+
 _COSTS = {
-    **dict.fromkeys(("exp2", "log2", "sinh", "cosh", "asin", "acos", "atan", "cbrt"), _TRANSCENDENTAL),
-    **dict.fromkeys(("tan", "atan2", "asinh", "acosh", "atanh"), 2 * _TRANSCENDENTAL),
-    **dict.fromkeys(("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"), _SPECIAL),
-    **dict.fromkeys(("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"), _SPECIAL),
-    **dict.fromkeys(("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"), _PAIRS),
-    **dict.fromkeys(("betainc", "gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"), _LOOP),
+    **dict.fromkeys(
+        ("exp2", "log2", "sinh", "cosh", "asin", "acos", "atan", "cbrt"),
+        _FUNCTION_COSTS.transcendental,
+    ),
+    **dict.fromkeys(
+        ("exp", "log", "expm1", "log1p", "sin", "cos", "tanh", "logistic"),
+        _FUNCTION_COSTS.transcendental,
+    ),
+    **dict.fromkeys(
+        ("tan", "atan2", "asinh", "acosh", "atanh", "power"),
+        2 * _FUNCTION_COSTS.transcendental,
+    ),
+    **dict.fromkeys(
+        ("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
+        _FUNCTION_COSTS.special,
+    ),
+    **dict.fromkeys(
+        ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
+        _FUNCTION_COSTS.special,
+    ),
+    **dict.fromkeys(
+        ("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"),
+        _FUNCTION_COSTS.float_pairs,
+    ),
+    **dict.fromkeys(
+        ("betainc", "gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"),
+        _FUNCTION_COSTS.float_pair_loops,
+    ),
     "divide": 4,
     "remainder": 6,
     "modulo": 8,
     "sqrt": 4,
     "rsqrt": 4,
-    "exp": _TRANSCENDENTAL,
-    "log": _TRANSCENDENTAL,
-    "expm1": _TRANSCENDENTAL,
-    "log1p": _TRANSCENDENTAL,
-    "sin": _TRANSCENDENTAL,
-    "cos": _TRANSCENDENTAL,
-    "tanh": _TRANSCENDENTAL,
-    "logistic": _TRANSCENDENTAL,
-    "power": 2 * _TRANSCENDENTAL,
     "barrier": 0,
-    "threefry": 115,  # 20 rounds of add, rotate and xor, 5 additions of the key
+    "threefry": 115,  # 20 rounds of add, rotate and xor, and 5 additions of the key
 }
-
-# Nodes of one kernel: beyond this, compile time and registers grow faster than memory traffic falls.
-MOST_NODES = 96
-# Arrays of one kernel: slots in the push constants.
-MOST_ARRAYS = 24
-# Arrays of one floating value, so that a kernel can take in several.
-MOST_FLOATING_ARRAYS = 12
 
 
 def cost_of(node: Node) -> int:
-    """Simple operations an element of this node takes, its operands given."""
+    """Simple operations per element of this node, given its operands."""
     if OPERATIONS[node.op].family == "elementwise":
         return _COSTS.get(node.op, 1)
     return 0

@@ -1,23 +1,34 @@
-"""Whether what is computed from a contraction's result comes together again, and so belongs into its epilogue.
+"""Whether the values computed from a contraction's result converge to one, and so belong in its epilogue.
 
-A result with several readers, such as a gradient that an optimizer reads in three places, is better stored once: each
-reader that joined would become a result of the kernel, and be written out in every tile.
+A result with several readers is better stored once; an example is a gradient that an optimizer reads in three places.
+Each reader that joined the kernel would become a result, to be written in every tile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, users_of
 from lavax.ir.operation import OPERATIONS
 
-# How many nodes ahead to look.
-_HORIZON = 24
+
+@dataclass(frozen=True)
+class Lookahead:
+    """How far to search for the value that all readers converge to.
+
+    Chosen by `python -m benchmarks comparison --only mlp-step --only transformer-step`.
+    """
+
+    nodes: int = 24
+
+
+_LOOKAHEAD = Lookahead()
 
 
 class Readers:
-    """Who reads what in a graph. With `beyond_movement` a value that is only moved does not count as one that all came
-    together in: several may read it after all."""
+    """The readers of each value of a graph. With `beyond_movement`, a moved copy of a value is not a point of
+    convergence, because several nodes may still read it."""
 
     def __init__(self, graph: Graph, beyond_movement: bool) -> None:
         self._beyond_movement = beyond_movement
@@ -26,15 +37,15 @@ class Readers:
         self._outputs = frozenset(graph.outputs)
         self._known: dict[Node, bool] = {}
 
-    def come_together(self, node: Node) -> bool:
-        """Whether all that is read from the node leads, element by element, to one value soon."""
+    def converge(self, node: Node) -> bool:
+        """Whether everything that reads the node leads, element by element, to a single value soon."""
         if node not in self._known:
             self._known[node] = node not in self._outputs and self._search(node)
         return self._known[node]
 
     def _search(self, node: Node) -> bool:
         ahead = set(self._users.get(node, ()))
-        for _ in range(_HORIZON):
+        for _ in range(_LOOKAHEAD.nodes):
             first = min(ahead, key=self._position.__getitem__, default=None)
             if first is None or not self._goes_by_element(first, node):
                 return False

@@ -1,7 +1,8 @@
-"""How much is computed for one element of a floating node, each value counted at every place where it is needed.
+"""How much is computed for one element of a floating node, if each value counts once per coordinates it is read at.
 
-Movement makes places: of `f(x)[1:] + f(x)[:-1]` an element takes `f` twice. Where several such steps follow each other,
-as in the levels of a parallel scan, places multiply with every one of them, while the nodes hardly become more.
+Movement adds coordinates: an element of `f(x)[1:] + f(x)[:-1]` evaluates `f` twice. If several such steps follow each
+other, as in the levels of a parallel scan, the number of evaluations multiplies with each step although the number of
+nodes hardly grows.
 """
 
 from __future__ import annotations
@@ -13,35 +14,35 @@ from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
 
-# A place is a number: 0 that of the element itself, else what a step of movement leads to from another place.
-_HERE = 0
+# Coordinates are numbered: 0 is the element itself, other numbers are reached from it by steps of movement.
+_OWN = 0
 
 
 @dataclass(frozen=True)
 class Evaluations:
-    """How many values are computed for an element, and what they cost. At each place but one a value counts for half,
-    since some places turn out to be one, or to need only one part of what was put together.
+    """How many values are computed for one element, and their cost. At all coordinates but one, a value counts half,
+    because some coordinates turn out to be equal or to need only one part of a concatenation.
 
-    `moved` is what of the cost is due at other places than the element's own; `repeated` what would not be due if each
-    value were computed once. `places` says at how many each is computed, where that has been counted.
+    `moved` is the part of the cost at coordinates other than the element's own; `repeated` is the part that would
+    vanish if each value were computed once. `times` says how often each value is computed, where that was counted.
     """
 
     values: int
     cost: int
     moved: int
     repeated: int
-    places: Mapping[Node, int] = field(default_factory=dict)
+    times: Mapping[Node, int] = field(default_factory=dict)
 
     @property
     def work(self) -> int:
-        """One number for what it takes, for the driver's compiler as well as at run time."""
+        """A single number for the work, both of the driver's compiler and at run time."""
         return self.values + self.cost
 
 
-def bound(node: Node, operands: Sequence[Evaluations]) -> Evaluations:
-    """Of an element of a node whose floating operands take so much, as if these had no value in common at one place.
+def upper_bound(node: Node, operands: Sequence[Evaluations]) -> Evaluations:
+    """A bound for an element of a node, given its floating operands, as if they shared no value at any coordinates.
 
-    Two of them may compute a value at two places if either of them moves anything.
+    Two operands may compute a value at different coordinates if either of them moves anything.
     """
     costs = [operand.cost for operand in operands]
     moved = sum(operand.moved for operand in operands)
@@ -54,33 +55,34 @@ def bound(node: Node, operands: Sequence[Evaluations]) -> Evaluations:
 
 
 def evaluations_of(node: Node, is_stored: Callable[[Node], bool], most_values: int) -> Evaluations:
-    """What an element of the node takes that is not read from memory; counted up to `most_values` and some more."""
+    """The evaluations for one element of the node, except values read from memory; counts slightly past
+    `most_values`, then stops."""
     numbers: dict[tuple[int, Hashable], int] = {}
-    seen = {(node, _HERE)}
-    count: dict[Node, int] = {}
+    seen = {(node, _OWN)}
+    times: dict[Node, int] = {}
     cost = moved = 0
-    stack = [(node, _HERE)]
-    while stack and len(seen) + len(count) <= 2 * most_values:
-        current, place = stack.pop()
+    stack = [(node, _OWN)]
+    while stack and len(seen) + len(times) <= 2 * most_values:
+        current, at = stack.pop()
         is_moved = not _is_elementwise(current)
         price = cost_of(current)
         cost += price
-        moved += price if place != _HERE else 0
-        count[current] = count.get(current, 0) + 1
+        moved += price if at != _OWN else 0
+        times[current] = times.get(current, 0) + 1
         for position, operand in enumerate(current.operands):
             if operand.op == INPUT or is_stored(operand):
                 continue
-            there = numbers.setdefault((place, _step(current, position)), len(numbers) + 1) if is_moved else place
+            there = numbers.setdefault((at, _step(current, position)), len(numbers) + 1) if is_moved else at
             if (operand, there) not in seen:
                 seen.add((operand, there))
                 stack.append((operand, there))
-    repeated = sum(cost_of(value) * _surplus(value, number, node) for value, number in count.items())
-    return Evaluations((len(seen) + len(count) + 1) // 2, cost, moved, int(repeated), count)
+    repeated = sum(cost_of(value) * _surplus(value, number, node) for value, number in times.items())
+    return Evaluations((len(seen) + len(times) + 1) // 2, cost, moved, int(repeated), times)
 
 
-def _surplus(value: Node, places: int, node: Node) -> float:
-    """How often an element of a value is computed more than once, for each element of the node."""
-    return max(0.0, places - max(1.0, value.type.size / max(node.type.size, 1)))
+def _surplus(value: Node, times: int, node: Node) -> float:
+    """How often, per element of the node, an element of the value is computed beyond the first time."""
+    return max(0.0, times - max(1.0, value.type.size / max(node.type.size, 1)))
 
 
 def _is_elementwise(node: Node) -> bool:
@@ -88,7 +90,7 @@ def _is_elementwise(node: Node) -> bool:
 
 
 def _step(node: Node, position: int) -> Hashable:
-    """What makes the place at which an operand is read another one than the node's."""
+    """Identifies the step from a node's coordinates to those at which it reads an operand."""
     if len(node.operands) > 1:
         return node, position
     return node.op, tuple(node.attrs.items()), node.shape, node.operands[0].shape

@@ -1,4 +1,4 @@
-"""Turns the kernels that fusion found into pieces of graph that stand on their own."""
+"""Turns the kernels found by fusion into self-contained pieces of graph."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, input_node, topological, with_operands
-from lavax.passes.fuse.fuse import Fusion
+from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.kernels.kernel import Kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A kernel and the nodes of the whole graph that its inputs and outputs stand for."""
+    """A kernel, and the nodes of the whole graph that correspond to its inputs and outputs."""
 
     kernel: Kernel
     reads: tuple[Node, ...]
@@ -21,9 +21,9 @@ class Piece:
 
 
 def extract(fusion: Fusion, outputs: Iterable[Node]) -> list[Piece]:
-    """The kernels that are needed for `outputs`, in an order in which each comes after those it reads from.
+    """The kernels needed for `outputs`, each after the kernels it reads from.
 
-    What fusion had a kernel write for a reader that then took the value in itself is not written.
+    Fusion may have marked a result for a reader that later joined the kernel; such results are not written.
     """
     needed = set(outputs)
     pieces: list[Piece] = []
@@ -47,6 +47,6 @@ def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...]) -> Pie
         tuple(renamed[node] for node in order),
         tuple(renamed[result] for result in results),
     )
-    placed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
-    places = {renamed[node]: draft.members[node] for node in placed}
-    return Piece(Kernel(draft.kind, graph, draft.domain, places), reads, results)
+    fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
+    coordinates = {renamed[node]: draft.members[node] for node in fixed}
+    return Piece(Kernel(draft.kind, graph, draft.domain, coordinates), reads, results)

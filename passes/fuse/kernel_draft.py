@@ -1,4 +1,4 @@
-"""A kernel while it is being put together."""
+"""A kernel under construction."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from lavax.passes.kernels.index import Index, variable
 from lavax.passes.kernels.kernel import Domain, Kind
 from lavax.passes.kernels.reads import Coordinates
 
-# Kernels depend on kernels of smaller order only: (level, number). So no join can close a cycle.
+# (level, number). A kernel depends only on kernels of smaller order, so no join can close a cycle.
 Order = tuple[int, int]
 FIRST: Order = (-1, -1)
 
 
 @dataclass(eq=False)
 class KernelDraft:
-    """The kernel that nodes are computed in.
+    """The kernel that nodes are computed in, while fusion adds nodes to it.
 
-    `members` gives the coordinates, in the domain's variables, at which each node is computed; `heavy` are its
-    reductions or its contraction; `results` are the members that others read from memory; `again` are members of other
-    kernels that it computes for itself rather than reading them.
+    `members` maps each node to the coordinates, in the domain's variables, at which it is computed. `heavy` holds its
+    reductions or its contraction; `results` the members that other kernels read from memory; `recomputed` the members
+    of other kernels that this one computes for itself instead of reading them. `legal` remembers nodes and
+    coordinates that have passed the legality check.
     """
 
     kind: Kind
     order: Order
     domain: Domain
-    full: Coordinates  # of the reduced operand, in rows
+    full: Coordinates  # of the reduced operand, if this is a row kernel
     members: dict[Node, Coordinates] = field(default_factory=dict)
     heavy: set[Node] = field(default_factory=set)
     results: dict[Node, None] = field(default_factory=dict)
-    again: set[Node] = field(default_factory=set)
+    recomputed: set[Node] = field(default_factory=set)
     legal: set[tuple[Node, Coordinates]] = field(default_factory=set)
-    arrays: set[Node] = field(default_factory=set)  # read from memory, roughly
+    arrays: set[Node] = field(default_factory=set)  # read from memory, approximately
     cost: int = 0
 
     @property
@@ -41,12 +42,12 @@ class KernelDraft:
 
 
 def variables_of(extents: tuple[int, ...], prefix: str = "o") -> tuple[Index, ...]:
-    """One loop variable an axis."""
+    """One loop variable per axis."""
     return tuple(variable(f"{prefix}{number}", extent) for number, extent in enumerate(extents))
 
 
 def flat_draft(kind: Kind, order: Order, shape: tuple[int, ...]) -> KernelDraft:
-    """A kernel over all elements of a shape: a map, a contraction's result, a routine's."""
+    """A kernel over all elements of a shape: a map, or the result of a contraction or routine."""
     variables = variables_of(shape)
     return KernelDraft(kind, order, Domain(shape, (), variables, ()), variables)
 

@@ -1,5 +1,5 @@
-"""Why what reads a kernel's value was not computed in that kernel, or why a value was stored that could be computed
-again wherever it is read."""
+"""The reasons why a node was not computed in a kernel whose value it reads, or why a value was stored although its
+readers could compute it again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """Each with what is said of it, after "%5 add did not join k1: " or "%5 add is stored: "."""
+    """The value is the text that follows "%5 add did not join k1: " or "%5 add is stored: "."""
 
     ELSEWHERE = "it joined another kernel that it reads from, and is computed in one only"
     NEEDS_LATER = "it also needs what a kernel computes that does not run before this one"

@@ -1,8 +1,8 @@
-"""Whether values of a row kernel that a reduction over other elements needs are better computed again than stored.
+"""Whether values of a row kernel that a reduction over other elements needs are better recomputed than stored.
 
-Layer norm's gradient by its scale is a case: it adds up, over rows, what the kernel of the other gradients has at hand
-row by row. To store that takes a write and a read of a whole array; to compute it again a read of what it is made of,
-less what is read there anyway, and a few numbers a row.
+An example is the gradient of layer norm by its scale. It sums over the rows what the kernel of the other gradients
+computes row by row. Storing these values takes a write and a read of a whole array. Recomputing them takes a read of
+the arrays they are made of, except those that are read there anyway, and of a few numbers per row.
 """
 
 from __future__ import annotations
@@ -15,20 +15,30 @@ from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.kernel_draft import KernelDraft
 
-# Nodes that are computed again for one reduction.
-_MOST_NODES = 12
+
+@dataclass(frozen=True)
+class RecomputationLimits:
+    """The most that is recomputed for one reduction.
+
+    Chosen by `python -m benchmarks comparison --only layer-norm-backward`.
+    """
+
+    nodes: int = 12
+
+
+_LIMITS = RecomputationLimits()
 
 
 @dataclass(frozen=True)
-class Again:
-    """Members of a kernel that another one computes again, and the arrays that it reads for them."""
+class Recomputation:
+    """Members of a kernel that another kernel recomputes, and the arrays that it reads for them."""
 
     nodes: frozenset[Node]
     arrays: frozenset[Node]
 
 
 class Siblings:
-    """Which arrays are reduced over which axes, as they are or moved, anywhere in a graph."""
+    """The reductions of each array of a graph, as it is or moved."""
 
     def __init__(self, graph: Graph) -> None:
         self._users = users_of(graph.nodes)
@@ -46,16 +56,18 @@ def _is_alike(node: Node, reduction: Node) -> bool:
     return node.operands[0].shape == reduction.operands[0].shape
 
 
-def again_instead(
+def recomputation_instead(
     reduction: Node,
     bases: Sequence[Node],
     draft_of: dict[Node, KernelDraft],
     siblings: Siblings,
     is_returned: Callable[[Node], bool],
     operations_per_byte: float,
-) -> Again | None:
-    """What a reduction in another kernel computes again of the members `bases` of one, where that moves so many bytes
-    less than storing them that its operations, so many a byte, are worth it; else None."""
+) -> Recomputation | None:
+    """What a reduction recomputes of `bases`, members of another kernel; None if storing them is better.
+
+    Recomputation pays if it saves enough bytes of memory traffic: one per `operations_per_byte` simple operations.
+    """
     owners = {draft_of[base] for base in bases}
     draft = owners.pop() if bases and operations_per_byte else None
     if draft is None or owners or draft.kind != "row":
@@ -72,8 +84,8 @@ def again_instead(
     return found if read < stored and operations <= (stored - read) * operations_per_byte else None
 
 
-def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) -> Again | None:
-    """What it takes to compute the operand from memory: members with whole rows, and arrays."""
+def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) -> Recomputation | None:
+    """The members with whole rows, and the arrays, from which the operand is computed."""
     nodes: set[Node] = set()
     arrays: set[Node] = set()
     seen: set[Node] = set()
@@ -87,18 +99,18 @@ def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) 
         if node.op == INPUT or (owner is not None and (owner is not draft or _is_row_level(node, draft))):
             arrays.add(node)
             continue
-        if node in draft.heavy or len(nodes) > _MOST_NODES:
+        if node in draft.heavy or len(nodes) > _LIMITS.nodes:
             return None
         if owner is draft:
             nodes.add(node)
         stack.extend(node.operands)
-    return Again(frozenset(nodes), frozenset(arrays))
+    return Recomputation(frozenset(nodes), frozenset(arrays))
 
 
 def _bytes_for(
     array: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft], reduction: Node, siblings: Siblings
 ) -> int:
-    """Bytes moved to have an array read: none where a sibling in the same kernel reads it, twice if written for it."""
+    """Bytes moved to read an array: none if a sibling reads it anyway, twice its size if it must be written first."""
     if draft_of.get(array) is draft:
         return array.type.nbytes * (1 if array in draft.results else 2)
     return 0 if siblings.reduced_alike(array, reduction) else array.type.nbytes

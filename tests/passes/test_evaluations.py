@@ -11,8 +11,8 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.ir.graph import Graph, Node
-from lavax.passes.fuse.costs import MOST_NODES, cost_of
-from lavax.passes.fuse.evaluations import bound, evaluations_of
+from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
+from lavax.passes.fuse.evaluations import evaluations_of, upper_bound
 from lavax.passes.fuse.fuse import fuse
 from lavax.passes.simplify import simplify
 from tests.passes.lowering import assert_computes, f32, program_of
@@ -87,7 +87,7 @@ def test_places_do_not_multiply_without_end(function: Callable[[Any], Any]) -> N
         for result in draft.results:
             is_stored = lambda node, owner=draft: fusion.draft_of.get(node, owner) is not owner  # noqa: E731
             found = evaluations_of(result, is_stored, 1 << 12)
-            assert found.values <= 2 * MOST_NODES
+            assert found.values <= 2 * KERNEL_LIMITS.nodes
 
 
 def _affine_scan(x: Any) -> Any:
@@ -101,7 +101,7 @@ def test_maps_do_not_compute_their_results_at_ever_more_places(function: Callabl
     for step in program_of(_graph(function, f32(length))).steps:
         graph = step.kernel.graph
         for result in graph.outputs:
-            assert evaluations_of(result, lambda _: False, 1 << 12).values <= 2 * MOST_NODES
+            assert evaluations_of(result, lambda _: False, 1 << 12).values <= 2 * KERNEL_LIMITS.nodes
 
 
 def _loads(node: Node) -> tuple[int, int, int]:
@@ -125,7 +125,7 @@ def test_the_bound_holds(function: Callable[[Any], Any]) -> None:
     graph = _graph(function, f32(32))
     bounds: dict[Node, Any] = {}
     for node in graph.nodes:
-        bounds[node] = bound(node, [bounds[operand] for operand in node.operands if operand in bounds])
+        bounds[node] = upper_bound(node, [bounds[operand] for operand in node.operands if operand in bounds])
         found = evaluations_of(node, lambda _: False, 1 << 14)
         assert found.values <= bounds[node].values and found.cost <= bounds[node].cost
         assert found.moved <= bounds[node].moved and found.repeated <= bounds[node].repeated

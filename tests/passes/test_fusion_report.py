@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.passes.fuse.costs import MOST_NODES
+from lavax.passes.fuse.costs import KERNEL_LIMITS
 from lavax.passes.fuse.fuse import fuse
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.prepare.prepare import prepare
@@ -52,7 +52,7 @@ def test_what_two_kernels_compute_is_computed_again() -> None:
 
 def _many_operations(x: Any) -> Any:
     y = lnp.sum(x, axis=1, keepdims=True)
-    for number in range(MOST_NODES + 8):
+    for number in range(KERNEL_LIMITS.nodes + 8):
         y = lnp.sin(y) + number
     return y
 

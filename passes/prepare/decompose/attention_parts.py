@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.passes.build.attention import company
+from lavax.passes.build.attention import joint_kernel_key
 from lavax.passes.build.builder import build, concatenate, located, reshape, set_location, slice_along, sum_over
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
 from lavax.passes.prepare.decompose.attention import has_kernel
@@ -14,7 +14,11 @@ from lavax.passes.target.target import Target
 def with_query_parts(graph: Graph, target: Target) -> Graph:
     """The graph with gradients of queries as sums of parts, where those of keys are asked for too and the device has a
     kernel for both."""
-    beside = {company(node) for node in graph.nodes if node.op == "attention_key_gradient" and has_kernel(node)}
+    beside = {
+        joint_kernel_key(node)
+        for node in graph.nodes
+        if node.op == "attention_key_gradient" and has_kernel(node)
+    }
     if not beside:
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
@@ -24,7 +28,7 @@ def with_query_parts(graph: Graph, target: Target) -> Graph:
             found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
             if node.op == "attention_query_gradient":
                 parts = _in_parts(node, target)
-                if parts is not None and company(parts) in beside:
+                if parts is not None and joint_kernel_key(parts) in beside:
                     parts = with_operands(parts, found[node].operands)
                     found[node] = sum_over(parts, (parts.type.rank - 3,))
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])

@@ -1,0 +1,81 @@
+"""Fusion of contractions: each opens a kernel, with a cheap prologue and an epilogue of limited size."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from lavax.ir.graph import Node
+from lavax.ir.types import DTYPES
+from lavax.passes.build.contraction_geometry import is_strided, lies_scattered
+from lavax.passes.fuse.costs import cost_of
+from lavax.passes.fuse.fusion import Fusion
+from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft
+from lavax.passes.fuse.reasons import Reason
+from lavax.passes.fuse.strides import OperandUse, scattered_operands, use_in_epilogue
+from lavax.passes.numerics.rounding import rounding_of
+
+
+def visit_contraction(fusion: Fusion, node: Node) -> None:
+    needed = list(node.operands)
+    for side, operand in enumerate(node.operands):
+        rounding = _stored_rounding(fusion, node, side)
+        if rounding is not None:
+            fusion.store(rounding, Reason.ROUNDED)
+            needed[side] = rounding
+            continue
+        fusion.settle(operand, node, Reason.PRODUCT)
+        computed, arrays = fusion.cone([operand])
+        if _is_large_prologue(fusion, computed, arrays):
+            fusion.store(operand, Reason.PROLOGUE)
+        elif fusion.target.products.stages_operands and lies_scattered(node, side):
+            fusion.store(operand, Reason.SCATTERED)
+    scattered = scattered_operands(node, fusion.cone, fusion.bases_of, fusion.target.products)
+    if scattered is not None:
+        fusion.sharing.add(node)
+        for operand in scattered:
+            fusion.store(operand, Reason.STRIDES)
+    draft = flat_draft("contract", fusion.next_order(needed), node.shape)
+    fusion.open(draft, node, draft.full)
+
+
+def _is_large_prologue(fusion: Fusion, computed: Collection[Node], arrays: Collection[Node]) -> bool:
+    limits = fusion.target.fusion
+    return sum(map(cost_of, computed)) > limits.prologue_cost or len(arrays) > limits.prologue_arrays
+
+
+def _stored_rounding(fusion: Fusion, dot: Node, side: int) -> Node | None:
+    """The rounded operand, if it is best stored."""
+    if not dot.attrs["precision"] or not fusion.target.products.stores_rounded(dot, side):
+        return None
+    return rounding_of(dot.operands[side], DTYPES[dot.attrs["precision"]])
+
+
+def unsuited_epilogue(fusion: Fusion, node: Node, draft: KernelDraft, cost: int, arrays: int) -> Reason | None:
+    """Why a node does not belong in a contraction's epilogue, which would have that cost and read so many arrays."""
+    if cost > fusion.target.fusion.epilogue_cost:
+        return Reason.EPILOGUE_COST
+    if arrays > fusion.target.fusion.epilogue_arrays:
+        return Reason.EPILOGUE_ARRAYS
+    (product,) = draft.heavy
+    one_to_one = node.type.size == product.type.size
+    if one_to_one and product in fusion.sharing and not _is_in_strides(fusion, node, draft):
+        return Reason.STRIDES
+    bases = (base for base in fusion.all_bases_of(node.operands) if fusion.draft_of[base] is draft)
+    return None if all(fusion.readers.converge(base) for base in bases) else Reason.READ_APART
+
+
+def _is_in_strides(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:
+    """Whether a contraction that shares its shader should compute a node; stores the operands that this requires."""
+    (product,) = draft.heavy
+    read_apart = node not in fusion.returned and not fusion.readers.converge(node)
+    uses = {
+        operand: use_in_epilogue(node, fusion.cone([operand])[0], product, read_apart, fusion.target.products)
+        for operand in node.operands
+        if fusion.draft_of.get(operand) is not draft and not fusion.is_made_of(operand, draft)
+    }
+    if OperandUse.LEFT_OUT in uses.values() or not is_strided(node):
+        return False
+    for operand, use in uses.items():
+        if use is OperandUse.STORED:
+            fusion.store(operand, Reason.STRIDES)
+    return fusion.last_needed(node.operands, draft) < draft.order

@@ -1,0 +1,54 @@
+"""Fusion of elementwise operations: they join the last kernel that they read from, or float."""
+
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.passes.fuse.contraction import unsuited_epilogue
+from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
+from lavax.passes.fuse.fusion import Fusion
+from lavax.passes.fuse.kernel_draft import KernelDraft
+from lavax.passes.fuse.movement import visit_movement
+from lavax.passes.fuse.reasons import Reason
+
+
+def visit_elementwise(fusion: Fusion, node: Node) -> None:
+    bases = fusion.all_bases_of(node.operands)
+    if bases:
+        draft = fusion.last_draft(bases)
+        refusal = _join(fusion, node, draft)
+        if refusal is None:
+            fusion.settle_others(node, bases, draft)
+            return
+        fusion.refusals[node, draft] = refusal
+        for operand in node.operands:
+            fusion.settle(operand, node, Reason.NOT_LAST)
+    fusion.leave_floating(node)
+
+
+def visit_cast(fusion: Fusion, node: Node) -> None:
+    visit = visit_movement if _widens(node) else visit_elementwise
+    visit(fusion, node)
+
+
+def _widens(node: Node) -> bool:
+    """Whether the node only represents narrow floats in more bits: its readers do that, and memory keeps the narrow
+    ones."""
+    (operand,) = node.operands
+    return operand.dtype.is_float and operand.dtype.bits < node.dtype.bits <= 32
+
+
+def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
+    """Computes an elementwise node in a kernel it reads from, or says why that is not allowed or does not pay."""
+    if fusion.last_needed(node.operands, draft) >= draft.order:
+        return Reason.NEEDS_LATER
+    if len(draft.members) >= KERNEL_LIMITS.nodes:
+        return Reason.NODES
+    arrays = draft.arrays | fusion.arrays_of(node.operands, draft)
+    if len(arrays) + len(draft.results) + 1 > KERNEL_LIMITS.arrays:
+        return Reason.ARRAYS
+    cost = draft.cost + cost_of(node)
+    refusal = unsuited_epilogue(fusion, node, draft, cost, len(arrays)) if draft.kind == "contract" else None
+    refusal = refusal or fusion.add_member(node, draft)
+    if refusal is None:
+        draft.cost, draft.arrays = cost, arrays
+    return refusal

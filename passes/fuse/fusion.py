@@ -1,0 +1,106 @@
+"""The state of fusion's walk over a graph, and nodes that float: each reader computes them again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lavax.ir.graph import INPUT, Graph, Node
+from lavax.ir.operation import OPERATIONS
+from lavax.passes.fuse.costs import KERNEL_LIMITS
+from lavax.passes.fuse.drafts import Drafts
+from lavax.passes.fuse.epilogue import Readers
+from lavax.passes.fuse.evaluations import Evaluations, evaluations_of, upper_bound
+from lavax.passes.fuse.kernel_draft import KernelDraft
+from lavax.passes.fuse.reasons import Reason
+from lavax.passes.fuse.recompute import Siblings
+from lavax.passes.kernels.reads import Coordinates
+from lavax.passes.target.target import Target
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """The work that may be repeated for elements that share a value.
+
+    Chosen by `python -m benchmarks comparison --only elementwise --only cross-entropy-backward` and
+    `python -m benchmarks first-calls`.
+    """
+
+    cost: int = 32  # per element: about as much as storing a value and reading it takes
+    work: int = 1 << 18  # in all: below this, repetition is never worth a kernel
+
+
+REPETITION = Repetition()
+
+
+class Fusion(Drafts):
+    """The state of one walk."""
+
+    def __init__(self, graph: Graph, target: Target) -> None:
+        super().__init__()
+        self.target = target
+        self.readers = Readers(graph, beyond_movement=target.products.stages_operands)
+        self.siblings = Siblings(graph)
+        self.returned = frozenset(graph.outputs)
+        self.number = {node: number for number, node in enumerate(graph.nodes)}
+        self.weight: dict[Node, Evaluations] = {}  # the evaluations for an element of a floating node
+        self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[KernelDraft]] = {}  # (shape, axes) -> row kernels
+        self.sharing: set[Node] = set()  # contractions that are to share a shader with others
+        self.joint_kernels: dict[tuple[object, ...], KernelDraft] = {}  # of routines that several nodes may share
+
+    def open(self, draft: KernelDraft, node: Node, at: Coordinates) -> None:
+        """Adds a kernel that begins with this reduction, contraction, routine, branch or loop."""
+        draft.arrays.update(self.arrays_of(node.operands))
+        draft.members[node] = at
+        draft.heavy.add(node)
+        self.all_drafts.append(draft)
+        self.draft_of[node] = draft
+
+    def leave_floating(self, node: Node) -> None:
+        """Leaves the node to be computed by each of its readers; first stores values that would take too much."""
+        self._weigh(node)
+        while self._takes_much(node) and (value := self._value_to_store(node)) is not None:
+            self.store(value, Reason.LARGE)
+            for other in self._floating_above(value, node):
+                self._weigh(other)
+
+    def _weigh(self, node: Node) -> None:
+        """Notes the evaluations that a floating node takes; counts them in full only if a cheap bound is high."""
+        weight = upper_bound(node, [self.weight[operand] for operand in node.operands if self._floats(operand)])
+        if weight.values > KERNEL_LIMITS.nodes or weight.repeated > REPETITION.cost:
+            weight = evaluations_of(node, self.draft_of.__contains__, KERNEL_LIMITS.nodes)
+        self.weight[node] = weight
+        self.reading[node] = self.arrays_of(node.operands)
+        if node in self.bases:
+            self.settled[node] = max(self.settled_of(operand) for operand in node.operands)
+        else:
+            self.settled[node] = self.last_needed(node.operands)
+
+    def _floats(self, node: Node) -> bool:
+        return node.op != INPUT and node not in self.draft_of
+
+    def _takes_much(self, node: Node) -> bool:
+        weight = self.weight[node]
+        if weight.values > KERNEL_LIMITS.nodes or len(self.reading[node]) > KERNEL_LIMITS.floating_arrays:
+            return True
+        return weight.repeated > REPETITION.cost and weight.repeated * node.type.size >= REPETITION.work
+
+    def _value_to_store(self, node: Node) -> Node | None:
+        """The value behind a floating node whose storage saves most: one computed repeatedly, or else an operand."""
+        saved = {
+            value: (times * node.type.size - value.type.size) * self.weight[value].work
+            for value, times in self.weight[node].times.items()
+            if times > 1 and OPERATIONS[value.op].family == "elementwise"
+        }
+        value = max(saved, key=saved.__getitem__, default=None)
+        if value is not None and saved[value] > 0:
+            return value
+        operands = [operand for operand in node.operands if self._floats(operand) and operand not in self.bases]
+        return max(operands, key=lambda operand: self.weight[operand].values + len(self.reading[operand]), default=None)
+
+    def _floating_above(self, value: Node, node: Node) -> list[Node]:
+        """The floating nodes on the way from a value to a node that is computed from it, and that node."""
+        above = {value: None}
+        for other in sorted(self.cone([node])[0], key=self.number.__getitem__):
+            if not above.keys().isdisjoint(other.operands):
+                above[other] = None
+        return list(above)[1:]

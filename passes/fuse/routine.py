@@ -1,0 +1,52 @@
+"""Fusion of routines: each opens a kernel of its own, unless an existing kernel can compute both."""
+
+from __future__ import annotations
+
+from lavax.ir.graph import Node
+from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.passes.build.attention import joint_kernel_key
+from lavax.passes.fuse.costs import cost_of
+from lavax.passes.fuse.fusion import Fusion
+from lavax.passes.fuse.kernel_draft import flat_draft, variables_of
+from lavax.passes.fuse.reasons import Reason
+
+# Operands that routines read repeatedly, by position: stored if they are computed rather than merely moved.
+_READ_OFTEN: dict[str, tuple[int, ...]] = {
+    **{op: tuple(range(len(names))) for op, names in ATTENTION.items()},
+    "merge_runs": (0, 1),
+    "search_sorted": (0,),
+    "sort_runs": (0,),
+    "triangular_solve": (0,),
+}
+
+
+def visit_routine(fusion: Fusion, node: Node) -> None:
+    for position, operand in enumerate(node.operands):
+        if position in _READ_OFTEN.get(node.op, ()) and any(map(cost_of, fusion.cone([operand])[0])):
+            fusion.store(operand, Reason.ROUTINE)
+        else:
+            fusion.settle(operand, node, Reason.ROUTINE)
+    if _join(fusion, node):
+        return
+    draft = flat_draft("routine", fusion.next_order(node.operands), node.shape)
+    fusion.open(draft, node, draft.full)
+    draft.results[node] = None
+    key = joint_kernel_key(node)
+    if key is not None:
+        fusion.joint_kernels[key] = draft
+
+
+def _join(fusion: Fusion, node: Node) -> bool:
+    """Has the kernel of another routine compute this one too, if there is a suitable one."""
+    key = joint_kernel_key(node)
+    draft = fusion.joint_kernels.get(key) if key is not None else None
+    if draft is None or any(member.op == node.op for member in draft.members):
+        return False
+    if fusion.last_needed(node.operands) >= draft.order:
+        return False
+    draft.arrays |= fusion.arrays_of(node.operands)
+    draft.members[node] = variables_of(node.shape)
+    draft.heavy.add(node)
+    draft.results[node] = None
+    fusion.draft_of[node] = draft
+    return True
