@@ -34,7 +34,7 @@ class Recomputation:
     """Members of a kernel that another kernel recomputes, and the arrays that it reads for them."""
 
     nodes: frozenset[Node]
-    arrays: frozenset[Node]
+    arrays: tuple[Node, ...]  # in the order in which they were found, so that programs do not differ between processes
 
 
 class Siblings:
@@ -87,7 +87,7 @@ def recomputation_instead(
 def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) -> Recomputation | None:
     """The members with whole rows, and the arrays, from which the operand is computed."""
     nodes: set[Node] = set()
-    arrays: set[Node] = set()
+    arrays: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = [operand]
     while stack:
@@ -97,14 +97,14 @@ def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) 
         seen.add(node)
         owner = draft_of.get(node)
         if node.op == INPUT or (owner is not None and (owner is not draft or _is_row_level(node, draft))):
-            arrays.add(node)
+            arrays[node] = None
             continue
         if node in draft.heavy or len(nodes) > _LIMITS.nodes:
             return None
         if owner is draft:
             nodes.add(node)
         stack.extend(node.operands)
-    return Recomputation(frozenset(nodes), frozenset(arrays))
+    return Recomputation(frozenset(nodes), tuple(arrays))
 
 
 def _bytes_for(

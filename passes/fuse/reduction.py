@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
@@ -70,11 +71,11 @@ def _reduce_recomputed(fusion: Fusion, node: Node, found: Recomputation) -> None
     else:
         draft = _open_rows(fusion, node)
     draft.recomputed |= found.nodes
-    draft.arrays = (draft.arrays - found.nodes) | found.arrays
+    draft.arrays = (draft.arrays - found.nodes) | set(found.arrays)
 
 
 def _recent_rows(
-    fusion: Fusion, shape: tuple[int, ...], axes: tuple[int, ...], arrays: frozenset[Node]
+    fusion: Fusion, shape: tuple[int, ...], axes: tuple[int, ...], arrays: Collection[Node]
 ) -> list[KernelDraft]:
     """The latest few kernels over such rows that read one of the arrays; any of them if there are no arrays."""
     recent = fusion.rows.get((shape, axes), [])[-_ROW_CANDIDATES.latest :]
