@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Union
 
-from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.kernel import KernelStep
 
 # A flag is a word: neighbours are never written together.
 FLAG_BYTES = 4
@@ -58,13 +58,13 @@ class Until:
     commands: tuple[Command, ...]
 
 
-Command = Union[Step, Guard, Guarded, Repeat, Until]  # noqa: UP007  # names of classes defined above use it
+Command = Union[KernelStep, Guard, Guarded, Repeat, Until]  # noqa: UP007  # names of classes defined above use it
 
 
-def steps_of(commands: Sequence[Command]) -> Iterator[Step]:
+def steps_of(commands: Sequence[Command]) -> Iterator[KernelStep]:
     """All steps, each once, however often it runs."""
     for command in commands:
-        if isinstance(command, Step):
+        if isinstance(command, KernelStep):
             yield command
         elif not isinstance(command, Guard):
             yield from steps_of(command.commands)
@@ -75,7 +75,7 @@ def after_barrier(commands: Sequence[Command]) -> tuple[Command, ...]:
     if not commands:
         return ()
     first, *rest = commands
-    if isinstance(first, Step):
+    if isinstance(first, KernelStep):
         return (replace(first, barrier=True), *rest)
     if isinstance(first, Guard):
         return tuple(commands)  # a guard always waits

@@ -10,7 +10,7 @@ import numpy as np
 from lavax.ir.interpreter import interpret
 from lavax.ir.types import TensorType, int32
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until
-from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 
 _SCALAR = TensorType((), int32)
@@ -38,7 +38,7 @@ class _Machine:
     def run(self, commands: Sequence[Command]) -> None:
         for command in commands:
             match command:
-                case Step():
+                case KernelStep():
                     self._step(command)
                 case Guard():
                     index = min(max(int(self.read(command.index, _SCALAR)), 0), command.count - 1)
@@ -58,7 +58,7 @@ class _Machine:
     def _is_set(self, flag: str) -> bool:
         return bool(self.memory[flag][0])
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: KernelStep) -> None:
         for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
             given = [self.read(name, node.type) for name, node in zip(reads, kernel.graph.inputs, strict=True)]
             results = interpret(kernel.graph, *given, dtype=self.dtype)

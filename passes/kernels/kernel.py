@@ -77,7 +77,7 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class KernelStep:
     """One dispatch: a kernel, or several of the same form merged, with the buffers of each part."""
 
     name: str

@@ -9,7 +9,7 @@ from textwrap import indent
 from lavax.ir.graph import Graph
 from lavax.ir.printer import print_graph
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until, View
-from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.kernel import KernelStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ def _extents(extents: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, extents))}]"
 
 
-def print_step(step: Step) -> str:
+def print_step(step: KernelStep) -> str:
     """`kernel NAME kind=… outer=… reduced=… reads=… writes=…`, then the kernel's graph."""
     kernel = step.kernel
     parts = f" parts={len(step.kernels)}" if len(step.kernels) > 1 else ""
@@ -54,7 +54,7 @@ def print_step(step: Step) -> str:
 def print_command(command: Command) -> str:
     """A step, or what is done with the steps that stand indented under it."""
     match command:
-        case Step():
+        case KernelStep():
             return print_step(command)
         case Guard():
             under = f" under {command.parent}" if command.parent else ""

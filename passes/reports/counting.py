@@ -16,7 +16,7 @@ from lavax.passes.build.attention import named_operands, visible_pairs
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Repeat, Until
 from lavax.passes.kernels.index import Index, variable
-from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.reports.cost import Cost, KernelCost
@@ -231,7 +231,7 @@ def _operations(node: Node, elements: int) -> int:
     return cost_of(node) * elements if OPERATIONS[node.op].family == "elementwise" else 0
 
 
-def _cost_of_step(step: Step, times: int, is_least: bool) -> KernelCost:
+def _cost_of_step(step: KernelStep, times: int, is_least: bool) -> KernelCost:
     operations = 0
     read: dict[str, int] = {}
     written: dict[str, int] = {}
@@ -247,7 +247,7 @@ def _cost_of_step(step: Step, times: int, is_least: bool) -> KernelCost:
     return KernelCost(step.name, step.kernel.kind, operations, *moved, times, is_least, _locations(step))
 
 
-def _locations(step: Step) -> tuple[str, ...]:
+def _locations(step: KernelStep) -> tuple[str, ...]:
     nodes = (node for kernel in step.kernels for node in kernel.graph.nodes)
     return tuple(dict.fromkeys(node.location for node in nodes if node.location is not None))
 
@@ -255,7 +255,7 @@ def _locations(step: Step) -> tuple[str, ...]:
 def _costs(commands: Sequence[Command], times: int, is_least: bool) -> Iterator[KernelCost]:
     for command in commands:
         match command:
-            case Step():
+            case KernelStep():
                 yield _cost_of_step(command, times, is_least)
             case Guard():
                 yield KernelCost(command.name, "guard", 0, FLAG_BYTES, FLAG_BYTES, times, is_least)

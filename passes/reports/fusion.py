@@ -15,7 +15,7 @@ from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.reads import READS
 from lavax.passes.reports.table import bytes_text, lines_text
-from lavax.passes.schedule.schedule import in_order
+from lavax.passes.schedule.schedule import dispatch_groups
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 _UNKNOWN = "it is read at other places than those where the kernel computes it"
@@ -108,7 +108,7 @@ class _Cut:
 
     def __init__(self, graph: Graph, target: Target) -> None:
         self.fusion = fuse(graph, target)
-        groups, _ = in_order(extract(self.fusion, graph.outputs))
+        groups, _ = dispatch_groups(extract(self.fusion, graph.outputs))
         self.names = {piece: f"k{number}" for number, group in enumerate(groups) for piece in group}
         self.draft_of = {result: draft for draft in self.fusion.all_drafts for result in draft.results}
         self.position = {node: number for number, node in enumerate(graph.nodes)}

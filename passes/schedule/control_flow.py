@@ -1,7 +1,8 @@
-"""Branches and loops as commands: their bodies are scheduled by themselves and bound to the program's buffers.
+"""Branches and loops as commands: their bodies are scheduled separately and bound to the program's buffers.
 
-What a loop carries has one buffer each. A body writes it in place where that is allowed, else aside, and it is copied
-over when the body is done. Arrays that a scan goes through or stacks are seen through views that a counter moves.
+Each carried value of a loop has one buffer. A body writes it in place if that is allowed; otherwise it writes another
+buffer, which is copied when the body is done. Views that move with a counter give access to the arrays that a scan
+iterates over or stacks.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node
 from lavax.ir.types import TensorType, TupleType, int32
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
 from lavax.passes.kernels.index import variable
-from lavax.passes.kernels.kernel import Domain, Kernel, Step
+from lavax.passes.kernels.kernel import Domain, Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.schedule.merge import form_of
+from lavax.passes.schedule.merge import merge_key
 
 _COUNTER = TensorType((), int32)
 
@@ -25,20 +26,18 @@ Scheduler = Callable[[Graph, Mapping[int, int]], KernelProgram]
 
 @dataclass
 class Lowered:
-    """A branch or loop as commands, with what it needs: buffers by size, places within arenas of bodies, and views."""
+    """A branch or loop as commands, with the sizes of its buffers, offsets in the arenas of bodies, and views."""
 
     commands: list[Command] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
-    placed: dict[str, tuple[str, int]] = field(
-        default_factory=dict
-    )  # a buffer of a body -> its arena, the offset there
+    placed: dict[str, tuple[str, int]] = field(default_factory=dict)  # buffer of a body -> its arena, offset in it
     placed_sizes: dict[str, int] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ControlFlow:
-    """A node that holds graphs, the buffers of its operands, and of those of its results that are wanted."""
+    """A node that holds graphs, with the buffers of its operands and of the results that are used."""
 
     node: Node
     prefix: str
@@ -60,7 +59,7 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler) -> Lowered:
 
 
 def _result(flow: ControlFlow, position: int, lowered: Lowered) -> str:
-    """The buffer of a result: one of its own where nobody wants it."""
+    """The buffer of a result; an additional one if the result is not used."""
     if position in flow.results:
         return flow.results[position]
     name = f"{flow.prefix}result{position}"
@@ -76,7 +75,7 @@ def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> N
         flag = f"{flow.prefix}branch{number}"
         lowered.sizes[flag] = FLAG_BYTES
         guard = Guard(flag, flag, index, number, len(branches))
-        body = _apart(branch, {})
+        body = _with_distinct_outputs(branch, {})
         program = schedule(body, {})
         bound = dict(zip((node.name for node in body.inputs), arguments, strict=True))
         bound |= dict(zip(program.results, results, strict=True))
@@ -91,14 +90,14 @@ def _lower_while(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> No
     running, truth = f"{flow.prefix}running", f"{flow.prefix}condition"
     lowered.sizes |= {running: FLAG_BYTES, truth: FLAG_BYTES}
     lowered.commands += _begin(flow, carried)
-    asked = _apart(condition, {})
+    asked = _with_distinct_outputs(condition, {})
     program = schedule(asked, {})
     bound = dict(zip((node.name for node in asked.inputs), (*carried, *invariant), strict=True))
     asking = _embed(program, bound | {program.results[0]: truth}, f"{truth}.", None, lowered)
     guard = Guard(running, running, truth, 1, 2)
     names = [*carried, *invariant]
-    turn = _turn(body, names, carried, {}, f"{flow.prefix}body.", running, schedule, lowered, flow)
-    lowered.commands.append(Until(running, (*after_barrier(asking), guard, Guarded(running, tuple(turn)))))
+    iteration = _iteration(body, names, carried, {}, f"{flow.prefix}body.", running, schedule, lowered, flow)
+    lowered.commands.append(Until(running, (*after_barrier(asking), guard, Guarded(running, tuple(iteration)))))
 
 
 def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> None:
@@ -124,15 +123,15 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> Non
         rows[carries + number] = f"{flow.prefix}row{number}"
         lowered.views[rows[carries + number]] = View(whole, counter, body.outputs[carries + number].type.nbytes)
     names = [*carried, *seen[carries:]]
-    turn = _turn(body, names, carried, rows, f"{flow.prefix}body.", None, schedule, lowered, flow)
-    turn.append(_step(f"{flow.prefix}next", _increment(step), (counter,), (counter,)))
-    lowered.commands.append(Repeat(length, after_barrier([*held, *after_barrier(turn)])))
+    iteration = _iteration(body, names, carried, rows, f"{flow.prefix}body.", None, schedule, lowered, flow)
+    iteration.append(_step(f"{flow.prefix}next", _increment(step), (counter,), (counter,)))
+    lowered.commands.append(Repeat(length, after_barrier([*held, *after_barrier(iteration)])))
 
 
 def _hold_cases(
     body: Graph, sequences: Iterable[int], seen: list[str], prefix: str, lowered: Lowered
-) -> list[Step]:
-    """Copies for this turn the numbers in `seen` that choose branches in the body: guards do not look through views."""
+) -> list[KernelStep]:
+    """Copies, in each iteration, the numbers in `seen` that choose branches in the body: guards cannot read views."""
     operands = {operand for node in body.nodes if node.op in _LOWER for operand in node.operands}
     cases = [p for p in sequences if body.inputs[p] in operands and body.inputs[p].type == _COUNTER]
     views, own = [seen[position] for position in cases], [f"{prefix}{position}" for position in cases]
@@ -149,7 +148,7 @@ _LOWER: dict[str, Callable[[ControlFlow, Scheduler, Lowered], None]] = {
 }
 
 
-def _turn(
+def _iteration(
     body: Graph,
     inputs: Sequence[str],
     carried: Sequence[str],
@@ -160,10 +159,10 @@ def _turn(
     lowered: Lowered,
     flow: ControlFlow,
 ) -> list[Command]:
-    """One turn of a loop: `inputs` are the buffers of the body's inputs, the first of them carried; `others` those of
-    its other outputs."""
+    """One iteration of a loop. `inputs` are the buffers of the body's inputs, carried ones first; `others` are the
+    buffers of the outputs that are not carried."""
     kept = {position: body.inputs[position] for position in range(len(carried))}
-    graph = _apart(body, kept)
+    graph = _with_distinct_outputs(body, kept)
     program = schedule(graph, {position: position for position in range(len(carried))})
     bound = dict(zip((node.name for node in graph.inputs), inputs, strict=True))
     aside: list[str] = []
@@ -172,7 +171,7 @@ def _turn(
         if position >= len(carried):
             bound[name] = others[position]
         elif name == graph.inputs[position].name:
-            continue  # carried on as it is
+            continue  # carried unchanged
         elif program.donors.get(name) == graph.inputs[position].name:
             bound[name] = carried[position]
         else:
@@ -185,8 +184,8 @@ def _turn(
     return [*commands, *_copy_steps(f"{prefix}carry", aside, targets, types)]
 
 
-def _apart(graph: Graph, kept: Mapping[int, Node]) -> Graph:
-    """The graph with every output a value of its own: no inputs but those `kept` at their position, none twice."""
+def _with_distinct_outputs(graph: Graph, kept: Mapping[int, Node]) -> Graph:
+    """The graph with distinct outputs, none of which is an input, except inputs `kept` at their position."""
     seen: set[Node] = set()
     outputs = []
     for position, output in enumerate(graph.outputs):
@@ -201,7 +200,7 @@ def _apart(graph: Graph, kept: Mapping[int, Node]) -> Graph:
 def _embed(
     program: KernelProgram, bound: Mapping[str, str], prefix: str, parent: str | None, lowered: Lowered
 ) -> list[Command]:
-    """A body's commands over the buffers `bound` to its names; its temporaries get an arena in the program's."""
+    """A body's commands, over the buffers `bound` to its names. Its temporaries get an arena within the program's."""
     names = dict(bound)
     arena = f"{prefix}arena"
     if program.arena_bytes:
@@ -219,7 +218,7 @@ def _embed(
 
 def _renamed(command: Command, names: Mapping[str, str], prefix: str, parent: str | None) -> Command:
     match command:
-        case Step():
+        case KernelStep():
             reads = tuple(tuple(names[name] for name in part) for part in command.reads)
             writes = tuple(tuple(names[name] for name in part) for part in command.writes)
             return replace(command, name=prefix + command.name, reads=reads, writes=writes)
@@ -236,7 +235,7 @@ def _renamed(command: Command, names: Mapping[str, str], prefix: str, parent: st
     raise TypeError(f"unknown command {command!r}")
 
 
-# Small kernels of the loop's own.
+# -- small kernels that control flow itself needs ----------------------------------------------------------------------
 
 
 def _map_kernel(graph: Graph) -> Kernel:
@@ -260,28 +259,28 @@ def _increment(step: int) -> Kernel:
     return _map_kernel(graph_of((source,), (make_node("add", (source, one)),)))
 
 
-def _step(name: str, kernel: Kernel, reads: tuple[str, ...], writes: tuple[str, ...]) -> Step:
-    return Step(name, (kernel,), (reads,), (writes,), barrier=True)
+def _step(name: str, kernel: Kernel, reads: tuple[str, ...], writes: tuple[str, ...]) -> KernelStep:
+    return KernelStep(name, (kernel,), (reads,), (writes,), barrier=True)
 
 
-def _begin(flow: ControlFlow, carried: Sequence[str]) -> list[Step]:
-    """What a loop begins with is copied to where it is carried."""
+def _begin(flow: ControlFlow, carried: Sequence[str]) -> list[KernelStep]:
+    """Copies the initial values to the buffers that carry them."""
     count = len(carried)
     return _copy_steps(f"{flow.prefix}begin", flow.operands[:count], carried, flow.types[:count])
 
 
 def _copy_steps(
     name: str, sources: Sequence[str], targets: Sequence[str], types: Sequence[TensorType]
-) -> list[Step]:
-    """Copies buffers, those of one form in one dispatch."""
+) -> list[KernelStep]:
+    """Copies buffers; mergeable copies share a dispatch."""
     groups: dict[str, list[tuple[Kernel, str, str]]] = {}
     for source, target, type in zip(sources, targets, types, strict=True):
         if type.size:
             kernel = _identity(type)
-            groups.setdefault(form_of(kernel) or target, []).append((kernel, source, target))
+            groups.setdefault(merge_key(kernel) or target, []).append((kernel, source, target))
     steps = []
     for number, group in enumerate(groups.values()):
         kernels, froms, tos = zip(*group, strict=True)
         reads, writes = tuple((each,) for each in froms), tuple((each,) for each in tos)
-        steps.append(Step(f"{name}{number}", kernels, reads, writes, barrier=number == 0))
+        steps.append(KernelStep(f"{name}{number}", kernels, reads, writes, barrier=number == 0))
     return steps

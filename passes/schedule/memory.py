@@ -1,4 +1,4 @@
-"""Where temporaries lie in the arena, and which results take over a donated input's memory."""
+"""The offsets of temporaries in the arena, and the results that take over the memory of donated inputs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Lifetime = tuple[int, int]  # the first and the last phase in which a buffer is 
 def plan_arena(
     sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime], alignment: int = ANY_DEVICE.alignment
 ) -> tuple[dict[str, int], int]:
-    """Offsets of the buffers, and the arena's size; buffers that live in common phases do not overlap.
+    """Offsets of the buffers, and the arena's size; buffers that are live in a common phase do not overlap.
 
-    Buffers are placed in the order in which their lives begin, each into the lowest gap that holds it.
+    Buffers are placed in the order in which they become live, each in the lowest gap that holds it.
     """
     offsets: dict[str, int] = {}
-    alive: list[tuple[int, int, int]] = []  # last phase, offset, end; the first to die in front
-    gaps: list[tuple[float, float]] = [(0, math.inf)]  # start and end, by offset, none touching another
+    alive: list[tuple[int, int, int]] = []  # a heap of (last phase, offset, end)
+    gaps: list[tuple[float, float]] = [(0, math.inf)]  # (start, end) in order, none adjacent to another
     total = 0
     for name in sorted(lifetimes, key=lambda name: (lifetimes[name][0], -sizes[name], name)):
         first, last = lifetimes[name]
@@ -41,7 +41,7 @@ def plan_arena(
 
 
 def _take_lowest(gaps: list[tuple[float, float]], size: int) -> int:
-    """Takes `size` bytes from the lowest gap that holds them; the last one holds any."""
+    """Takes `size` bytes from the lowest gap that holds them; the last gap has no end."""
     position = next(position for position, (start, end) in enumerate(gaps) if start + size <= end)
     start, end = gaps[position]
     gaps[position : position + 1] = [(start + size, end)] if start + size < end else []
@@ -49,7 +49,7 @@ def _take_lowest(gaps: list[tuple[float, float]], size: int) -> int:
 
 
 def _give_back(gaps: list[tuple[float, float]], start: float, end: float) -> None:
-    """Makes a range a gap, together with the gaps that it touches."""
+    """Frees a range, and joins it with adjacent gaps."""
     position = bisect_left(gaps, (start, end))
     if position < len(gaps) and gaps[position][0] == end:
         end = gaps.pop(position)[1]
@@ -65,11 +65,12 @@ def choose_donors(
     last_read: Mapping[Node, int],
     only: Mapping[Node, Node] | None,
 ) -> dict[Node, Node]:
-    """result -> the donated input whose memory it takes.
+    """Maps results to the donated inputs whose memory they take over.
 
-    `results` gives each result with the piece that writes it and that piece's phase; `last_read` the last phase
-    in which an input is read. An input's memory is free for a result written later, or written in the same phase by
-    the only piece that reads the input then, element by element. With `only`, a result takes that input or none.
+    `results` gives each result with the piece that writes it and that piece's phase; `last_read` gives the last phase
+    in which an input is read. A result may take an input's memory if it is written later. It may also be written in
+    that phase, if the same piece is the only one that reads the input then, and does so element by element. With
+    `only`, a result takes the input given there or none.
     """
     donors: dict[Node, Node] = {}
     free = list(donated)
@@ -86,7 +87,7 @@ def choose_donors(
 
 
 def _same_bytes(donor: Node, result: Node) -> bool:
-    """Whether both have as many elements, each of as many bytes: element for element they lie at one place."""
+    """Whether both have the same number of elements of the same size, so that equal elements have equal addresses."""
     widths = donor.dtype.storage.itemsize == result.dtype.storage.itemsize
     return widths and donor.type.nbytes == result.type.nbytes
 

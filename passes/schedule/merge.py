@@ -1,12 +1,13 @@
-"""Merges small maps of one form into one dispatch: an optimizer's update of a hundred parameters, say.
+"""Merges small maps that compute the same into one dispatch, such as an optimizer's updates of a hundred parameters.
 
-Only flat maps are merged: each element of the results comes from the same element of the arrays read, or from
+Only flat maps are merged: each element of a result comes from the same element of the arrays read, or from
 arrays of one element. The merged kernel's code does not depend on the extents of its parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, input_node, make_node
 from lavax.ir.operation import OPERATIONS
@@ -16,14 +17,25 @@ from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.index import variable
 from lavax.passes.kernels.kernel import Domain, Kernel
 
-# Larger maps keep a device busy alone. A power of four, as code for merged maps is written for maps of this size.
-LONGEST = 1 << 22
+
+@dataclass(frozen=True)
+class MergedMaps:
+    """The maps that are merged.
+
+    Chosen by `python -m benchmarks comparison --only adam-150 --only call-150`.
+    """
+
+    # Larger maps keep a device busy alone. A power of four, because merged code is written for maps of this size.
+    most_elements: int = 1 << 22
 
 
-def form_of(kernel: Kernel) -> str | None:
-    """What two kernels have in common when they can be merged; None: not a flat map."""
+MERGED_MAPS = MergedMaps()
+
+
+def merge_key(kernel: Kernel) -> str | None:
+    """Equal for kernels that can be merged; None if the kernel is no flat map."""
     size = kernel.domain.rows
-    if kernel.kind != "map" or not 0 < size <= LONGEST:
+    if kernel.kind != "map" or not 0 < size <= MERGED_MAPS.most_elements:
         return None
     names = value_names(kernel.graph)
     lines = []
@@ -48,21 +60,21 @@ def _is_flat(node: Node, size: int) -> bool:
     return OPERATIONS[node.op].family == "elementwise" or node.op == "constant"
 
 
-def merge(pieces: Sequence[Piece], levels: dict[Piece, int]) -> list[tuple[Piece, ...]]:
-    """Groups pieces of one level that can run as one dispatch; all others stay alone."""
+def group_mergeable(pieces: Sequence[Piece], levels: dict[Piece, int]) -> list[tuple[Piece, ...]]:
+    """Groups pieces of the same level that can run as one dispatch; each other piece is a group by itself."""
     groups: dict[tuple[int, str], list[Piece]] = {}
     for piece in pieces:
-        form = form_of(piece.kernel)
-        groups.setdefault((levels[piece], f"alone {len(groups)}" if form is None else form), []).append(piece)
+        key = merge_key(piece.kernel)
+        groups.setdefault((levels[piece], f"alone {len(groups)}" if key is None else key), []).append(piece)
     return [tuple(group) for group in groups.values()]
 
 
-def flattened(kernel: Kernel) -> Kernel:
-    """A flat map as a map over one axis of the largest extent: the same for all kernels of one form."""
+def flattened_map(kernel: Kernel) -> Kernel:
+    """A flat map as a map over one axis of the greatest extent: the same for all kernels with the same merge key."""
     size = kernel.domain.rows
 
     def flat(type: TensorType) -> TensorType:
-        return type.with_shape((LONGEST,) if type.size == size else ())
+        return type.with_shape((MERGED_MAPS.most_elements,) if type.size == size else ())
 
     renamed: dict[Node, Node] = {node: input_node(node.name, flat(node.type)) for node in kernel.graph.inputs}
     for node in kernel.graph.nodes:
@@ -79,5 +91,5 @@ def flattened(kernel: Kernel) -> Kernel:
         tuple(dict.fromkeys(renamed[node] for node in kernel.graph.nodes if renamed[node] not in renamed)),
         outputs,
     )
-    at = (variable("o0", LONGEST),)
-    return Kernel("map", graph, Domain((LONGEST,), (), at, ()), dict.fromkeys(outputs, at))
+    at = (variable("o0", MERGED_MAPS.most_elements),)
+    return Kernel("map", graph, Domain((MERGED_MAPS.most_elements,), (), at, ()), dict.fromkeys(outputs, at))

@@ -1,4 +1,4 @@
-"""Puts kernels in order and says where each reads and writes: the whole program but for its code."""
+"""Puts kernels in order and assigns their buffers: the whole program except its code."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
 from lavax.passes.kernels.commands import Command
-from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.prepare import prepare
 from lavax.passes.schedule.control_flow import ControlFlow, Lowered, lower_control_flow
 from lavax.passes.schedule.memory import choose_donors, plan_arena
-from lavax.passes.schedule.merge import merge
+from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -23,13 +23,13 @@ def schedule(
     pairs: Mapping[int, int] | None = None,
     target: Target = ANY_DEVICE,
 ) -> KernelProgram:
-    """Fuses a prepared graph into kernels and plans their order, buffers and barriers.
+    """Fuses a prepared graph into kernels for `target`, and plans their order, buffers and barriers.
 
-    `donated` are the positions of inputs whose memory the results may take over. With `pairs`, output position ->
-    input position, an output may take over the memory of that input only. Fused for `target`,
-    for which the bodies of branches and loops are prepared as well.
+    `donated` holds the positions of inputs whose memory the results may take over. `pairs` (output position -> input
+    position) allows an output to take over the memory of that input only. The bodies of branches and loops are
+    prepared for `target` too.
     """
-    groups, phases = in_order(extract(fuse(graph, target), graph.outputs))
+    groups, phases = dispatch_groups(extract(fuse(graph, target), graph.outputs))
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
     control_flow = {
@@ -50,13 +50,13 @@ def schedule(
     )
 
 
-def in_order(pieces: Sequence[Piece]) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
-    """The pieces by the dispatch they run in, group by group, and how many levels of kernels come before each.
+def dispatch_groups(pieces: Sequence[Piece]) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
+    """The pieces grouped by dispatch, in order of execution, and the number of levels of kernels before each piece.
 
     Group i is the kernel k{i}, unless it is control flow.
     """
     phases = _levels(pieces)
-    return sorted(merge(pieces, phases), key=lambda group: phases[group[0]]), phases
+    return sorted(group_mergeable(pieces, phases), key=lambda group: phases[group[0]]), phases
 
 
 def _is_control_flow(group: Sequence[Piece]) -> bool:
@@ -64,7 +64,7 @@ def _is_control_flow(group: Sequence[Piece]) -> bool:
 
 
 def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) -> Lowered:
-    """The commands of a piece that is a branch or a loop, over the program's buffers."""
+    """The commands of a branch or loop, over the program's buffers."""
     graph = piece.kernel.graph
     buffers = dict(zip(graph.inputs, (names[node] for node in piece.reads), strict=True))
     items = [node.attrs["index"] for node in graph.outputs]
@@ -75,10 +75,10 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
 
 
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
-    """How many kernels must run one after the other before each.
+    """How many kernels must run one after the other before each piece.
 
-    Those that nobody waits for come last, unless they would keep temporaries alive until then; of maps, which can be
-    merged there, all do.
+    Pieces that no other piece waits for come last, unless they would keep temporaries alive until then. Maps come last
+    even so, because they can be merged there.
     """
     writer = {node: piece for piece in pieces for node in piece.writes}
     levels: dict[Piece, int] = {}
@@ -156,7 +156,7 @@ def _arena(
 
 
 def _sizes_within(control_flow: Iterable[Lowered]) -> dict[str, int]:
-    """Of the buffers that branches and loops need."""
+    """The sizes of the buffers that branches and loops need."""
     return {name: size for lowered in control_flow for name, size in (lowered.sizes | lowered.placed_sizes).items()}
 
 
@@ -171,8 +171,8 @@ def _commands(
     offsets: dict[str, int],
     control_flow: Mapping[Piece, Lowered],
 ) -> list[Command]:
-    """Barriers stand only where a step touches memory that steps since the last barrier wrote, or writes it, and
-    before and after control flow."""
+    """The commands in order, with the fewest barriers. A step needs one before it if it touches memory that steps since
+    the last barrier wrote, or writes memory that they touched. Control flow has barriers before and after it."""
     memory = {names[node]: _memory(node, names, donors, offsets) for node in names}
     commands: list[Command] = []
     after_control_flow = False
@@ -193,14 +193,14 @@ def _commands(
             read, written = [], []
         read += now_read
         written += now_written
-        commands.append(Step(f"k{number}", tuple(piece.kernel for piece in group), reads, writes, barrier))
+        commands.append(KernelStep(f"k{number}", tuple(piece.kernel for piece in group), reads, writes, barrier))
     return commands
 
 
 def _memory(
     node: Node, names: dict[Node, str], donors: dict[Node, Node], offsets: dict[str, int]
 ) -> tuple[str, int, int]:
-    """What memory a buffer is: an allocation's name, and from where to where."""
+    """The memory of a buffer: the name of its allocation, its start and its end."""
     name = names[node]
     if name in offsets and node.op != INPUT:
         return ("arena", offsets[name], offsets[name] + max(node.type.nbytes, 1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lavax.passes.kernels.accesses import is_pointwise
 from lavax.passes.kernels.commands import Command, Guard
-from lavax.passes.kernels.kernel import Step
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 
 ALIGNMENT = 256
@@ -30,7 +30,7 @@ class Replay:
             return ("arena", start, start + size)
         return (self.program.donors.get(name, name), 0, size)
 
-    def step(self, step: Step) -> None:
+    def step(self, step: KernelStep) -> None:
         if step.barrier:
             self.reads, self.writes = [], []
         reads = [[self.range_of(name) for name in part] for part in step.reads]
@@ -54,7 +54,7 @@ class Replay:
         self.reads += [place for part in reads for place in part]
         self.writes += [place for part in writes for place in part]
 
-    def _check_own_overlaps(self, step: Step, part: int) -> None:
+    def _check_own_overlaps(self, step: KernelStep, part: int) -> None:
         """A kernel may write over what it reads only element by element, and only by donation."""
         kernel = step.kernels[part]
         for read, read_node in zip(step.reads[part], kernel.graph.inputs, strict=True):
@@ -68,10 +68,10 @@ def _common(some: Sequence[Range], others: Sequence[Range]) -> bool:
     return any(a == b and start < end_b and start_b < end for a, start, end in some for b, start_b, end_b in others)
 
 
-def _steps_of(commands: Iterable[Command]) -> Iterator[Step]:
+def _steps_of(commands: Iterable[Command]) -> Iterator[KernelStep]:
     """All steps, also those of branches and loops."""
     for command in commands:
-        if isinstance(command, Step):
+        if isinstance(command, KernelStep):
             yield command
         elif not isinstance(command, Guard):
             yield from _steps_of(command.commands)

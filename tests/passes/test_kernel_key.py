@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.passes.kernels.kernel import Kernel, Step, kernel_key
+from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from tests.passes.lowering import f32, i32, program_of_function
 
 
 def kernels_of(function: Any, *kinds: Any) -> list[Kernel]:
     steps = program_of_function(function, *kinds).steps
-    return [kernel for step in steps if isinstance(step, Step) for kernel in step.kernels]
+    return [kernel for step in steps if isinstance(step, KernelStep) for kernel in step.kernels]
 
 
 def key_of(function: Any, *kinds: Any) -> Hashable | None:

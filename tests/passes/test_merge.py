@@ -6,7 +6,7 @@ import pytest
 from lavax.ir import TensorType, float32
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
-from lavax.passes.schedule.merge import LONGEST, flattened, form_of
+from lavax.passes.schedule.merge import MERGED_MAPS, flattened_map, merge_key
 from tests.passes.lowering import program_of
 
 # the graph, and how many parts each dispatch has
@@ -104,9 +104,9 @@ def _map(*shape: int) -> str:
 
 def test_large_maps_stay_alone() -> None:
     (small,), (large,) = program_of(_map(2048, 2048)).steps, program_of(_map(2048, 2049)).steps
-    assert form_of(small.kernel) == "f32;exp(a0)['nonpositive=false']f32;%0"
-    assert small.kernel.domain.rows == LONGEST
-    assert form_of(large.kernel) is None
+    assert merge_key(small.kernel) == "f32;exp(a0)['nonpositive=false']f32;%0"
+    assert small.kernel.domain.rows == MERGED_MAPS.most_elements
+    assert merge_key(large.kernel) is None
 
 
 def test_rows_and_contractions_are_not_merged() -> None:
@@ -116,12 +116,12 @@ def test_rows_and_contractions_are_not_merged() -> None:
           return %0
         }
     """).steps
-    assert form_of(step.kernel) is None
+    assert merge_key(step.kernel) is None
 
 
 def test_parts_of_one_form_have_one_flat_kernel() -> None:
     (step,) = program_of(PARTS["a number for all elements"][0]).steps
-    texts = {str(flattened(kernel).graph) for kernel in step.kernels}
+    texts = {str(flattened_map(kernel).graph) for kernel in step.kernels}
     assert texts == {
         "graph (a0: f32[], a1: f32[4194304]) {\n"
         "  %0 = broadcast(a0) axes=[] : f32[4194304]\n"

@@ -25,7 +25,7 @@ from lavax.ir.types import DType, float64, int64, uint64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.commands import Guard, Guarded, steps_of
-from lavax.passes.kernels.kernel import Kernel, Step, kernel_key
+from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 
 # What writes a kernel; given a schedule besides, by that one.
@@ -138,7 +138,7 @@ class _Emission:
         guards: dict[str, Guard] = {}
         for command in commands:
             match command:
-                case Step():
+                case KernelStep():
                     found += self._dispatches(command)
                 case Guard():
                     guards[command.flag] = command
@@ -169,7 +169,7 @@ class _Emission:
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
-    def _dispatches(self, step: Step) -> Iterator[Dispatch]:
+    def _dispatches(self, step: KernelStep) -> Iterator[Dispatch]:
         parts = [
             (kernel, [self._place(name) for name in (*reads, *writes)])
             for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True)
@@ -205,7 +205,7 @@ class _Emission:
             dispatch = self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
             yield replace(dispatch, seen=seen) if launch.windowed else dispatch
 
-    def _merged(self, step: Step, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
+    def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
         """Flat maps of one form: those that windows suit one by one, by one shader, and one dispatch of all others."""
         suited = [suits_windows(kernel, self.profile) for kernel, _ in parts]
         apart = [part for part, is_suited in zip(parts, suited, strict=True) if is_suited]
@@ -222,7 +222,7 @@ class _Emission:
             own, barrier = (self.slots[step.name],), step.barrier and not apart
             yield Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
 
-    def _is_in_place(self, step: Step, number: int) -> bool:
+    def _is_in_place(self, step: KernelStep, number: int) -> bool:
         """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""
         kernel, (written, *_) = step.kernels[number], step.writes[number]
         array = updated_in_place(kernel)
@@ -282,7 +282,7 @@ def _counted(
     return counted
 
 
-def _refuse_missing(step: Step, profile: DeviceProfile) -> None:
+def _refuse_missing(step: KernelStep, profile: DeviceProfile) -> None:
     """Raises DtypeError where a kernel computes in a dtype that the device has not."""
     for kernel in step.kernels:
         for node in (*kernel.graph.inputs, *kernel.graph.nodes):
@@ -293,7 +293,7 @@ def _refuse_missing(step: Step, profile: DeviceProfile) -> None:
                 raise DtypeError(f"{profile.name} has no {np.dtype(node.dtype.numpy)} ({member}): use {instead}")
 
 
-def _moves(step: Step, views: Mapping[str, kernel_commands.View]) -> bool:
+def _moves(step: KernelStep, views: Mapping[str, kernel_commands.View]) -> bool:
     return any(name in views for part in (*step.reads, *step.writes) for name in part)
 
 
@@ -329,7 +329,7 @@ def _names_of_constants(
 ) -> Iterator[str]:
     """What the plan's constants are called: tables of merged kernels and of guards, and what push constants lack."""
     for command in commands:
-        if isinstance(command, Step):
+        if isinstance(command, KernelStep):
             if len(command.kernels) > 1 and not _moves(command, views):
                 yield command.name
                 continue
@@ -349,5 +349,5 @@ def _flags_of(commands: Sequence[kernel_commands.Command]) -> Iterator[str]:
     for command in commands:
         if isinstance(command, kernel_commands.Until):
             yield command.flag
-        if not isinstance(command, (Step, Guard)):
+        if not isinstance(command, (KernelStep, Guard)):
             yield from _flags_of(command.commands)

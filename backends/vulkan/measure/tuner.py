@@ -17,7 +17,7 @@ from lavax.base.errors import DeviceError
 from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node
 from lavax.ir.printer import structural_key
 from lavax.ir.types import DType
-from lavax.passes.kernels.kernel import Kernel, Step, kernel_key
+from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.kernels.reads import READS
 from lavax.passes.prepare.prepare import prepare
@@ -129,7 +129,7 @@ def by_itself(kernel: Kernel) -> KernelProgram:
     writes = tuple(f"%r{number}" for number in range(len(graph.outputs)))
     nodes = zip((*reads, *writes), (*graph.inputs, *graph.outputs), strict=True)
     sizes = {name: node.type.nbytes for name, node in nodes}
-    step = Step("k0", (kernel,), (reads,), (writes,), False)
+    step = KernelStep("k0", (kernel,), (reads,), (writes,), False)
     return KernelProgram(graph, (step,), writes, sizes, {}, {}, 0, {})
 
 

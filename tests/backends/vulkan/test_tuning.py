@@ -25,7 +25,7 @@ from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, interpret
 from lavax.ir.types import DType
-from lavax.passes.kernels.kernel import Kernel, Step
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from tests.backends.vulkan.execution import backend, backend_with
 
 draw = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def graph_of(name: str) -> tuple[Graph, Sequence[np.ndarray]]:
 
 
 def kernels_of(device: VulkanBackend, graph: Graph) -> list[Kernel]:
-    return [step.kernel for step in device.lower(graph).kernels.steps if isinstance(step, Step)]
+    return [step.kernel for step in device.lower(graph).kernels.steps if isinstance(step, KernelStep)]
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])

@@ -19,7 +19,7 @@ from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import linear, variable
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.schedule.merge import flattened
+from lavax.passes.schedule.merge import flattened_map
 
 # Vectors of an invocation, and how many invocations there should be left.
 _TURNS, _BUSY = (16, 8, 4, 2, 1), 1024
@@ -50,7 +50,7 @@ def _launch(kernel: Kernel, shader: Shader, profile: DeviceProfile) -> Launch:
 
 def _shader(kernel: Kernel, profile: DeviceProfile) -> Shader:
     windowed, local = windowed_arrays(kernel, profile.window_bytes), local_invocations(profile)
-    flat = replace(flattened(kernel), packed=profile.packed, paired=profile.paired, windowed=windowed)
+    flat = replace(flattened_map(kernel), packed=profile.packed, paired=profile.paired, windowed=windowed)
     body, outputs = open_body(flat, lifted=False)
     turns, groups = (body.parameters.unknown(0) for _ in range(_WORDS))
     body.line(f"int group = int{WORKGROUP};")

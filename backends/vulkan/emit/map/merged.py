@@ -20,7 +20,7 @@ from lavax.ir.graph import Node
 from lavax.passes.kernels.index import linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
-from lavax.passes.schedule.merge import LONGEST, flattened
+from lavax.passes.schedule.merge import MERGED_MAPS, flattened_map
 
 # The buffer table is the only slot of the dispatch itself; slots of parts stand in it.
 _OWN_SLOTS = 1
@@ -31,7 +31,7 @@ _MOST_STRETCHES = 16384
 
 def emit_merged(kernels: Sequence[Kernel], slots: Sequence[Sequence[int]], profile: DeviceProfile) -> Launch:
     """One shader for all parts; `slots` are the program's slots of each part's inputs and outputs, in order."""
-    kernel = flattened(kernels[0])
+    kernel = flattened_map(kernels[0])
     sizes = [part.domain.rows for part in kernels]
     local = local_invocations(profile)
     stretch = _stretch(sizes, local)
@@ -40,7 +40,7 @@ def emit_merged(kernels: Sequence[Kernel], slots: Sequence[Sequence[int]], profi
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     body.addresses.update(inputs)
     body.packed, body.paired = profile.packed, profile.paired
-    element = variable("i", LONGEST // VECTOR)
+    element = variable("i", MERGED_MAPS.most_elements // VECTOR)
     values = {"o0": linear([(element, VECTOR), (LANE, 1)])}
     places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
     addresses = {output: f"p{len(inputs) + number}" for number, output in enumerate(kernel.graph.outputs)}
