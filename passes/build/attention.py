@@ -1,7 +1,7 @@
-"""Attention and its derivatives written as products, a softmax and masks: what they mean, in other operations.
+"""Attention and its derivatives as compositions of products, a softmax and masks.
 
-Derivatives of higher order are taken of these, and they are computed where the kernels of attention have no form.
-Memory goes with the number of scores.
+Higher derivatives are taken of these compositions, and they are computed if no attention kernel supports a case.
+They need memory in proportion to the number of scores.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def named_operands(node: Node) -> dict[str, Node]:
 
 
 def visible_pairs(node: Node) -> int:
-    """How many pairs of a query and a key are within the window of a node of ir/ops/attention.py."""
+    """The number of pairs of a query and a visible key of a node of ir/ops/attention.py."""
     query, key = node.operands[:2]
     queries, keys = query.shape[-2], key.shape[-2]
     lowest, highest = node.attrs["lowest"], node.attrs["highest"]
@@ -54,7 +54,7 @@ def visible_pairs(node: Node) -> int:
 
 
 def pairs_in_blocks(node: Node) -> int:
-    """How many pairs the kernels of a CPU driver compute: those of blocks that are not all outside the window."""
+    """The number of pairs that kernels on CPU drivers compute: those of blocks with at least one visible key."""
     query, key = node.operands[:2]
     queries, keys, size = query.shape[-2], key.shape[-2], ATTENTION.block_of_columns
     found = 0
@@ -66,7 +66,7 @@ def pairs_in_blocks(node: Node) -> int:
     return found * prod(query.shape[:-2])
 
 
-# Operations that one kernel computes together: which operands they must share, by name.
+# Operations that one kernel computes together, with the names of the operands that they must share.
 _TOGETHER: Mapping[str, tuple[str, ...]] = {
     "attention": ("query", "key", "bias", "mask"),
     "attention_logsumexp": ("query", "key", "bias", "mask"),
@@ -77,7 +77,7 @@ _TOGETHER: Mapping[str, tuple[str, ...]] = {
 
 
 def joint_kernel_key(node: Node) -> tuple[object, ...] | None:
-    """Equal for nodes that one kernel can compute together; None for those that are computed alone."""
+    """Equal for nodes that one kernel can compute together; None for a node that is always computed alone."""
     if node.op not in _TOGETHER:
         return None
     operands = named_operands(node)
@@ -93,19 +93,19 @@ def batch_reshaped(node: Node, batch: tuple[int, ...]) -> Node:
 
 
 def _product(left: Node, right: Node, of_left: int, of_right: int) -> Node:
-    """The sum over an axis of each, counted from the end: 1 or 2."""
+    """The product that sums over one axis of each operand, counted from the end: 1 or 2."""
     batch = tuple(range(left.type.rank - 2))
     contract = (left.type.rank - of_left,), (right.type.rank - of_right,)
     return dot(left, right, contract, (batch, batch))
 
 
 def _along_rows(statistic: Node, like: Node) -> Node:
-    """One number a query, for each key."""
+    """One number per query, repeated for every key."""
     return broadcast_back(cast(statistic, like.dtype), like.shape, (like.type.rank - 1,))
 
 
 def _visible(node: Node, shape: tuple[int, ...]) -> Node | None:
-    """Where scores are not `fill`; None: nowhere."""
+    """True for the visible keys, whose scores are not `fill`; None if all keys are visible."""
     operands, attrs = named_operands(node), node.attrs
     mask = operands.get("mask")
     if not within(attrs, *shape[-2:]):
@@ -119,7 +119,7 @@ def _visible(node: Node, shape: tuple[int, ...]) -> Node | None:
 
 
 def _scores(node: Node, query: Node | None = None) -> tuple[Node, Node | None]:
-    """The scores, and where they are not `fill`; `query` may stand for the operand."""
+    """The scores, and the mask of visible keys; `query` may replace the operand."""
     operands, attrs = named_operands(node), node.attrs
     found = scale(_product(query or operands["query"], operands["key"], 1, 1), attrs["scale"])
     if "bias" in operands:
@@ -129,7 +129,7 @@ def _scores(node: Node, query: Node | None = None) -> tuple[Node, Node | None]:
 
 
 def _grown(node: Node) -> tuple[Node, Node, Node]:
-    """exp(scores - peak), its sum over the keys, and the peak, a constant to derivatives."""
+    """exp(scores - peak), its sum over the keys, and the peak, which derivatives treat as a constant."""
     scores, _ = _scores(node)
     last = (scores.type.rank - 1,)
     peak = build("stop_gradient", reduce("max", scores, last))
@@ -141,7 +141,7 @@ def _grown(node: Node) -> tuple[Node, Node, Node]:
 
 
 def softmax_of_scores(node: Node) -> Node:
-    """The weights of a node of the operation `attention`, or of its logsumexp, as the softmax of the scores."""
+    """The weights of an `attention` or `attention_logsumexp` node, as the softmax of the scores."""
     grown, total, _ = _grown(node)
     if node.attrs["empty"]:
         total = where(equal(total, zeros(total.type)), splat(1.0, total.type), total)
@@ -164,21 +164,21 @@ def _logsumexp(node: Node) -> Node:
 
 
 def weights_of_derivative(node: Node, query: Node | None = None) -> Node:
-    """The weights of a derivative's node, made of the logsumexp; `query` may stand for the operand."""
+    """The weights of a derivative's node, from the logsumexp; `query` may replace the operand."""
     scores, _ = _scores(node, query)
     return exp(subtract(scores, _along_rows(named_operands(node)["logsumexp"], scores)))
 
 
 def cotangent_of_weights(node: Node, cotangent: Node | None = None) -> Node:
-    """Of a node with the operands of attention_query_gradient; `cotangent` may stand for the operand."""
+    """For a node with the operands of attention_query_gradient; `cotangent` may replace the operand."""
     operands = named_operands(node)
     return _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
 
 
 def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
-    """Of a node with the operands of attention_query_gradient: the cotangent of each score, 0 where it is `fill`.
+    """The cotangent of each score, 0 if it is `fill`, for a node with the operands of attention_query_gradient.
 
-    Weights that are there, and what may stand for the operand `cotangent`, can be given.
+    Existing weights can be passed, and a replacement of the operand `cotangent`.
     """
     operands = named_operands(node)
     weights = weights or weights_of_derivative(node)
@@ -189,7 +189,7 @@ def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: 
 
 
 def derivative(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
-    """A derivative's node as a product with the weights, or with the scores' cotangents, as above."""
+    """A derivative's node as a product with the weights, or with the cotangents of the scores."""
     operands = named_operands(node)
     if node.op == "attention_value_gradient":
         return _product(weights or weights_of_derivative(node), operands["cotangent"], 2, 2)
@@ -209,5 +209,5 @@ _COMPOSITIONS: Mapping[str, Callable[[Node], Node]] = {
 
 
 def composition(node: Node) -> Node:
-    """The value of a node of ir/ops/attention.py, made of other operations over the same operands."""
+    """The value of a node of ir/ops/attention.py, composed of other operations on the same operands."""
     return _COMPOSITIONS[node.op](node)

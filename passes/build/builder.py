@@ -1,4 +1,4 @@
-"""Functions that build nodes, one for each operation the passes write, and a few short compositions."""
+"""Functions that build nodes: one per operation that passes create, and a few short compositions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lavax.ir.graph import Node, make_node
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.types import DType, TensorType, int32
 
-# The user's line that nodes built now are made for: a pass sets it once for each node that it works on.
+# The line of the user's program that new nodes are attributed to. A pass sets it for each node that it processes.
 _location: ContextVar[str | None] = ContextVar("location", default=None)
 
 set_location = _location.set
@@ -19,7 +19,7 @@ set_location = _location.set
 
 @contextmanager
 def located() -> Iterator[None]:
-    """Within it a pass may call `set_location`; afterwards nodes are built without a location again."""
+    """A context in which a pass may call `set_location`; after it, nodes are built without a location again."""
     token = _location.set(None)
     try:
         yield
@@ -50,7 +50,7 @@ def is_zero(x: Node) -> bool:
 
 
 def iota(type: TensorType, axis: int) -> Node:
-    """The position along `axis` of each element."""
+    """Each element is its position along `axis`."""
     return build("iota", type=type, axis=axis)
 
 
@@ -98,7 +98,7 @@ def add(x: Node, y: Node) -> Node:
 
 
 def add_to(so_far: Node | None, more: Node) -> Node:
-    """The sum of terms, of which there may be none so far."""
+    """The sum of the terms so far, if any, and one more."""
     return more if so_far is None else add(so_far, more)
 
 
@@ -160,7 +160,7 @@ def scale(x: Node, factor: float) -> Node:
 
 
 def clamp(x: Node, low: int, high: int) -> Node:
-    """`x` held within [low, high]."""
+    """`x` clamped to [low, high]."""
     return minimum(maximum(x, splat(low, x.type)), splat(high, x.type))
 
 
@@ -184,7 +184,7 @@ def reshape(x: Node, shape: Sequence[int]) -> Node:
 
 
 def reshaped(x: Node, shape: Sequence[int]) -> Node:
-    """`x` in that shape: itself where it has that."""
+    """`x` reshaped, or `x` itself if it has that shape."""
     return x if x.shape == tuple(shape) else reshape(x, shape)
 
 
@@ -193,7 +193,7 @@ def transpose(x: Node, axes: Sequence[int]) -> Node:
 
 
 def transposed(x: Node, axes: Sequence[int]) -> Node:
-    """`x` with its axes in that order: itself where that is theirs."""
+    """`x` transposed, or `x` itself if its axes have that order."""
     return x if tuple(axes) == tuple(range(x.type.rank)) else transpose(x, axes)
 
 
@@ -203,7 +203,7 @@ def broadcast(x: Node, shape: Sequence[int], axes: Sequence[int]) -> Node:
 
 
 def broadcast_back(reduced: Node, shape: Sequence[int], axes: Sequence[int]) -> Node:
-    """Undoes a reduction over `axes` of a value of `shape`, by repetition."""
+    """Repeats the result of a reduction over `axes` to the `shape` of its operand."""
     return broadcast(reduced, shape, [axis for axis in range(len(shape)) if axis not in axes])
 
 
@@ -212,14 +212,14 @@ def slice_(x: Node, start: Sequence[int], limit: Sequence[int], stride: Sequence
 
 
 def slice_along(x: Node, axis: int, start: int, limit: int, stride: int = 1) -> Node:
-    """A slice of one axis; the others stay whole."""
+    """A slice along one axis."""
     lows, highs, steps = [0] * x.type.rank, list(x.shape), [1] * x.type.rank
     lows[axis], highs[axis], steps[axis] = start, limit, stride
     return slice_(x, lows, highs, steps)
 
 
 def pad(x: Node, low: Sequence[int], high: Sequence[int], interior: Sequence[int], value: float | bool) -> Node:
-    """`value` is a Python number of the kind of the dtype of `x`."""
+    """`value` is a Python number that matches the kind of the dtype of `x`."""
     return build("pad", x, low=tuple(low), high=tuple(high), interior=tuple(interior), value=value)
 
 
@@ -239,7 +239,7 @@ def shear(
     stride: Sequence[int],
     dilation: Sequence[int],
 ) -> Node:
-    """The element o of each of `axes` is read at o·stride + k·dilation, where k is the place along its `along`."""
+    """Element o along each of `axes` is read at o·stride + k·dilation, where k is the position along its `along`."""
     attrs = dict(axes=tuple(axes), along=tuple(along), stride=tuple(stride), dilation=tuple(dilation))
     return build("shear", x, type=x.type.with_shape(tuple(shape)), **attrs)
 
@@ -262,7 +262,7 @@ def scatter_add(x: Node, updates: Node, indices: Sequence[Node], axes: Sequence[
 
 # Contraction
 
-AxisPairs = tuple[Sequence[int], Sequence[int]]  # axes of the left operand, and those of the right they meet
+AxisPairs = tuple[Sequence[int], Sequence[int]]  # axes of the left operand, and the matching axes of the right
 
 
 def dot(
@@ -273,7 +273,7 @@ def dot(
     precision: str = "",
     backward: str = "",
 ) -> Node:
-    """The result's axes: batch, the free ones of `left`, the free ones of `right`."""
+    """The axes of the result are the batch axes, then the free axes of `left`, then those of `right`."""
     return build(
         "dot",
         left,
@@ -286,12 +286,12 @@ def dot(
 
 
 def precision_of(node: Node) -> dict[str, Any]:
-    """The attributes of a dot or conv that say how it rounds, for one that takes its place."""
+    """The attributes of a dot or conv that determine rounding, for a replacement of it."""
     return {"precision": node.attrs["precision"], "backward": node.attrs["backward"]}
 
 
 def precision_of_gradient(node: Node) -> dict[str, Any]:
-    """The same for a dot or conv that is part of its gradient."""
+    """The same attributes for a dot or conv in its gradient."""
     return {"precision": node.attrs["backward"], "backward": node.attrs["backward"]}
 
 
@@ -303,5 +303,5 @@ def free_axes_of(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def index_type(shape: Sequence[int]) -> TensorType:
-    """The type of positions of `shape`."""
+    """The type of an array of positions, in that shape."""
     return TensorType(tuple(shape), int32)

@@ -1,4 +1,4 @@
-"""A contraction seen as batch × M × N × K: its extents, how its operands lie in memory, and its sum in parts."""
+"""A contraction as batch × M × N × K: its extents, the memory layout of its operands, and its sum in parts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,25 @@ from lavax.passes.build.builder import build, precision_of, reshaped, transposed
 from lavax.passes.kernels.index import ZERO, Index, Variable, flatten, grows_by_one, unflatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
-# Beyond so many nodes between an operand and memory nobody asks how it lies there.
-_FAR = 32
-# A copy in another order pays for a product that reads each element so often, with so many products in all.
-_READ_OVER, _WORTH_COPY = 1 << 9, 1 << 28
-# Of what moves elements, that which computes nothing of their places.
+
+@dataclass(frozen=True)
+class ReorderedCopies:
+    """When copying an operand into another order pays.
+
+    Chosen by `python -m benchmarks comparison --only convolution --only convnet-step`.
+    """
+
+    reads: int = 1 << 9  # of each element, at least
+    products: int = 1 << 28  # in all, at least
+
+
+_REORDERED_COPIES = ReorderedCopies()
+# The most nodes between an operand and memory that a search visits.
+_SEARCH_DEPTH = 32
+# Movement whose index expressions are linear.
 _STRIDED_MOVEMENT = frozenset(("reshape", "transpose", "broadcast", "slice"))
-# Vectors of four are loaded along a part.
-_STEP = 4
+# Parts of a sum are loaded in vectors of this length.
+_VECTOR = 4
 
 
 @dataclass(frozen=True)
@@ -74,14 +85,14 @@ def operand_at(dot: Node, side: int, batch: Coordinates, free: Coordinates, summ
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What lies side by side in memory of an operand: elements along the sum, or along its free axes."""
+    """Which elements of an operand are adjacent in memory: those along the sum, or along the free axes."""
 
     summed: bool
     free: bool
 
 
 def neighbours_of(dot: Node, side: int) -> Neighbours:
-    """How the arrays that an operand is computed from lie in memory, by most of their reads."""
+    """The memory layout of the arrays that an operand is computed from, by the majority of their reads."""
     sizes = sizes_of(dot)
     extents = sizes.rows if side == 0 else sizes.columns
     free, summed = variable("free", prod(extents)), variable("summed", sizes.k)
@@ -93,19 +104,19 @@ def neighbours_of(dot: Node, side: int) -> Neighbours:
 
 
 def lies_scattered(dot: Node, side: int) -> bool:
-    """Whether an operand is an array in another order, in which neighbours in memory are none in the contraction, and
-    is read so often that it is worth a copy."""
+    """Whether an operand is a reordered array whose neighbours in memory are not adjacent in the contraction, and is
+    read so often that a copy pays."""
     operand, sizes = dot.operands[side], sizes_of(dot)
     reads = sizes.n if side == 0 else sizes.m
-    if reads < _READ_OVER or operand.type.size * reads < _WORTH_COPY or not _is_reordered(operand):
+    if reads < _REORDERED_COPIES.reads or operand.type.size * reads < _REORDERED_COPIES.products or not _is_reordered(operand):
         return False
     found = neighbours_of(dot, side)
     return not (found.summed or found.free)
 
 
 def lies_in_strides(dot: Node, side: int, computed: Collection[Node]) -> bool:
-    """Whether an operand is made, element by element, of one array, where a step along the free axes and the sum is
-    always as long; `computed` are the nodes that are computed of those it is made of."""
+    """Whether an operand is computed element by element from one array, in which steps along the free axes and the sum
+    have constant lengths; `computed` holds those nodes behind the operand that are computed rather than read."""
     sizes, operand = sizes_of(dot), dot.operands[side]
     extents = sizes.rows if side == 0 else sizes.columns
     free, summed = variable("free", prod(extents)), variable("summed", sizes.k)
@@ -113,42 +124,42 @@ def lies_in_strides(dot: Node, side: int, computed: Collection[Node]) -> bool:
     found: set[Index] = set()
     stack = [(operand, at)]
     while stack:
-        node, place = stack.pop()
+        node, at = stack.pop()
         if node not in computed:
-            found.add(flatten(place, node.shape))
+            found.add(flatten(at, node.shape))
         elif is_strided(node):
-            stack.extend(READS[node.op](node, place))
+            stack.extend(READS[node.op](node, at))
         else:
             return False
     return all(isinstance(atom, Variable) for position in found for atom, _ in position.terms)
 
 
 def is_strided(node: Node) -> bool:
-    """Whether a node computes nothing of its elements' places, and moves no element out of strides."""
+    """Whether a node does not depend on its elements' positions, and keeps constant strides."""
     return node.op in _STRIDED_MOVEMENT or node.op == "constant" or OPERATIONS[node.op].family == "elementwise"
 
 
 def _is_reordered(node: Node) -> bool:
-    """Whether all of an array, and nothing but it, is read in another order."""
+    """Whether the node is a whole array in another order."""
     while node.op in ("transpose", "reshape", "flip"):
         (node,) = node.operands
     return node.op == INPUT or node.op not in READS
 
 
 def _positions(node: Node, at: Coordinates) -> set[Index]:
-    """Positions read in memory; what is neither movement nor elementwise is taken to lie there."""
+    """Positions read in memory; nodes that are neither movement nor elementwise are assumed to be stored."""
     found: set[Index] = set()
     seen: set[tuple[Node, Coordinates]] = set()
     stack = [(node, at)]
     while stack:
-        read, place = stack.pop()
-        if (read, place) in seen:
+        read, there = stack.pop()
+        if (read, there) in seen:
             continue
-        seen.add((read, place))
-        if read.op in READS and len(seen) <= _FAR:
-            stack.extend(READS[read.op](read, place))
+        seen.add((read, there))
+        if read.op in READS and len(seen) <= _SEARCH_DEPTH:
+            stack.extend(READS[read.op](read, there))
         else:
-            found.add(flatten(place, read.shape))
+            found.add(flatten(there, read.shape))
     return found
 
 
@@ -156,32 +167,32 @@ def _positions(node: Node, at: Coordinates) -> set[Index]:
 
 
 def in_parts(dot: Node, wanted: int) -> Node:
-    """The contraction as the sum of some `wanted` contractions over parts of its sum, added up in a fixed order.
+    """The contraction as the sum of about `wanted` contractions over parts of its sum, added in a fixed order.
 
-    Where the axes of the sum divide well, they are split where they stand, so that no index is taken apart anew;
-    else the sum is flattened and padded with zeros.
+    If the axes of the sum divide well, they are split in place, which needs no further index arithmetic. Otherwise
+    the sum is flattened and padded with zeros.
     """
     extents = sizes_of(dot).summed
     parts = _parts_of_axes(extents, wanted)
     if 2 * prod(parts) > wanted:
         return _split_axes(dot, parts)
     length = prod(extents)
-    size = -(-length // (_STEP * wanted)) * _STEP
+    size = -(-length // (_VECTOR * wanted)) * _VECTOR
     return _split_axes(_flattened(dot, -(-length // size) * size), (-(-length // size),))
 
 
 def number_of_parts(extents: tuple[int, ...], wanted: int) -> int:
-    """How many parts `in_parts` makes where that many are wanted."""
+    """The number of parts that `in_parts` makes if that many are wanted."""
     found = prod(_parts_of_axes(extents, wanted))
     length = prod(extents)
-    return found if 2 * found > wanted else -(-length // (-(-length // (_STEP * wanted)) * _STEP))
+    return found if 2 * found > wanted else -(-length // (-(-length // (_VECTOR * wanted)) * _VECTOR))
 
 
 def _parts_of_axes(extents: tuple[int, ...], wanted: int) -> tuple[int, ...]:
-    """Into how many parts to split each axis, the first ones most; parts of the last axis are multiples of four."""
+    """The parts to split each axis into, most for the first axes; parts of the last axis are multiples of four."""
     parts = []
     for number, extent in enumerate(extents):
-        whole = extent // _STEP if number == len(extents) - 1 and extent % _STEP == 0 else extent
+        whole = extent // _VECTOR if number == len(extents) - 1 and extent % _VECTOR == 0 else extent
         part = max(divisor for divisor in range(1, min(whole, wanted) + 1) if whole % divisor == 0)
         parts.append(part)
         wanted = -(-wanted // part)
@@ -189,12 +200,12 @@ def _parts_of_axes(extents: tuple[int, ...], wanted: int) -> tuple[int, ...]:
 
 
 def _split_axes(dot: Node, parts: tuple[int, ...]) -> Node:
-    """Parts of axes become batch axes, the last of them all, whose products are added up."""
+    """Makes parts of axes the last batch axes, and sums the result over them."""
     operands, batches, contracts = [], [], []
     for operand, batch, contract in zip(dot.operands, dot.attrs["batch"], dot.attrs["contract"], strict=True):
         count = dict(zip(contract, parts, strict=True))
         shape: list[int] = []
-        first: dict[int, int] = {}  # of each axis, where it stands afterwards, or where its parts do
+        first: dict[int, int] = {}  # axis -> its new position, or that of its parts
         for axis, extent in enumerate(operand.shape):
             first[axis] = len(shape)
             shape += [count[axis], extent // count[axis]] if count.get(axis, 1) > 1 else [extent]
@@ -208,7 +219,7 @@ def _split_axes(dot: Node, parts: tuple[int, ...]) -> Node:
 
 
 def _flattened(dot: Node, length: int) -> Node:
-    """The contraction over one axis, padded with zeros to that length."""
+    """The contraction over a single axis, padded with zeros to that length."""
     operands, contracts, batches = [], [], []
     for operand, batch, contract in zip(dot.operands, dot.attrs["batch"], dot.attrs["contract"], strict=True):
         free = free_axes(operand.type, batch, contract)

@@ -1,4 +1,4 @@
-"""Rules that hold themselves, written out so that they can be written down."""
+"""Expands rules that contain themselves, so that a graph with such rules has a finite text."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,13 +9,13 @@ from lavax.passes.build.inline import CALLS, inline
 
 
 def finite_rules(graph: Graph, depth: int = 1) -> Graph:
-    """The graph in which no rule of a function with derivatives of its own holds itself.
+    """The graph in which no rule of a function with custom derivatives contains itself.
 
-    Where such a rule calls the function, the call has its rules written out, `depth` times within one another; the
-    innermost calls are plain operations, as are those whose rules say that they cannot be had there.
+    If such a rule calls the function, the call has its rules expanded, nested to `depth`. The innermost calls become
+    plain operations, as do calls whose rules raise an error.
     """
     found: dict[Node, Node] = {node: node for node in graph.inputs}
-    results: dict[Node, list[Node]] = {}  # a call that gave way -> the values of its body
+    results: dict[Node, list[Node]] = {}  # an inlined call -> the values of its body
     for node in graph.nodes:
         if node.op == "item" and node.operands[0] in results:
             found[node] = results[node.operands[0]][node.attrs["index"]]
@@ -30,14 +30,14 @@ def finite_rules(graph: Graph, depth: int = 1) -> Graph:
 
 
 def _finite_attributes(node: Node, depth: int) -> dict[str, Any] | None:
-    """None for a call whose rules are not written out."""
-    holds_itself = node.op in CALLS and any(isinstance(value, LaterGraph) for value in node.attrs.values())
-    if holds_itself and depth == 0:
+    """None for a call whose rules are not expanded."""
+    contains_itself = node.op in CALLS and any(isinstance(value, LaterGraph) for value in node.attrs.values())
+    if contains_itself and depth == 0:
         return None
     try:
         return {name: _finite(value, depth) for name, value in node.attrs.items()}
     except CustomRuleError:
-        if not holds_itself:
+        if not contains_itself:
             raise
         return None
 

@@ -1,4 +1,4 @@
-"""Calls give way to their bodies: derivatives are taken by now, and kernels are made of plain operations."""
+"""Replaces calls by their bodies: derivatives have been taken by now, and kernels consist of plain operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CALLS = frozenset({"checkpoint", "custom_jvp", "custom_vjp"})
 
 
 def inline(graph: Graph, operands: Sequence[Node]) -> list[Node]:
-    """The outputs of `graph` on `operands`, one an input."""
+    """The outputs of `graph` on `operands`, one per input."""
     found = substitute(graph, dict(zip(graph.inputs, operands, strict=True)))
     return [found[output] for output in graph.outputs]
 
@@ -35,7 +35,7 @@ def inline_calls(graph: Graph) -> Graph:
 
 
 def _body_of_call(node: Node) -> Graph | None:
-    """What gives the node's results, where that is certain: a branch without alternatives is a call as well."""
+    """The graph that certainly computes the node's results: the body of a call, or the only branch of a switch."""
     body: Graph | None = None
     if node.op in CALLS:
         body = node.attrs["body"]

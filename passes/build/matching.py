@@ -1,4 +1,4 @@
-"""What the rules ask of nodes."""
+"""Predicates on nodes and shapes that rules share."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,16 +31,16 @@ def is_unit_reshape(node: Node) -> bool:
 
 
 def unit_map(source: Sequence[int], target: Sequence[int]) -> dict[int, int]:
-    """Axis of `source` -> axis of `target`, for two shapes that differ in extents of 1 only; less those axes."""
+    """Axis of `source` -> axis of `target`, without axes of extent 1; the shapes differ only in those."""
     of_source = (axis for axis, extent in enumerate(source) if extent != 1)
     of_target = (axis for axis, extent in enumerate(target) if extent != 1)
     return dict(zip(of_source, of_target, strict=True))
 
 
 def axis_groups(source: Sequence[int], target: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """The smallest runs of axes of two shapes that a reshape maps to one another, less axes of extent 1.
+    """The smallest groups of consecutive axes that a reshape maps to one another, without axes of extent 1.
 
-    [4,5,3] -> [20,3] gives ([0,1], [0]) and ([2], [1]). Both shapes hold the same number of elements, not 0.
+    [4,5,3] -> [20,3] gives ([0,1], [0]) and ([2], [1]). Both shapes have the same number of elements, at least 1.
     """
     of_source = [axis for axis, extent in enumerate(source) if extent != 1]
     of_target = [axis for axis, extent in enumerate(target) if extent != 1]

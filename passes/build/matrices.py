@@ -1,5 +1,5 @@
-"""Stacks of matrices, over the last two axes: products, triangles, diagonals, rows in another order, and the parts of
-what they are taken apart into."""
+"""Stacks of matrices in the last two axes: products, triangles, diagonals, reordered rows, and parts of packed
+decompositions."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from lavax.passes.build.builder import (
 
 
 def part(packed: Node, op: str, matrix: Node, name: str, **attrs: bool) -> Node:
-    """One part of what `op` gives for `matrix`."""
+    """One part of the packed result of `op` for `matrix`."""
     start, shape = parts_of(op, matrix.type, attrs)[name]
     cut = slice_along(packed, packed.type.rank - 1, start, start + prod(shape))
     return reshape(cut, (*packed.shape[:-1], *shape))
 
 
 def rows_in_order(x: Node, order: Node) -> Node:
-    """Row i of the result is row `order`[i] of `x`, for each matrix of a stack."""
+    """Row i of the result is row `order[i]` of `x`, in each matrix of the stack."""
     rank = x.type.rank
     type = index_type(x.shape)
     chosen = broadcast(order, x.shape, range(rank - 1))
-    places = [chosen if axis == rank - 2 else iota(type, axis) for axis in range(rank)]
-    return gather(x, places, range(rank))
+    indices = [chosen if axis == rank - 2 else iota(type, axis) for axis in range(rank)]
+    return gather(x, indices, range(rank))
 
 
 def turned(x: Node) -> Node:
@@ -76,12 +76,12 @@ def upper(x: Node) -> Node:
 
 
 def by_row(x: Node, shape: tuple[int, ...]) -> Node:
-    """A number for each row."""
+    """Broadcasts one number per row."""
     return broadcast(x, shape, range(len(shape) - 1))
 
 
 def by_column(x: Node, shape: tuple[int, ...]) -> Node:
-    """A number for each column."""
+    """Broadcasts one number per column."""
     rank = len(shape)
     return broadcast(x, shape, (*range(rank - 2), rank - 1))
 
@@ -106,6 +106,6 @@ def columns_of(x: Node, start: int, limit: int) -> Node:
 
 
 def packed(parts: Sequence[Node], batch: int) -> Node:
-    """The parts one behind the other in one axis after the first `batch` axes."""
+    """The parts flattened and concatenated in one axis after the first `batch` axes."""
     stack = parts[0].shape[:batch]
     return concatenate([reshape(each, (*stack, prod(each.shape[batch:]))) for each in parts], batch)

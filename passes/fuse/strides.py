@@ -26,7 +26,7 @@ class OperandUse(Enum):
 def scattered_operands(
     dot: Node, cone: Cone, bases: Callable[[Node], Sequence[Node]], products: Products
 ) -> list[Node] | None:
-    """The operands to store in order so that a contraction shares its shader; None if that is impossible or does not pay.
+    """The operands to store in order so that a contraction shares its shader; None if it cannot or does not gain.
 
     `bases` gives the members of kernels that a node is made of by movement; those kernels can write it in any order.
     """

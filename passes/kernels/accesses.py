@@ -1,4 +1,4 @@
-"""Which elements of its inputs a kernel reads, as index expressions in its loop variables."""
+"""The elements of its inputs that a kernel reads, as index expressions in its loop variables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node
 
 
 def roots_of(kernel: Kernel) -> list[tuple[Node, Coordinates]]:
-    """Everything that is computed: the outputs, and the operands of reductions, at their coordinates."""
+    """Everything the kernel computes: outputs, and the operands of reductions, with their coordinates."""
     roots: list[tuple[Node, Coordinates]] = []
     for node, at in kernel.places.items():
         if node.op in READS:
@@ -38,7 +38,7 @@ def roots_of(kernel: Kernel) -> list[tuple[Node, Coordinates]]:
 
 
 def operand_coordinates(reduction: Node, at: Coordinates, kernel: Kernel) -> Coordinates:
-    """Where a reduction's operand is read, once for each element of the row."""
+    """The coordinates at which a reduction reads its operand, once per element of the row."""
     attrs = reduction.attrs
     axes = attrs["axes"] if "axes" in attrs else (attrs["axis"],)
     outside = iter(at)
@@ -64,12 +64,12 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
 
 
 def updated_in_place(kernel: Kernel) -> Node | None:
-    """The input that a scatter's result is but for its updates, if nothing else of it is made of that input."""
-    node, *company = kernel.graph.outputs
-    if company or node.op not in (*SCATTERS, "join_runs"):
+    """The input that a scatter updates, if the kernel uses that input for nothing else."""
+    node, *others = kernel.graph.outputs
+    if others or node.op not in (*SCATTERS, "join_runs"):
         return None
-    array, *others = node.operands
-    return array if array.op == INPUT and not any(array in _cone(operand) for operand in others) else None
+    array, *rest = node.operands
+    return array if array.op == INPUT and not any(array in _cone(operand) for operand in rest) else None
 
 
 def _dots(node: Node) -> tuple[Node, ...]:

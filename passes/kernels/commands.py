@@ -1,4 +1,4 @@
-"""What a program does besides running kernels: repeat, leave out, and go through arrays step by step."""
+"""The commands of a program: dispatches, repetition, conditional execution, and views that move through arrays."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Union
 
 from lavax.passes.kernels.kernel import KernelStep
 
-# A flag is a word: neighbours are never written together.
+# A flag is a 32-bit word, so that no write covers two flags.
 FLAG_BYTES = 4
 
 
 @dataclass(frozen=True)
 class View:
-    """A part of a buffer that moves: it begins `stride` bytes further for each unit of the number in `counter`."""
+    """A moving part of a buffer: it starts `stride` bytes times the number in `counter` from the buffer's start."""
 
     buffer: str  # a buffer, or a view
     counter: str
@@ -23,8 +23,8 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Sets the buffer `flag` to whether the scalar in `index` is `equals`, once moved into the range of `count`
-    cases, and `parent`, if there is one, is set."""
+    """Sets the buffer `flag` if the scalar in `index`, clamped to the range of `count` cases, equals `equals`, and
+    `parent`, if there is one, is set; clears it otherwise."""
 
     name: str
     flag: str
@@ -36,7 +36,7 @@ class Guard:
 
 @dataclass(frozen=True, eq=False)
 class Guarded:
-    """Commands that do nothing where `flag` is not set."""
+    """Commands that have no effect unless `flag` is set."""
 
     flag: str
     commands: tuple[Command, ...]
@@ -44,7 +44,7 @@ class Guarded:
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Commands done `count` times."""
+    """Commands that run `count` times."""
 
     count: int
     commands: tuple[Command, ...]
@@ -52,7 +52,7 @@ class Repeat:
 
 @dataclass(frozen=True, eq=False)
 class Until:
-    """Commands done again and again until `flag` is not set; more turns than that change nothing."""
+    """Commands that run repeatedly until `flag` is not set; further iterations change nothing."""
 
     flag: str
     commands: tuple[Command, ...]
@@ -71,7 +71,7 @@ def steps_of(commands: Sequence[Command]) -> Iterator[KernelStep]:
 
 
 def after_barrier(commands: Sequence[Command]) -> tuple[Command, ...]:
-    """The same commands, of which the first waits for all work before it."""
+    """The same commands; the first waits for all earlier work."""
     if not commands:
         return ()
     first, *rest = commands

@@ -1,4 +1,4 @@
-"""Runs kernels in NumPy, one after the other, so that a wrong fusion and a wrong shader are told apart."""
+"""Runs kernels in NumPy, one after the other, to distinguish errors of fusion from errors of shaders."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SCALAR = TensorType((), int32)
 
 
 def interpret_kernels(program: KernelProgram, *arrays: Any, dtype: Any = np.float64) -> list[np.ndarray]:
-    """The program's results on `arrays`, one an input of its graph, with floats held as `dtype`.
+    """The program's results on `arrays`, one per input of its graph, with floats held as `dtype`.
 
-    Buffers are read and written by name, and a result in a donated input's memory overwrites that input.
+    Buffers are read and written by name; a result in the memory of a donated input overwrites that input.
     """
     machine = _Machine(program, dtype)
     for node, array in zip(program.graph.inputs, arrays, strict=True):
@@ -29,7 +29,7 @@ def interpret_kernels(program: KernelProgram, *arrays: Any, dtype: Any = np.floa
 
 
 class _Machine:
-    """What is in memory while a program runs: the elements of each buffer in a row, of which views are parts."""
+    """The memory of a running program: the elements of each buffer as a flat array, of which views are parts."""
 
     def __init__(self, program: KernelProgram, dtype: Any) -> None:
         self.program, self.dtype = program, dtype
@@ -66,11 +66,11 @@ class _Machine:
                 self.write(name, node.type, result)
 
     def read(self, name: str, type: TensorType) -> np.ndarray:
-        buffer, start = self._place(name, type)
+        buffer, start = self._location(name, type)
         return self.memory[buffer][start : start + type.size].reshape(type.shape)
 
     def write(self, name: str, type: TensorType, value: np.ndarray) -> None:
-        buffer, start = self._place(name, type)
+        buffer, start = self._location(name, type)
         if buffer == name:
             self.memory[name] = value.reshape(-1).copy()
             donor = self.program.donors.get(name)
@@ -81,8 +81,8 @@ class _Machine:
             self.memory[buffer] = np.zeros(self.program.sizes[buffer] // _item_bytes(type), value.dtype)
         self.memory[buffer][start : start + type.size] = value.reshape(-1)
 
-    def _place(self, name: str, type: TensorType) -> tuple[str, int]:
-        """The buffer that a name means a part of, and the element where that begins now."""
+    def _location(self, name: str, type: TensorType) -> tuple[str, int]:
+        """The buffer that a name refers to, and the element at which the named part starts now."""
         offset = 0
         while name in self.program.views:
             view = self.program.views[name]

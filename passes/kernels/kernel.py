@@ -16,7 +16,7 @@ Kind = Literal["map", "row", "contract", "routine", "region"]
 
 @dataclass(frozen=True)
 class Domain:
-    """A kernel's loops: one variable an outer axis, then (rows only) one a reduced axis."""
+    """A kernel's loops: one variable per outer axis, then, in row kernels, one per reduced axis."""
 
     outer: tuple[int, ...]
     reduced: tuple[int, ...]
@@ -29,7 +29,7 @@ class Domain:
 
     @property
     def length(self) -> int:
-        """How many elements are reduced in a row."""
+        """The number of elements reduced per row."""
         return prod(self.reduced)
 
 
@@ -37,12 +37,12 @@ class Domain:
 class Kernel:
     """A piece of a graph that runs as one dispatch.
 
-    `graph` has the arrays it reads as inputs and the arrays it writes as outputs. `places` says at which
-    coordinates, in the loop variables of `domain`, each output and each reduction or contraction is computed.
-    `moving` has the inputs and outputs that begin further on from turn to turn of loops: by how many bytes, for each
-    loop they move with. `packed` are the widths in bits of elements that the device cannot address by themselves, but
-    only in 32-bit words; `paired` is whether it is better to access four 32-bit elements as two of 64 bits. `windowed`
-    are the numbers of those inputs and outputs, counted in this order, that are seen through descriptors.
+    The inputs of `graph` are the arrays it reads; its outputs, those it writes. `places` gives the coordinates, in the
+    loop variables of `domain`, at which each output and each reduction or contraction is computed. `moving` holds the
+    inputs and outputs whose start moves from iteration to iteration of a loop, with the bytes it moves by in each such
+    loop. `packed` holds the element widths, in bits, that the device can access only as parts of 32-bit words.
+    `paired` says that four 32-bit elements are best accessed as two of 64 bits. `windowed` lists the inputs and
+    outputs, numbered in this order, that are accessed through descriptors.
     """
 
     kind: Kind
@@ -55,15 +55,14 @@ class Kernel:
     windowed: tuple[int, ...] = ()
 
     def is_row_level(self, node: Node) -> bool:
-        """Whether a placed node has one element a row, and not one for each element reduced."""
+        """Whether a node of `places` has one element per row, rather than one per reduced element."""
         reduced = {name for index in self.domain.reduced_variables for name in index.variables}
         return all(index.variables.isdisjoint(reduced) for index in self.places[node])
 
 
 def kernel_key(kernel: Kernel) -> Hashable | None:
-    """What two kernels share just when the same code does for both; None where a place reads an array.
-
-    Such places name that array's node, which is another one in every kernel.
+    """Equal for two kernels exactly if the same code serves both; None if coordinates contain a number read from an
+    array, because they name that array's node, which differs between kernels.
     """
     if any(index.reads_array for at in kernel.places.values() for index in at):
         return None
@@ -78,11 +77,11 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
 
 @dataclass(frozen=True, eq=False)
 class KernelStep:
-    """One dispatch: a kernel, or several of the same form merged, with the buffers of each part."""
+    """One dispatch: a kernel, or several merged ones, with the buffers of each."""
 
     name: str
     kernels: tuple[Kernel, ...]
-    reads: tuple[tuple[str, ...], ...]  # for each part, the buffer of each input of its graph
+    reads: tuple[tuple[str, ...], ...]  # per merged kernel, the buffer of each input of its graph
     writes: tuple[tuple[str, ...], ...]
     barrier: bool  # the results of earlier steps must be visible before this one starts
 

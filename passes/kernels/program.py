@@ -16,10 +16,9 @@ from lavax.passes.kernels.kernel import KernelStep
 class KernelProgram:
     """A graph as kernels in the order they run, with the buffers between them.
 
-    Buffers are known by name: the graph's inputs by theirs, results as %r0…, temporaries as %t0….
-    `results` gives one buffer an output of the graph: a result, or an input returned as it is.
-    `donors` names the input whose memory a result takes over. Temporaries lie in one arena. `views` are names that
-    loops use for moving parts of buffers.
+    Buffers have names: inputs keep theirs, results are %r0…, temporaries %t0…. `results` gives one buffer per output
+    of the graph: a result, or an input that is returned unchanged. `donors` names the input whose memory a result takes
+    over. Temporaries share one arena. `views` names the moving parts of buffers that loops use.
     """
 
     graph: Graph
@@ -52,7 +51,7 @@ def print_step(step: KernelStep) -> str:
 
 
 def print_command(command: Command) -> str:
-    """A step, or what is done with the steps that stand indented under it."""
+    """A step, or a command with its inner commands indented under it."""
     match command:
         case KernelStep():
             return print_step(command)
@@ -73,7 +72,7 @@ def _with_inner(head: str, commands: Sequence[Command]) -> str:
 
 
 def print_program(program: KernelProgram) -> str:
-    """The text of all kernels; parts of a merged kernel differ in extents and buffers only."""
+    """The text of all kernels; the parts of a merged kernel differ only in extents and buffers."""
     inputs = ", ".join(f"{node.name}: {node.type}" for node in program.graph.inputs)
     lines = [f"program ({inputs}) -> ({', '.join(program.results)}) arena={program.arena_bytes}"]
     lines += [f"donated {donor} -> {result}" for result, donor in program.donors.items()]

@@ -1,4 +1,4 @@
-"""How a scatter falls apart into lines that no two invocations share."""
+"""Divides a scatter into lines, each of which a single invocation updates."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lavax.passes.kernels.reads import counted
 
 @dataclass(frozen=True)
 class Lines:
-    """How a scatter falls apart into lines.
+    """The lines of a scatter.
 
-    `aligned` maps an axis of the array to the axis of the indices that it counts along; `along` are the array's
-    axes a line runs along; `serial` the axes of the indices that are gone through in order.
+    `aligned` maps an axis of the array to the axis of the indices along which its index counts up. `along` lists the
+    axes of the array that a line runs along, `serial` the axes of the indices that are iterated over in order.
     """
 
     aligned: dict[int, int]

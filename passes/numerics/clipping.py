@@ -1,8 +1,8 @@
-"""Comparisons of what is clipped are made of the clipped value, where that says the same.
+"""Compares the clipped value instead of the value before clipping, if the result is the same.
 
-relu keeps x where x > 0, and its derivative asks the same of x once more. Both x and relu(x) are then read by many, and
-one of them is stored for all: x, from which every product that reads relu(x) makes it again, in each of its tiles. But
-relu(x) > 0 is x > 0. With that asked instead, nothing but relu reads x, and relu(x) alone is stored.
+relu keeps x if x > 0, and its derivative tests x > 0 again. Several nodes then read x as well as relu(x), and only one
+of them is stored: x, from which every product that reads relu(x) computes it again in each tile. But relu(x) > 0 is
+equivalent to x > 0. If that is tested instead, only relu reads x, and relu(x) alone is stored.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, users_of, with_operands
 from lavax.passes.build.builder import located, set_location
 
-# What asks the same of the larger, or the smaller, of a value and a bound as of the value.
+# Comparisons with a bound that give the same result for max(value, bound), or min(value, bound), as for the value.
 _OF_LARGER, _OF_SMALLER = frozenset(("greater", "less_equal")), frozenset(("less", "greater_equal"))
 _OF_EXTREMUM = {"maximum": _OF_LARGER, "minimum": _OF_SMALLER}
-# A choice by a comparison with the bound, of the bound where these hold, or of the value.
+# The same for `where`, by its comparison with the bound, and whether it chooses the bound if the comparison is true.
 _OF_CHOICE = {
     ("less_equal", True): _OF_LARGER,
     ("greater", False): _OF_LARGER,
@@ -25,13 +25,13 @@ _OF_CHOICE = {
 
 
 def comparing_clipped_values(graph: Graph) -> Graph:
-    """The graph with comparisons of a value and a bound made of the value clipped at that bound, where nothing else
-    reads the value. What is computed stays the same, of NaN too."""
+    """The graph in which comparisons of a value with a bound use the value clipped at that bound, if nothing else
+    reads the value. The results stay the same, including for NaN."""
     clips = dict(_clips(graph))
     if not clips:
         return graph
     found = {node: node for node in graph.inputs}
-    asked: dict[Node, Node] = {}  # what stands for a comparison, but to the clip itself
+    asked: dict[Node, Node] = {}  # comparison -> its replacement for all readers except the clip
     with located():
         for node in graph.nodes:
             set_location(node.location)
@@ -46,7 +46,7 @@ def comparing_clipped_values(graph: Graph) -> Graph:
 
 
 def _clips(graph: Graph) -> Iterator[tuple[Node, Node]]:
-    """Comparisons, each with the clip of what it compares."""
+    """Comparisons, each with the clip of the value that it compares."""
     users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
     for node in graph.nodes:
         clipped = _clipped(node)
@@ -60,7 +60,7 @@ def _clips(graph: Graph) -> Iterator[tuple[Node, Node]]:
 
 
 def _clipped(node: Node) -> tuple[Node, Node, frozenset[str]] | None:
-    """Of a clip what is clipped, the bound, and the comparisons that it leaves as they are."""
+    """The value that a clip clips, the bound, and the comparisons whose result it preserves."""
     if node.op in _OF_EXTREMUM:
         value, bound = node.operands
         same = _OF_EXTREMUM[node.op]

@@ -1,4 +1,4 @@
-"""What products round their operands to: said in the graph as casts, once for all products that read a value."""
+"""Expresses the rounding of products' operands as casts, one for all products that read the same value."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DTYPES, DType, float32
 from lavax.passes.build.builder import cast, located, set_location
 
-# Beyond so many nodes nobody asks whether all elements are numbers of a dtype.
-_FAR = 32
-# These have the elements of their operand, each of them: rounding before them is rounding behind them.
+# The most nodes that a search for the origin of a value visits.
+_SEARCH_DEPTH = 32
+# These have exactly the elements of their operand, so rounding can be moved before them.
 _REORDERING = frozenset(("reshape", "transpose", "flip"))
 
 Roundings = dict[tuple[Node, DType], Node]
 
 
 def with_rounded_operands(graph: Graph) -> Graph:
-    """The graph whose products with a precision have operands that it holds exactly."""
+    """The graph in which the operands of products with a precision are exact in that precision."""
     roundings: Roundings = {}
     found = {node: node for node in graph.inputs}
     with located():
@@ -31,9 +31,9 @@ def with_rounded_operands(graph: Graph) -> Graph:
 
 
 def rounding_of(operand: Node, dtype: DType) -> Node | None:
-    """The cast that rounds a product's operand from float32; None if it was of the dtype before."""
+    """The cast that rounds a product's operand from float32; None if the operand had the dtype before."""
     node = operand
-    for _ in range(_FAR):
+    for _ in range(_SEARCH_DEPTH):
         if node.op == "cast" and node.dtype == dtype:
             return node if node.operands[0].dtype == float32 else None
         if node.op != "cast" and not (_moves(node) and len(node.operands) == 1):
@@ -58,9 +58,9 @@ def _rounded(node: Node, dtype: DType, roundings: Roundings) -> Node:
 
 
 def _is_held(node: Node, dtype: DType) -> bool:
-    """Whether all elements are numbers of the dtype: cast from it, moved, and zeros."""
+    """Whether every element is exact in the dtype: values cast from it, possibly moved, and zeros."""
     stack = [node]
-    for _ in range(_FAR):
+    for _ in range(_SEARCH_DEPTH):
         read = stack.pop()
         if _moves(read) and (read.op != "pad" or read.attrs["value"] == 0):
             stack += read.operands

@@ -1,6 +1,6 @@
-"""What is known of the signs of floats, and the cheaper form that an operation has where it helps.
+"""The known signs of floats, and the cheaper forms of operations that they allow.
 
-A sign holds for every element that is a number; any may be NaN. Zeros of either sign are neither positive nor negative.
+A sign holds for every element except NaN. Zeros of either sign are neither positive nor negative.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lavax.ir.graph import Graph, Node, graph_of, make_node
 
 
 class Sign(Flag):
-    """What no element is; of zeros both hold."""
+    """The property that no element has; for zeros, both flags hold."""
 
     UNKNOWN = 0
     NOT_POSITIVE = auto()
@@ -38,7 +38,7 @@ def _subtract(node: Node, signs: Sequence[Sign]) -> Sign:
 
 
 def _is_less_its_maximum(node: Node) -> bool:
-    """x - max(x), the maximum of some axes of x laid out along them again."""
+    """Whether the node is x - max(x), with the maximum over some axes of x broadcast along them again."""
     x, repeated = map(_origin, node.operands)
     if repeated.op != "broadcast":
         return False
@@ -50,7 +50,7 @@ def _is_less_its_maximum(node: Node) -> bool:
 
 
 def _origin(node: Node) -> Node:
-    """What has the same values, without marks and conversions to wider floats."""
+    """The node with the same values before markers and conversions to wider floats."""
     while node.op == "stop_gradient" or (node.op == "cast" and _is_wider(node)):
         (node,) = node.operands
     return node
@@ -72,7 +72,7 @@ def _multiply(node: Node, signs: Sequence[Sign]) -> Sign:
 
 
 def _extremum(wins: Sign) -> SignRule:
-    """Of two values the one further towards a sign: one of them with it is enough, against it both have to be."""
+    """The rule of an extremum towards a sign: that sign needs one operand that has it, the other sign needs both."""
     return lambda node, signs: (signs[0] | signs[1]) & wins | signs[0] & signs[1]
 
 
@@ -99,7 +99,7 @@ _RULES: dict[str, SignRule] = {
 
 
 def signs_of(graph: Graph) -> dict[Node, Sign]:
-    """The signs of a graph's floats, by one walk from its inputs, of which nothing is known."""
+    """The signs of a graph's floats, by one walk from its inputs, whose signs are unknown."""
     found = dict.fromkeys(graph.inputs, Sign.UNKNOWN)
     for node in graph.nodes:
         rule = _RULES.get(node.op)
@@ -109,7 +109,7 @@ def signs_of(graph: Graph) -> dict[Node, Sign]:
 
 
 def by_signs(graph: Graph) -> Graph:
-    """The graph whose exponentials say where their operand is not positive: they cannot overflow."""
+    """The graph in which exponentials of operands that are never positive are marked: they cannot overflow."""
     if not any(node.op == "exp" for node in graph.nodes):
         return graph
     signs = signs_of(graph)

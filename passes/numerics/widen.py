@@ -1,9 +1,8 @@
-"""Arithmetic of 8 and 16 bits, done in 32 and brought back after every operation.
+"""Performs 8-bit and 16-bit arithmetic in 32 bits, and casts the result back after every operation.
 
-Shaders compute in 32 or 64 bits on every device: integers wrap, and float16 and bfloat16 round to the nearest even,
-where a cast brings the result back. Sums, products and scatters stay in 32 bits until they are done; sums of products
-say in their `precision` what their operands were. What only moves
-or chooses elements needs none of this.
+Shaders compute in 32 or 64 bits on every device. The cast back wraps integers, and rounds float16 and bfloat16 to the
+nearest even. Sums, products and scatters stay in 32 bits until they are complete; contractions note the dtype of their
+operands in `precision`. Operations that only move or choose elements stay narrow.
 """
 from __future__ import annotations
 
@@ -13,14 +12,14 @@ from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.types import DTYPES, DType, bool_, float32, int32, uint32
 
 _WIDE = {"float": float32, "int": int32, "uint": uint32}
-# Elementwise operations whose result is one of their operands, or holds no bits beyond theirs.
+# Elementwise operations whose result is one of their operands, or has no bits beyond theirs.
 _CHOOSING = frozenset(
     (
         *("maximum", "minimum", "where", "and", "or", "xor", "stop_gradient", "barrier", "known_value"),
         *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "cast", "bitcast"),
     )
 )
-# Other operations that compute.
+# Operations of other families that compute.
 _COMPUTING = frozenset(
     (
         *("sum", "prod", "dot", "conv", "iota", "cumulative_sum", "cumulative_prod", "cumulative_logsumexp"),
@@ -28,7 +27,7 @@ _COMPUTING = frozenset(
         *ATTENTION,
     )
 )
-# Operations that look at all bits, and take them as of this family.
+# Operations on bit patterns, and the kind of integer that they interpret them as.
 _OF_BITS = {"shift_right_logical": "u", "shift_right_arithmetic": "i", "population_count": "u"}
 
 
@@ -43,7 +42,7 @@ def wide_dtype(dtype: DType) -> DType:
 
 
 def wide_float(dtype: DType) -> DType:
-    """The dtype in which sums and products of `dtype` are kept; integers wrap, and are brought back at any time."""
+    """The dtype that accumulates sums and products of `dtype`; integers wrap, so they can be cast back at any time."""
     return wide_dtype(dtype) if dtype.is_float else dtype
 
 
@@ -56,7 +55,7 @@ def _cast(node: Node, dtype: DType) -> Node:
 
 
 def _widened(node: Node, operand: Node) -> Node:
-    """An operand as the operation of `node` takes it."""
+    """An operand in the dtype in which the operation of `node` uses it."""
     if not is_narrow(operand.dtype):
         return operand
     if node.op in _OF_BITS:
@@ -67,7 +66,7 @@ def _widened(node: Node, operand: Node) -> Node:
 
 
 def _in_wide(node: Node, operands: tuple[Node, ...]) -> Node:
-    """The operation in 32 bits, its result brought back."""
+    """The operation in 32 bits, with its result cast back."""
     wide = [_widened(node, operand) for operand in operands]
     target = node.type.with_dtype(wide[0].dtype if node.op in _OF_BITS else wide_dtype(node.dtype))
     attrs = node.attrs

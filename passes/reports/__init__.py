@@ -1,4 +1,4 @@
-"""What a program costs, the memory it needs and the time it takes, as objects that print as tables."""
+"""The cost, memory and run time of a program, as objects that print as tables."""
 from lavax.passes.reports.cost import Cost, KernelCost
 from lavax.passes.reports.counting import cost_of_program
 from lavax.passes.reports.memory import Memory

@@ -1,4 +1,4 @@
-"""What a program computes and moves at least, kernel by kernel."""
+"""The least that a program computes and moves, per kernel."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,16 +11,17 @@ from lavax.passes.reports.table import bytes_text, lines_text, table, times_text
 class KernelCost:
     """One run of a kernel, and how often it runs in a call.
 
-    `operations` are floating-point operations: one for an addition or a multiplication, and for a function like exp
-    as many as its polynomial takes, about. Each element that is needed counts once, also where fusion computes it
-    again. `bytes_read` and `bytes_written` are those that must come from memory, or go to it, once.
+    `operations` counts floating-point operations: one for an addition or a multiplication, and for a function like exp
+    about as many as its polynomial takes. Each element that is needed counts once, even if fusion computes it again.
+    `bytes_read` and `bytes_written` count the bytes that must be read or written once.
 
-    In a loop whose end is known when it runs, `times` counts one turn and `is_least` is set. A branch counts as
-    taken. `locations` are the lines of the user's program, "file:line", that the kernel was made from.
+    If the number of iterations of a loop is known only when it runs, `times` counts one iteration and `is_least` is
+    set. Every branch counts as taken. `locations` holds the lines of the user's program, "file:line", that the kernel
+    was made from.
     """
 
     name: str
-    kind: str  # "map", "row", "contract", "routine", or "guard", which chooses a branch or ends a loop
+    kind: str  # "map", "row", "contract", "routine", or "guard": selects a branch or ends a loop
     operations: int
     bytes_read: int
     bytes_written: int
@@ -30,7 +31,7 @@ class KernelCost:
 
     @property
     def bytes_moved(self) -> int:
-        """Read and written together."""
+        """Bytes read and written."""
         return self.bytes_read + self.bytes_written
 
 
@@ -57,7 +58,7 @@ class Cost:
 
     @property
     def is_least(self) -> bool:
-        """Whether there are loops of which only one turn is counted."""
+        """Whether there are loops of which only one iteration is counted."""
         return any(kernel.is_least for kernel in self.kernels.values())
 
     def __str__(self) -> str:

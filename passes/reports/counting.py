@@ -1,7 +1,7 @@
-"""Counts what kernels compute and move at least, from their graphs.
+"""Counts the least that kernels compute and move, from their graphs.
 
-Elements are followed from the results back to the arrays that are read, through the index expressions of movements:
-of what is sliced, gathered or padded only the elements that are needed count. An element counts once.
+The count follows elements from the results back to the arrays that are read, through the index expressions of
+movement: of an array that is sliced, gathered or padded, only the elements that are needed count. Each counts once.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHOICES = frozenset({"cast", "bitcast", "where", "stop_gradient", "known_value"
 
 
 def _of_operand(node: Node) -> int:
-    """Each element of the operand is taken in once."""
+    """Each element of the operand is used once."""
     return node.operands[0].type.size
 
 
@@ -53,18 +53,18 @@ def _of_chunks(node: Node) -> int:
 
 
 def _of_sort(node: Node) -> int:
-    """Comparisons of sorting by merging."""
+    """Comparisons of a merge sort."""
     keys = node.operands[0]
     return keys.type.size * _halvings(keys.shape[node.attrs.get("axis", -1)])
 
 
 def _of_nothing(node: Node) -> int:
-    """Elements are moved."""
+    """Elements are only moved."""
     return 0
 
 
 def _of_runs(node: Node) -> int:
-    """Comparisons of sorting runs, or of the search for each element's place in the other run."""
+    """Comparisons of sorting runs, or of searching each element's position in the other run."""
     return node.operands[0].type.size * _halvings(node.attrs["run"])
 
 
@@ -77,11 +77,11 @@ def _of_scatter(node: Node) -> int:
 
 
 def _halvings(length: int) -> int:
-    """How often a length is halved until one is left."""
+    """How often a length must be halved to reach one."""
     return max(length - 1, 0).bit_length()
 
 
-# Of one matrix of m rows and n columns and, in systems, n right sides (Golub and Van Loan, Matrix Computations).
+# For one matrix of m rows and n columns; systems have n right-hand sides (Golub and Van Loan, Matrix Computations).
 
 
 def _of_cholesky(node: Node, m: int, n: int) -> int:
@@ -113,7 +113,7 @@ def _of_eigh(node: Node, m: int, n: int) -> int:
 
 
 def _of_jacobi(node: Node, m: int, n: int) -> int:
-    return 40 * n**3  # four sweeps of rotations from both sides, and of what is accumulated
+    return 40 * n**3  # four sweeps of rotations from both sides, and of the accumulated vectors
 
 
 def _of_svd(node: Node, m: int, n: int) -> int:
@@ -128,7 +128,8 @@ def _of_matrices(of_one: Callable[[Node, int, int], int]) -> Callable[[Node], in
     return of_all
 
 
-_PRODUCTS = {  # of each pair of a query and a key: as long as the head, and as the values' head
+# Per pair of a query and a key: products of the length of the head, and of the length of the values' head.
+_PRODUCTS = {
     "attention": (1, 1),
     "attention_logsumexp": (1, 0),
     "attention_query_gradient": (2, 1),
@@ -136,11 +137,11 @@ _PRODUCTS = {  # of each pair of a query and a key: as long as the head, and as 
     "attention_value_gradient": (1, 1),
     "attention_query_parts": (1, 0),
 }
-_OF_SCORE = 15  # what is computed of a score besides: exp, and a few additions and products
+_OF_SCORE = 15  # other operations per score: exp, and a few additions and multiplications
 
 
 def _of_attention(node: Node) -> int:
-    """Of every pair of a query and a key that may see each other."""
+    """Operations for every pair of a query and a visible key."""
     operands = named_operands(node)
     head = operands["query"].shape[-1]
     values = operands.get("value", operands.get("cotangent", operands["query"])).shape[-1]
@@ -183,7 +184,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
 
 @dataclass
 class _Needs:
-    """How many elements of each node are needed; at each set of coordinates a node is met once."""
+    """The number of elements of each node that are needed; a node is visited once per coordinates."""
 
     extents: dict[str, int] = field(default_factory=dict)  # of the variables
     elements: dict[Node, int] = field(default_factory=dict)
@@ -191,7 +192,7 @@ class _Needs:
     _waiting: deque[tuple[Node, Coordinates]] = field(default_factory=deque)
 
     def follow(self, graph: Graph) -> None:
-        """Goes from the outputs of the graph to its inputs."""
+        """Walks from the outputs of the graph to its inputs."""
         for output in graph.outputs:
             self._waiting.append((output, self._everywhere(output)))
         while self._waiting:
@@ -207,13 +208,13 @@ class _Needs:
                 self._waiting.extend((operand, self._everywhere(operand)) for operand in node.operands)
 
     def _everywhere(self, node: Node) -> Coordinates:
-        """Coordinates that run over all of the node: the same for all nodes of its shape."""
+        """Coordinates that run over the whole node; the same for all nodes of its shape."""
         names = [f"{axis}of{extent}" for axis, extent in enumerate(node.shape)]
         self.extents.update(zip(names, node.shape, strict=True))
         return tuple(variable(name, extent) for name, extent in zip(names, node.shape, strict=True))
 
     def _count(self, at: Coordinates) -> int:
-        """At most how many elements are met: no more than points of the variables, nor than coordinates reach."""
+        """A bound on the elements visited: the points that the variables have, and those that the coordinates reach."""
         names: frozenset[str] = frozenset().union(*(index.variables for index in at))
         return min(prod(self.extents[name] for name in names), prod(map(_reach, at)))
 
@@ -223,7 +224,7 @@ def _reach(index: Index) -> int:
 
 
 def _operations(node: Node, elements: int) -> int:
-    """Floating-point operations of a node of which so many elements are needed."""
+    """Floating-point operations to compute that many elements of a node."""
     if node.op in _CHOICES or not any(value.dtype.is_float for value in (node, *node.operands)):
         return 0
     if node.op in WHOLE:
@@ -241,7 +242,7 @@ def _cost_of_step(step: KernelStep, times: int, is_least: bool) -> KernelCost:
         operations += sum(_operations(node, needs.elements.get(node, 0)) for node in kernel.graph.nodes)
         for node, name in zip(kernel.graph.inputs, reads, strict=True):
             nbytes = needs.elements.get(node, 0) * node.dtype.storage.itemsize
-            read[name] = max(read.get(name, 0), nbytes)  # an array that several parts read comes from memory once
+            read[name] = max(read.get(name, 0), nbytes)  # an array read by several merged kernels is loaded once
         written.update(zip(writes, (node.type.nbytes for node in kernel.graph.outputs), strict=True))
     moved = sum(read.values()), sum(written.values())
     return KernelCost(step.name, step.kernel.kind, operations, *moved, times, is_least, _locations(step))
@@ -266,5 +267,5 @@ def _costs(commands: Sequence[Command], times: int, is_least: bool) -> Iterator[
 
 
 def cost_of_program(program: KernelProgram) -> Cost:
-    """The cost of every kernel of a program, guards of branches and loops among them, in the order they run."""
+    """The cost of every kernel of a program, including guards of branches and loops, in the order they run."""
     return Cost({cost.name: cost for cost in _costs(program.steps, 1, False)})

@@ -1,4 +1,4 @@
-"""Why a graph was cut into kernels as it was: what each kernel saves, and what keeps others out of it."""
+"""Explains how a graph was cut into kernels: what each kernel saves, and why other nodes are not in it."""
 from __future__ import annotations
 
 from collections import Counter
@@ -18,12 +18,12 @@ from lavax.passes.reports.table import bytes_text, lines_text
 from lavax.passes.schedule.schedule import dispatch_groups
 from lavax.passes.target.target import ANY_DEVICE, Target
 
-_UNKNOWN = "it is read at other places than those where the kernel computes it"
+_UNKNOWN = "it is read at other coordinates than those at which the kernel computes it"
 
 
 @dataclass(frozen=True)
 class Border:
-    """A value that one kernel writes and another reads: the first node there that needed it, and why it is there."""
+    """A value that one kernel writes and another reads, the first node that needs it, and why it is elsewhere."""
 
     value: Node
     reader: Node
@@ -33,10 +33,11 @@ class Border:
 
 @dataclass(frozen=True)
 class FusedKernel:
-    """A kernel, the nodes it computes, and what of that it keeps to itself.
+    """A kernel, the nodes it computes, and those it keeps to itself.
 
-    `kept` are values that no other kernel has, and that cost no memory traffic; `again` are computed by other kernels
-    too, which takes operations in place of memory. Constants and movement count as neither.
+    `kept` holds values that no other kernel computes or reads, and that cost no memory traffic. `recomputed` holds
+    values that other kernels compute too, which costs operations instead of memory traffic. Constants and movement
+    count as neither.
     """
 
     name: str
@@ -44,13 +45,13 @@ class FusedKernel:
     nodes: tuple[Node, ...]
     written: tuple[Node, ...]
     kept: tuple[Node, ...]
-    again: tuple[Node, ...]
+    recomputed: tuple[Node, ...]
     borders: tuple[Border, ...]
 
 
 @dataclass(frozen=True)
 class FusionReport:
-    """All kernels in the order they run; printed, it explains them."""
+    """All kernels in the order they run; its text explains them."""
 
     kernels: tuple[FusedKernel, ...]
     names: dict[Node, str]
@@ -66,10 +67,10 @@ class FusionReport:
         if kernel.kept:
             saved = bytes_text(sum(node.type.nbytes for node in kernel.kept))
             yield f"  keeps {self._list(kernel.kept)}: {saved} not written, and not read again"
-        if kernel.again:
-            saved = bytes_text(sum(node.type.nbytes for node in kernel.again))
-            cost = sum(map(cost_of, kernel.again))
-            again = self._list(kernel.again)
+        if kernel.recomputed:
+            saved = bytes_text(sum(node.type.nbytes for node in kernel.recomputed))
+            cost = sum(map(cost_of, kernel.recomputed))
+            again = self._list(kernel.recomputed)
             yield f"  computes again {again}: a cost of {cost} an element in place of reading {saved}"
         for value in kernel.written:
             if value in self.returned:
@@ -96,7 +97,7 @@ def _is_computed(node: Node) -> bool:
 def fusion_report(graph: Graph, target: Target = ANY_DEVICE) -> FusionReport:
     """How a prepared graph is fused for a device, and why.
 
-    Bodies of branches and loops are graphs of their own, and left out.
+    Bodies of branches and loops are separate graphs and not part of the report.
     """
     cut = _Cut(graph, target)
     kernels = tuple(cut.kernel(piece) for piece in cut.names)
@@ -104,7 +105,7 @@ def fusion_report(graph: Graph, target: Target = ANY_DEVICE) -> FusionReport:
 
 
 class _Cut:
-    """A graph in pieces, and which piece computes and reads what of it."""
+    """A graph in pieces, with the nodes that each piece computes and the values that it reads."""
 
     def __init__(self, graph: Graph, target: Target) -> None:
         self.fusion = fuse(graph, target)
@@ -134,7 +135,7 @@ class _Cut:
             nodes=self.nodes[piece],
             written=piece.writes,
             kept=tuple(node for node in inner if self.times[node] == 1),
-            again=tuple(node for node in inner if self.times[node] > 1),
+            recomputed=tuple(node for node in inner if self.times[node] > 1),
             borders=tuple(self._borders(piece)),
         )
 

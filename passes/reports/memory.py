@@ -17,10 +17,10 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of device memory. The arena, the constants and the tables are the program's as long as it lives.
+    """Bytes of device memory. A program holds the arena, the constants and the tables for its whole life.
 
-    `donated` bytes are counted among the results too. Results that are arguments, handed back, or one number
-    everywhere need no memory.
+    `donated` bytes also count as results. A result needs no memory if it is an argument returned unchanged, or has
+    the same number everywhere.
     """
 
     arguments: int = 0
@@ -32,7 +32,7 @@ class Memory:
 
     @property
     def peak(self) -> int:
-        """Bytes that one call needs at once: just what the allocator hands out for the program and the call."""
+        """Bytes that one call needs at once: exactly what the allocator provides for the program and the call."""
         kept = self.arguments + self.temporaries + self.constants + self.overhead
         return kept + self.results - self.donated
 

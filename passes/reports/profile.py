@@ -1,4 +1,4 @@
-"""How long the kernels of a program take on the device, and a trace file of them."""
+"""The time that the kernels of a program take on the device, as a table and as a trace file."""
 from __future__ import annotations
 
 import json
@@ -14,7 +14,7 @@ from lavax.passes.reports.table import lines_text, rate_text, seconds_text, tabl
 
 @dataclass(frozen=True)
 class TimedDispatch:
-    """One dispatch: the kernel it belongs to, seconds from the beginning of the run to its start, and its length."""
+    """One dispatch: its kernel, its start in seconds after the start of the run, and its duration."""
 
     name: str
     start: float
@@ -23,24 +23,24 @@ class TimedDispatch:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Seconds of one run of a kernel, and what it cost."""
+    """The seconds of one run of a kernel, and its cost."""
 
     cost: KernelCost
     seconds: float
 
     @property
     def total_seconds(self) -> float:
-        """Of all its runs in a call."""
+        """The seconds of all its runs in a call."""
         return self.seconds * self.cost.times
 
     @property
     def gigabytes_per_second(self) -> float:
-        """Bytes read and written, in 10⁹ a second."""
+        """Bytes read and written per second, in units of 10⁹."""
         return _rate(self.cost.bytes_moved, self.seconds)
 
     @property
     def gigaflops(self) -> float:
-        """Floating-point operations, in 10⁹ a second."""
+        """Floating-point operations per second, in units of 10⁹."""
         return _rate(self.cost.operations, self.seconds)
 
 
@@ -48,9 +48,10 @@ class KernelTime:
 class Profile:
     """A run of a program, its kernels one after another.
 
-    `kernels` has the times by name. Two limits were measured with them: `copy_gigabytes_per_second`, what a plain copy
-    of a large array read and wrote, and `arithmetic_gigaflops`, float32 multiplications and additions on registers, in
-    10⁹ a second. Of a loop one turn was timed, of a branch all ways.
+    `kernels` gives the times by name. Two limits were measured along with them, both in 10⁹ per second:
+    `copy_gigabytes_per_second`, the bytes that a plain copy of a large array reads and writes, and
+    `arithmetic_gigaflops`, float32 multiplications and additions on registers. One iteration of each loop was timed,
+    and all alternatives of each branch.
     """
 
     device: str
@@ -61,11 +62,11 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Of all kernels, each as often as it runs in a call."""
+        """The seconds of all kernels, each counted as often as it runs in a call."""
         return sum(kernel.total_seconds for kernel in self.kernels.values())
 
     def of_limit(self, cost: KernelCost | Cost, seconds: float) -> float:
-        """The least time that so many bytes and operations can take, the longer of the two, over the time taken."""
+        """The least possible time for these bytes and operations, whichever takes longer, divided by the time taken."""
         moving = (cost.bytes_read + cost.bytes_written) / self.copy_gigabytes_per_second
         least = max(moving, cost.operations / self.arithmetic_gigaflops) * 1e-9
         return least / seconds if seconds else 0.0
@@ -132,9 +133,9 @@ class Profile:
 def profile_of(
     device: str, cost: Cost, dispatches: Sequence[TimedDispatch], copy_rate: float, arithmetic_rate: float
 ) -> Profile:
-    """The profile of a run; dispatches of one name are one kernel's.
+    """The profile of a run; dispatches with the same name belong to the same kernel.
 
-    The rates, the device's limits, are in bytes and in floating-point operations a second.
+    The rates are the device's limits, in bytes and in floating-point operations per second.
     """
     seconds: dict[str, float] = {}
     for dispatch in dispatches:

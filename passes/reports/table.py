@@ -1,4 +1,4 @@
-"""Tables of text, and numbers short enough to stand in them."""
+"""Tables of text, and numbers in short form."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns under their heads: words to the left, numbers to the right."""
+    """Columns under their headings: words aligned left, numbers right."""
     lines = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_line(line, head, widths) for line in lines)
@@ -31,7 +31,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def bytes_text(nbytes: int) -> str:
-    """`1.5 MiB`; what is less than a KiB in bytes."""
+    """`1.5 MiB`; in bytes if less than a KiB."""
     for size, unit in _BYTES:
         if nbytes >= size:
             return f"{_three_digits(nbytes / size)} {unit}"
@@ -39,17 +39,17 @@ def bytes_text(nbytes: int) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """A number of billions a second; nothing where nothing was done."""
+    """A number of billions per second; empty if it is zero."""
     return _three_digits(rate) if rate else ""
 
 
 def times_text(times: int, is_least: bool) -> str:
-    """How often a kernel runs; with a plus where that is only known when it runs."""
+    """How often a kernel runs; with a plus if that is known only when it runs."""
     return f"{times}+" if is_least else str(times)
 
 
 def lines_text(locations: Sequence[str]) -> str:
-    """Source lines in the order of their first use, `file.py:12,15 other.py:3`; of many the first few."""
+    """Source lines in the order of their first use, `file.py:12,15 other.py:3`; the first few if there are many."""
     lines: dict[str, list[str]] = {}
     for location in locations[:_MOST_LINES]:
         path, _, line = location.rpartition(":")
