@@ -29,7 +29,7 @@ def reasons_of(function: Callable[..., Any], *arguments: Any) -> set[Reason]:
 
 def test_one_kernel_has_no_borders_and_keeps_what_it_computes() -> None:
     (kernel,) = report_of(lambda x: x - lnp.max(x, axis=1, keepdims=True), f32(64, 48)).kernels
-    assert (kernel.name, kernel.kind, kernel.borders, kernel.again) == ("k0", "row", (), ())
+    assert (kernel.name, kernel.kind, kernel.borders, kernel.recomputed) == ("k0", "row", (), ())
     assert [node.op for node in kernel.kept] == ["max"]
     assert [node.op for node in kernel.written] == ["subtract"]
 
@@ -45,7 +45,7 @@ def test_a_border_names_the_value_its_reader_and_the_reason() -> None:
 
 def test_what_two_kernels_compute_is_computed_again() -> None:
     report = report_of(lambda x, w: ((x * 2.0) @ w, lnp.sum(x * 2.0, axis=1)), f32(64, 48), f32(48, 32))
-    again = [[node.op for node in kernel.again] for kernel in report.kernels]
+    again = [[node.op for node in kernel.recomputed] for kernel in report.kernels]
     assert again == [["multiply"], ["multiply"]]
     assert "computes again %1 multiply: a cost of 1 an element in place of reading 12 KiB" in str(report)
 
