@@ -12,11 +12,11 @@ from lavax.backends.vulkan.emit.linalg.jacobi import emit_jacobi
 from lavax.backends.vulkan.emit.linalg.lu import emit_lu
 from lavax.backends.vulkan.emit.linalg.singular_values import emit_svd
 from lavax.backends.vulkan.emit.linalg.triangular_solve import emit_triangular_solve
-from lavax.backends.vulkan.emit.scan.cumulative import FOLDS, emit_cumulative
-from lavax.backends.vulkan.emit.scatter.runs import emit_fold_runs, emit_join_runs
-from lavax.backends.vulkan.emit.scatter.scatter import emit_scatter
-from lavax.backends.vulkan.emit.sort.digits import emit_count_digits, emit_move_by_digit
+from lavax.backends.vulkan.emit.scan.kernel import FOLDS, emit_cumulative
+from lavax.backends.vulkan.emit.scatter.lines import emit_scatter
+from lavax.backends.vulkan.emit.scatter.segments import emit_fold_runs, emit_join_runs
 from lavax.backends.vulkan.emit.sort.merge_runs import emit_merge_runs
+from lavax.backends.vulkan.emit.sort.radix_pass import emit_count_digits, emit_move_by_digit
 from lavax.backends.vulkan.emit.sort.search_sorted import emit_search_sorted
 from lavax.backends.vulkan.emit.sort.sort_runs import emit_sort_runs
 from lavax.backends.vulkan.emit.sort.unsort import emit_unsort

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from lavax.backends.vulkan.emit.map.map import emit_copy
+from lavax.backends.vulkan.emit.map.kernel import emit_copy
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses

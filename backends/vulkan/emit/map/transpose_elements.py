@@ -5,7 +5,7 @@ Rows in shared memory are one element longer than the square, so that a column o
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.emit.map.squares import Square, SquareEmitter
+from lavax.backends.vulkan.emit.map.transpose_tiles import Square, SquareEmitter
 from lavax.backends.vulkan.emit.map.transposition import Transposition
 from lavax.backends.vulkan.glsl.body import Value
 from lavax.backends.vulkan.glsl.expressions import type_name

@@ -8,7 +8,7 @@ number of a vector is combined with that of the column's block by exclusive or.
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.emit.map.squares import Square, SquareEmitter
+from lavax.backends.vulkan.emit.map.transpose_tiles import Square, SquareEmitter
 from lavax.backends.vulkan.emit.map.transposition import Transposition
 from lavax.backends.vulkan.glsl.body import LANE, Value
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name

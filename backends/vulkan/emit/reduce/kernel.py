@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from lavax.backends.vulkan.emit.reduce.choose import Schedule, choose_schedule, element_index, row_index
 from lavax.backends.vulkan.emit.reduce.early_reads import early_reads, waits_for_none
 from lavax.backends.vulkan.emit.reduce.online_sum import OnlineRegisters, OnlineSum, online_sum_of, phases_of
-from lavax.backends.vulkan.emit.reduce.team import Team
+from lavax.backends.vulkan.emit.reduce.row_group import Team
 from lavax.backends.vulkan.glsl.body import Value, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.launch import (

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
-from lavax.backends.vulkan.emit.map.blocks import emit_blocked_map, suits_blocks
-from lavax.backends.vulkan.emit.map.tiled_map import LEAST_EXTENT, emit_tiled_map, suits_squares
-from lavax.backends.vulkan.emit.map.tiled_vectors import emit_tiled_vectors, suits_vectors
+from lavax.backends.vulkan.emit.map.transpose_blocks import emit_blocked_map, suits_blocks
+from lavax.backends.vulkan.emit.map.transpose_elements import LEAST_EXTENT, emit_tiled_map, suits_squares
+from lavax.backends.vulkan.emit.map.transpose_vectors import emit_tiled_vectors, suits_vectors
 from lavax.backends.vulkan.emit.map.transposition import Transposition, find_transposition
 from lavax.backends.vulkan.glsl.body import LANE, Body, Value, is_multiple
 from lavax.backends.vulkan.glsl.expressions import VECTOR

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from lavax.backends.vulkan.emit.map.map import emit_copy
-from lavax.backends.vulkan.emit.scatter.scatter import JOINS
+from lavax.backends.vulkan.emit.map.kernel import emit_copy
+from lavax.backends.vulkan.emit.scatter.lines import JOINS
 from lavax.backends.vulkan.glsl.body import LANE, Value, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
