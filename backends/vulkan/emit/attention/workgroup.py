@@ -3,7 +3,7 @@
 A workgroup is lines of invocations. Each has some rows, `down` apart, which the others of its line share; columns are
 dealt out to these by fours. A product takes its operands a few elements of the heads at a time from shared memory; to
 be multiplied by an operand's rows, a tile goes through shared memory as well. What the next step needs from memory is
-loaded to registers before the step at hand is worked on, across stages and blocks (attention_staging.py).
+loaded to registers before the step at hand is worked on, across stages and blocks (staging.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Contractions of arrays in strides by broadcast tiles: one shader for all of them that a program has.
 
-The tile is that of contract_broadcast.py, with four rows to a lane, so that a lane's four vectors of either operand
+The tile is that of broadcast.py, with four rows to a lane, so that a lane's four vectors of either operand
 are four by four elements along the free axis and the sum. Which of both their components lie along is the array's own;
 turned round in registers where it is the sum, they are the same for all, and strides are numbers that the shader is
 given. So are the functions that apply: all are written, and each result chosen, which takes less of a driver's time

@@ -19,7 +19,7 @@ from lavax.ir.ops.linear_algebra import parts_of
 from lavax.passes.kernels.index import unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
-# At least 8 invocations, so that no loop takes longer than `passes/decompose` reckons with.
+# At least 8 invocations, so that no loop takes longer than `passes/prepare/decompose` reckons with.
 _CPU_LOCAL, _GPU_LOCAL = 8, 128
 _FOLD = """real NAME(real part) {
     folded[lane] = part;
