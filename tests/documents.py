@@ -1,12 +1,16 @@
-"""The samples in the documentation, and what they are samples of.
+"""The samples and citations in the documentation, and what they are checked against.
 
 A page's Python blocks run one after the other in one namespace. A block that begins with "```text STAGE" shows
-`lowered.as_text(STAGE)` of the `lowered` that the blocks before it made, as on a CPU driver, whatever device is at
-hand. `python -m tests.documents` writes the samples anew, to be looked at before they are kept.
+`lowered.as_text(STAGE)` of the `lowered` that the blocks before it made, as on a CPU driver, whatever device is
+present. "```text STAGE k1" shows only kernel k1 of that stage; of GLSL, only its `main`.
+
+`python -m tests.documents` writes the samples anew, and the lines of links to code. Read the result before you keep
+it. It then lists the citations that it could not mend.
 """
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -15,10 +19,11 @@ from typing import Any
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.tracer.values.backend import register
+from tests.citations import stale_citations, with_true_lines
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/dumps.md")
-BLOCK = re.compile(r"```(?P<kind>python|text (?P<stage>\w+))\n(?P<body>.*?)```", re.DOTALL)
+PAGES = ("README.md", "docs/architecture.md", "docs/dumps.md")
+BLOCK = re.compile(r"```(?P<kind>python|text (?P<stage>\w+)(?: (?P<kernel>k\d+))?)\n(?P<body>.*?)```", re.DOTALL)
 
 
 class ForCpuDriver(VulkanBackend):
@@ -40,7 +45,10 @@ def with_true_samples(page: str) -> str:
             with redirect_stdout(StringIO()):
                 exec(compile(block["body"], page, "exec"), names)
             return block[0]
-        return f"```{block['kind']}\n{names['lowered'].as_text(block['stage']).strip()}\n```"
+        text = names["lowered"].as_text(block["stage"])
+        if block["kernel"] is not None:
+            text = kernel_in(text, block["stage"], block["kernel"])
+        return f"```{block['kind']}\n{text.strip()}\n```"
 
     before = register(ForCpuDriver)
     try:
@@ -49,6 +57,22 @@ def with_true_samples(page: str) -> str:
         register(before)
 
 
+def kernel_in(text: str, stage: str, kernel: str) -> str:
+    """The part of a stage's text that shows one kernel; of GLSL, the function `main`."""
+    lines = text.splitlines(keepends=True)
+    if stage == "glsl":
+        start = lines.index(f"// {kernel}\n")
+        start = lines.index("void main() {\n", start)
+        return "".join(lines[start : lines.index("}\n", start) + 1])
+    starts = [number for number, line in enumerate(lines) if line.startswith("kernel ")]
+    (start,) = (number for number in starts if lines[number].split()[1] == kernel)
+    end = min((number for number in starts if number > start), default=len(lines))
+    return "".join(lines[start:end])
+
+
 if __name__ == "__main__":
     for page in PAGES:
         (ROOT / page).write_text(with_true_samples(page), encoding="utf-8")
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        path.write_text(with_true_lines(path, path.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write("".join(f"{citation}\n" for citation in stale_citations()))
