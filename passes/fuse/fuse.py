@@ -33,6 +33,7 @@ _OF_FAMILY: Mapping[Family, Visit] = {
     "region": visit_control_flow,
     "indexing": visit_routine,
     "routine": visit_routine,
+    "lowered": visit_routine,
     "axis": visit_routine,
 }
 # Operations that are fused otherwise than their family.

@@ -2,7 +2,7 @@
 
 A workgroup computes a square of the result. It first copies the square of each array that is read along the other axis
 into shared memory, neighbouring invocations reading neighbours; then it computes, neighbouring invocations writing
-neighbours. Squares are of elements (tiled_map.py) or of vectors of four (tiled_vectors.py).
+neighbours. Squares are of elements (transpose_elements.py) or of vectors of four (transpose_vectors.py).
 """
 
 from __future__ import annotations

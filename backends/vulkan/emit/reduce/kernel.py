@@ -3,7 +3,7 @@
 Reductions that depend on each other are done in phases, each one walk over the row; whole rows are written in a
 last walk. Where a walk is written out, without a loop, what it loaded and computed stands in registers for the next.
 How rows are shared out is the schedule's choice (choose.py), how a team makes one result of its members' is in
-team.py.
+row_group.py.
 """
 
 from __future__ import annotations
