@@ -15,7 +15,7 @@ from benchmarks.figure import Figure
 from benchmarks.peers.lavax import LavaxLibrary
 from benchmarks.workloads import workloads_for
 from lavax.passes.differentiate import differentiate
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient, simplify
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from lavax.base import config
+from lavax.ir.operation import names_of_family
+
+_LOWERED = names_of_family("lowered")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -14,6 +17,14 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAVAX_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def verified_passes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are verified after every pass, unless a test starts from an operation that only lowering makes."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if _LOWERED.isdisjoint(getattr(value, "op", str(value)) for value in parameters.values()):
+        monkeypatch.setenv("LAVAX_VERIFY", "1")
 
 
 @pytest.fixture(autouse=config.validate())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lavax as lx
 from lavax.ir import interpret
 from lavax.passes.kernels.interpreter import interpret_kernels
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 from tests.random_programs import FORWARD, OPERATIONS, TRANSFORMATIONS, UNTRUE, arguments, random_program

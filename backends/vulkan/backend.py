@@ -18,8 +18,8 @@ from lavax.backends.vulkan.target import target_of
 from lavax.base import config
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType
-from lavax.passes.kernels.program import KernelProgram, print_program
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.kernels.program import print_program
+from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.reports.fusion import fusion_report
 from lavax.passes.schedule.schedule import schedule
@@ -91,7 +91,7 @@ class VulkanBackend:
         tuner = self.tuner if tune else None
         target = self.target if tuner is None else self.target.with_parts(tuner.parts_of)
         choice = by_sizes if tuner is None else tuner.schedule_of
-        return LoweredGraph(self, schedule(prepare(graph, target), donated, target=target), eager, choice)
+        return LoweredGraph(self, graph, donated, target, eager, choice)
 
     def upload(self, array: np.ndarray) -> Buffer:
         """A buffer with a copy of the array, which is contiguous and of a storage dtype."""
@@ -122,10 +122,18 @@ class VulkanBackend:
 class LoweredGraph:
     """A graph as kernels, on its way to shaders and a program."""
 
-    def __init__(self, backend: VulkanBackend, kernels: KernelProgram, eager: bool, choice: Choice) -> None:
+    def __init__(
+        self,
+        backend: VulkanBackend,
+        graph: Graph,
+        donated: tuple[int, ...],
+        target: Target,
+        eager: bool,
+        choice: Choice,
+    ) -> None:
         self.backend = backend
-        self.kernels = kernels
-        self._eager, self._choice = eager, choice
+        self.kernels = schedule(prepare(graph, target), donated, target=target)
+        self._graph, self._target, self._eager, self._choice = graph, target, eager, choice
 
     @cached_property
     def plan(self) -> Plan:
@@ -133,16 +141,23 @@ class LoweredGraph:
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
     def as_text(self, stage: str) -> str:
-        """The text of the stage "kernels", "fusion", "glsl" or "spirv". Raises ValueError for any other."""
-        if stage == "kernels":
-            return print_program(self.kernels)
-        if stage == "fusion":
-            return str(fusion_report(self.kernels.graph, self.backend.target))
-        if stage == "glsl":
-            return self._shaders(lambda source: source)
-        if stage == "spirv":
-            return self._shaders(lambda source: disassemble(compile_glsl(source)))
-        raise ValueError(f"no stage {stage!r}; there are 'kernels', 'fusion', 'glsl' and 'spirv'")
+        """The text of a stage: "prepare", "kernels", "fusion", "glsl" or "spirv". Raises ValueError for any other.
+
+        "prepare:PASS" is the graph after that pass, named or numbered; "prepare" is the one after the last.
+        """
+        kind, _, which = stage.partition(":")
+        match kind:
+            case "prepare":
+                return str(graph_at(self._graph, self._target, which or PASSES[-1].name))
+            case "kernels":
+                return print_program(self.kernels)
+            case "fusion":
+                return str(fusion_report(self.kernels.graph, self.backend.target))
+            case "glsl":
+                return self._shaders(lambda source: source)
+            case "spirv":
+                return self._shaders(lambda source: disassemble(compile_glsl(source)))
+        raise ValueError(f"no stage {stage!r}; there are 'prepare', 'kernels', 'fusion', 'glsl' and 'spirv'")
 
     def _shaders(self, text_of: Any) -> str:
         return "\n".join(f"// {dispatch.name}\n{text_of(dispatch.shader.source)}" for dispatch in self.plan.dispatches)

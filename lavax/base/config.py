@@ -29,6 +29,11 @@ def validate() -> bool:
     return _is_on("LAVAX_VALIDATE")
 
 
+def verify_passes() -> bool:
+    """`LAVAX_VERIFY=1`: check after every pass before fusion that the graph holds only what it may hold there."""
+    return _is_on("LAVAX_VERIFY")
+
+
 def explain_retrace() -> bool:
     """`LAVAX_EXPLAIN_RETRACE=1`: log why a compiled function is traced again."""
     return _is_on("LAVAX_EXPLAIN_RETRACE")

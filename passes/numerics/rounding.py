@@ -43,7 +43,7 @@ def rounding_of(operand: Node, dtype: DType) -> Node | None:
 
 
 def _rounded(node: Node, dtype: DType, roundings: Roundings) -> Node:
-    if _is_held(node, dtype):
+    if is_held(node, dtype):
         return node
     moves, value = [], node
     while value.op in _REORDERING:
@@ -57,7 +57,7 @@ def _rounded(node: Node, dtype: DType, roundings: Roundings) -> Node:
     return rounded
 
 
-def _is_held(node: Node, dtype: DType) -> bool:
+def is_held(node: Node, dtype: DType) -> bool:
     """Whether every element is exact in the dtype: values cast from it, possibly moved, and zeros."""
     stack = [node]
     for _ in range(_SEARCH_DEPTH):

@@ -46,7 +46,8 @@ def wide_float(dtype: DType) -> DType:
     return wide_dtype(dtype) if dtype.is_float else dtype
 
 
-def _is_computing(op: str) -> bool:
+def is_computing(op: str) -> bool:
+    """Whether the operation computes, and does not only move or choose elements."""
     return op in _COMPUTING or (OPERATIONS[op].family == "elementwise" and op not in _CHOOSING)
 
 
@@ -83,7 +84,7 @@ def widen(graph: Graph) -> Graph:
     for node in graph.nodes:
         operands = tuple(found[operand] for operand in node.operands)
         narrow = any(is_narrow(part.dtype) for part in (node, *operands) if part.dtype.kind != "tuple")
-        if narrow and _is_computing(node.op):
+        if narrow and is_computing(node.op):
             found[node] = _in_wide(node, operands)
         else:
             found[node] = make_node(node.op, operands, node.attrs, node.type, node.location)

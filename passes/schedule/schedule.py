@@ -10,7 +10,7 @@ from lavax.passes.fuse.fuse import fuse
 from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.control_flow import ControlFlow, Lowered, lower_control_flow
 from lavax.passes.schedule.memory import choose_donors, plan_arena
 from lavax.passes.schedule.merge import group_mergeable

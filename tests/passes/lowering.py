@@ -11,7 +11,7 @@ import lavax as lx
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 from tests.passes.program_checks import check_program

@@ -11,7 +11,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.ir import OPERATIONS, TensorType, float32
 from lavax.ir.graph import input_node, make_node
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.reports import Cost, cost_of_program
 from lavax.passes.reports.counting import WHOLE
 from lavax.passes.schedule.schedule import schedule

@@ -11,7 +11,7 @@ import lavax.numpy as lnp
 from lavax.passes.fuse.costs import KERNEL_LIMITS
 from lavax.passes.fuse.fuse import fuse
 from lavax.passes.fuse.reasons import Reason
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.reports.fusion import FusionReport, fusion_report
 from lavax.passes.simplify import remove_stop_gradient
 from tests.passes.lowering import f32, i32

@@ -10,7 +10,7 @@ from lavax.ir import Graph, TensorType, float32, interpret, verify
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
 from lavax.passes.prepare.decompose import phases
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 
 
 def _graph(shape: tuple[int, ...], window: tuple[int, ...], **numbers: tuple[int, ...]) -> Graph:

@@ -11,7 +11,7 @@ import pytest
 from lavax.ir import Graph, Node, TensorType, float32, int32, interpret, parse, verify
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.target.target import Products, Target
 from tests.random_graphs import random_graph
 

@@ -11,7 +11,7 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.ir import Graph, Node, interpret, verify
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.simplify import remove_stop_gradient, rewriting, rules, simplify
 from tests.passes.lowering import f32
 

@@ -16,7 +16,7 @@ from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.numerics.rounding import with_rounded_operands
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from lavax.passes.target.target import Products, Target

@@ -11,7 +11,7 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import Products, Target

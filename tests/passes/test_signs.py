@@ -8,7 +8,7 @@ import pytest
 
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.numerics.signs import Sign, signs_of
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from tests.backends.vulkan.execution import run
 
 # Bodies over x and y, both f32[3,4], and what is known of their last line.

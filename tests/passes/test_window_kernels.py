@@ -16,7 +16,7 @@ from lavax.passes.build import contraction_geometry
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from lavax.passes.target.target import Products, Target

@@ -21,7 +21,7 @@ from lavax.tracer.values.abstract import Abstract
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import LoweredProgram, active
 
-BACKEND_STAGES = ("kernels", "fusion", "glsl", "spirv")
+BACKEND_STAGES = ("prepare", "kernels", "fusion", "glsl", "spirv")
 STAGES = ("ir", "optimized", *BACKEND_STAGES)
 
 
@@ -43,13 +43,15 @@ class Lowered:
         return active().lower(parts.graph, parts.donated, tune=self.tune or config.tune())
 
     def as_text(self, stage: str = "optimized") -> str:
-        """The function at a stage of its way: "ir", "optimized", "kernels", "fusion", "glsl" or "spirv".
+        """The function at a stage of its way: "ir", "optimized", "prepare", "kernels", "fusion", "glsl" or "spirv".
 
-        Raises ValueError for another stage.
+        "prepare:NAME" and "prepare:NUMBER" are the graph after that pass of those that prepare it for kernels; they
+        are listed in docs/dumps.md. Raises ValueError for another stage.
         """
-        if stage not in STAGES:
+        kind = stage.partition(":")[0]
+        if kind not in STAGES or (kind != stage and kind != "prepare"):
             raise ValueError(f"stage {stage!r} is none of {', '.join(STAGES)}")
-        if stage in BACKEND_STAGES:
+        if kind in BACKEND_STAGES:
             return self._program.as_text(stage)
         return str(self.traced.graph if stage == "ir" else self.optimized)
 

@@ -20,7 +20,7 @@ from lavax.ir.types import DType
 from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.kernels.reads import READS
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.target.target import ANY_DEVICE
 

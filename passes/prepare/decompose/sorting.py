@@ -45,15 +45,15 @@ def sharing_orders(graph: Graph) -> Graph:
 
     A gradient asks for the order of what was sorted.
     """
-    both = _sorted_in(graph, "sort") & _sorted_in(graph, "sort_order")
+    both = sorted_with_order(graph)
     if not both:
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     orders: dict[tuple[Node, int], Node] = {}
     for node in graph.nodes:
         operands = [found[operand] for operand in node.operands]
-        key = _sorted_by(node)
-        if key not in both:
+        key = sorted_by(node)
+        if key is None or key not in both:
             found[node] = make_node(node.op, operands, node.attrs, node.type, node.location)
             continue
         if key not in orders:
@@ -62,13 +62,18 @@ def sharing_orders(graph: Graph) -> Graph:
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
-def _sorted_by(node: Node) -> tuple[Node, int] | None:
-    """What a node sorts, and along which axis."""
-    return (node.operands[0], node.attrs["axis"]) if node.op in ("sort", "sort_order") else None
+def sorted_with_order(graph: Graph) -> set[tuple[Node, int]]:
+    """The values that are sorted and whose order is needed as well, each with its axis."""
+    return _sorted_in(graph, "sort") & _sorted_in(graph, "sort_order")
 
 
 def _sorted_in(graph: Graph, op: str) -> set[tuple[Node, int]]:
     return {(node.operands[0], node.attrs["axis"]) for node in graph.nodes if node.op == op}
+
+
+def sorted_by(node: Node) -> tuple[Node, int] | None:
+    """The value that a node sorts, or whose order it gives, and the axis."""
+    return (node.operands[0], node.attrs["axis"]) if node.op in ("sort", "sort_order") else None
 
 
 def _by_runs(x: Node) -> Node:

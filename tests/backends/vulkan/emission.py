@@ -8,7 +8,7 @@ from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import Graph, parse
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 
 PROFILES = {"cpu": CPU_DRIVER, "gpu": GENERIC_GPU}

@@ -18,7 +18,7 @@ from lavax.ir import Graph, TensorType, bool_, float32, interpret, parse
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
 from lavax.passes.prepare.decompose import attention as attention_parts
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.kernel_limits import ATTENTION
 from lavax.passes.target.target import Attention

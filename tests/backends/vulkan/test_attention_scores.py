@@ -16,7 +16,7 @@ from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import Attention, Target
 from tests.passes.lowering import f32

@@ -13,7 +13,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, Recorder
 from lavax.base.errors import ConcretizationError, ControlFlowTypeError, DtypeError, ShapeError
 from lavax.passes.kernels.interpreter import interpret_kernels
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.execution import backend

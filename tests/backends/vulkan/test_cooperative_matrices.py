@@ -32,7 +32,7 @@ from lavax.ir import parse
 from lavax.ir.graph import graph_of
 from lavax.ir.types import DTYPES
 from lavax.passes.kernels.index import constant, substitute, variable
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emission import dispatch_of, main_of
 from tests.backends.vulkan.execution import assert_agrees, backend, backend_with

@@ -13,7 +13,7 @@ from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.ir import Graph, TensorType, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DTYPES, bfloat16
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from tests.backends.vulkan.execution import assert_agrees, backend, backend_with, run
 
 RANDOM = np.random.default_rng(3)

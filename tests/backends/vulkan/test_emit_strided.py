@@ -14,7 +14,7 @@ from lavax.backends.vulkan.plan.plan import Dispatch
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.ir import parse
 from lavax.passes.kernels.commands import steps_of
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emission import PROFILES, dispatches_of
 

@@ -14,7 +14,7 @@ from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import Graph, interpret
 from lavax.passes.kernels.commands import steps_of
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emission import assert_shader, dispatch_of, main_of, plan_of
 from tests.backends.vulkan.execution import backend_with, run_as_gpu

@@ -8,7 +8,7 @@ import pytest
 from lavax.ir import interpret
 from lavax.passes.batch import batch
 from lavax.passes.kernels.interpreter import interpret_kernels
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.execution import run

@@ -17,7 +17,7 @@ from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DevicePr
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.emission import PROFILES, dispatch_of, main_of, plan_of

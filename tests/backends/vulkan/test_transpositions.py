@@ -13,7 +13,7 @@ from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.prepare.prepare import prepare
+from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emission import dispatch_of
 from tests.backends.vulkan.execution import run, run_as_gpu

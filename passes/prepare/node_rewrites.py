@@ -1,0 +1,84 @@
+"""Operations that kernels have no form for, as others: a table, one entry per operation, node -> node.
+
+Gradients have been taken, so stop_gradient goes and a known value takes the place of what it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lavax.ir.graph import Graph, Node, graph_of, make_node
+from lavax.ir.monoids import REDUCTIONS
+from lavax.passes.build.builder import build, located, set_location, zeros
+from lavax.passes.prepare.convolutions import prepare_convolution, read_channels_first
+from lavax.passes.prepare.decompose import RULES as DECOMPOSE
+from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
+from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
+from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
+from lavax.passes.prepare.decompose.sorting import RULES as SORTING
+from lavax.passes.prepare.products import prepare_product
+from lavax.passes.prepare.reductions import prepare_position, prepare_reduction
+from lavax.passes.target.target import Target
+
+MOST_JOINED = 8  # operands of a concatenation: its kernel reads as many arrays
+
+
+def _prepare_stop_gradient(node: Node) -> Node:
+    return node.operands[0]
+
+
+def _prepare_known_value(node: Node) -> Node:
+    return node.operands[1]
+
+
+def _prepare_concatenate(node: Node) -> Node:
+    operands = node.operands
+    while len(operands) > MOST_JOINED:
+        groups = [operands[start : start + MOST_JOINED] for start in range(0, len(operands), MOST_JOINED)]
+        operands = tuple(build("concatenate", *group, **node.attrs) for group in groups)
+    return node if operands is node.operands else build("concatenate", *operands, **node.attrs)
+
+
+ON_ANY_DEVICE: dict[str, Callable[[Node], Node]] = {
+    "stop_gradient": _prepare_stop_gradient,
+    "known_value": _prepare_known_value,
+    "concatenate": _prepare_concatenate,
+    "argmax": prepare_position,
+    "argmin": prepare_position,
+    **DECOMPOSE,
+}
+
+# Operations whose best form depends on the device.
+BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
+    "dot": prepare_product,
+    "conv": prepare_convolution,
+    **dict.fromkeys(REDUCTIONS, prepare_reduction),
+    **CUMULATIVE,
+    **PARTS,
+    **SCATTER,
+    **SORTING,
+}
+
+
+def rewrite_nodes(graph: Graph, target: Target) -> Graph:
+    """The graph with each node as its entry says; a value without elements becomes a constant."""
+    channels_first = read_channels_first(graph)
+    found = {node: node if node.type.size else zeros(node.type) for node in graph.inputs}
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            if node.type.size == 0:
+                found[node] = zeros(node.type)
+                continue
+            operands = tuple(found[operand] for operand in node.operands)
+            rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
+            is_turned = node in channels_first
+            found[node] = prepare_convolution(rebuilt, target, True) if is_turned else _rewritten(rebuilt, target)
+    found.update((node, node) for node in graph.inputs)  # an input that is returned stays that input
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _rewritten(node: Node, target: Target) -> Node:
+    if node.op in BY_TARGET:
+        return BY_TARGET[node.op](node, target)
+    return ON_ANY_DEVICE[node.op](node) if node.op in ON_ANY_DEVICE else node

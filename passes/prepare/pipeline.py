@@ -1,0 +1,75 @@
+"""The last rewrites before fusion, as a list of passes: after them kernels have a form for every operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lavax.base import config
+from lavax.ir.graph import Graph
+from lavax.passes.numerics.clipping import comparing_clipped_values
+from lavax.passes.numerics.rounding import with_rounded_operands
+from lavax.passes.numerics.signs import by_signs
+from lavax.passes.numerics.widen import widen
+from lavax.passes.prepare.decompose.attention import with_read_shapes
+from lavax.passes.prepare.decompose.attention_parts import with_query_parts
+from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
+from lavax.passes.prepare.decompose.sorting import sharing_orders
+from lavax.passes.prepare.legality import verify_stage
+from lavax.passes.prepare.node_rewrites import rewrite_nodes
+from lavax.passes.target.target import ANY_DEVICE, Target
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A rewrite of a whole graph; `name` is also that of the stage that it ends in."""
+
+    name: str
+    run: Callable[[Graph, Target], Graph]
+    summary: str
+
+
+def _anywhere(rewrite: Callable[[Graph], Graph]) -> Callable[[Graph, Target], Graph]:
+    return lambda graph, target: rewrite(graph)
+
+
+PASSES = (
+    Pass("widen", _anywhere(widen), "arithmetic of 8 and 16 bits is done in 32"),
+    Pass("orders", _anywhere(sharing_orders), "values that are sorted and whose order is asked for are sorted once"),
+    Pass("clips", _anywhere(comparing_clipped_values), "comparisons of a clipped value use the clip"),
+    Pass("scores", with_stored_scores, "derivatives of attention become products if the scores fit in memory"),
+    Pass("query-parts", with_query_parts, "the gradient of queries is summed from parts that the keys' kernel writes"),
+    Pass("shapes", _anywhere(with_read_shapes), "attention gives its result in the shape that is read"),
+    Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
+    Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
+    Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
+)
+STAGES = ("optimized", *(step.name for step in PASSES))
+
+
+def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
+    """The graph as fusion takes it; `passes.prepare.legality` says what it may hold."""
+    check, found = config.verify_passes(), graph
+    for number, (_, found) in enumerate(stages(graph, target), 1):
+        if check:
+            verify_stage(found, STAGES[:number])
+    return found
+
+
+def stages(graph: Graph, target: Target = ANY_DEVICE) -> Iterator[tuple[str, Graph]]:
+    """The name and the graph of each stage: as it comes in, and after each pass."""
+    yield STAGES[0], graph
+    for step in PASSES:
+        graph = step.run(graph, target)
+        yield step.name, graph
+
+
+def graph_at(graph: Graph, target: Target, stage: str) -> Graph:
+    """The graph at a stage, which is given by its name or its number: 0 is the graph as it comes in.
+
+    Raises ValueError for another.
+    """
+    for number, (name, found) in enumerate(stages(graph, target)):
+        if stage in (name, str(number)):
+            return found
+    raise ValueError(f"there is no pass {stage!r}; there are {', '.join(STAGES)}, or 0 to {len(PASSES)}")

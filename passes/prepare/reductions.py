@@ -1,0 +1,99 @@
+"""Reductions as kernels have forms for them: long rows in parts, and positions of extrema of long rows as minima."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from lavax.ir.graph import Node
+from lavax.ir.monoids import REDUCTIONS
+from lavax.passes.build.builder import broadcast, build, reshaped, transposed
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
+from lavax.passes.target.target import ANY_DEVICE, Target
+
+
+@dataclass(frozen=True)
+class SplitRows:
+    """When a reduction is split into parts. Chosen by `python -m benchmarks comparison --only 'sum-*'`."""
+
+    long_row: int = 1 << 15  # elements of a row that one workgroup would take too long over
+    few_rows: int = 256  # rows that leave a device idle if each is one workgroup's
+    part: int = 1 << 12  # elements per part
+    # Reductions over leading axes are split if there are fewer columns than `few_columns`, of `long_column` elements at
+    # least. Parts are then made so short that all columns of all parts are `columns_of_parts`.
+    few_columns: int = 1 << 12
+    long_column: int = 1 << 13
+    columns_of_parts: int = 1 << 14
+    shortest_part: int = 1 << 8
+
+
+SPLIT_ROWS = SplitRows()
+
+
+def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
+    """Splits a long row: parts first, then the sum of the parts. Every run adds in the same order."""
+    (operand,) = node.operands
+    axes = node.attrs["axes"]
+    length = prod(operand.shape[axis] for axis in axes)
+    rows = node.type.size
+    if length == 0:
+        return build("constant", type=node.type, value=REDUCTIONS[node.op].identity(node.dtype))
+    columns = len(operand.shape) - 1 not in axes
+    longest = MAX_LOOP_ITERATIONS if columns else target.rows.longest
+    long = length >= SPLIT_ROWS.long_row if rows <= SPLIT_ROWS.few_rows else length > longest
+    if columns and 0 < rows < SPLIT_ROWS.few_columns and length >= SPLIT_ROWS.long_column:
+        part = 1 << (length * rows // SPLIT_ROWS.columns_of_parts).bit_length() >> 1
+        return _in_parts(node, length, rows, max(min(part, SPLIT_ROWS.part), SPLIT_ROWS.shortest_part))
+    return _in_parts(node, length, rows, SPLIT_ROWS.part) if long and rows else node
+
+
+def prepare_position(node: Node) -> Node:
+    """The first position of a long row's extremum: the least position at which the row equals it or holds a NaN."""
+    (operand,) = node.operands
+    axis = node.attrs["axis"]
+    length = operand.shape[axis]
+    if length <= MAX_LOOP_ITERATIONS:
+        return node
+    best = prepare_reduction(build("max" if node.op == "argmax" else "min", operand, axes=(axis,)))
+    others = tuple(other for other in range(len(operand.shape)) if other != axis)
+    hit = build(
+        "or", build("equal", operand, broadcast(best, operand.shape, others)), build("not_equal", operand, operand)
+    )
+    type = operand.type.with_dtype(node.dtype)
+    nowhere = build("constant", type=type, value=length)
+    places = build("where", hit, build("iota", type=type, axis=axis), nowhere)
+    return prepare_reduction(build("min", places, axes=(axis,)))
+
+
+def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
+    """Sums of parts, then their sum, itself in parts if they are many: chains of additions stay short."""
+    (operand,) = node.operands
+    axes = node.attrs["axes"]
+    outer = tuple(axis for axis in range(len(operand.shape)) if axis not in axes)
+    inner_first = bool(outer) and axes[0] < outer[0]
+    order = (*axes, *outer) if inner_first else (*outer, *axes)
+    moved = transposed(operand, order)
+    parts = -(-length // part)
+    shape, padding = (
+        ((length, rows), ((parts * part - length, 0)))
+        if inner_first
+        else ((rows, length), (0, parts * part - length))
+    )
+    padded = build(
+        "pad",
+        reshaped(moved, shape),
+        low=(0, 0),
+        high=padding,
+        interior=(0, 0),
+        value=REDUCTIONS[node.op].identity(node.dtype),
+    )
+    split = (parts, part, rows) if inner_first else (rows, parts, part)
+    partial = build(
+        node.op,
+        reshaped(padded if max(padding) else padded.operands[0], split),
+        axes=(1,) if inner_first else (2,),
+    )
+    whole = build(node.op, partial, axes=(0,) if inner_first else (1,))
+    if parts > SPLIT_ROWS.part:
+        whole = _in_parts(whole, parts, rows, SPLIT_ROWS.part)
+    return reshaped(whole, node.shape)
