@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from textwrap import dedent
 
 import pytest
@@ -20,7 +21,10 @@ from tests.backends.vulkan.emission import PROFILES, dispatches_of
 
 SMALL = BroadcastTile(4, 4, 1)
 
-SHADER = """
+# The shader of one tile, in order: its parts by what they show.
+PARTS = {
+    # the prologues of the operands and the epilogue, which shaders may have several of
+    "functions": """
     vec4 left_0(vec4 x0) {
         vec4 v1 = x0;
         return v1;
@@ -34,6 +38,9 @@ SHADER = """
         vec4 v2 = (x0 + v1);
         return v2;
     }
+    """,
+    # the pointers, and everything that differs between products as numbers
+    "words": """
     void main() {
         uint64_t p0 = table.address[words[0]];
         uint64_t p1 = table.address[words[1]];
@@ -61,6 +68,9 @@ SHADER = """
         int row0 = int(words[23]);
         int batch1 = int(words[24]);
         int row1 = int(words[25]);
+    """,
+    # the tile of the workgroup, and the first texels of the invocation
+    "tile": """
         int t = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x)), member = int(gl_LocalInvocationID.x);
         int across_at = int(uint(t) % uint(across)), others = int(uint(t) / uint(across));
         int down_at = int(uint(others) % uint(down)), batch = int(uint(others) / uint(down));
@@ -70,6 +80,9 @@ SHADER = """
         bvec4 right_along_sum = bvec4((functions & 33554432) != 0);
         int left_at = (batch * left_batch + row * left_free) / 4 + member * left_lane;
         int right_at = (batch * right_batch + column * right_free) / 4 + member * right_lane;
+    """,
+    # sums are scalars between iterations, because a CPU driver keeps those in registers
+    "accumulators": """
         float c0_0x = 0.0, c0_0y = 0.0, c0_0z = 0.0, c0_0w = 0.0;
         float c1_0x = 0.0, c1_0y = 0.0, c1_0z = 0.0, c1_0w = 0.0;
         float c2_0x = 0.0, c2_0y = 0.0, c2_0z = 0.0, c2_0w = 0.0;
@@ -79,6 +92,9 @@ SHADER = """
             vec4 s1_0 = vec4(c1_0x, c1_0y, c1_0z, c1_0w);
             vec4 s2_0 = vec4(c2_0x, c2_0y, c2_0z, c2_0w);
             vec4 s3_0 = vec4(c3_0x, c3_0y, c3_0z, c3_0w);
+    """,
+    # four texels per operand, transposed if neighbours in memory are along the sum
+    "operands": """
             vec4 l0_read0 = uintBitsToFloat(read_four(p0, (left_at + (k >> 2) * left_turn + 0 * left_next)));
             vec4 l0_read1 = uintBitsToFloat(read_four(p0, (left_at + (k >> 2) * left_turn + 1 * left_next)));
             vec4 l0_read2 = uintBitsToFloat(read_four(p0, (left_at + (k >> 2) * left_turn + 2 * left_next)));
@@ -103,6 +119,9 @@ SHADER = """
             vec4 r0_1 = mix(r0_made1, vec4(r0_made0.y, r0_made1.y, r0_made2.y, r0_made3.y), right_along_sum);
             vec4 r0_2 = mix(r0_made2, vec4(r0_made0.z, r0_made1.z, r0_made2.z, r0_made3.z), right_along_sum);
             vec4 r0_3 = mix(r0_made3, vec4(r0_made0.w, r0_made1.w, r0_made2.w, r0_made3.w), right_along_sum);
+    """,
+    # the left elements come from the invocation that has them, by shuffles
+    "products": """
             float f0_0 = subgroupShuffle(l0_0.x, 0u);
             s0_0 += f0_0 * r0_0;
             float f0_1 = subgroupShuffle(l0_1.x, 0u);
@@ -135,6 +154,9 @@ SHADER = """
             s3_0 += f3_2 * r0_2;
             float f3_3 = subgroupShuffle(l0_3.w, 0u);
             s3_0 += f3_3 * r0_3;
+    """,
+    # sums leave the loop as vectors again
+    "carried": """
             c0_0x = s0_0.x; c0_0y = s0_0.y; c0_0z = s0_0.z; c0_0w = s0_0.w;
             c1_0x = s1_0.x; c1_0y = s1_0.y; c1_0z = s1_0.z; c1_0w = s1_0.w;
             c2_0x = s2_0.x; c2_0y = s2_0.y; c2_0z = s2_0.z; c2_0w = s2_0.w;
@@ -144,6 +166,9 @@ SHADER = """
         vec4 s1_0 = vec4(c1_0x, c1_0y, c1_0z, c1_0w);
         vec4 s2_0 = vec4(c2_0x, c2_0y, c2_0z, c2_0w);
         vec4 s3_0 = vec4(c3_0x, c3_0y, c3_0z, c3_0w);
+    """,
+    # the epilogue takes each part of the sums, and writes what lies inside the result
+    "epilogue": """
         for (int line = 0; 4 * line < rows; ++line) {
             vec4 sum0 = s0_0;
             vec4 sum1 = s1_0;
@@ -164,7 +189,8 @@ SHADER = """
             }
         }
     }
-"""
+    """,
+}
 
 
 def _launches(graph: str, tile: BroadcastTile) -> list[Launch]:
@@ -179,20 +205,40 @@ def _contractions(graph: str) -> list[Dispatch]:
     return [dispatch for dispatch in dispatches_of(graph, PROFILES["cpu"]) if "sum_end" in dispatch.shader.source]
 
 
-def test_the_shader_and_its_words() -> None:
-    (launch,) = _launches(
-        """
-        graph (x: f32[8,4], w: f32[4,8], b: f32[8]) {
-          %0 = dot(x, w) contract=[1]x[0] : f32[8,8]
-          %1 = broadcast(b) axes=[1] : f32[8,8]
-          %2 = add(%0, %1) : f32[8,8]
-          return %2
-        }
-        """,
-        SMALL,
-    )
+SUM = """
+    graph (x: f32[8,4], w: f32[4,8], b: f32[8]) {
+      %0 = dot(x, w) contract=[1]x[0] : f32[8,8]
+      %1 = broadcast(b) axes=[1] : f32[8,8]
+      %2 = add(%0, %1) : f32[8,8]
+      return %2
+    }
+"""
+
+
+@cache
+def _lines_of_sum() -> list[str]:
+    (launch,) = _launches(SUM, SMALL)
     source = launch.shader.source
-    assert source[source.index("vec4 left_0") :].strip() == dedent(SHADER).strip()
+    return _lines(source[source.index("vec4 left_0") :])
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_shader_part_by_part(part: str) -> None:
+    lines, expected = _lines_of_sum(), _lines(PARTS[part])
+    begin = lines.index(expected[0]) if expected[0] in lines else 0
+    assert lines[begin : begin + len(expected)] == expected
+
+
+def test_the_shader_is_its_parts_in_order() -> None:
+    assert _lines_of_sum() == [line for text in PARTS.values() for line in _lines(text)]
+
+
+def test_the_words_and_groups() -> None:
+    (launch,) = _launches(SUM, SMALL)
     assert launch.words == (16777216, 2, 2, 4, 4, 4, 4, 4, 0, 4, 4, 1, 1, 0, 1, 1, 2, 8, 0, 0, 0, 2)
     assert launch.groups == (4, 1, 1)
     assert launch.order == (0, 1, 2, 3)  # the operands, what the sum meets, the result
