@@ -19,7 +19,7 @@ from lavax.base import config
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.passes.kernels.program import print_program
-from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare
+from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.reports.fusion import fusion_report
 from lavax.passes.schedule.schedule import schedule
@@ -131,6 +131,7 @@ class LoweredGraph:
         eager: bool,
         choice: Choice,
     ) -> None:
+        verify_optimized(graph)
         self.backend = backend
         self.kernels = schedule(prepare(graph, target), donated, target=target)
         self._graph, self._target, self._eager, self._choice = graph, target, eager, choice

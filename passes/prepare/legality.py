@@ -1,6 +1,7 @@
 """What a graph may hold at each stage, as data: rules that hold from a stage on, and the check of them.
 
-Bodies of control flow are prepared by themselves, when they are scheduled; here they are checked for types alone.
+Bodies of control flow are prepared by themselves, when they are scheduled, and may hold operations of lowering from the
+start, because decompositions write loops. Here they are checked for types alone.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _loops_too_long(node: Node) -> bool:
 
 
 RULES = (
-    Rule("optimized", "lowering makes this operation later", _no_node(lambda node: node.op in _LOWERED), "query-parts"),
+    Rule("optimized", "lowering makes this operation later", _no_node(lambda node: node.op in _LOWERED), "widen"),
     Rule("optimized", "calls are inlined", _no_node(lambda node: node.op in CALLS)),
     Rule("optimized", "axes have no names outside vmap", _no_node(lambda node: node.op in _OF_NAMED_AXES)),
     Rule("widen", "arithmetic is done in 32 bits or more", _no_node(_computes_in_few_bits)),

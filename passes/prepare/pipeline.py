@@ -50,10 +50,16 @@ STAGES = ("optimized", *(step.name for step in PASSES))
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it; `passes.prepare.legality` says what it may hold."""
     check, found = config.verify_passes(), graph
-    for number, (_, found) in enumerate(stages(graph, target), 1):
-        if check:
-            verify_stage(found, STAGES[:number])
+    for number, (_, found) in enumerate(stages(graph, target)):
+        if check and number:
+            verify_stage(found, STAGES[: number + 1])
     return found
+
+
+def verify_optimized(graph: Graph) -> None:
+    """Under the setting, raises VerificationError unless the graph of a whole program is legal before all passes."""
+    if config.verify_passes():
+        verify_stage(graph, STAGES[:1])
 
 
 def stages(graph: Graph, target: Target = ANY_DEVICE) -> Iterator[tuple[str, Graph]]:

@@ -57,14 +57,16 @@ OF_CASES = [case for case in all_cases() if case.arrays and case.op not in NEVER
 
 @pytest.mark.parametrize("op", sorted({case.op for case in OF_CASES}))
 def test_agrees_with_one_run_for_each_element(op: str) -> None:
+    """Every third choice of axes for each case, so that each choice meets several shapes and dtypes."""
     chosen = [case for case in OF_CASES if case.op == op and (case.special or case.node.dtype.is_float)]
-    for case in chosen or [case for case in OF_CASES if case.op == op]:
-        for axes in choices(case):
+    for number, case in enumerate(chosen or [case for case in OF_CASES if case.op == op]):
+        for axes in choices(case)[number % 3 :: 3] or choices(case):
             arrays = batched_arrays(case, axes)
             graph = batch(case.graph, axes, [0], SIZE)
             verify(graph)
             expected = element_by_element(case.graph, arrays, axes)
-            for what in (graph, simplify(graph)):
+            simple = simplify(graph)
+            for what in (graph,) if str(simple) == str(graph) else (graph, simple):
                 found = interpret(what, *arrays)
                 for got, want in zip(found, expected, strict=True):
                     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12, err_msg=f"{case} {axes}\n{what}")

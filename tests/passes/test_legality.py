@@ -17,6 +17,7 @@ from lavax.passes.prepare.legality import RULES, verify_stage
 from lavax.passes.prepare.pipeline import PASSES, STAGES, graph_at, prepare, stages
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import ANY_DEVICE
+from lavax.tracer.values.backend import active
 from tests.operation_cases import all_cases
 from tests.random_graphs import random_graph
 
@@ -154,19 +155,29 @@ def test_rules_name_stages() -> None:
     assert {rule.until for rule in RULES} <= {*STAGES, None}
 
 
-def test_a_graph_of_wrong_types_is_refused() -> None:
+def _of_wrong_type() -> Graph:
     x = input_node("x", TensorType((3,), float32))
-    wrong = Node("negate", (x,), {}, x.type.with_shape((4,)))
+    return graph_of([x], [Node("negate", (x,), {}, x.type.with_shape((4,)))])
+
+
+def test_a_graph_of_wrong_types_is_refused() -> None:
     with pytest.raises(VerificationError, match="at the stage 'widen': "):
-        verify_stage(graph_of([x], [wrong]), _after("widen"))
+        verify_stage(_of_wrong_type(), _after("widen"))
 
 
 def test_prepare_checks_under_the_setting_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = _graph(BREAKING["lowering makes this operation later"][1])
-    with pytest.raises(VerificationError):
-        prepare(graph)
+    with pytest.raises(VerificationError, match="at the stage 'widen': "):
+        prepare(_of_wrong_type())
     monkeypatch.delenv("LAVAX_VERIFY")
-    prepare(graph)
+    prepare(_of_wrong_type())
+
+
+def test_programs_are_checked_before_all_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _graph(BREAKING["lowering makes this operation later"][1])
+    with pytest.raises(VerificationError, match="at the stage 'optimized': "):
+        active().lower(graph, ())
+    monkeypatch.delenv("LAVAX_VERIFY")
+    active().lower(graph, ())
 
 
 def test_passes_keep_the_rules_for_every_operation() -> None:
