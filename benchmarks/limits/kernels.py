@@ -1,4 +1,4 @@
-"""The hand-written kernels, the sizes they are compiled for, and the forms of each that are tried."""
+"""The hand-written kernels, with the sizes for which they are compiled and the forms that are tried."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +18,8 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class HandWritten:
-    """A kernel in `file`. Of the shapes of a workload's arguments follow its sizes, the shape of its result and how
-    many workgroups it has; `forms` are further macros, of which the fastest set is used."""
+    """A kernel in `file`. The shapes of a workload's arguments determine its sizes, the shape of its result and its
+    number of workgroups. `forms` are sets of further macros; the fastest set is used."""
 
     file: str
     sizes: Callable[[Sequence[tuple[int, ...]]], Sizes]
@@ -28,7 +28,7 @@ class HandWritten:
     forms: tuple[Sizes, ...] = ({},)
 
     def plans(self, arguments: Sequence[Any]) -> list[Plan]:
-        """A program for each form."""
+        """A program per form."""
         return [self._plan(form, arguments) for form in self.forms]
 
     def _plan(self, form: Sizes, arguments: Sequence[Any]) -> Plan:
@@ -40,11 +40,11 @@ class HandWritten:
         dispatch = Dispatch(shader, slots, (), (self.groups(macros), 1, 1), False, self.file)
         result = Result(FLOAT_BYTES * prod(self.result(shapes)), None)
         nbytes = tuple(argument.nbytes for argument in arguments)
-        return Plan(nbytes, (result,), (), (), 0, (dispatch,), windowed=slots)
+        return Plan(nbytes, (result,), (), (), 0, (dispatch,), range_slots=slots)
 
 
 def source(file: str, macros: Sizes) -> str:
-    """The GLSL of a kernel with these macros in place of the file's own."""
+    """The GLSL of a kernel with these macros instead of the file's own."""
     text = (FOLDER / file).read_text(encoding="utf-8")
     head, version, rest = text.partition("#version 460\n")
     return head + version + "".join(f"#define {name} {value}\n" for name, value in macros.items()) + rest
@@ -87,7 +87,7 @@ _ATTENTION = HandWritten(
     tuple({"ROWS": rows} for rows in (4, 8)),
 )
 
-# By the workload that each is for.
+# By workload.
 KERNELS: dict[str, HandWritten] = {
     "elementwise": _ELEMENTWISE,
     "softmax": _SOFTMAX,

@@ -11,7 +11,7 @@ from typing import Any
 from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
-from lavax.backends.vulkan.memory.windows import Layouts
+from lavax.backends.vulkan.memory.descriptor_ranges import PipelineLayouts
 from lavax.backends.vulkan.plan.plan import Shader
 from lavax.base import config, counters
 from lavax.base.recent import Recent
@@ -57,7 +57,7 @@ class Pipelines:
             pInitialData=ffi.from_buffer(self._saved),
         )
         self._cache = created(lib.vkCreatePipelineCache, device, info, "VkPipelineCache")
-        self.layouts = Layouts(device, PUSH_CONSTANT_BYTES)
+        self.layouts = PipelineLayouts(device, PUSH_CONSTANT_BYTES)
 
     def get(self, shaders: Iterable[Shader]) -> dict[Shader, Pipeline]:
         """The pipelines of all `shaders`; those not made yet are compiled and made now, in several threads."""

@@ -125,8 +125,8 @@ class Recorder:
         """The compute pipeline of the dispatches that follow."""
         lib.vkCmdBindPipeline(self.commands, vk.VK_PIPELINE_BIND_POINT_COMPUTE, pipeline)
 
-    def show(self, layout: Any, descriptors: Any) -> None:
-        """What the dispatches that follow see through descriptors: an array of one set."""
+    def bind_descriptors(self, layout: Any, descriptors: Any) -> None:
+        """The descriptor set of the dispatches that follow, as an array of one element."""
         point = vk.VK_PIPELINE_BIND_POINT_COMPUTE
         lib.vkCmdBindDescriptorSets(self.commands, point, layout, 0, 1, descriptors, 0, ffi.NULL)
 

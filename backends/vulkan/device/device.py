@@ -104,7 +104,7 @@ class Device:
     def _pool(self, kind: Any, families: tuple[int, ...]) -> MemoryPool:
         if kind not in self._pools:
             self._pools[kind] = MemoryPool(
-                self.handle, self.queue, families, kind, self.largest_block, self.profile.window_bytes
+                self.handle, self.queue, families, kind, self.largest_block, self.profile.descriptor_range_bytes
             )
         return self._pools[kind]
 

@@ -52,14 +52,14 @@ def collect_messages(instance: Any) -> None:
 
 def _receive(_severity: int, _kinds: int, data: Any, _user: Any) -> int:
     message = text(data.pMessage)
-    if is_about_windows(message):
+    if is_about_descriptor_ranges(message):
         return 0
     _messages.append(message)
     sys.stderr.write(message + "\n")
     return 0
 
 
-def is_about_windows(message: str) -> bool:
+def is_about_descriptor_ranges(message: str) -> bool:
     """Whether a message takes two dispatches to access the same memory because they see the same window of a block.
 
     The layer knows what a descriptor shows, but not which arrays in it a shader reads and writes: so a dispatch that

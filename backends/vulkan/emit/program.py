@@ -100,7 +100,7 @@ class _Emission:
             arena_bytes=self.program.arena_bytes,
             commands=tuple(commands),
             flags=len(self.flags),
-            windowed=tuple(self._positions),
+            range_slots=tuple(self._positions),
         )
 
     def _donor(self, name: str) -> int | None:
@@ -187,7 +187,7 @@ class _Emission:
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
             # Strided products say themselves what they see.
             by_address = self.lifted or strided is not None
-            windowed = () if by_address else windowed_arrays(kernel, self.profile.window_bytes)
+            windowed = () if by_address else windowed_arrays(kernel, self.profile.descriptor_range_bytes)
             kernel = replace(kernel, windowed=windowed)
             launch = self._launch(kernel, schedule) if strided is None else strided
             counters = [slot for place in places for slot in place.counters]

@@ -1,4 +1,4 @@
-"""How long each dispatch of a program takes on the device: runs of its own, with a timestamp around every dispatch."""
+"""The time of each dispatch of a program on the device, in separate runs with timestamps around every dispatch."""
 from __future__ import annotations
 
 import struct
@@ -9,15 +9,15 @@ from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.measure.timing import median_run
 from lavax.backends.vulkan.memory.memory import Buffer
-from lavax.backends.vulkan.run.program import ADDRESS_BYTES, Program, Step, record_step
+from lavax.backends.vulkan.run.program import ADDRESS_BYTES, DispatchStep, Program, record_step
 from lavax.passes.reports import TimedDispatch
 
 
 def profile_program(program: Program, buffers: Sequence[Buffer]) -> list[TimedDispatch]:
-    """Every dispatch of one run, in order. Raises DeviceError where the device has no timestamps.
+    """Every dispatch of one run, in order. Raises DeviceError if the device has no timestamps.
 
-    Dispatches run one after another, so that each time is that dispatch's own; of branches and loops all of it, once.
-    What a call would write in place is written to a copy.
+    Dispatches run one after another, so that each has its own time: those of all branches, and those of loops once.
+    Arguments that a call would overwrite are copied first.
     """
     device, plan = program.device, program.plan
     donors = {result.donor for result in plan.results if result.donor is not None}
@@ -45,9 +45,9 @@ def profile_program(program: Program, buffers: Sequence[Buffer]) -> list[TimedDi
 
 
 class Bound:
-    """A program and its arguments and results, with a table of their addresses beside the program's own tables.
+    """A program with arguments and results, whose addresses are in a table of its own.
 
-    It must live until the device is done with what was recorded.
+    It must live until the device is done with the recorded commands.
     """
 
     def __init__(self, program: Program, buffers: Sequence[Buffer]) -> None:
@@ -55,10 +55,10 @@ class Bound:
         self._table = program.device.tables.allocate_for_host(ADDRESS_BYTES * len(addresses))
         contents = ffi.buffer(self._table.host_pointer(), self._table.piece.size)
         struct.pack_into(f"={len(addresses)}Q", contents, 0, *addresses)
-        sets, self._shown = program.shown(buffers)
+        sets, self._set_of = program.descriptor_sets(buffers)
         weakref.finalize(self, sets.close).atexit = False
 
-    def record(self, recorder: Recorder, step: Step) -> None:
+    def record(self, recorder: Recorder, step: DispatchStep) -> None:
         """Records one of the program's steps."""
-        record_step(recorder, step, self._table.address, self._shown)
+        record_step(recorder, step, self._table.address, self._set_of)
         recorder.dispatch(step.groups)

@@ -1,4 +1,4 @@
-"""The free ranges of a set of memory blocks: best fit, and neighbours joined when a range comes back."""
+"""The free ranges of a set of memory blocks: best fit; a range that is returned is joined with its neighbours."""
 from __future__ import annotations
 
 import bisect
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Range(NamedTuple):
-    """`size` bytes at `offset` of block `block`. `last_use`: the submission after which nothing uses them."""
+    """`size` bytes at `offset` of block `block`. `last_use`: the last submission that may use them."""
 
     block: int
     offset: int
@@ -15,7 +15,7 @@ class Range(NamedTuple):
 
 
 class FreeRanges:
-    """Ranges that may be taken. Blocks are told apart by number; ranges of different blocks are never joined."""
+    """Ranges that may be taken. Blocks have numbers; ranges of different blocks are never joined."""
 
     def __init__(self) -> None:
         self._by_size: list[tuple[int, int, int]] = []  # size, block, offset: sorted
@@ -24,10 +24,10 @@ class FreeRanges:
 
     def take(self, size: int) -> Range | None:
         """The first `size` bytes of the smallest range that holds them, or None."""
-        place = bisect.bisect_left(self._by_size, (size, 0, 0))
-        if place == len(self._by_size):
+        position = bisect.bisect_left(self._by_size, (size, 0, 0))
+        if position == len(self._by_size):
             return None
-        _, block, offset = self._by_size[place]
+        _, block, offset = self._by_size[position]
         found = self._by_start[block, offset]
         self._remove(found)
         if found.size > size:
@@ -35,7 +35,7 @@ class FreeRanges:
         return found._replace(size=size)
 
     def give(self, returned: Range) -> None:
-        """Puts a range back and joins it with its free neighbours."""
+        """Returns a range and joins it with its free neighbours."""
         before = self._by_end.get((returned.block, returned.offset))
         after = self._by_start.get((returned.block, returned.offset + returned.size))
         for neighbour in (before, after):

@@ -1,11 +1,11 @@
 """Device memory: a few large blocks, handed out in pieces as buffers.
 
-A buffer that is dropped goes to a list of pieces of its size, and the next one of that size comes from there:
-two list operations, no lock. Only when a list is empty are pieces cut from the free ranges, and only when those
-are exhausted are the lists emptied into them and, at last, a new block allocated.
+When a buffer is dropped, its piece joins a list of pieces of its size, and the next buffer of that size takes it from
+there: two list operations, no lock. If the list is empty, a piece is cut from the free ranges. If those are exhausted,
+the lists are emptied into them. If that is not enough, a new block is allocated.
 
-A piece may be handed out while the device still uses it: submissions of one queue run in order, each program
-begins with a full barrier, and whoever writes or reads it from the host first waits for its last use.
+A piece may be handed out while the device still uses it: submissions of one queue run in order, each program starts
+with a full barrier, and the host waits for a piece's last use before it writes or reads it.
 """
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from typing import Any
 
 from lavax.backends.vulkan.api.api import check, ffi, lib, structure, vk
 from lavax.backends.vulkan.api.queue import Queue
+from lavax.backends.vulkan.memory.descriptor_ranges import DescriptorRange, DescriptorRanges
 from lavax.backends.vulkan.memory.free_ranges import FreeRanges, Range
 from lavax.backends.vulkan.memory.memory_types import MemoryType, create_buffer, requirements
-from lavax.backends.vulkan.memory.windows import Window, Windows
 from lavax.base.errors import DeviceError
 
 ALIGNMENT = 256
 FIRST_BLOCK_BYTES = 16 << 20
 LARGEST_GROWTH_BYTES = 1 << 30
 
-# Sizes are rounded up to a sixteenth of themselves, at most to this: near sizes share their pieces.
+# Sizes are rounded up to a multiple of a sixteenth of themselves, or of this if it is less: similar sizes share pieces.
 COARSEST_ROUNDING_BYTES = 1 << 20
 
 _OUT_OF_MEMORY = (vk.VK_ERROR_OUT_OF_DEVICE_MEMORY, vk.VK_ERROR_OUT_OF_HOST_MEMORY)
 
 
 class Block:
-    """One allocation of the driver, one VkBuffer over all of it. `host`: its mapped pointer, or NULL.
+    """One allocation of the driver, and one VkBuffer over all of it. `host`: its mapped pointer, or NULL.
 
-    `windows`: where shaders see it through descriptors, what they see.
+    `ranges`: its descriptor ranges, if shaders see it through descriptors.
     """
 
-    __slots__ = ("pool", "number", "size", "memory", "buffer", "address", "host", "windows")
+    __slots__ = ("pool", "number", "size", "memory", "buffer", "address", "host", "ranges")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Block:
         buffer: Any,
         address: int,
         host: Any,
-        windows: Windows | None,
+        ranges: DescriptorRanges | None,
     ) -> None:
         self.pool = pool
         self.number = number
@@ -58,17 +58,17 @@ class Block:
         self.buffer = buffer
         self.address = address
         self.host = host
-        self.windows = windows
+        self.ranges = ranges
 
 
 class Piece:
-    """A part of a block. `last_use`: the number of the last submission that may have used it before it came free.
+    """A part of a block. `last_use`: the number of the last submission that may have used it before it was freed.
 
-    `returned`: the pieces of its size that are free, among which it is one when its buffer is dropped. `window`,
-    `position`: the window for an array that begins here, if there is one, and where that begins in it.
+    `returned`: the list of free pieces of its size, which it joins when its buffer is dropped. `range`: the descriptor
+    range for an array that starts here, if there is one; `position`: the array's position in it.
     """
 
-    __slots__ = ("block", "offset", "size", "address", "last_use", "queue", "returned", "window", "position")
+    __slots__ = ("block", "offset", "size", "address", "last_use", "queue", "returned", "range", "position")
 
     def __init__(self, block: Block, offset: int, size: int, last_use: int, returned: list[Piece]) -> None:
         self.block = block
@@ -76,19 +76,19 @@ class Piece:
         self.size = size
         self.address = block.address + offset
         self.last_use = last_use
-        self.window: Window | None = None
+        self.range: DescriptorRange | None = None
         self.position = 0
-        if block.windows is not None:
-            self.window, self.position = block.windows.at(offset)
+        if block.ranges is not None:
+            self.range, self.position = block.ranges.at(offset)
         self.queue = block.pool.queue
         self.returned = returned
 
 
 class Buffer:
-    """`nbytes` bytes of device memory at the 64-bit device address `address`, free again when dropped.
+    """`nbytes` bytes of device memory at the 64-bit device address `address`, freed when the buffer is dropped.
 
-    `produced` is the number of the submission that wrote its contents. Which submissions read them is not noted at
-    every call: when a buffer is dropped, the last one so far counts as its last use.
+    `produced` is the number of the submission that wrote its contents. Calls do not record which submissions read
+    them: when a buffer is dropped, the last submission so far counts as its last use.
     """
 
     __slots__ = ("address", "nbytes", "piece", "produced", "__weakref__")
@@ -113,12 +113,12 @@ class Buffer:
         self.piece.queue.wait(self.produced)
 
     def host_pointer(self) -> Any:
-        """Where the host sees its first byte; only in memory that the host sees."""
+        """The host's address of its first byte; only for host-visible memory."""
         return self.piece.block.host + self.piece.offset
 
 
 class StagingBuffer(Buffer):
-    """A buffer that only copies read or write: whoever submits one says so in `last_use`."""
+    """A buffer that only copies read or write; whoever submits one sets `last_use`."""
 
     __slots__ = ("last_use",)
 
@@ -133,7 +133,7 @@ class StagingBuffer(Buffer):
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes: `allocated` from the driver, `in_use` by buffers, and the most that ever was handed out or kept ready."""
+    """Bytes: `allocated` from the driver, `in_use` by buffers, and the `peak` of those handed out or kept for reuse."""
 
     allocated: int
     in_use: int
@@ -143,7 +143,7 @@ class MemoryUse:
 class MemoryPool:
     """Buffers of one memory type. Safe in several threads.
 
-    With `window_bytes`, shaders see so much of a block at once through a descriptor.
+    `range_bytes`: the length of descriptor ranges; 0 if shaders use addresses alone.
     """
 
     def __init__(
@@ -153,13 +153,13 @@ class MemoryPool:
         families: tuple[int, ...],
         memory_type: MemoryType,
         largest_block: int,
-        window_bytes: int = 0,
+        range_bytes: int = 0,
     ) -> None:
         self.queue = queue
         self.type = memory_type
         self._device = device
         self._families = families
-        self._window_bytes = window_bytes
+        self._range_bytes = range_bytes
         self._largest_block = largest_block // COARSEST_ROUNDING_BYTES * COARSEST_ROUNDING_BYTES
         self._blocks: dict[int, Block] = {}
         self._next_block = 0
@@ -171,9 +171,9 @@ class MemoryPool:
         self._lock = threading.RLock()
 
     def allocate(self, nbytes: int) -> Buffer:
-        """A buffer of `nbytes` for work of the queue; the device may still be using the memory for earlier work.
+        """A buffer of `nbytes` for work on the queue; the device may still use the memory for earlier work.
 
-        Raises DeviceError when the device has no memory left.
+        Raises DeviceError if the device is out of memory.
         """
         try:
             returned = self._returned_by_nbytes[nbytes]
@@ -186,7 +186,7 @@ class MemoryPool:
         return Buffer(piece, nbytes)
 
     def allocate_all(self, sizes: Sequence[int]) -> list[Buffer]:
-        """A buffer of each size in bytes, as `allocate` gives them, in three quarters of the time of so many calls."""
+        """A buffer per size in bytes, as from `allocate`, in three quarters of the time that the single calls take."""
         returned_by_nbytes, new = self._returned_by_nbytes, Buffer.__new__
         buffers = []
         for nbytes in sizes:
@@ -195,7 +195,7 @@ class MemoryPool:
             except (KeyError, IndexError):
                 buffers.append(self.allocate(nbytes))
                 continue
-            buffer = new(Buffer)  # what __init__ does, without the call
+            buffer = new(Buffer)  # as in __init__, without the call
             buffer.address = piece.address
             buffer.nbytes = nbytes
             buffer.piece = piece
@@ -204,22 +204,22 @@ class MemoryPool:
         return buffers
 
     def allocate_for_host(self, nbytes: int) -> Buffer:
-        """A buffer of `nbytes` that the host may touch at once: its last use, if it has one, is over."""
+        """A buffer of `nbytes` that the host may access at once: the device is done with it."""
         return Buffer(self._idle_piece(nbytes), nbytes)
 
     def allocate_staging(self, nbytes: int) -> StagingBuffer:
-        """The same, for copies."""
+        """The same for copies."""
         return StagingBuffer(self._idle_piece(nbytes), nbytes)
 
     def use(self) -> MemoryUse:
-        """How much memory there is and is used."""
+        """How much memory is allocated and used."""
         with self._lock:
             kept = sum(piece.size for pieces in self._returned.values() for piece in list(pieces))
             allocated = sum(block.size for block in self._blocks.values())
             return MemoryUse(allocated, self._cut_bytes - kept, self._peak_bytes)
 
     def close(self) -> None:
-        """Gives all memory back to the driver; no buffer may be used again."""
+        """Returns all memory to the driver; no buffer may be used again."""
         with self._lock:
             for block in self._blocks.values():
                 self._release(block)
@@ -248,7 +248,7 @@ class MemoryPool:
             return returned
 
     def _cut(self, returned: list[Piece], nbytes: int) -> Piece:
-        """A piece for `nbytes` from the free ranges, which grow if they must; it goes to `returned` in the end."""
+        """A piece for `nbytes` from the free ranges, which grow if necessary. When dropped, it joins `returned`."""
         size = rounded_size(nbytes)
         with self._lock:
             found = self._free.take(size)
@@ -258,13 +258,13 @@ class MemoryPool:
             if found is None:
                 self._grow(size)
                 found = self._free.take(size)
-            assert found is not None, "a new block holds at least the size it was made for"
+            assert found is not None, "a new block holds at least the size it was allocated for"
             self._cut_bytes += size
             self._peak_bytes = max(self._peak_bytes, self._cut_bytes)
             return Piece(self._blocks[found.block], found.offset, size, found.last_use, returned)
 
     def _collect_returned(self) -> None:
-        """Puts all pieces that wait for reuse back into the free ranges."""
+        """Moves all pieces that wait for reuse into the free ranges."""
         for pieces in self._returned.values():
             while True:
                 try:
@@ -275,7 +275,7 @@ class MemoryPool:
                 self._cut_bytes -= piece.size
 
     def _grow(self, size: int) -> None:
-        """A new block of at least `size` bytes: as large as all so far together, if the device has that much."""
+        """Allocates a block of at least `size` bytes: as large as all others together, if the device has that much."""
         if size > self._largest_block:
             raise DeviceError(f"A buffer of {size} bytes is over the device's limit of {self._largest_block} bytes.")
         present = sum(block.size for block in self._blocks.values())
@@ -283,7 +283,7 @@ class MemoryPool:
         for attempt in (wished, size):
             if self._add_block(attempt):
                 return
-        # Buffers in garbage cycles, and blocks that nothing uses any more, are what is left to reclaim.
+        # Buffers in garbage cycles and unused blocks are all that is left to reclaim.
         gc.collect()
         self._collect_returned()
         self._release_unused_blocks()
@@ -294,8 +294,8 @@ class MemoryPool:
             )
 
     def _add_block(self, size: int) -> bool:
-        """Allocates a block and adds it to the free ranges; False when the device has not that much memory."""
-        buffer = create_buffer(self._device, size, self._families, texels=self._window_bytes > 0)
+        """Allocates a block and adds it to the free ranges; False if the device lacks the memory."""
+        buffer = create_buffer(self._device, size, self._families, texels=self._range_bytes > 0)
         flags = structure("VkMemoryAllocateFlagsInfo", flags=lib.VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT)
         info = structure(
             "VkMemoryAllocateInfo",
@@ -314,8 +314,8 @@ class MemoryPool:
         number = self._next_block
         self._next_block += 1
         host = _mapped(self._device, memory[0], size) if self.type.host_visible else ffi.NULL
-        windows = Windows(self._device, buffer, size, self._window_bytes) if self._window_bytes else None
-        self._blocks[number] = Block(self, number, size, memory[0], buffer, address, host, windows)
+        ranges = DescriptorRanges(self._device, buffer, size, self._range_bytes) if self._range_bytes else None
+        self._blocks[number] = Block(self, number, size, memory[0], buffer, address, host, ranges)
         self._free.give(Range(number, 0, size, 0))
         return True
 
@@ -327,14 +327,14 @@ class MemoryPool:
                 del self._blocks[block.number]
 
     def _release(self, block: Block) -> None:
-        if block.windows is not None:
-            block.windows.close()
+        if block.ranges is not None:
+            block.ranges.close()
         lib.vkDestroyBuffer(self._device, block.buffer, ffi.NULL)
         lib.vkFreeMemory(self._device, block.memory, ffi.NULL)
 
 
 def rounded_size(nbytes: int) -> int:
-    """The size of the piece that a buffer of `nbytes` gets."""
+    """The size of the piece for a buffer of `nbytes`."""
     sixteenth = 1 << max(0, nbytes.bit_length() - 5)
     unit = min(max(ALIGNMENT, sixteenth), COARSEST_ROUNDING_BYTES)
     return max(unit, -(-nbytes // unit) * unit)

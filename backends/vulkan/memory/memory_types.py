@@ -1,4 +1,4 @@
-"""Which memory type of a device serves which purpose, and the one kind of VkBuffer that lies in all of them."""
+"""Which memory type of a device serves which purpose, and the kind of VkBuffer that is allocated in all of them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ CACHED = vk.VK_MEMORY_PROPERTY_HOST_CACHED_BIT
 
 @dataclass(frozen=True)
 class MemoryType:
-    """A memory type of a device: its index, and whether the host sees it and reads it at full speed."""
+    """A memory type: its index, and whether it is visible to the host, and cached so that the host reads it fast."""
 
     index: int
     host_visible: bool
@@ -23,7 +23,7 @@ class MemoryType:
 
 @dataclass(frozen=True)
 class MemoryTypes:
-    """`arrays`: for the data of programs. `staging`: to copy through. `tables`: what the host writes every call."""
+    """`arrays`: for the data of programs. `staging`: for copies. `tables`: for what the host writes in every call."""
 
     arrays: MemoryType
     staging: MemoryType
@@ -40,9 +40,8 @@ class _Candidate:
 def choose_memory_types(physical: Any, device: Any, families: tuple[int, ...], local_only: bool) -> MemoryTypes:
     """The memory types for a device.
 
-    Arrays lie in memory that is local to the device, and that the host sees as well where that costs nothing:
-    where all local memory is host-visible (a processor, an integrated GPU, a GPU with a resizable BAR).
-    With `local_only` they are treated as invisible to the host even then.
+    Arrays are in device-local memory. It is host-visible as well if that costs nothing, because all local memory is (on
+    a processor, an integrated GPU, a GPU with a resizable BAR). With `local_only` it counts as invisible even then.
     """
     candidates = _candidates(physical, device, families)
     local_bytes = max((entry.heap_bytes for entry in candidates if entry.flags & LOCAL), default=0)
@@ -58,7 +57,7 @@ def choose_memory_types(physical: Any, device: Any, families: tuple[int, ...], l
 def create_buffer(device: Any, size: int, families: tuple[int, ...], texels: bool = False) -> Any:
     """A VkBuffer of `size` bytes for shaders and copies, shared by the queue families that use it.
 
-    With `texels`, shaders may read it as such.
+    With `texels`, shaders may read it through texel buffers.
     """
     usage = (
         lib.VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
@@ -87,7 +86,7 @@ def requirements(device: Any, buffer: Any) -> Any:
 
 
 def _candidates(physical: Any, device: Any, families: tuple[int, ...]) -> list[_Candidate]:
-    """The memory types that buffers may lie in, in the driver's order, which is from fast to slow."""
+    """The memory types that buffers may use, in the driver's order, from fast to slow."""
     probe = create_buffer(device, 1 << 16, families)
     allowed = requirements(device, probe).memoryTypeBits
     lib.vkDestroyBuffer(device, probe, ffi.NULL)
@@ -102,7 +101,7 @@ def _candidates(physical: Any, device: Any, families: tuple[int, ...]) -> list[_
 
 
 def _first(candidates: list[_Candidate], wishes: tuple[int, ...]) -> _Candidate:
-    """The first candidate with all flags of the first wish that any fulfils."""
+    """The first candidate that has all flags of a wish, for the first wish that any candidate fulfils."""
     for flags in wishes:
         for candidate in candidates:
             if candidate.flags & flags == flags:

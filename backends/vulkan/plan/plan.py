@@ -1,8 +1,8 @@
-"""What a program does, as data: shaders, dispatches, memory. Lowering makes it; `program.Program` runs it.
+"""A program as data: shaders, dispatches, memory. Lowering creates it; run/program.py runs it.
 
-Imports no Vulkan. The slots of a program stand in the order arguments, results, constants, temporaries, flags, and
-positions in windows; a program's address table holds one 64-bit device address, or position, a slot. Every shader gets
-one push constant block of 128 bytes: `uint64_t table` and `uint words[30]`, the words being the dispatch's slots, then
+Imports no Vulkan. A program's slots are, in this order, arguments, results, constants, temporaries, flags, and
+positions in descriptor ranges. Its address table has one 64-bit device address, or position, per slot. Every shader
+gets one push constant block of 128 bytes: `uint64_t table` and `uint words[30]`, which are the dispatch's slots, then
 its own words.
 """
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Union
 
 MAX_WORDS = 30
 
-# The GLSL of what a shader sees through a descriptor of the array in its n-th slot, by the form in which it is seen:
-# texels of four words, texels of one, and four words at once to be written.
+# The GLSL declaration of a descriptor for the array in a shader's n-th slot, in each of its forms: texels of four words
+# to read, texels of one word to read, and four words at once to write.
 BINDINGS = {
     "vectors": "layout(set = 0, binding = {binding}) uniform usamplerBuffer vectors{number};\n",
     "elements": "layout(set = 0, binding = {binding}) uniform usamplerBuffer elements{number};\n",
@@ -41,7 +41,7 @@ class Shader:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """One run of a shader over `groups` workgroups. `barrier`: it waits for all dispatches before it.
+    """One run of a shader with `groups` workgroups. `barrier`: it waits for all earlier dispatches.
 
     At most 30 slots and words together. A dispatch with a zero in `groups` does nothing. With `counts`, a slot of a
     constant and an offset in bytes, the numbers of workgroups are read from there when it runs. `seen` are the slots of
@@ -68,7 +68,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Until:
-    """Commands that run again and again until the flag of that number is 0; the host looks now and then."""
+    """Commands that repeat until the flag with that number is 0; the host checks it now and then."""
 
     flag: int
     commands: tuple[Command, ...]
@@ -96,13 +96,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole program. `arguments` are byte sizes, `temporaries` byte offsets into one arena of `arena_bytes`.
+    """A whole program. `arguments` are sizes in bytes, `temporaries` offsets in bytes into one arena of `arena_bytes`.
 
-    Constants may be empty: nothing reads them then.
+    A constant may be empty if nothing reads it.
 
-    `flags` is how many 32-bit words there are that the host reads to end loops. `windowed` are the slots of arguments,
-    results and temporaries that shaders see in windows; their positions there, in texels of 16 bytes, have the last
-    slots.
+    `flags` is the number of 32-bit words that the host reads to end loops. `range_slots` are the slots of arguments,
+    results and temporaries that shaders see through descriptors; the arrays' positions in their descriptor ranges, in
+    texels of 16 bytes, have the last slots.
     """
 
     arguments: tuple[int, ...]
@@ -112,7 +112,7 @@ class Plan:
     arena_bytes: int
     commands: tuple[Command, ...]
     flags: int = 0
-    windowed: tuple[int, ...] = ()
+    range_slots: tuple[int, ...] = ()
 
     @property
     def dispatches(self) -> list[Dispatch]:

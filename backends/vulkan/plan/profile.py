@@ -1,6 +1,6 @@
-"""What a kernel schedule may know of a device: limits and features, never its name or vendor.
+"""A device as schedules of kernels see it: limits and features, never its name or vendor.
 
-Imports no Vulkan, so kernels can be lowered on a machine without a driver.
+Imports no Vulkan, so that kernels can be lowered on a machine without a driver.
 """
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 _OPERATIONS_PER_BYTE = {"cpu": 0.0, "gpu": 2.0}
 # Eight subgroups on a processor; a hundred workgroups of 256 on a GPU.
 _BUSY_INVOCATIONS = {"cpu": 64, "gpu": 1 << 15}
-# Of the lengths of windows: half of one is a multiple of any device's alignment for texels and storage.
-_WINDOW_UNIT = 512
+# Descriptor ranges have a multiple of this length: half of it is a multiple of any device's alignment for texels and
+# storage buffers.
+_RANGE_UNIT = 512
 
 
 @dataclass(frozen=True)
 class MatrixShape:
-    """Cooperative matrices of a subgroup: (m × k) · (k × n) of the dtype, "f16" or "bf16", added up in float32."""
+    """Cooperative matrices of a subgroup: (m × k) · (k × n) of the dtype, "f16" or "bf16", summed in float32."""
 
     dtype: str
     m: int
@@ -27,22 +28,22 @@ class MatrixShape:
 
 @dataclass(frozen=True)
 class DeviceProfile:
-    """Limits and features of a device. Sizes are in bytes, workgroup sizes in invocations."""
+    """Limits and features of a device. Sizes are in bytes, those of workgroups in invocations."""
 
     name: str
-    kind: str  # "cpu" for a driver that runs shaders on the processor, else "gpu"
+    kind: str  # "cpu" if the driver runs shaders on the processor, else "gpu"
     subgroup_size: int
     min_subgroup_size: int
     max_subgroup_size: int
-    names_subgroup_size: bool  # pipelines may ask for a subgroup size; else it is that of all shaders
+    names_subgroup_size: bool  # pipelines may request a subgroup size; else all shaders have the same
     shared_memory_bytes: int
     max_workgroup_invocations: int
     max_workgroup_count: tuple[int, int, int]
     subgroup_shuffle: bool
     subgroup_ballot: bool
-    preserves_special_floats: bool  # shaders may ask that float32 zeros keep their signs, and infinities and NaN count
+    preserves_special_floats: bool  # shaders may request zeros with signs, infinities and NaN in float32
     preserves_special_doubles: bool  # the same for float64
-    preserves_denormals: bool  # shaders may ask that float32 numbers below the smallest normal one count too
+    preserves_denormals: bool  # shaders may request that denormal float32 numbers are not flushed to zero
     float16: bool
     int64: bool
     float64: bool
@@ -50,50 +51,50 @@ class DeviceProfile:
     int16: bool
     storage_8bit: bool
     storage_16bit: bool
-    descriptor_bytes: int  # what a descriptor shows of a buffer at most, as texels of 32 bits and as storage
-    memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices are written in
-    matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, best first
+    descriptor_bytes: int  # the most that a descriptor covers, as texels of 32 bits and as a storage buffer
+    memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices use
+    matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
 
     @property
     def knows_subgroup_size(self) -> bool:
-        """Whether shaders can rely on a number of lanes: pipelines ask for it, or there is one alone."""
+        """Whether shaders can rely on the subgroup size: pipelines request it, or there is only one."""
         within = self.min_subgroup_size <= self.subgroup_size <= self.max_subgroup_size
         return within and (self.names_subgroup_size or self.min_subgroup_size == self.max_subgroup_size)
 
     @property
     def busy_invocations(self) -> int:
-        """How many invocations keep the device busy. An assumption: Vulkan has no portable count of processors."""
+        """The invocations that keep the device busy: assumed, because Vulkan has no portable count of processors."""
         return _BUSY_INVOCATIONS[self.kind]
 
     @property
     def operations_per_byte(self) -> float:
-        """How many simple operations are worth computing again where a byte less is moved."""
+        """The number of simple operations that are worth repeating to avoid moving one byte."""
         return _OPERATIONS_PER_BYTE[self.kind]
 
     @property
     def packed(self) -> frozenset[int]:
-        """The widths in bits of elements that shaders cannot address by themselves, but only in 32-bit words."""
+        """The widths in bits of elements that shaders can only address in 32-bit words."""
         missing = ((8, self.storage_8bit), (16, self.storage_16bit))
         return frozenset(width for width, exists in missing if not exists)
 
     @property
     def paired(self) -> bool:
-        """Whether four 32-bit elements are better read and written as two of 64 bits.
+        """Whether four 32-bit elements are best read and written as two of 64 bits.
 
-        Drivers for processors make one access of a vector as many as it has components, in each lane.
+        CPU drivers split each lane's access of a vector into one per component.
         """
         return self.kind == "cpu"
 
     @property
-    def window_bytes(self) -> int:
-        """How much of a block of memory shaders see at once where they read texels, through descriptors; 0: none do.
+    def descriptor_range_bytes(self) -> int:
+        """The length of the descriptor ranges through which shaders read texels; 0 if they use addresses alone.
 
-        Drivers for processors make an access by address a loop over the lanes, and a read of a texel none.
+        CPU drivers turn an access by address into a loop over the lanes, but not a texel read.
         """
-        return self.descriptor_bytes & -_WINDOW_UNIT if self.kind == "cpu" else 0
+        return self.descriptor_bytes & -_RANGE_UNIT if self.kind == "cpu" else 0
 
 
-# What every desktop GPU of the last years offers; for lowering where there is no device.
+# What every recent desktop GPU offers; for lowering without a device.
 GENERIC_GPU = DeviceProfile(
     name="generic GPU",
     kind="gpu",

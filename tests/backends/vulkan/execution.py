@@ -22,11 +22,13 @@ def backend() -> VulkanBackend:
 
 @cache
 def backend_with(**changes: Any) -> VulkanBackend:
-    """The device at hand with another profile. `kind="gpu"`: shared memory, barriers and large teams, which are in no
-    shader for a CPU driver; any device runs them, if not fast. Memory has windows only where it has them anyway."""
+    """The device at hand with another profile. `kind="gpu"`: shared memory, barriers and large row groups, which
+    no shader for a CPU driver has; any device runs them, if slowly. Memory has descriptor ranges only if the device's
+    own profile does."""
     found = VulkanBackend()
     own = backend().profile
-    found.profile = replace(own, **{"descriptor_bytes": own.descriptor_bytes if own.window_bytes else 0, **changes})
+    descriptor_bytes = own.descriptor_bytes if own.descriptor_range_bytes else 0
+    found.profile = replace(own, **{"descriptor_bytes": descriptor_bytes, **changes})
     return found
 
 

@@ -74,7 +74,7 @@ def _strided(
     product = strided_product(kernel, Contraction(kernel, dot, profile, lifted=False))
     if product is None or not fits_strided(product, tile):
         return None
-    windowed = set(product.order) <= set(windowed_arrays(kernel, profile.window_bytes))
+    windowed = set(product.order) <= set(windowed_arrays(kernel, profile.descriptor_range_bytes))
     return replace(product, windowed=windowed), tile
 
 

@@ -30,7 +30,7 @@ _WORDS = 2
 def suits_windows(kernel: Kernel, profile: DeviceProfile) -> bool:
     """Whether a flat map's arrays, but for those of one element, are all seen in windows, and workgroups divide it."""
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
-    windowed = windowed_arrays(kernel, profile.window_bytes)
+    windowed = windowed_arrays(kernel, profile.descriptor_range_bytes)
     divided = kernel.domain.rows % (VECTOR * local_invocations(profile)) == 0
     return len(windowed) == len(arrays) and 2 * len(arrays) + _WORDS <= REST_WORD and divided
 
@@ -49,7 +49,7 @@ def _launch(kernel: Kernel, shader: Shader, profile: DeviceProfile) -> Launch:
 
 
 def _shader(kernel: Kernel, profile: DeviceProfile) -> Shader:
-    windowed, local = windowed_arrays(kernel, profile.window_bytes), local_invocations(profile)
+    windowed, local = windowed_arrays(kernel, profile.descriptor_range_bytes), local_invocations(profile)
     flat = replace(flattened_map(kernel), packed=profile.packed, paired=profile.paired, windowed=windowed)
     body, outputs = open_body(flat, lifted=False)
     turns, groups = (body.parameters.unknown(0) for _ in range(_WORDS))

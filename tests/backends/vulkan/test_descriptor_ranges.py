@@ -10,7 +10,7 @@ import pytest
 
 from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.device.device import get_device
-from lavax.backends.vulkan.device.validation import is_about_windows
+from lavax.backends.vulkan.device.validation import is_about_descriptor_ranges
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.run.program import MOST_RECORDED, RING, Program
@@ -138,28 +138,28 @@ def test_small_work_and_gpus_use_addresses() -> None:
     for text, profile in ((small, CPU_DRIVER), (PLUS, GENERIC_GPU)):
         plan = plan_of(text, profile)
         assert plan.dispatches[0].shader.bindings == ()
-        assert plan.windowed == ()
+        assert plan.range_slots == ()
 
 
-def test_an_array_longer_than_half_a_window_is_used_by_address() -> None:
+def test_an_array_longer_than_half_a_range_is_used_by_address() -> None:
     text = PLUS.replace("y: f32[128,128]", "z: f32[128]").replace(
         "%0 = add(x, y)", "%0 = broadcast(z) axes=[1] : f32[128,128]\n  %1 = add(x, %0)"
     ).replace("return %0", "return %1")
     for descriptor_bytes, seen in ((2 * ARRAY_BYTES, (0, 1, 2)), (2 * ARRAY_BYTES - 512, (1,))):
         plan = plan_of(text, replace(CPU_DRIVER, descriptor_bytes=descriptor_bytes))
-        assert tuple(sorted(plan.windowed)) == seen
+        assert tuple(sorted(plan.range_slots)) == seen
         (dispatch,) = plan.dispatches
         assert {dispatch.slots[number] for _, number in dispatch.shader.bindings} == set(seen)
 
 
 @pytest.fixture
 def blocks() -> Iterator[MemoryPool]:
-    """A pool with blocks and windows of its own, two arrays long, on a device where shaders see windows."""
+    """A pool with its own blocks, whose descriptor ranges are two arrays long, on a device where shaders use them."""
     device = get_device()
-    if device.profile.window_bytes == 0:
+    if device.profile.descriptor_range_bytes == 0:
         pytest.skip("the device's shaders use addresses")
     family, kind = device.queue.family, device.arrays.type
-    pool = MemoryPool(device.handle, device.queue, (family,), kind, 64 << 20, window_bytes=2 * ARRAY_BYTES)
+    pool = MemoryPool(device.handle, device.queue, (family,), kind, 64 << 20, range_bytes=2 * ARRAY_BYTES)
     yield pool
     device.queue.drain()
     pool.close()
@@ -197,10 +197,10 @@ def test_a_program_is_recorded_again_for_arrays_elsewhere_and_once_only(blocks: 
 def test_arrays_are_seen_wherever_they_lie_in_a_block(blocks: MemoryPool) -> None:
     device = get_device()
     program = Program(device, plan_of(PLUS, device.profile))
-    shift = blocks.allocate(ARRAY_BYTES // 2 + 256)  # so that arrays reach over the ends of windows
+    shift = blocks.allocate(ARRAY_BYTES // 2 + 256)  # so that arrays cross the ends of ranges
     buffers = [filled(blocks, value) for value in range(2 * MOST_RECORDED)]
-    windows = {id(buffer.piece.window) for buffer in buffers}
-    assert len(windows) > MOST_RECORDED, "more of them than are kept"
+    ranges = {id(buffer.piece.range) for buffer in buffers}
+    assert len(ranges) > MOST_RECORDED, "more of them than are kept"
     for _ in range(RING):
         for value, buffer in enumerate(buffers):
             (result,) = program(buffers[5], buffer)
@@ -210,7 +210,7 @@ def test_arrays_are_seen_wherever_they_lie_in_a_block(blocks: MemoryPool) -> Non
 
 
 def test_programs_that_wait_for_each_other_see_what_was_written(blocks: MemoryPool) -> None:
-    """A donated array, which is read and written in the same place, in windows that move."""
+    """A donated array, which is read and written in the same place, in changing ranges."""
     device = get_device()
     program = Program(device, plan_of(PLUS, device.profile, donated=(0,)))
     states, ones = [filled(blocks, 0), filled(device.arrays, 0)], filled(blocks, 1)
@@ -233,15 +233,16 @@ def test_temporaries_are_seen_too() -> None:
         """)
     )
     plan = plan_of(graph, CPU_DRIVER)
-    assert any(slot >= len(plan.arguments) + len(plan.results) + len(plan.constants) for slot in plan.windowed)
+    assert any(slot >= len(plan.arguments) + len(plan.results) + len(plan.constants) for slot in plan.range_slots)
     assert_agrees(graph, drawn(graph))
 
 
 def test_the_validation_layer_is_not_heard_on_what_two_shaders_see() -> None:
     hazard = "[ SYNC-HAZARD-READ-AFTER-WRITE ] vkCmdDispatch: Hazard READ_AFTER_WRITE for VkBuffer"
-    assert is_about_windows(f"{hazard}View, and VkDescriptorSet 0xb7, type: VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER")
+    texels = "type: VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER"
+    assert is_about_descriptor_ranges(f"{hazard}View, and VkDescriptorSet 0xb7, {texels}")
     write = "prior_usage: SYNC_COMPUTE_SHADER_SHADER_STORAGE_WRITE"
-    assert is_about_windows(f"{hazard} for indirect VkBuffer 0x7, {write}")
-    assert not is_about_windows(f"{hazard} for indirect VkBuffer 0x7, prior_usage: SYNC_COPY_TRANSFER_WRITE")
-    assert not is_about_windows(f"{hazard}, vkCmdCopyBuffer")
-    assert not is_about_windows("[ VUID-vkCmdDispatch-None-02697 ] VkDescriptorSet 0xb7 is not bound")
+    assert is_about_descriptor_ranges(f"{hazard} for indirect VkBuffer 0x7, {write}")
+    assert not is_about_descriptor_ranges(f"{hazard} for indirect VkBuffer 0x7, prior_usage: SYNC_COPY_TRANSFER_WRITE")
+    assert not is_about_descriptor_ranges(f"{hazard}, vkCmdCopyBuffer")
+    assert not is_about_descriptor_ranges("[ VUID-vkCmdDispatch-None-02697 ] VkDescriptorSet 0xb7 is not bound")

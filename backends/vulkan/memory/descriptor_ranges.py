@@ -1,8 +1,8 @@
-"""Windows: the parts of a block of memory that shaders see through descriptors, and the descriptors themselves.
+"""Descriptor ranges: the parts of a memory block that shaders see through descriptors, and the descriptors.
 
-A descriptor shows so many bytes at most, and what a recorded command buffer refers to cannot be changed. So a block is
-seen through windows that overlap by half: an array of up to half a window's length lies in one of them wherever it
-begins, and a program is recorded for the windows that its arrays lie in.
+A descriptor covers a limited number of bytes, and a recorded command buffer cannot be changed to refer to others. So a
+block has ranges that overlap by half: an array of up to half a range's length lies within one of them, wherever it
+starts. A program is recorded for the ranges that its arrays lie in.
 """
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
 
-TEXEL_BYTES = 16  # what positions in a window are counted in
+TEXEL_BYTES = 16  # the unit of positions in a range
 
-# By the form in which a shader sees a window: the descriptor's type, and a texel's format.
+# A shader sees a range in one of three forms: the descriptor's type, and the format of texels.
 _TYPES = {
     "vectors": vk.VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
     "elements": vk.VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
@@ -23,7 +23,7 @@ _TYPES = {
 _FORMATS = {"vectors": vk.VK_FORMAT_R32G32B32A32_UINT, "elements": vk.VK_FORMAT_R32_UINT}
 
 
-class Window:
+class DescriptorRange:
     """`nbytes` bytes of a VkBuffer from the offset `start` on."""
 
     def __init__(self, device: Any, buffer: Any, start: int, nbytes: int) -> None:
@@ -33,7 +33,7 @@ class Window:
         self._lock = threading.Lock()
 
     def texels(self, form: str) -> Any:
-        """A VkBufferView of the window in a form of texels."""
+        """The VkBufferView of the range in a form with texels."""
         with self._lock:
             if form not in self._views:
                 info = structure(
@@ -47,44 +47,44 @@ class Window:
             return self._views[form]
 
     def close(self) -> None:
-        """Gives the views back; the device must be done with them."""
+        """Destroys the views; the device must be done with them."""
         for view in self._views.values():
             lib.vkDestroyBufferView(self._device, view, ffi.NULL)
         self._views.clear()
 
 
-class Windows:
-    """The windows of one buffer of `size` bytes; made when first asked for, by any thread.
+class DescriptorRanges:
+    """The ranges of one buffer of `size` bytes, created when first used, by any thread.
 
-    Each has at most `most` bytes, of which half is a multiple of the device's alignments.
+    Each has at most `most` bytes; half of that is a multiple of the device's alignments.
     """
 
     def __init__(self, device: Any, buffer: Any, size: int, most: int) -> None:
         self._device, self._buffer, self._size = device, buffer, size
         self._most, self._step = most, most // 2 if size > most else size
-        self._made: dict[int, Window] = {}
+        self._made: dict[int, DescriptorRange] = {}
 
-    def at(self, offset: int) -> tuple[Window, int]:
-        """The window for an array that begins at the offset, and its position there, in texels."""
+    def at(self, offset: int) -> tuple[DescriptorRange, int]:
+        """The range for an array that starts at `offset`, and the array's position in it, in texels."""
         start = offset // self._step * self._step
-        window = self._made.get(start)
-        if window is None:
+        found = self._made.get(start)
+        if found is None:
             nbytes = min(self._most, self._size - start)
-            window = self._made.setdefault(start, Window(self._device, self._buffer, start, nbytes))
-        return window, (offset - start) // TEXEL_BYTES
+            found = self._made.setdefault(start, DescriptorRange(self._device, self._buffer, start, nbytes))
+        return found, (offset - start) // TEXEL_BYTES
 
     def close(self) -> None:
-        """Gives all windows back; the device must be done with them."""
-        for window in self._made.values():
-            window.close()
+        """Destroys all ranges; the device must be done with them."""
+        for each in self._made.values():
+            each.close()
 
 
-# What a shader sees: a form of a window at each of its bindings.
-Seen = tuple[tuple[str, Window], ...]
+# What a shader's bindings refer to: at each a range, and the form in which the shader sees it.
+BoundRanges = tuple[tuple[str, DescriptorRange], ...]
 
 
-class Layouts:
-    """Layouts of pipelines: push constants of that many bytes, and a binding for each form in which windows are seen.
+class PipelineLayouts:
+    """Layouts of pipelines: push constants of a fixed number of bytes, and bindings with one form each.
 
     Safe in several threads.
     """
@@ -99,21 +99,21 @@ class Layouts:
         self._pipelines: dict[tuple[str, ...], Any] = {}
 
     def of_pipeline(self, forms: tuple[str, ...]) -> Any:
-        """The VkPipelineLayout of shaders with these forms at their bindings."""
+        """The VkPipelineLayout of shaders whose bindings have these forms."""
         with self._lock:
             if forms not in self._pipelines:
                 self._pipelines[forms] = self._create(forms)
             return self._pipelines[forms]
 
     def of_set(self, forms: tuple[str, ...]) -> Any:
-        """The VkDescriptorSetLayout of them."""
+        """The VkDescriptorSetLayout of bindings with these forms."""
         with self._lock:
             if forms not in self._sets:
                 self._sets[forms] = self._create_set(forms)
             return self._sets[forms]
 
     def close(self) -> None:
-        """Destroys them; no pipeline of theirs may be used any more."""
+        """Destroys the layouts; no pipeline that has one may be used any more."""
         for layout in self._pipelines.values():
             lib.vkDestroyPipelineLayout(self._device, layout, ffi.NULL)
         for layout in self._sets.values():
@@ -149,25 +149,25 @@ class Layouts:
 
 
 class DescriptorSets:
-    """A VkDescriptorSet for each of those combinations that shaders see; they live and die together."""
+    """A VkDescriptorSet for each combination of ranges; all are destroyed together."""
 
-    def __init__(self, device: Any, layouts: Layouts, seen: Iterable[Seen]) -> None:
+    def __init__(self, device: Any, layouts: PipelineLayouts, combinations: Iterable[BoundRanges]) -> None:
         self._device = device
-        wanted = list(dict.fromkeys(filter(None, seen)))
+        wanted = list(dict.fromkeys(filter(None, combinations)))
         self._pool = self._create_pool(wanted) if wanted else None
-        self._made: Mapping[Seen, Any] = {one: self._create(layouts, one) for one in wanted}
+        self._made: Mapping[BoundRanges, Any] = {bound: self._create(layouts, bound) for bound in wanted}
 
-    def of(self, seen: Seen) -> Any:
-        """The set of a combination, as an array of one."""
-        return self._made[seen]
+    def of(self, bound: BoundRanges) -> Any:
+        """The set for a combination, as an array of one element."""
+        return self._made[bound]
 
     def close(self) -> None:
-        """Gives them back; the device must be done with them."""
+        """Destroys the sets; the device must be done with them."""
         if self._pool is not None:
             lib.vkDestroyDescriptorPool(self._device, self._pool, ffi.NULL)
 
-    def _create_pool(self, wanted: Sequence[Seen]) -> Any:
-        types = [_TYPES[form] for one in wanted for form, _ in one]
+    def _create_pool(self, wanted: Sequence[BoundRanges]) -> Any:
+        types = [_TYPES[form] for bound in wanted for form, _ in bound]
         sizes = [
             structure("VkDescriptorPoolSize", type=kind, descriptorCount=types.count(kind))[0]
             for kind in dict.fromkeys(types)
@@ -180,27 +180,27 @@ class DescriptorSets:
         )
         return created(lib.vkCreateDescriptorPool, self._device, info, "VkDescriptorPool")
 
-    def _create(self, layouts: Layouts, seen: Seen) -> Any:
-        layout = array("VkDescriptorSetLayout", [layouts.of_set(tuple(form for form, _ in seen))])
+    def _create(self, layouts: PipelineLayouts, bound: BoundRanges) -> Any:
+        layout = array("VkDescriptorSetLayout", [layouts.of_set(tuple(form for form, _ in bound))])
         info = structure(
             "VkDescriptorSetAllocateInfo", descriptorPool=self._pool, descriptorSetCount=1, pSetLayouts=layout
         )
         made = ffi.new("VkDescriptorSet *")
         check(lib.vkAllocateDescriptorSets(self._device, info, made), "Allocating a descriptor set")
-        writes = [_write(made[0], number, form, window) for number, (form, window) in enumerate(seen)]
+        writes = [_write(made[0], number, form, shown) for number, (form, shown) in enumerate(bound)]
         lib.vkUpdateDescriptorSets(
             self._device, len(writes), array("VkWriteDescriptorSet", [write[0] for write in writes]), 0, ffi.NULL
         )
         return made
 
 
-def _write(target: Any, number: int, form: str, window: Window) -> Any:
+def _write(target: Any, number: int, form: str, shown: DescriptorRange) -> Any:
     members: dict[str, Any] = {"dstSet": target, "dstBinding": number, "descriptorCount": 1}
     members["descriptorType"] = _TYPES[form]
     if form in _FORMATS:
-        members["pTexelBufferView"] = array("VkBufferView", [window.texels(form)])
+        members["pTexelBufferView"] = array("VkBufferView", [shown.texels(form)])
     else:
         members["pBufferInfo"] = structure(
-            "VkDescriptorBufferInfo", buffer=window.buffer, offset=window.start, range=window.nbytes
+            "VkDescriptorBufferInfo", buffer=shown.buffer, offset=shown.start, range=shown.nbytes
         )
     return structure("VkWriteDescriptorSet", **members)
