@@ -1,4 +1,4 @@
-"""The Vulkan backend as the tracer sees it: lowers graphs, moves arrays, opens the device when first needed."""
+"""The backend that the tracer uses: it lowers graphs, copies arrays, and opens the device when first needed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from lavax.backends.vulkan.memory.memory import Buffer
     from lavax.backends.vulkan.run.program import Program
 
-# What tuning found: some hundred bytes a kernel.
+# The size limit of the records of tuning, which take a few hundred bytes per kernel.
 _TUNING_BYTES = 16 << 20
 
 
 class VulkanBackend:
-    """One device, opened when something first runs on it. Lowering needs none."""
+    """One device, opened at its first use. Lowering needs none."""
 
     @cached_property
     def device(self) -> Device:
@@ -47,7 +47,7 @@ class VulkanBackend:
 
     @cached_property
     def profile(self) -> DeviceProfile:
-        """What the chosen device can do; without one, what Mesa's CPU driver can."""
+        """The profile of the chosen device, or that of Mesa's CPU driver if there is no device."""
         try:
             return self.device.profile
         except DeviceError:
@@ -55,12 +55,12 @@ class VulkanBackend:
 
     @cached_property
     def target(self) -> Target:
-        """The chosen device as the passes see it."""
+        """The chosen device in the form that passes use."""
         return target_of(self.profile, self._memory_bytes)
 
     @cached_property
     def _memory_bytes(self) -> int:
-        """The memory of the chosen device; without one, none to spare."""
+        """The memory of the chosen device; 0 if there is no device."""
         try:
             return self.device.physical.memory_bytes
         except DeviceError:
@@ -68,7 +68,7 @@ class VulkanBackend:
 
     @cached_property
     def tuner(self) -> Tuner | None:
-        """What chooses schedules by their times on the device; None where there is no device."""
+        """The tuner, which chooses schedules by their times on the device; None if there is no device."""
         try:
             device = self.device
         except DeviceError:
@@ -84,9 +84,9 @@ class VulkanBackend:
     ) -> LoweredGraph:
         """Cuts a simplified graph into kernels.
 
-        `donated` are the positions of inputs whose memory results may take over. An `eager` program's shaders take
-        sizes as push constants, so that other shapes share them. With `tune` schedules are chosen by their times, which
-        are found out now or when shaders are written, where they are not known.
+        `donated` are the positions of inputs whose memory results may take over. The shaders of an `eager` program take
+        sizes as push constants, so other shapes share them. With `tune`, schedules are chosen by their times; unknown
+        times are measured now, or when shaders are written.
         """
         tuner = self.tuner if tune else None
         target = self.target if tuner is None else self.target.with_parts(tuner.parts_of)
@@ -94,16 +94,16 @@ class VulkanBackend:
         return LoweredGraph(self, graph, donated, target, eager, choice)
 
     def upload(self, array: np.ndarray) -> Buffer:
-        """A buffer with a copy of the array, which is contiguous and of a storage dtype."""
+        """A buffer with a copy of the array, which must be contiguous and of a storage dtype."""
         return self.device.transfer.upload(array)
 
     def download(self, buffer: Buffer, type: TensorType) -> np.ndarray:
-        """The buffer's contents as numbers in the dtype's NumPy form, once they are there."""
+        """The buffer's contents in the dtype's NumPy form; waits for them."""
         contents = self.device.transfer.download(buffer, type.nbytes)
         return type.dtype.from_storage(contents.view(type.dtype.storage).reshape(type.shape))
 
     def wait(self, buffer: Buffer) -> None:
-        """Returns when the work that fills the buffer is done."""
+        """Returns when the buffer's contents have been produced."""
         buffer.wait()
 
     def devices(self) -> list[Any]:
@@ -113,14 +113,14 @@ class VulkanBackend:
         return list(list_devices())
 
     def default_device(self) -> DeviceDescription:
-        """The description of the device in use."""
+        """The description of the chosen device."""
         from lavax.backends.vulkan.device.instance import describe
 
         return describe(self.device.physical)
 
 
 class LoweredGraph:
-    """A graph as kernels, on its way to shaders and a program."""
+    """A graph that is cut into kernels, from which shaders and a program are made."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class LoweredGraph:
 
 
 class CompiledGraph:
-    """A program whose outputs are the graph's: an output that is an input comes back as the same buffer."""
+    """A program with the graph's outputs: an output that is an input is returned as the same buffer."""
 
     def __init__(self, lowered: LoweredGraph) -> None:
         from lavax.backends.vulkan.run.program import Program
@@ -189,12 +189,12 @@ class CompiledGraph:
         )
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]:
-        """Submits one run; returns one buffer an output at once. Raises ValueError for buffers of other sizes."""
+        """Submits one run; returns a buffer per output at once. Raises ValueError for buffers of other sizes."""
         self.program.check(buffers)
         return self.run(buffers)
 
     def cost(self) -> Cost:
-        """What its kernels compute and move."""
+        """The operations and the memory traffic of its kernels."""
         return cost_of_program(self.lowered.kernels)
 
     def memory(self) -> Memory:
@@ -214,7 +214,7 @@ class CompiledGraph:
         )
 
     def profile(self, *buffers: Buffer) -> Profile:
-        """The times of its kernels, from a few runs by themselves; `buffers` keep their contents."""
+        """The times of its kernels, from a few separate runs; `buffers` keep their contents."""
         from lavax.backends.vulkan.measure.limits import measure_limits
         from lavax.backends.vulkan.measure.profiling import profile_program
 
@@ -226,6 +226,6 @@ class CompiledGraph:
 def _run_in_order(
     program: Program, outputs: Sequence[tuple[bool, int]], buffers: Sequence[Buffer]
 ) -> Sequence[Buffer]:
-    """A run whose results are told for each output: whether it was computed, and which result or argument it is."""
+    """A run whose outputs are, in any order, results and arguments: per output, whether it is a result, and which."""
     results = program.run(buffers)
     return [results[position] if is_computed else buffers[position] for is_computed, position in outputs]

@@ -1,4 +1,4 @@
-"""The device as the passes see it: the emitter's answers to the questions of passes/target."""
+"""The target of the passes for a device: the emitter answers the questions of passes/target."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The Vulkan loader, raw: structures, calls and result codes through the `vulkan` package's cffi definitions.
+"""Raw access to the Vulkan loader: structures, calls and result codes, by the `vulkan` package's cffi definitions.
 
-The package's Python wrappers cost several times the call itself, so only its `ffi` and `lib` are used. Import
-this module late: importing it loads Vulkan, and raises DeviceError where there is no loader.
+The package's Python wrappers cost several times the call itself, so only its `ffi` and `lib` are used. Import this
+module late: importing it loads Vulkan, and raises DeviceError if there is no loader.
 """
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ except (ImportError, OSError) as _error:
         "mesa-vulkan-drivers, or your GPU vendor's driver; Windows and macOS: the driver or the Vulkan SDK)."
     ) from _error
 
-# Constants are members of `vk`; it lacks some of those that began as extensions, which `lib` has.
+# Constants are members of `vk`. It lacks some that began as extensions; `lib` has those.
 vk: Any = _vulkan
 ffi: Any = vk.ffi
 lib: Any = vk.lib
 
-# The 64-bit words in front of a structure's own members: sType and pNext.
+# The 64-bit words before a structure's own members: sType and pNext.
 HEADER_WORDS = 2
 
-# Vulkan sees only pointers, so what a structure points to is kept for as long as the structure lives.
+# Structures hold only pointers, so the objects that they point to are kept here for as long as the structure lives.
 _pointed_to: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def structure(kind: str, **members: Any) -> Any:
-    """A new Vulkan structure, its sType set; what its members point to lives as long as it does."""
+    """A new Vulkan structure with its sType set. It keeps alive what its members point to."""
     value = ffi.new(f"{kind} *")
     code = _structure_code(kind)
     if code is not None:
@@ -46,7 +46,7 @@ def structure(kind: str, **members: Any) -> Any:
 
 
 def untyped_structure(code: int, nbytes: int, following: Any) -> Any:
-    """A new structure that the package has no type for: sType, pNext, then so many zeros, HEADER_WORDS words on."""
+    """A new structure of a type unknown to the package: HEADER_WORDS words for sType and pNext, then `nbytes` zeros."""
     value = ffi.new("uint64_t[]", HEADER_WORDS + -(-nbytes // 8))
     value[0] = code
     value[1] = int(ffi.cast("uintptr_t", following))
@@ -55,7 +55,7 @@ def untyped_structure(code: int, nbytes: int, following: Any) -> Any:
 
 
 def array(kind: str, items: Iterable[Any]) -> Any:
-    """A new C array of `kind` with copies of `items`; what pointers among them point to lives as long as it does."""
+    """A new C array of `kind` with copies of `items`. It keeps alive what pointers among them point to."""
     kept = list(items)
     value = ffi.new(f"{kind}[]", kept)
     _pointed_to[value] = kept
@@ -89,14 +89,14 @@ def result_name(result: int) -> str:
 
 
 def created(call: Callable[..., int], owner: Any, info: Any, kind: str) -> Any:
-    """The handle made by a vkCreate… or vkAllocate… call of the usual form."""
+    """The handle that a vkCreate… or vkAllocate… call with the usual parameters returns."""
     handle = ffi.new(f"{kind} *")
     check(call(owner, info, ffi.NULL, handle), f"Creating a {kind}")
     return handle[0]
 
 
 def enumerated(call: Callable[..., Any], kind: str, *arguments: Any) -> Any:
-    """All items of a call that is asked first for their number, then for them."""
+    """All items from a call that returns their number first, and the items when called again."""
     count = ffi.new("uint32_t *")
     call(*arguments, count, ffi.NULL)
     items = ffi.new(f"{kind}[]", count[0])

@@ -1,6 +1,6 @@
-"""A device queue with its timeline: every submission has a number, and one waits for numbers.
+"""A device queue with a timeline: every submission has a number, and waiting is for a number.
 
-The timeline of a queue is one semaphore that counts its submissions. Within a queue, submissions run in order.
+The timeline is one semaphore that counts the queue's submissions. Submissions of a queue run in order.
 """
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from typing import Any
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
 from lavax.base.counters import counts
 
-# Short work is over before a sleeping thread would have been woken, so a wait first asks for a while, by the device's
-# kind. Between two questions it gives its turn to others: where the driver computes on the processor, to the very work
-# it waits for, and there it does not ask for long. A GPU takes nothing from whoever asks.
-ASKING_SECONDS = {"cpu": 100e-6, "gpu": 1e-3}
-_give_turn = getattr(os, "sched_yield", functools.partial(time.sleep, 0))  # Windows has only the latter
+# Short work ends before a sleeping thread would wake up. So a wait first polls, for a time that depends on the kind of
+# device, and yields the processor between polls. On a CPU driver the work itself needs that processor, so polling is
+# short; on a GPU polling takes nothing from the work. Chosen by `python -m benchmarks overhead` (docs/rejected.md).
+POLLING_SECONDS = {"cpu": 100e-6, "gpu": 1e-3}
+_yield_processor = getattr(os, "sched_yield", functools.partial(time.sleep, 0))  # Windows has only the latter
 
-# Then it sleeps, in pieces of this length, so that Ctrl-C is heard.
+# Then it sleeps, for at most this long at a time, so that Ctrl-C still works.
 SLEEP_NANOSECONDS = 250_000_000
 
 _NULL = ffi.NULL
 
 
 class Submission:
-    """Command buffers with the prepared structures of their submission; submitted any number of times.
+    """Command buffers with the structures to submit them, any number of times.
 
-    Submitting changes the structures, so one submission may not be submitted from two threads at once.
+    Submitting changes the structures, so two threads may not submit the same one at once.
     """
 
     def __init__(self, queue: Queue, commands: Sequence[Any], waits_for: Queue | None = None) -> None:
         self.value = ffi.new("uint64_t[1]")
         self.awaited = ffi.new("uint64_t[1]")
         self.count = len(commands)
-        self.commands = ffi.new("VkCommandBuffer[]", [_NULL, *commands])  # in front, room for one more
+        self.commands = ffi.new("VkCommandBuffer[]", [_NULL, *commands])  # with room for one in front
         self.own = self.commands + 1
         timeline = structure(
             "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
@@ -57,11 +57,11 @@ class Submission:
 
 
 class Queue:
-    """One VkQueue. `submitted` is the number of the last submission, `completed` of the last known to be done."""
+    """One VkQueue. `submitted`: the number of the last submission; `completed`: of the last one known to be done."""
 
     def __init__(self, device: Any, family: int, kind: str) -> None:
         self.family = family
-        self._asking = ASKING_SECONDS[kind]
+        self._polling = POLLING_SECONDS[kind]
         self.lock = threading.Lock()
         self.submitted = 0
         self.completed = 0
@@ -73,7 +73,7 @@ class Queue:
         info = structure("VkSemaphoreCreateInfo", pNext=kind)
         self._semaphore = created(lib.vkCreateSemaphore, device, info, "VkSemaphore")
         self.semaphores = array("VkSemaphore", [self._semaphore])
-        self._answers: list[Any] = []  # where threads that do not ask just now were answered
+        self._answers: list[Any] = []  # memory for a counter's value, unused just now; one per thread that polls
         self._submit = lib.vkQueueSubmit
         self._wait = lib.vkWaitSemaphores
         self._read = lib.vkGetSemaphoreCounterValue
@@ -96,7 +96,7 @@ class Queue:
         return number
 
     def _submit_behind(self, preceding: Any, submission: Submission) -> int:
-        """Submits with `preceding` in front; returns the code of its success."""
+        """Submits with `preceding` in front; returns the VkResult."""
         info = submission.info
         submission.commands[0] = preceding
         info.pCommandBuffers, info.commandBufferCount = submission.commands, submission.count + 1
@@ -108,16 +108,16 @@ class Queue:
         """Returns when submission `number` and all before it are done. Raises DeviceError if the device fails."""
         if self.reached(number):
             return
-        deadline = time.perf_counter() + self._asking
-        _give_turn()
+        deadline = time.perf_counter() + self._polling
+        _yield_processor()
         while not self.reached(number):
             if time.perf_counter() > deadline:
                 self.sleep(number)
                 return
-            _give_turn()
+            _yield_processor()
 
     def sleep(self, number: int) -> None:
-        """Like `wait`, but leaves the processor to others from the beginning."""
+        """Like `wait`, but sleeps without polling first."""
         value = ffi.new("uint64_t[1]", [number])
         info = structure("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=value)
         result = vk.VK_TIMEOUT
@@ -149,5 +149,5 @@ class Queue:
         self.wait(self.submitted)
 
     def close(self) -> None:
-        """Gives the semaphore back; all work must be done."""
+        """Destroys the semaphore; all work must be done."""
         lib.vkDestroySemaphore(self._device, self._semaphore, _NULL)

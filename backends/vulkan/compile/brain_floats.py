@@ -1,17 +1,16 @@
 """SPIR-V modules whose 16-bit floats are bfloat16.
 
-GLSL has the type as an extension that few compilers know yet. A shader that uses float16_t for nothing but the elements
-of cooperative matrices is compiled as it stands, and its module then says that these are of the other encoding
-(SPV_KHR_bfloat16).
+In GLSL the type is an extension that few compilers know yet. So a shader that uses float16_t only for the elements of
+cooperative matrices is compiled as it is, and its module is then changed to the bfloat16 encoding (SPV_KHR_bfloat16).
 """
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
 
-# What such a shader says.
+# The mark of such a shader.
 BRAIN_FLOATS = "#pragma float16_t_is_bfloat16\n"
-# Numbers of SPIR-V: operations, capabilities, an encoding.
+# Numbers in SPIR-V: opcodes, capabilities, an encoding.
 _OP_EXTENSION, _OP_CAPABILITY, _OP_TYPE_FLOAT = 10, 17, 22
 _FLOAT16, _BFLOAT16_TYPE, _BFLOAT16_MATRIX = 9, 5116, 5118
 _BFLOAT16_ENCODING = 0
@@ -20,7 +19,7 @@ _HEADER_WORDS = 5
 
 
 def with_brain_floats(spirv: bytes) -> bytes:
-    """The module with bfloat16 for every 16-bit float."""
+    """The module with every 16-bit float replaced by bfloat16."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     found = list(words[:_HEADER_WORDS])
     for instruction in _instructions(words):
@@ -56,6 +55,6 @@ def _text(instruction: tuple[int, ...]) -> bytes:
 
 
 def _words(text: bytes) -> tuple[int, ...]:
-    """A string as SPIR-V has it: ended by a zero, in whole words."""
+    """A string in SPIR-V's form: terminated by a zero, and padded to whole words."""
     padded = text + b"\0" * (4 - len(text) % 4)
     return struct.unpack(f"<{len(padded) // 4}I", padded)

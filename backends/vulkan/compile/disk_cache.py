@@ -1,7 +1,7 @@
 """A folder of cached results, safe with several processes.
 
-An entry is one file: a mark, the SHA-256 of the payload, the payload. A file that is missing, cut short,
-altered or unreadable is a miss, and a folder that cannot be written is only a cache that never hits.
+An entry is one file: a mark, the SHA-256 of the payload, and the payload. A missing, truncated, altered or unreadable
+file is a miss. If the folder cannot be written, the cache never hits.
 """
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 MARK = b"lavax cache 1\n"
 HEADER_BYTES = len(MARK) + hashlib.sha256().digest_size
 
-# After how many stored entries the size of the folder is looked at again.
+# The size of the folder is checked again after this many stored entries.
 ENTRIES_BETWEEN_TRIMS = 64
 
 
 class DiskCache:
-    """Entries under `folder`; when they exceed `limit_bytes` the oldest are dropped.
+    """Entries under `folder`. If they exceed `limit_bytes`, the oldest are dropped.
 
-    One object a folder is meant to serve a process: it counts what it stores, and only now and then looks at all files.
+    A process should have one object per folder: it counts its stores, and lists all files only now and then.
     """
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
@@ -40,7 +40,7 @@ class DiskCache:
         return payload if entry[:HEADER_BYTES] == _header(payload) else None
 
     def store(self, key: str, payload: bytes) -> None:
-        """Stores `payload` in one step: a reader sees the old entry or the new one, never half of it."""
+        """Stores `payload` atomically: a reader sees the old entry or the new one, never a part."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix="writing-")
@@ -82,7 +82,7 @@ class _Entry:
 
 
 def _entries(folder: Path) -> list[_Entry]:
-    """The files of the folder; those that another process removes meanwhile are left out."""
+    """The files of the folder, without those that another process removes meanwhile."""
     entries = []
     with os.scandir(folder) as files:
         for file in files:

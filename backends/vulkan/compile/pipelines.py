@@ -1,4 +1,4 @@
-"""Compute pipelines of a device: made in parallel, shared by shader, and the driver's own cache kept on disk."""
+"""The compute pipelines of a device: created in parallel, one per shader, with the driver's cache kept on disk."""
 from __future__ import annotations
 
 import os
@@ -19,12 +19,12 @@ from lavax.base.recent import Recent
 PUSH_CONSTANT_BYTES = 128
 CACHE_LIMIT_BYTES = 256 << 20
 
-# How many pipelines are kept that no program uses any more. Drivers hold up to a megabyte for each.
+# The most pipelines kept that no program uses any more. Drivers need up to a megabyte for each.
 RECENT = 256
 
 
 class Pipeline:
-    """One compute pipeline, destroyed when it is dropped: whoever records it keeps it until the device is done."""
+    """One compute pipeline, destroyed when it is dropped. Programs that use it keep it until the device is done."""
 
     def __init__(self, device: Any, handle: Any, layout: Any) -> None:
         self.handle = handle
@@ -36,11 +36,9 @@ class Pipeline:
 class Pipelines:
     """The pipelines of one device. Safe in several threads.
 
-    Their `layouts` have push constants, and a descriptor for each form in which a shader sees an array's window.
-
-    With `names_subgroup_size` they ask for the subgroup size of shaders that have one.
-
-    A shader's pipeline is the same one for as long as programs use it, or it is one of the last that were asked for.
+    Their `layouts` have push constants, and a descriptor per binding of the shader. With `names_subgroup_size`, they
+    request the subgroup size of shaders that have one. A shader's pipeline is reused as long as a program uses it, or
+    it is among the most recently requested ones.
     """
 
     def __init__(self, physical: Any, device: Any, names_subgroup_size: bool) -> None:
@@ -60,7 +58,7 @@ class Pipelines:
         self.layouts = PipelineLayouts(device, PUSH_CONSTANT_BYTES)
 
     def get(self, shaders: Iterable[Shader]) -> dict[Shader, Pipeline]:
-        """The pipelines of all `shaders`; those not made yet are compiled and made now, in several threads."""
+        """The pipelines of all `shaders`; missing ones are compiled and created now, in several threads."""
         wanted = dict.fromkeys(shaders)
         with self._lock:
             found = {shader: kept for shader in wanted if (kept := self.made.get(shader)) is not None}
@@ -112,7 +110,7 @@ class Pipelines:
 
 
 def _stage(module: Any, shader: Shader, names_subgroup_size: bool) -> Any:
-    """The shader stage of a pipeline: entry point main, the shader's constants and subgroup size."""
+    """The shader stage of a pipeline: entry point main, with the shader's constants and subgroup size."""
     subgroup: dict[str, Any] = {}
     if shader.subgroup_size is not None:
         if names_subgroup_size:
@@ -130,7 +128,7 @@ def _stage(module: Any, shader: Shader, names_subgroup_size: bool) -> Any:
 
 
 def _specialization(values: tuple[int, ...]) -> Any:
-    """Constant i is the 32-bit word values[i]; negative values in two's complement."""
+    """Specialization constant i is the 32-bit word values[i]; negative values are in two's complement."""
     entries = ffi.new("VkSpecializationMapEntry[]", [(index, 4 * index, 4) for index in range(len(values))])
     words = ffi.new("uint32_t[]", [value & 0xFFFFFFFF for value in values])
     return structure(
@@ -139,7 +137,7 @@ def _specialization(values: tuple[int, ...]) -> Any:
 
 
 def identity_of(physical: Any) -> str:
-    """Names device and driver by their UUIDs: another version of the driver is another name."""
+    """The UUIDs of device and driver, which name them: another version of the driver has another one."""
     identity = structure("VkPhysicalDeviceIDProperties")
     properties = structure("VkPhysicalDeviceProperties2", pNext=identity)
     lib.vkGetPhysicalDeviceProperties2(physical, properties)

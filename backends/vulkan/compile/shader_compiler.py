@@ -1,6 +1,6 @@
-"""GLSL to SPIR-V, and SPIR-V to text: glslang in process where the extension was built, else programs on PATH.
+"""GLSL to SPIR-V, and SPIR-V to text: by glslang in process if the extension was built, else by programs on PATH.
 
-Needs no Vulkan loader. What was compiled is kept in memory and on disk by source and compiler version.
+Needs no Vulkan loader. Compiled shaders are cached in memory and on disk, by source and compiler version.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lavax.base.errors import ShaderCompilerError
 
 CACHE_LIMIT_BYTES = 64 << 20
 
-# How many lines around a failing one an error message shows.
+# An error message shows this many lines before and after a failing one.
 LINES_AROUND = 4
 
 NO_COMPILER = (
@@ -40,13 +40,13 @@ NO_DISASSEMBLER = (
 
 @dataclass(frozen=True)
 class _Compiler:
-    """A way to compile, which `identity` tells from others: program and version. `compile` raises GlslangError."""
+    """A compiler. `identity`: its program and version. `compile` raises GlslangError."""
 
     identity: str
     compile: Callable[[str], bytes] = field(compare=False)
 
 
-# How many compiled shaders are kept in memory. Programs do not need theirs any more.
+# The most compiled shaders kept in memory. Programs no longer need them.
 REMEMBERED = 1024
 
 _counting = threading.Lock()
@@ -55,14 +55,14 @@ _counting = threading.Lock()
 def compile_glsl(source: str) -> bytes:
     """The SPIR-V 1.6 module of the compute shader `source`, for Vulkan 1.3.
 
-    Safe in several threads at once. Raises ShaderCompilerError when no compiler is installed, or with the
-    failing lines of the source when the compiler refuses it.
+    Safe in several threads at once. Raises ShaderCompilerError if no compiler is installed, or if the compiler refuses
+    the source; the message then has the failing lines.
     """
     return _from_disk_or_compiled(_compiler(), source)
 
 
 def accepts_extension(name: str) -> bool:
-    """Whether the compiler at hand knows a GLSL extension; asked once, and kept on disk."""
+    """Whether the installed compiler knows a GLSL extension; the answer is kept on disk."""
     try:
         compiler = _compiler()
     except ShaderCompilerError:
@@ -81,7 +81,7 @@ def accepts_extension(name: str) -> bool:
 
 
 def disassemble(spirv: bytes) -> str:
-    """The text of a SPIR-V module, one instruction a line. Raises ShaderCompilerError."""
+    """The text of a SPIR-V module, one instruction per line. Raises ShaderCompilerError."""
     if glslang.available():
         try:
             return glslang.disassemble(spirv)
@@ -117,14 +117,14 @@ def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
     return spirv
 
 
-# Programs that compile, best first: arguments before the names of the result and the source.
+# Compilers, best first: the arguments before the names of the result and the source.
 COMPILERS = {
     "glslangValidator": ("-V", "--target-env", "vulkan1.3", "-o"),
     "glslang": ("-V", "--target-env", "vulkan1.3", "-o"),
     "glslc": ("--target-env=vulkan1.3", "-o"),
 }
 
-# Programs that disassemble, best first: arguments before the file's name.
+# Disassemblers, best first: the arguments before the file's name.
 DISASSEMBLERS = {
     "spirv-dis": ("--no-color", "--no-header"),
 }
@@ -166,12 +166,12 @@ def _disassembled_by(path: str, arguments: tuple[str, ...], spirv: bytes) -> str
     return done.stdout
 
 
-# glslang writes "ERROR: 0:12: …" in process and "ERROR: shader.comp:12: …" as a program, glslc the file's name first.
+# glslang writes "ERROR: 0:12: …" in process and "ERROR: shader.comp:12: …" as a program; glslc begins with the file.
 _LINE_OF_ERROR = re.compile(r"(?:^|\n)(?:ERROR: )?(?:0|shader\.comp):(\d+): ")
 
 
 def _explain(source: str, message: str) -> str:
-    """The compiler's message, then the numbered source lines around the first line it names."""
+    """The compiler's message, and the numbered source lines around the first line that it names."""
     found = _LINE_OF_ERROR.search(message)
     lines = source.splitlines()
     failing = int(found.group(1)) if found else 0

@@ -1,4 +1,4 @@
-"""Recording command buffers: pools, and a recorder with the few commands lavax uses, each a raw call."""
+"""Pools of command buffers, and a recorder with the few commands that lavax uses, each a raw call."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import Any
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.memory.memory import Buffer
 
-# Stages and accesses of the barriers below. Only what shaders, copies and the host do is ever waited for.
+# Stages and accesses of the barriers below. They cover shaders, copies and the host; nothing else accesses memory.
 SHADER = vk.VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
 COPY = vk.VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT
-COUNTS = vk.VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT  # numbers of workgroups that dispatches read
+COUNTS = vk.VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT  # indirect dispatches read their workgroup counts
 HOST = vk.VK_PIPELINE_STAGE_2_HOST_BIT
 SHADER_READ = vk.VK_ACCESS_2_SHADER_STORAGE_READ_BIT | vk.VK_ACCESS_2_SHADER_SAMPLED_READ_BIT  # the second: of texels
 SHADER_WRITE = vk.VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT
@@ -22,7 +22,7 @@ HOST_READ = vk.VK_ACCESS_2_HOST_READ_BIT
 
 
 def barrier(stages: int, writes: int, next_stages: int, next_accesses: int) -> Any:
-    """A global memory barrier: what `next_stages` access comes after, and sees, what `stages` wrote."""
+    """A global memory barrier: accesses by `next_stages` come after, and see, the writes by `stages`."""
     memory = structure(
         "VkMemoryBarrier2",
         srcStageMask=stages,
@@ -35,9 +35,11 @@ def barrier(stages: int, writes: int, next_stages: int, next_accesses: int) -> A
 
 @dataclass(frozen=True)
 class Barriers:
-    """The barriers of a program. `between` its dispatches that depend on each other; `after` the last one, for all that
-    comes later on the queue, which sees what it did and may reuse what it read, and for the host. One barrier a command
-    buffer, since each costs as much as a small dispatch."""
+    """The barriers of a program: `between` dispatches that depend on each other, and `after` the last one.
+
+    The latter makes results visible to all later work on the queue and to the host, and lets later work overwrite what
+    was read. There is one per command buffer, because each costs as much as a small dispatch.
+    """
 
     between: Any
     after: Any
@@ -51,11 +53,11 @@ def _barriers(counts: int, counts_read: int) -> Barriers:
     )
 
 
-# Where dispatches read their numbers of workgroups from memory, and where none does: GPUs wait for those who read them
-# in a way of its own, which took an H200 2 µs a barrier.
+# With indirect dispatches, and without: GPUs wait for reads of workgroup counts separately, which took an H200 2 µs per
+# barrier.
 COUNTED, PLAIN = _barriers(COUNTS, COUNTS_READ), _barriers(0, 0)
 
-# At the end of copies, and of dispatches with copies or for measurement among them, for all that comes later.
+# Between copies, or dispatches that are mixed with copies or measured, and all later work.
 BEFORE_LATER_WORK = barrier(
     SHADER | COPY,
     SHADER_WRITE | COPY_WRITE,
@@ -63,12 +65,12 @@ BEFORE_LATER_WORK = barrier(
     SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE | COUNTS_READ | HOST_READ,
 )
 
-# The same for copies to the host on a queue that only copies.
+# The same after copies to the host on a queue that only copies.
 COPIES_BEFORE_HOST_READS = barrier(COPY, COPY_WRITE, HOST, HOST_READ)
 
 
 class CommandPool:
-    """Command buffers that live and die together."""
+    """Command buffers with a common lifetime."""
 
     def __init__(self, device: Any, family: int) -> None:
         self._device = device
@@ -101,9 +103,9 @@ class CommandPool:
 
 
 class Recorder:
-    """Records into `commands` between `with` and its end. What was in it before is forgotten.
+    """A context in which commands are recorded into `commands`, replacing its previous contents.
 
-    With `repeated` they may run several times within one submission.
+    With `repeated`, the command buffer may run several times within one submission.
     """
 
     def __init__(self, commands: Any, repeated: bool = False) -> None:
@@ -140,7 +142,7 @@ class Recorder:
         lib.vkCmdDispatch(self.commands, *groups)
 
     def dispatch_counted(self, counts: Buffer, offset: int) -> None:
-        """Runs the bound pipeline over as many workgroups as stand in `counts` at the offset in bytes."""
+        """Runs the bound pipeline with the workgroup counts that `counts` holds at the offset in bytes."""
         lib.vkCmdDispatchIndirect(self.commands, counts.piece.block.buffer, counts.piece.offset + offset)
 
     def copy(self, source: Buffer, target: Buffer, nbytes: int, source_offset: int = 0, target_offset: int = 0) -> None:

@@ -1,6 +1,6 @@
-"""A logical device: its queues, memory, transfers and pipelines. One a process for each choice of device.
+"""A logical device: its queues, memory, transfers and pipelines. A process has one per physical device in use.
 
-Import late: importing loads Vulkan, and raises DeviceError where there is no loader.
+Import late: importing loads Vulkan, and raises DeviceError if there is no loader.
 """
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def get_device() -> Device:
 
 
 class Device:
-    """A device with everything programs need of it.
+    """A device with everything that programs need.
 
-    `identity` names it, its driver and the driver's version. `queue` runs programs; `copy_queue` takes downloads (the
-    same, where the device has no queue for copies).
-    `arrays`, `staging` and `tables` are its memory, `largest_block` the most bytes a buffer may have. With `local_only`
-    array memory counts as invisible to the host, as on a GPU without a resizable BAR.
+    `identity` names it, its driver and the driver's version. `queue` runs programs; `copy_queue` runs downloads (the
+    same queue if the device has none for copies). `arrays`, `staging` and `tables` are its memory pools;
+    `largest_block` is the size limit of a buffer in bytes. With `local_only`, array memory counts as invisible to the
+    host, as on a GPU without a resizable BAR.
     """
 
     def __init__(self, physical: PhysicalDevice, local_only: bool = False) -> None:
@@ -68,11 +68,11 @@ class Device:
         self._retired: deque[tuple[int, Callable[[], None]]] = deque()
 
     def retire(self, number: int, destroy: Callable[[], None]) -> None:
-        """Has `destroy` called some time after submission `number` is done. May be called by the garbage collector."""
+        """Schedules a call of `destroy` for after submission `number` is done. The garbage collector may call this."""
         self._retired.append((number, destroy))
 
     def destroy_retired(self) -> None:
-        """Destroys what was retired and is no longer used by the device."""
+        """Destroys retired objects that the device no longer uses."""
         for _ in range(len(self._retired)):
             try:
                 number, destroy = self._retired.popleft()
@@ -84,13 +84,13 @@ class Device:
                 self._retired.append((number, destroy))
 
     def finish(self) -> None:
-        """Waits for all work and saves what is worth keeping on disk."""
+        """Waits for all work and saves the pipeline cache to disk."""
         self.queue.drain()
         self.copy_queue.drain()
         self.pipelines.save()
 
     def close(self) -> None:
-        """Waits for all work and gives everything back. Programs and buffers of it may not be used any more."""
+        """Waits for all work and destroys everything. The device's programs and buffers may not be used any more."""
         self.finish()
         self.destroy_retired()
         self.pipelines.close()
@@ -116,20 +116,21 @@ def _queue_families(physical: Any) -> tuple[int, int]:
 
 
 def families_among(flags: Sequence[int]) -> tuple[int, int]:
-    """The positions of the families for programs and for downloads among families that can do what `flags` say.
+    """The indices of the families for programs and for downloads, given the capabilities of each family.
 
-    For programs one that does not draw, if there is one: on an H200 a submission that follows another then takes 4.5 µs
-    in place of 9. For downloads one that only copies, if there is one. Raises DeviceError where none runs shaders.
+    Programs use a family without graphics, if there is one: on an H200, a submission that follows another then takes
+    4.5 µs instead of 9. Downloads use a family that only copies, if there is one. Raises DeviceError if none runs
+    shaders.
     """
     compute = [index for index, bits in enumerate(flags) if bits & vk.VK_QUEUE_COMPUTE_BIT]
     if not compute:
         raise DeviceError("The device has no queue that runs compute shaders.")
-    without_drawing = [index for index in compute if not flags[index] & vk.VK_QUEUE_GRAPHICS_BIT]
+    without_graphics = [index for index in compute if not flags[index] & vk.VK_QUEUE_GRAPHICS_BIT]
     copy_only = vk.VK_QUEUE_TRANSFER_BIT | vk.VK_QUEUE_SPARSE_BINDING_BIT
     copying = [
         index for index, bits in enumerate(flags) if bits & vk.VK_QUEUE_TRANSFER_BIT and not bits & ~copy_only
     ]
-    programs = (without_drawing or compute)[0]
+    programs = (without_graphics or compute)[0]
     return programs, (copying or [programs])[0]
 
 
@@ -157,7 +158,7 @@ def _create(physical: Any, families: tuple[int, ...]) -> Any:
 
 
 def _largest_block(physical: Any) -> int:
-    """The most bytes one buffer may have."""
+    """The size limit of a buffer in bytes."""
     buffers = structure("VkPhysicalDeviceMaintenance4Properties")
     allocations = structure("VkPhysicalDeviceMaintenance3Properties", pNext=buffers)
     properties = structure("VkPhysicalDeviceProperties2", pNext=allocations)

@@ -1,7 +1,7 @@
-"""Extensions of a device that lavax switches on where they exist, and the cooperative matrices that come with them.
+"""Device extensions that lavax enables if they exist, and the cooperative matrices that come with them.
 
-The `vulkan` package knows no structures of newer extensions. All that say which features there are have one form: a
-type, a pointer to the next structure, and a 32-bit truth value a feature. So a table is enough.
+The `vulkan` package lacks the structures of newer extensions. But all structures that report features have the same
+layout: a type, a pointer to the next structure, and a 32-bit boolean per feature. So a table is enough.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BFLOAT16 = "VK_KHR_shader_bfloat16"
 
 @dataclass(frozen=True)
 class Extension:
-    """The number of its structure of features, the features in the structure's order, and those that are wanted."""
+    """An extension: the sType of its features structure, the features in the structure's order, and those to enable."""
 
     structure_type: int
     features: tuple[str, ...]
@@ -46,16 +46,16 @@ EXTENSIONS = {
         frozenset(("shaderBFloat16Type", "shaderBFloat16CooperativeMatrix")),
     ),
 }
-# Types of a matrix's elements, as the device names them.
+# VkComponentTypeKHR of a matrix's elements.
 _COMPONENTS = {"f16": 0, "f32": 1, "bf16": 1000141000}
-# What matrices of a dtype need.
+# The extensions that matrices of a dtype need.
 _NEEDS = {"f16": (COOPERATIVE_MATRIX,), "bf16": (COOPERATIVE_MATRIX, BFLOAT16)}
-# The larger the matrices, the fewer instructions; up to this extent in each direction.
+# Larger matrices need fewer instructions; the largest size used along each dimension.
 _LARGEST_MATRIX = 16
 
 
 def usable_extensions(physical: Any) -> tuple[str, ...]:
-    """Those of EXTENSIONS that the device has with all features that are wanted of them."""
+    """Those of EXTENSIONS that the device has, with all wanted features."""
     properties = enumerated(
         lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", physical, ffi.NULL
     )
@@ -68,7 +68,7 @@ def usable_extensions(physical: Any) -> tuple[str, ...]:
 
 
 def enabling(names: Iterable[str], following: Any) -> Any:
-    """A chain of structures that switches the extensions' wanted features on, in front of `following`."""
+    """A chain of structures that enables the extensions' wanted features, followed by `following`."""
     for name in names:
         extension = EXTENSIONS[name]
         following, values = _features(extension, following)
@@ -78,7 +78,7 @@ def enabling(names: Iterable[str], following: Any) -> Any:
 
 
 def matrices(instance: Any, physical: Any, profile: DeviceProfile) -> tuple[MatrixShape, ...]:
-    """The subgroup's matrices that shaders can be compiled for: for each dtype the largest first."""
+    """The shapes of subgroup matrices that shaders can be compiled for; per dtype, the largest first."""
     there = usable_extensions(physical)
     able = profile.memory_model and profile.float16 and profile.knows_subgroup_size
     if not able or COOPERATIVE_MATRIX not in there or not accepts_extension("GL_KHR_cooperative_matrix"):
@@ -94,7 +94,7 @@ def matrices(instance: Any, physical: Any, profile: DeviceProfile) -> tuple[Matr
 
 
 def _is_of(properties: Any, dtype: str) -> bool:
-    """Whether a kind of matrices multiplies numbers of the dtype and adds up in float32, in vectors of 128 bits."""
+    """Whether matrices of a shape multiply numbers of the dtype, sum in float32, and consist of vectors of 128 bits."""
     operands = (properties.AType, properties.BType)
     sums = (properties.CType, properties.ResultType)
     whole = all(size % 8 == 0 for size in (properties.MSize, properties.NSize, properties.KSize))
@@ -121,6 +121,6 @@ def _available(physical: Any, extension: Extension) -> set[str]:
 
 
 def _features(extension: Extension, following: Any) -> tuple[Any, Any]:
-    """An empty structure of an extension's features, in front of another one, and the features in it."""
+    """An empty structure of an extension's features, followed by `following`, and the array of features in it."""
     memory = untyped_structure(extension.structure_type, 4 * len(extension.features), following)
     return memory, ffi.cast("uint32_t *", memory + HEADER_WORDS)

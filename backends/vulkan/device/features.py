@@ -1,4 +1,4 @@
-"""Device features: what lavax needs, what it switches on where it exists, and the profile read from a device."""
+"""Device features: those that lavax requires, those that it enables if they exist, and the profile of a device."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from lavax.backends.vulkan.api.api import ffi, lib, structure, text, version, vk
 from lavax.backends.vulkan.plan.plan import MAX_WORDS
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 
-# Members of the structures of VkPhysicalDevice…Features, by structure. Vulkan 1.3 does not run without these.
+# Members of VkPhysicalDevice…Features, by structure. Vulkan 1.3 requires them.
 REQUIRED = {
     "VkPhysicalDeviceVulkan12Features": ("bufferDeviceAddress", "timelineSemaphore", "scalarBlockLayout"),
     "VkPhysicalDeviceVulkan13Features": (
@@ -17,9 +17,9 @@ REQUIRED = {
     ),
 }
 
-# Switched on where the device has them: the profile's name of the feature, and where it is found, with all members that
-# go together. Barriers of plain shaders have the device's scope, which the memory model has as a feature of its own;
-# functions of float64 compute with its bits.
+# Enabled if the device has them: per feature of the profile, the structure and all members that go together. Barriers
+# of plain shaders have device scope, which is a separate feature of the memory model. Functions of float64 use integer
+# operations on its bits.
 OPTIONAL = {
     "int64": ("VkPhysicalDeviceFeatures2", "shaderInt64"),
     "float64": ("VkPhysicalDeviceFeatures2", "shaderFloat64", "shaderInt64"),
@@ -31,13 +31,15 @@ OPTIONAL = {
     "memory_model": ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel", "vulkanMemoryModelDeviceScope"),
 }
 
-# Of the smallest texels that shaders see of a buffer.
+# The size of the smallest texels that shaders read from a buffer.
 _WORD_BYTES = 4
 
-# Descriptors of a shader whose push constants are slots and positions of arrays: each is written, or read in two forms.
-_MOST_STORED, _MOST_READ = MAX_WORDS // 2, MAX_WORDS
+# The most descriptors that a shader needs if its push constants are all slots and positions of arrays: each array is
+# written, or read in two forms.
+_MOST_STORED = MAX_WORDS // 2
+_MOST_READ = MAX_WORDS
 
-# The chain in which features are asked for and switched on.
+# The chain in which features are queried and enabled.
 STRUCTURES = (
     "VkPhysicalDeviceVulkan13Features",
     "VkPhysicalDeviceVulkan12Features",
@@ -47,7 +49,7 @@ STRUCTURES = (
 
 
 def missing(physical: Any, api_version: int) -> tuple[str, ...]:
-    """What a physical device lacks of what lavax needs."""
+    """The requirements of lavax that a physical device does not meet."""
     if api_version < version(1, 3):
         return (f"Vulkan 1.3 (it has {api_version >> 22}.{api_version >> 12 & 0x3FF})",)
     available = _available(physical)
@@ -57,7 +59,7 @@ def missing(physical: Any, api_version: int) -> tuple[str, ...]:
 
 
 def enabled(physical: Any) -> Any:
-    """The chain of structures to create a device with: all required features, and the optional ones it has."""
+    """The chain of structures for creating a device: all required features, and the optional ones that it has."""
     available, chain = _available(physical), _chain()
     wanted = [(kind, name) for kind, names in REQUIRED.items() for name in names]
     wanted += [
@@ -107,13 +109,13 @@ def _has(features: Any, members: Iterable[str]) -> bool:
 
 
 def _preserves_denormals(properties: Any) -> bool:
-    """Whether shaders may ask for denormals of 32-bit floats without a word on those of 16 and 64 bits."""
+    """Whether shaders may preserve denormals of 32-bit floats independently of those of 16 and 64 bits."""
     independent = properties.denormBehaviorIndependence != vk.VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE
     return independent and bool(properties.shaderDenormPreserveFloat32)
 
 
 def _descriptor_bytes(limits: Any) -> int:
-    """What a descriptor shows of a buffer at most; 0 where a shader may have fewer of them than it has arrays."""
+    """The most bytes that a descriptor covers; 0 if a shader may have fewer descriptors than arrays."""
     stored, read = limits.maxPerStageDescriptorStorageBuffers, limits.maxPerStageDescriptorSampledImages
     if stored < _MOST_STORED or read < _MOST_READ:
         return 0
@@ -127,7 +129,7 @@ def _available(physical: Any) -> dict[str, Any]:
 
 
 def _chain() -> dict[str, Any]:
-    """Empty feature structures by name, each the pNext of the one after it in STRUCTURES."""
+    """Empty feature structures by name; each is the pNext of its successor in STRUCTURES."""
     chain: dict[str, Any] = {}
     following = ffi.NULL
     for kind in STRUCTURES:
@@ -137,5 +139,5 @@ def _chain() -> dict[str, Any]:
 
 
 def _members(features: Any) -> Any:
-    """Where a features structure has its members: those of Vulkan 1.0 are one level down."""
+    """The part of a features structure that holds its members: those of Vulkan 1.0 are one level down."""
     return features.features if hasattr(features, "features") else features

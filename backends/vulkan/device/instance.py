@@ -1,4 +1,4 @@
-"""The Vulkan instance of this process, and the physical devices it shows."""
+"""The Vulkan instance of this process, and its physical devices."""
 from __future__ import annotations
 
 import functools
@@ -21,7 +21,7 @@ from lavax.backends.vulkan.device import features, validation
 from lavax.base import config
 from lavax.base.errors import DeviceError
 
-# Best first; what is not named here comes last.
+# Best first; kinds that are not listed come last.
 KINDS = {
     vk.VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: "discrete",
     vk.VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: "integrated",
@@ -37,7 +37,7 @@ NO_DRIVER = (
 
 @dataclass(frozen=True)
 class DeviceDescription:
-    """A Vulkan device of this machine. `index` counts the usable devices, best first; LAVAX_DEVICE may name it."""
+    """A Vulkan device of this machine. `index`: its place among the usable devices, best first, for LAVAX_DEVICE."""
 
     index: int
     name: str
@@ -48,7 +48,7 @@ class DeviceDescription:
 
 @dataclass(frozen=True)
 class PhysicalDevice:
-    """A device as the loader shows it; `missing` names what lavax needs and it lacks."""
+    """A device as the loader reports it. `missing`: the requirements of lavax that it does not meet."""
 
     handle: Any
     name: str
@@ -59,7 +59,7 @@ class PhysicalDevice:
 
 
 def list_devices() -> list[DeviceDescription]:
-    """The devices lavax can use, best first: discrete, integrated, virtual, CPU. DeviceError if there is none."""
+    """The usable devices, best first: discrete, integrated, virtual, CPU. Raises DeviceError if there is none."""
     return [describe(device) for device in usable_devices()]
 
 
@@ -86,7 +86,7 @@ def choose_device(selector: str | None) -> PhysicalDevice:
 
 
 def usable_devices() -> list[PhysicalDevice]:
-    """All devices with everything lavax needs, best first; at least one, else DeviceError."""
+    """All devices that meet the requirements of lavax, best first. Raises DeviceError if there is none."""
     devices = physical_devices()
     usable = [device for device in devices if not device.missing]
     if not usable:
@@ -97,7 +97,7 @@ def usable_devices() -> list[PhysicalDevice]:
 
 @functools.cache
 def physical_devices() -> tuple[PhysicalDevice, ...]:
-    """All devices the loader shows, best kind first."""
+    """All devices that the loader reports, best kind first."""
     handles = enumerated(lib.vkEnumeratePhysicalDevices, "VkPhysicalDevice", instance())
     ranks = [*KINDS.values(), "other"]
     return tuple(sorted(map(_describe, handles), key=lambda device: ranks.index(device.kind)))
@@ -105,7 +105,7 @@ def physical_devices() -> tuple[PhysicalDevice, ...]:
 
 @functools.cache
 def instance() -> Any:
-    """The instance, made once a process; with the validation layer when LAVAX_VALIDATE is set."""
+    """The instance, created once per process; with the validation layer if LAVAX_VALIDATE is set."""
     validate = config.validate()
     if validate:
         validation.require_layer()

@@ -1,7 +1,7 @@
-"""Bytes between the host and the device: by the mapped pointer where there is one, else through staging memory.
+"""Copies between host and device: through the mapped pointer if there is one, else through staging memory.
 
-A staged upload makes no submission of its own: its copy waits in a list and goes out in front of the next
-program. Downloads wait for the submission that produced the buffer, and for no later one.
+A staged upload has no submission of its own: its copy is kept in a list and submitted with the next program, before it.
+Downloads wait for the submission that produced the buffer, and for no later one.
 """
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, COPIES_BEFO
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool, StagingBuffer
 from lavax.base import counters
 
-# Large transfers go through staging memory in parts of this size.
+# Large transfers are staged in parts of this size.
 STAGING_BYTES = 32 << 20
 
-# Copies that wait are submitted by themselves when they are this many bytes together.
+# Pending copies are submitted on their own if they exceed this many bytes together.
 LARGEST_PENDING_BYTES = 64 << 20
 
-# Uncached mapped memory is slow to read; a staged copy costs a submission. Up to this size, reading is faster.
+# Uncached mapped memory is slow to read, but a staged copy costs a submission. Up to this size, reading is faster.
 DIRECT_READ_BYTES = 4096
 
 
@@ -35,9 +35,9 @@ class _Copy:
 
 
 class Transfer:
-    """Uploads to and downloads from the buffers of the pool `arrays`. Safe in several threads.
+    """Uploads to, and downloads from, buffers of the pool `arrays`. Safe in several threads.
 
-    `queue` runs the programs; `copy_queue` takes the downloads, and may be the same.
+    `queue` runs programs; `copy_queue` runs downloads, and may be the same queue.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Transfer:
         return target
 
     def download(self, buffer: Buffer, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The first `nbytes` of a buffer, as new bytes of the host."""
+        """A copy of the first `nbytes` of a buffer on the host."""
         counters.count("bytes_to_host", nbytes)
         result = np.empty(nbytes, np.uint8)
         memory = self._arrays.type
@@ -86,7 +86,7 @@ class Transfer:
         return result
 
     def record_pending(self) -> Any:
-        """A command buffer with the copies that wait. The caller holds the queue's lock, submits it, calls `sent`."""
+        """A command buffer with the pending copies. The caller holds the queue's lock, submits it, and calls `sent`."""
         commands = self._free_command_buffer()
         copies, self.pending = self.pending, []
         with Recorder(commands) as recorder:
@@ -97,7 +97,7 @@ class Transfer:
         return commands
 
     def sent(self, number: int) -> None:
-        """The copies last recorded are part of submission `number`."""
+        """Notes that the copies recorded last are part of submission `number`."""
         commands, copies = self._recorded
         self._recorded = (None, [])
         self._uploads.append((commands, number))
@@ -105,7 +105,7 @@ class Transfer:
             copy.staging.last_use = copy.target.produced = number
 
     def flush(self) -> None:
-        """Submits the copies that wait, if there are any."""
+        """Submits the pending copies, if there are any."""
         with self._queue.lock:
             if self.pending:
                 self.sent(self._queue.submit(Submission(self._queue, [self.record_pending()])))
@@ -119,7 +119,7 @@ class Transfer:
         return None if self._copy_queue is self._queue else self._queue
 
     def _stage(self, part: np.ndarray[Any, np.dtype[np.uint8]], target: Buffer, offset: int) -> None:
-        """Puts a part of an upload into staging memory and its copy into the list."""
+        """Writes a part of an upload to staging memory, and adds its copy to the pending ones."""
         staging = self._staging.allocate_staging(part.nbytes)
         ffi.memmove(staging.host_pointer(), part, part.nbytes)
         with self._queue.lock:
@@ -129,7 +129,7 @@ class Transfer:
             self.flush()
 
     def _fetch(self, buffer: Buffer, offset: int, part: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        """Copies a part of a buffer to staging memory and from there to the host."""
+        """Copies a part of a buffer to staging memory, and from there to the host."""
         staging = self._staging.allocate_staging(part.nbytes)
         with Recorder(self._download.commands[1]) as recorder:
             recorder.copy(buffer, staging, part.nbytes, source_offset=offset)

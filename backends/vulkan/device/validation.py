@@ -1,4 +1,4 @@
-"""The Khronos validation layer: switched on with the instance, its messages collected here."""
+"""The Khronos validation layer: enabled with the instance; this module collects its messages."""
 from __future__ import annotations
 
 import sys
@@ -14,12 +14,12 @@ _messages: list[str] = []
 
 
 def messages() -> list[str]:
-    """What the validation layer has said so far in this process; empty when all is well."""
+    """The messages of the validation layer in this process so far; empty if all is well."""
     return list(_messages)
 
 
 def require_layer() -> None:
-    """Raises DeviceError where the layer is not installed."""
+    """Raises DeviceError if the layer is not installed."""
     layers = enumerated(lib.vkEnumerateInstanceLayerProperties, "VkLayerProperties")
     if LAYER not in [text(layer.layerName) for layer in layers]:
         raise DeviceError(
@@ -29,13 +29,13 @@ def require_layer() -> None:
 
 
 def layer_settings() -> Any:
-    """The structure that adds synchronization validation; it goes into the instance's pNext."""
+    """The structure that enables synchronization validation, for the instance's pNext."""
     enabled = array("VkValidationFeatureEnableEXT", [vk.VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT])
     return structure("VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enabled)
 
 
 def collect_messages(instance: Any) -> None:
-    """Has warnings and errors of the layer printed to standard error and kept for `messages()`."""
+    """Prints the layer's warnings and errors to standard error, and keeps them for `messages()`."""
     info = structure(
         "VkDebugUtilsMessengerCreateInfoEXT",
         messageSeverity=vk.VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
@@ -60,11 +60,11 @@ def _receive(_severity: int, _kinds: int, data: Any, _user: Any) -> int:
 
 
 def is_about_descriptor_ranges(message: str) -> bool:
-    """Whether a message takes two dispatches to access the same memory because they see the same window of a block.
+    """Whether a message reports a conflict only because two dispatches use the same descriptor range.
 
-    The layer knows what a descriptor shows, but not which arrays in it a shader reads and writes: so a dispatch that
-    reads its number of workgroups from the same block seems to read what others write there. Of accesses by address it
-    knows nothing. What barriers there must be is tested on programs (tests/passes/program_checks.py).
+    The layer knows the range of a descriptor, but not which arrays within it a shader reads and writes. So a dispatch
+    that reads its workgroup counts from the same block seems to read what others write there. It does not see accesses
+    by address. Tests on programs check the barriers instead (tests/passes/program_checks.py).
     """
     counts = "for indirect VkBuffer" in message and "prior_usage: SYNC_COMPUTE_SHADER_SHADER_STORAGE_WRITE" in message
     return "SYNC-HAZARD" in message and ("VkDescriptorSet" in message or counts)

@@ -1,4 +1,4 @@
-"""What the device does at best, measured: the bytes of a copy, and multiplications and additions in registers."""
+"""The device's measured peak rates: of copies, and of multiplications and additions in registers."""
 from __future__ import annotations
 
 import math
@@ -22,34 +22,56 @@ from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import DeviceError
 
 _VECTOR_BYTES = 4 * VECTOR
-# An array that is copied has this part of the device's memory, so that no cache holds it: GPUs have caches of a few
-# thousandths of their memory. It has so many bytes at least, and at most.
-_PART_OF_MEMORY, _LEAST_COPIED, _MOST_COPIED = 256, 64 << 20, 512 << 20
-# Vectors that an invocation of the copy has: with one, too few loads are under way on a large GPU. Where shaders run on
-# the processor the driver's own copy is the processor's, and a kernel's many small workgroups take far longer.
+
+
+@dataclass(frozen=True)
+class CopiedArray:
+    """The size of the array that is copied: too large for caches, which on GPUs have a few thousandths of the memory.
+
+    Exercised by `python -m benchmarks comparison --only elementwise`, which shows rates as parts of this one.
+    """
+
+    part_of_memory: int = 256  # the array's size is the device's memory divided by this,
+    least_bytes: int = 64 << 20
+    most_bytes: int = 512 << 20
+
+
+@dataclass(frozen=True)
+class ArithmeticKernel:
+    """The kernel that multiplies and adds in registers. No benchmark of its own: `Compiled.profile` measures with it.
+
+    An iteration of its loop has several steps, so that the loop itself costs nothing.
+    """
+
+    invocations: int = 1 << 17
+    chains: int = 2  # independent vectors per invocation
+    steps: int = 1024  # per chain
+    unrolled: int = 16  # steps per iteration
+
+
+_COPIED, _ARITHMETIC = CopiedArray(), ArithmeticKernel()
+# Vectors per invocation of a copying kernel: with one, too few loads are in flight on a large GPU. On a CPU driver,
+# vkCmdCopyBuffer copies like the processor does, and a kernel's many small workgroups take far longer.
 _VECTORS_COPIED: dict[str, tuple[int, ...]] = {"cpu": (), "gpu": (1, 4)}
-# Multiplications and additions: invocations, vectors of each that do not depend on each other, steps of each, and how
-# many steps a turn of the loop has, so that what the loop itself takes does not count.
-_INVOCATIONS, _CHAINS, _STEPS, _WRITTEN_OUT = 1 << 17, 2, 1024, 16
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes a second that a copy reads and writes, and floating-point operations a second without memory."""
+    """The bytes per second that a copy reads and writes, and floating-point operations per second without memory."""
 
     copy: float
     arithmetic: float
 
 
 def measure_limits(device: Device) -> Limits:
-    """Both limits, measured now. Raises DeviceError where the device has no timestamps."""
+    """Both limits, measured now. Raises DeviceError if the device has no timestamps."""
     return Limits(copy_rate(device), arithmetic_rate(device))
 
 
 def copy_rate(device: Device) -> float:
-    """Bytes a second that a copy of a large array reads and writes, by kernels or by vkCmdCopyBuffer: the best of them.
+    """The bytes per second that a copy of a large array reads and writes: by kernels or vkCmdCopyBuffer, if faster.
 
-    All run on the queue of programs. Drivers may leave vkCmdCopyBuffer to an engine that is slower than memory.
+    All copies run on the queue of programs. Drivers may leave vkCmdCopyBuffer to an engine that is slower than memory.
     """
     for nbytes in _sizes_to_copy(device):
         pool = MemoryPool(device.handle, device.queue, (device.queue.family,), device.arrays.type, nbytes)
@@ -59,30 +81,31 @@ def copy_rate(device: Device) -> float:
             by_kernels = [_seconds_of_kernel(device, source, target, vectors) for vectors in kinds]
             return 2 * nbytes / min([_seconds_of_command(device, source, target), *by_kernels])
         except DeviceError:
-            if nbytes == _LEAST_COPIED:
+            if nbytes == _COPIED.least_bytes:
                 raise
         finally:
             pool.close()
-    raise AssertionError("the least size is tried")
+    raise AssertionError("the smallest size is tried")
 
 
 def arithmetic_rate(device: Device) -> float:
-    """Floating-point operations a second of float32 multiplications and additions on registers."""
+    """Floating-point operations per second of float32 multiplications and additions in registers."""
     factor, summand = (np.full(VECTOR, 0.5, np.float32) for _ in range(2))
     arguments = [device.transfer.upload(array) for array in (factor, summand)]
     program = Program(device, _arithmetic(device.profile))
-    operations = 2 * VECTOR * _CHAINS * _STEPS * _INVOCATIONS
+    operations = 2 * VECTOR * _ARITHMETIC.chains * _ARITHMETIC.steps * _ARITHMETIC.invocations
     return operations / _seconds_of_program(device, program, [*arguments, device.arrays.allocate(_VECTOR_BYTES)])
 
 
 def _sizes_to_copy(device: Device) -> Iterator[int]:
-    """From the best size down to what any device has room for."""
-    wished = min(max(device.physical.memory_bytes // _PART_OF_MEMORY, _LEAST_COPIED), _MOST_COPIED)
+    """The best size, then smaller ones, down to the one that fits any device."""
+    least, best = _COPIED.least_bytes, device.physical.memory_bytes // _COPIED.part_of_memory
+    wished = min(max(best, least), _COPIED.most_bytes)
     nbytes = 1 << math.floor(math.log2(min(wished, device.largest_block)))
-    while nbytes > _LEAST_COPIED:
+    while nbytes > least:
         yield nbytes
         nbytes //= 2
-    yield _LEAST_COPIED
+    yield least
 
 
 def _seconds_of_command(device: Device, source: Buffer, target: Buffer) -> float:
@@ -102,7 +125,7 @@ def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer, vectors: 
 
 
 def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer]) -> float:
-    """The shortest of some runs over these arguments and results."""
+    """The shortest of several runs over these arguments and results."""
     bound = Bound(program, buffers)
 
     def record(recorder: Recorder, mark: Callable[[], None]) -> None:
@@ -115,7 +138,7 @@ def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer])
 
 
 def copy_plan(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
-    """A plan of a copy with so many vectors an invocation, a workgroup apart; workgroups divide it."""
+    """A plan of a copy with `vectors` per invocation, a workgroup apart; `nbytes` is a whole number of workgroups."""
     local = local_invocations(profile)
     uses = Uses()
     kind = uses.reference("f32", "x4")
@@ -128,27 +151,27 @@ def copy_plan(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
     ]
     shader = assemble(ShaderText(uses, main, (local, 1)))
     groups = nbytes // (_VECTOR_BYTES * local * vectors)
-    x = math.gcd(groups, 1 << 15)  # a grid of just so many
+    x = math.gcd(groups, 1 << 15)  # a grid of exactly that many workgroups
     dispatch = Dispatch(shader, (0, 1), (), (x, groups // x, 1), False, "copy")
     return Plan((nbytes,), (Result(nbytes, None),), (), (), 0, (dispatch,))
 
 
 def _arithmetic(profile: DeviceProfile) -> Plan:
-    """A plan of many invocations, each with some chains of a · factor + summand, of which nothing is ever written."""
+    """A plan of many invocations, each with several chains of a · factor + summand, whose results are never written."""
     local = local_invocations(profile)
-    chains = [f"a{number}" for number in range(_CHAINS)]
+    chains = [f"a{number}" for number in range(_ARITHMETIC.chains)]
     uses = Uses()
     vectors = uses.reference("f32", "x4")
     main = [
         f"uint i = {WORKGROUP} * {local}u + gl_LocalInvocationID.x;",
         *(f"vec4 {name} = {vectors}(table.address[words[{slot}]]).data[0];" for slot, name in enumerate("xy")),
         *(f"vec4 {name} = vec4(float(i + {number}u));" for number, name in enumerate(chains)),
-        f"for (int turn = 0; turn < {_STEPS // _WRITTEN_OUT}; turn++) {{",
-        *(f"    {name} = {name} * x + y;" for _ in range(_WRITTEN_OUT) for name in chains),
+        f"for (int turn = 0; turn < {_ARITHMETIC.steps // _ARITHMETIC.unrolled}; turn++) {{",
+        *(f"    {name} = {name} * x + y;" for _ in range(_ARITHMETIC.unrolled) for name in chains),
         "}",
         f"vec4 all_of_them = {' + '.join(chains)};",
         f"if (all_of_them.x == -1.0) {vectors}(table.address[words[2]]).data[0] = all_of_them;",
     ]
     shader = assemble(ShaderText(uses, main, (local, 1)))
-    dispatch = Dispatch(shader, (0, 1, 2), (), grid(_INVOCATIONS // local), False, "arithmetic")
+    dispatch = Dispatch(shader, (0, 1, 2), (), grid(_ARITHMETIC.invocations // local), False, "arithmetic")
     return Plan((_VECTOR_BYTES, _VECTOR_BYTES), (Result(_VECTOR_BYTES, None),), (), (), 0, (dispatch,))

@@ -1,4 +1,4 @@
-"""Work between timestamps of the device: recorded once, run several times."""
+"""Work between timestamps of the device, recorded once and run several times."""
 from __future__ import annotations
 
 import time
@@ -12,17 +12,18 @@ from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, CommandPool
 from lavax.backends.vulkan.device.device import Device
 from lavax.base.errors import DeviceError
 
-# A first run wakes the device and has drivers compile; of so many more, or as many as take this long, one is shown.
-RUNS, ENOUGH_SECONDS = 5, 1.0
+# A first run wakes the device up and lets drivers compile. It is followed by this many, fewer if these take longer.
+RUNS = 5
+ENOUGH_SECONDS = 1.0
 
-# Records work into a command buffer; its second argument takes the next timestamp, when all before it is done.
+# Records work into a command buffer; calling the second argument records the next timestamp, after all earlier work.
 Record = Callable[[Recorder, Callable[[], None]], None]
 
 
 class TimedWork:
-    """A command buffer with `count` timestamps, to be run any number of times. Close it when it is no longer used.
+    """A command buffer with `count` timestamps, which can run any number of times, until it is closed.
 
-    Raises DeviceError where the device has no timestamps.
+    Raises DeviceError if the device has no timestamps.
     """
 
     def __init__(self, device: Device, count: int, record: Record) -> None:
@@ -35,7 +36,7 @@ class TimedWork:
         self._submission = Submission(device.queue, [self._recorded(record)])
 
     def run(self) -> list[float]:
-        """Seconds from the first timestamp to each, of one run that is waited for."""
+        """Seconds from the first timestamp to each, in one run; waits for it."""
         device = self._device
         with device.queue.lock:
             number = device.queue.submit(self._submission)
@@ -48,7 +49,7 @@ class TimedWork:
         return [((tick - ticks[0]) & self._valid) * self._tick for tick in ticks]
 
     def close(self) -> None:
-        """Gives the command buffer and the timestamps back."""
+        """Destroys the command buffer and the timestamps."""
         self._pool.close()
         lib.vkDestroyQueryPool(self._device.handle, self._queries, ffi.NULL)
 
@@ -69,7 +70,7 @@ class TimedWork:
 
 @contextmanager
 def timed_work(device: Device, count: int, record: Record) -> Iterator[TimedWork]:
-    """A TimedWork for a block of code."""
+    """A TimedWork that is closed at the end of a `with` block."""
     work = TimedWork(device, count, record)
     try:
         yield work
@@ -78,14 +79,14 @@ def timed_work(device: Device, count: int, record: Record) -> Iterator[TimedWork
 
 
 def runs_of(device: Device, count: int, record: Record) -> list[list[float]]:
-    """The timestamps of some runs, without the first one, those that took least first."""
+    """The timestamps of several runs, shortest run first; the very first run is dropped."""
     with timed_work(device, count, record) as work:
         runs = [work.run() for _ in rounds()]
     return sorted(runs[1:], key=lambda times: times[-1])
 
 
 def median_run(device: Device, count: int, record: Record) -> Sequence[float]:
-    """The timestamps of the run of median length; nothing where there are none."""
+    """The timestamps of the run of median length; empty if `count` is 0."""
     if count == 0:
         return ()
     measured = runs_of(device, count, record)
@@ -93,7 +94,7 @@ def median_run(device: Device, count: int, record: Record) -> Sequence[float]:
 
 
 def rounds() -> Iterator[int]:
-    """One round to warm up, then some until there are enough."""
+    """The numbers of rounds: 0 to warm up, then up to RUNS more within about ENOUGH_SECONDS."""
     yield 0
     start = time.perf_counter()
     for number in range(1, RUNS + 1):
@@ -103,7 +104,7 @@ def rounds() -> Iterator[int]:
 
 
 def _tick_seconds(device: Device) -> tuple[float, int]:
-    """How long a tick of the device's clock is, and a mask of the bits that count."""
+    """The seconds per tick of the device's clock, and a mask of the valid bits."""
     physical = device.physical.handle
     families = enumerated(lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", physical)
     bits = families[device.queue.family].timestampValidBits

@@ -1,10 +1,11 @@
-"""Plans that compute the same, timed against each other on the device: in turn, over arrays of their own."""
+"""Equivalent plans, timed against each other on the device: in turn, over arrays of their own."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,18 +20,35 @@ from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import LavaxError
 from lavax.ir.types import DType
 
-# A plan is run so often between two timestamps that it takes so long, but at most so many times.
-_LONG_ENOUGH, _MOST_REPEATS = 300e-6, 32
-# What takes so many times as long as the fastest is out after its first run.
-_HOPELESS = 3.0
-# Numbers that arguments are filled with, over and over; integers may be positions, so they are small.
-_RANDOM, _LARGEST_INTEGER = 1 << 16, 1 << 10
+
+@dataclass(frozen=True)
+class Trials:
+    """How often plans are repeated, and which are given up.
+
+    Exercised by `LAVAX_TUNE=1 python -m benchmarks comparison --only matmul-1024`.
+    """
+
+    seconds: float = 300e-6  # a plan repeats between two timestamps until it takes this long,
+    most_repeats: int = 32  # but at most this often
+    hopeless: float = 3.0  # a plan that took this many times the fastest one's time is dropped after its first run
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The contents of arguments. Integers may be indices, so they are small."""
+
+    random_numbers: int = 1 << 16  # which repeat over an argument
+    largest_integer: int = 1 << 10
+
+
+_TRIALS, _CONTENTS = Trials(), Contents()
 
 
 def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -> list[float]:
     """The shortest time of each plan; infinity for those that the device refuses or that are far behind.
 
-    The plans have the same arguments, of these dtypes, and results. Raises DeviceError where there is no room for them.
+    The plans have the same arguments, of these dtypes, and the same results. Raises DeviceError if memory is too small
+    for these.
     """
     pairs = zip(plans[0].arguments, dtypes, strict=True)
     arguments = [_filled(device, nbytes, dtype) for nbytes, dtype in pairs]
@@ -41,13 +59,13 @@ def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -
     bound = {number: Bound(program, [*arguments, *results]) for number, program in programs.items()}
     first = {number: _first_seconds(device, program, bound[number]) for number, program in programs.items()}
     fastest = min(first.values(), default=math.inf)
-    repeats = min(max(math.ceil(_LONG_ENOUGH / max(fastest, 1e-9)), 1), _MOST_REPEATS)
+    repeats = min(max(math.ceil(_TRIALS.seconds / max(fastest, 1e-9)), 1), _TRIALS.most_repeats)
     best = [math.inf] * len(plans)
     with ExitStack() as stack:
         works = {
             number: stack.enter_context(timed_work(device, 2, _recording(program, bound[number], repeats)))
             for number, program in programs.items()
-            if first[number] <= _HOPELESS * fastest
+            if first[number] <= _TRIALS.hopeless * fastest
         }
         for number, work in _in_turn(works):
             best[number] = min(best[number], work.run()[-1] / repeats)
@@ -55,7 +73,7 @@ def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -
 
 
 def _in_turn(works: dict[int, TimedWork]) -> Iterator[tuple[int, TimedWork]]:
-    """Each of them once a round, another one first in each: clocks and caches change on the way."""
+    """Each of them once per round. Each round starts with another one, because clocks and caches change over time."""
     order = list(works.items())
     for number in rounds():
         shift = number % max(len(order), 1)
@@ -63,16 +81,16 @@ def _in_turn(works: dict[int, TimedWork]) -> Iterator[tuple[int, TimedWork]]:
 
 
 def _filled(device: Device, nbytes: int, dtype: DType) -> Buffer:
-    """An array of random numbers, which cost what the user's would: equal ones take less power, and so less time."""
+    """An array of random numbers, which take as long as the user's: equal numbers take less power, and so less time."""
     random = np.random.default_rng(0)
-    highest = min(dtype.highest, _LARGEST_INTEGER)
-    numbers = random.standard_normal(_RANDOM) if dtype.is_float else random.integers(0, highest, _RANDOM, endpoint=True)
+    count, highest = _CONTENTS.random_numbers, min(dtype.highest, _CONTENTS.largest_integer)
+    numbers = random.standard_normal(count) if dtype.is_float else random.integers(0, highest, count, endpoint=True)
     block = dtype.to_storage(numbers.astype(dtype.numpy))
     return device.transfer.upload(np.resize(block, -(-nbytes // block.itemsize)))
 
 
 def _made_at_once(device: Device, plans: Sequence[Plan]) -> Mapping[Shader, Pipeline]:
-    """All pipelines, since they are made in parallel; none where one fails, which its program then finds out."""
+    """All pipelines, because they are created in parallel. None if one fails; its program will then find out."""
     try:
         return device.pipelines.get(dispatch.shader for plan in plans for dispatch in plan.dispatches)
     except LavaxError:
@@ -101,6 +119,6 @@ def _recording(
 
 
 def _first_seconds(device: Device, program: Program, bound: Bound) -> float:
-    """The shorter of two runs after a first one, in which drivers may compile."""
+    """The shorter of two runs, which follow a first one in which drivers may compile."""
     with timed_work(device, 2, _recording(program, bound, 1)) as work:
         return min([work.run()[-1] for _ in range(3)][1:])

@@ -1,9 +1,10 @@
-"""Choice by measurement: of a kernel's schedules the one that took least on the device, found once and kept on disk."""
+"""Choice by measurement: the schedule of a kernel that was fastest on the device, found once and kept on disk."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from math import isfinite
 
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
@@ -24,27 +25,36 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.target.target import ANY_DEVICE
 
-# Seconds of each plan, all over the same arguments of those dtypes; infinity where the device refuses one.
+# The seconds of each plan, all over the same arguments of these dtypes; infinity if the device refuses a plan.
 Measure = Callable[[Sequence[Plan], Sequence[DType]], Sequence[float]]
 
-# What is chosen by rules stays unless another one takes so much less: times differ from run to run.
-_WORTH_IT = 0.95
-# Nodes between a product's operand and memory that are timed with it.
-_MOST_PROLOGUE = 32
+
+@dataclass(frozen=True)
+class Tuning:
+    """When measurements decide, and what is measured.
+
+    Exercised by `LAVAX_TUNE=1 python -m benchmarks comparison --only matmul-1024`.
+    """
+
+    worth_it: float = 0.95  # the rules' choice stays unless another one takes this part of its time: times vary
+    most_prologue: int = 32  # nodes between a contraction's operands and memory that are timed with it
+
+
+_TUNING = Tuning()
 
 
 class Records:
-    """What took least, by what it was found for. `place` names device, driver and version of lavax.
+    """The fastest candidate per subject of a measurement. `device` names the device, the driver and lavax's version.
 
-    An entry that cannot be read is none.
+    An unreadable entry counts as missing.
     """
 
-    def __init__(self, cache: DiskCache, place: str) -> None:
-        self._cache, self._place = cache, place
+    def __init__(self, cache: DiskCache, device: str) -> None:
+        self._cache, self._device = cache, device
         self._known: dict[str, str] = {}
 
     def winner(self, subject: str, names: Sequence[str]) -> str | None:
-        """The one of these that took least; None if that was never found, or was one that there is no more."""
+        """The fastest of these; None if it was never measured, or is no longer among them."""
         if subject not in self._known:
             found = self._read(subject)
             if found is not None:
@@ -53,7 +63,7 @@ class Records:
         return winner if winner in names else None
 
     def keep(self, subject: str, winner: str, seconds: Sequence[tuple[str, float]]) -> None:
-        """Records the winner; the times of all are there for whoever reads the entry."""
+        """Records the winner, with the times of all, for readers of the entry."""
         self._known[subject] = winner
         entry = {"winner": winner, "seconds": {name: taken for name, taken in seconds if isfinite(taken)}}
         self._cache.store(self._key(subject), json.dumps(entry).encode())
@@ -69,7 +79,7 @@ class Records:
         return winner if isinstance(winner, str) else None
 
     def _key(self, subject: str) -> str:
-        return f"{self._place}\n{subject}"
+        return f"{self._device}\n{subject}"
 
 
 class Tuner:
@@ -79,7 +89,7 @@ class Tuner:
         self._profile, self._records, self._measure = profile, records, measure
 
     def schedule_of(self, kernel: Kernel) -> Hashable | None:
-        """The kernel's schedule that takes least; None where there is no choice."""
+        """The fastest schedule of the kernel; None if there is no choice."""
         key, schedules = kernel_key(kernel), schedules_of(kernel, self._profile)
         if key is None or len(schedules) < 2:
             return None
@@ -89,7 +99,7 @@ class Tuner:
         return schedules[self._best(f"kernel {key!r}", list(map(repr, schedules)), plans, dtypes)]
 
     def parts_of(self, dot: Node) -> int:
-        """The number of parts of the contraction's sum with which its kernels take least, each as fast as it can be."""
+        """The number of parts of the contraction's sum with the fastest kernels, each with its fastest schedule."""
         numbers = parts_candidates(dot, self._profile)
         if len(numbers) < 2:
             return numbers[0]
@@ -106,7 +116,7 @@ class Tuner:
     def _best(
         self, subject: str, names: Sequence[str], plans: Sequence[Callable[[], Plan]], dtypes: Sequence[DType]
     ) -> int:
-        """The position of the recorded winner, or of the one that is found now; the first where none can be timed."""
+        """The position of the winner, recorded or measured now; 0 if none can be timed."""
         subject = f"{self._profile!r}\n{subject}"
         recorded = self._records.winner(subject, names)
         if recorded is not None:
@@ -117,13 +127,13 @@ class Tuner:
             return 0
         counters.count("tunings")
         best = min(range(len(names)), key=lambda position: seconds[position])
-        winner = best if seconds[best] < _WORTH_IT * seconds[0] else 0
+        winner = best if seconds[best] < _TUNING.worth_it * seconds[0] else 0
         self._records.keep(subject, names[winner], list(zip(names, seconds, strict=True)))
         return winner
 
 
 def by_itself(kernel: Kernel) -> KernelProgram:
-    """A program of this kernel alone, its arrays being arguments and results."""
+    """A program of this kernel alone, whose arrays are the arguments and results."""
     graph = kernel.graph
     reads = tuple(node.name for node in graph.inputs)
     writes = tuple(f"%r{number}" for number in range(len(graph.outputs)))
@@ -134,7 +144,7 @@ def by_itself(kernel: Kernel) -> KernelProgram:
 
 
 def with_prologue(dot: Node) -> Graph:
-    """The contraction with what its operands are moved and computed from element by element, over arrays in memory."""
+    """The contraction with its prologue: the moves and elementwise operations between its operands and memory."""
     order: list[Node] = []
     seen: set[Node] = set()
     stack = [(dot, False)]
@@ -142,7 +152,7 @@ def with_prologue(dot: Node) -> Graph:
         node, is_done = stack.pop()
         if is_done:
             order.append(node)
-        elif node not in seen and (node is dot or (node.op in READS and len(seen) <= _MOST_PROLOGUE)):
+        elif node not in seen and (node is dot or (node.op in READS and len(seen) <= _TUNING.most_prologue)):
             seen.add(node)
             stack.append((node, True))
             stack.extend((operand, False) for operand in node.operands)

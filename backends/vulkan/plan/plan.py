@@ -27,9 +27,9 @@ BINDINGS = {
 class Shader:
     """A compute shader: GLSL source, and the values of its specialization constants 0, 1, 2, …
 
-    With `subgroup_size` given the shader runs in full subgroups of that size, and its local size in x must be a
-    multiple of it. `bindings` has for each of its bindings the form, one of BINDINGS, and the array's position among
-    the dispatch's slots. `doubles`: whether it computes in float64.
+    With a `subgroup_size`, it runs in full subgroups of that size, and its local size in x must be a multiple of it.
+    `bindings`: per binding, the form (a key of BINDINGS) and the array's position among the dispatch's slots.
+    `doubles`: whether it computes in float64.
     """
 
     source: str
@@ -43,9 +43,9 @@ class Shader:
 class Dispatch:
     """One run of a shader with `groups` workgroups. `barrier`: it waits for all earlier dispatches.
 
-    At most 30 slots and words together. A dispatch with a zero in `groups` does nothing. With `counts`, a slot of a
-    constant and an offset in bytes, the numbers of workgroups are read from there when it runs. `seen` are the slots of
-    the arrays that the shader's bindings number, where `slots` are not these.
+    There are at most 30 slots and words together. A dispatch with a zero in `groups` does nothing. `counts`, if given,
+    is the slot of a constant and an offset in bytes; the workgroup counts are read from there when the dispatch runs.
+    `seen`, if given, replaces `slots` as the list of slots to which the shader's bindings refer.
     """
 
     shader: Shader

@@ -1,4 +1,4 @@
-"""A device as schedules of kernels see it: limits and features, never its name or vendor.
+"""A device as the schedules of kernels see it: limits and features, never its name or vendor.
 
 Imports no Vulkan, so that kernels can be lowered on a machine without a driver.
 """
@@ -6,13 +6,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Simple operations that are worth computing again where a byte less is moved. GPUs compute ten in that time; where
-# shaders run on the processor, layer norm's gradient won 5 to 11 % so.
-_OPERATIONS_PER_BYTE = {"cpu": 0.0, "gpu": 2.0}
-# Eight subgroups on a processor; a hundred workgroups of 256 on a GPU.
-_BUSY_INVOCATIONS = {"cpu": 64, "gpu": 1 << 15}
-# Descriptor ranges have a multiple of this length: half of it is a multiple of any device's alignment for texels and
-# storage buffers.
+
+@dataclass(frozen=True)
+class KindOfDevice:
+    """Assumptions about a kind of device, which Vulkan does not report.
+
+    Chosen by `python -m benchmarks comparison --only layer-norm-backward`, whose gradient took 5 to 11 % less time on a
+    CPU driver with no repeated operations. GPUs compute ten operations in the time that moving a byte takes.
+    """
+
+    operations_per_byte: float  # simple operations that are worth repeating to avoid moving one byte
+    busy_invocations: int  # eight subgroups on a processor; a hundred workgroups of 256 on a GPU
+
+
+_KINDS = {"cpu": KindOfDevice(0.0, 64), "gpu": KindOfDevice(2.0, 1 << 15)}
+# The length of descriptor ranges is a multiple of this: half of it is a multiple of any device's alignment for texels
+# and storage buffers.
 _RANGE_UNIT = 512
 
 
@@ -64,12 +73,12 @@ class DeviceProfile:
     @property
     def busy_invocations(self) -> int:
         """The invocations that keep the device busy: assumed, because Vulkan has no portable count of processors."""
-        return _BUSY_INVOCATIONS[self.kind]
+        return _KINDS[self.kind].busy_invocations
 
     @property
     def operations_per_byte(self) -> float:
         """The number of simple operations that are worth repeating to avoid moving one byte."""
-        return _OPERATIONS_PER_BYTE[self.kind]
+        return _KINDS[self.kind].operations_per_byte
 
     @property
     def packed(self) -> frozenset[int]:

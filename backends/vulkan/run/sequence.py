@@ -17,10 +17,7 @@ from lavax.backends.vulkan.plan.plan import Command, Dispatch, Repeat
 
 @dataclass(frozen=True)
 class LoopChunks:
-    """Iterations per submission of a loop that depends on data.
-
-    Chosen by `python -m benchmarks comparison --only while-loop`.
-    """
+    """Iterations per submission of a loop that depends on data. No benchmark has such a loop yet."""
 
     first: int = 4
     growth: int = 4  # from one chunk to the next
