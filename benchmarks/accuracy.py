@@ -1,9 +1,9 @@
-"""How exact the elementwise functions are: `make accuracy`, or `python -m benchmarks.accuracy`.
+"""The accuracy of the elementwise functions: `make accuracy`, or `python -m benchmarks.accuracy`.
 
-Each function runs on the device at hand, on a million float32 arguments (random bits, and the range it is mostly used
-in) and on all special values, and is compared with NumPy or SciPy in float64. Errors are in units in the last place
-of the correctly rounded result; a wrong infinity, NaN or sign of zero is an infinite error. A device may take denormal
-arguments as zero and give zero for denormal results.
+Each function runs on the present device, on a million float32 arguments (random bits, and its usual range) and on all
+special values, and is compared with NumPy or SciPy in float64. Errors are in units in the last place of the correctly
+rounded result; a wrong infinity, NaN or sign of zero is an infinite error. A device may treat denormal arguments and
+results as zero.
 """
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SAMPLES = 1_000_000
 
 
 def units(found: Floats, exact: Doubles, size: Doubles | None = None) -> Doubles:
-    """Distance of `found` from `exact` in units in the last place of float32; infinite where a special value differs.
+    """Distance of `found` from `exact` in units in the last place of float32; infinite if a special value differs.
 
     2^128 stands for infinity beside finite numbers. Results below the normal numbers may be flushed to zero. Exact
-    zeros must have the right sign. The unit is that of `exact`, or of `size` where this is given and greater.
+    zeros must have the right sign. The unit is that of `exact`, or of `size` if this is given and greater.
     """
     with np.errstate(all="ignore"):
         value: Doubles = found.astype(np.float64)
@@ -88,7 +88,7 @@ def arguments_of(function: Function, count: int) -> list[Floats]:
 
 
 def _errors(function: Function, arguments: Sequence[Floats], found: Floats, signs: bool = True) -> Doubles:
-    """Units in the last place; without `signs` zeros of both signs are alike."""
+    """Units in the last place; without `signs`, zeros of both signs are equal."""
     with np.errstate(all="ignore"):
         doubles = [argument.astype(np.float64) for argument in arguments]
         exact = np.asarray(function.exact(*doubles), np.float64)
@@ -97,7 +97,7 @@ def _errors(function: Function, arguments: Sequence[Floats], found: Floats, sign
 
 
 def measure(function: Function, count: int = SAMPLES) -> Worst:
-    """The function on the device against the exact one."""
+    """The largest error of the function on the device."""
     arguments = arguments_of(function, count)
     found = np.asarray(function.ours(*map(lnp.asarray, arguments))).astype(np.float32)
     best = _errors(function, arguments, found)
@@ -106,7 +106,7 @@ def measure(function: Function, count: int = SAMPLES) -> Worst:
         chosen = [argument[denormal] for argument in arguments]
         chosen = [flushed(one) if flushes else one for one, flushes in zip(chosen, flush, strict=True)]
         best[denormal] = np.minimum(best[denormal], _errors(function, chosen, found[denormal]))
-    # What compares them as zeros gives either, or a zero of either sign.
+    # Functions that compare denormal arguments as zeros may return either, or a zero of either sign.
     chosen = [flushed(argument[denormal]) for argument in arguments]
     best[denormal] = np.minimum(best[denormal], _errors(function, chosen, flushed(found[denormal]), signs=False))
     worst = int(np.argmax(best))

@@ -1,9 +1,9 @@
-"""How exact the elementwise functions of float64 are: `make accuracy`, or `python -m benchmarks.double_accuracy`.
+"""The accuracy of the elementwise functions of float64: `make accuracy`, or `python -m benchmarks.double_accuracy`.
 
-Each function runs on the device at hand, on random bits, in the range it is mostly used in and on all special values,
-and is compared with more exact values: NumPy's in longdouble where that has more digits than float64, else mpmath's
-(which must be installed). Errors are in units in the last place of the exact result; a wrong infinity, NaN or sign of
-zero is an infinite error. A device may take denormal arguments as zero and give zero for denormal results.
+Each function runs on the present device, on random bits, in its usual range and on all special values, and is compared
+with more accurate values: NumPy's in longdouble if that has more digits than float64, else mpmath's (which must be
+installed). Errors are in units in the last place of the exact result; a wrong infinity, NaN or sign of zero is an
+infinite error. A device may treat denormal arguments and results as zero.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writes docs/coverage.md: which names of other namespaces lavax has, and why it lacks the others.
+"""Writes docs/coverage.md: the names of other namespaces that lavax has, and why it lacks the others.
 
-Run in the project's environment: python tools/coverage.py. With --check it writes nothing and fails if the page is
-not what it would write.
+Run in the project's environment: python tools/coverage.py. With --check it writes nothing, and fails if the page is out
+of date.
 """
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PAGE = ROOT / "docs" / "coverage.md"
 NOT_YET = "not written yet"
 HEAD = """# Names of other namespaces
 
-Made by `python tools/coverage.py` from the code and from `tools/coverage_names.txt`. A name counts as present if
-the namespace of ours has it.
+`python tools/coverage.py` generates this page from the code and `tools/coverage_names.txt`. A name counts as present if
+lavax's namespace has it.
 """
 
 
 @dataclass(frozen=True)
 class Group:
-    """Names that one namespace offers, where ours would stand, and why some of them are meant to be absent."""
+    """The names of another namespace, our namespace for them, and the reasons why some are absent on purpose."""
 
     title: str
     ours: str
@@ -52,7 +52,7 @@ def groups(text: str) -> Iterator[Group]:
 
 
 def namespace(name: str) -> Any:
-    """A module, or what stands in one; None where there is none."""
+    """A module, or an attribute of a module; None if there is none."""
     try:
         return importlib.import_module(name)
     except ImportError:
