@@ -14,7 +14,7 @@ ROUNDS = 7
 
 
 def measure() -> Sequence[Figure]:
-    """Sort 2^20 floats, sum 2^24 up, and count and add up a million numbers by place, against NumPy."""
+    """Sort 2^20 floats, cumulative sum of 2^24, and scatter-adds of a million numbers, against NumPy."""
     random = np.random.default_rng(0)
     short, long = (random.normal(size=1 << bits).astype(np.float32) for bits in (20, 24))
     few, many = (random.integers(0, count, 1_000_000).astype(np.int32) for count in (1000, 100_000))
@@ -28,17 +28,17 @@ def measure() -> Sequence[Figure]:
         ),
         *_against("cumsum of 2^24 floats", lambda: lnp.cumsum(of_long), lambda: np.cumsum(long)),
         *_against(
-            "10^6 updates of 1000 places",
+            "10^6 updates of 1000 elements",
             lambda: lnp.zeros(1000).at[of_few].add(of_weights),
             lambda: np.add.at(np.zeros(1000, np.float32), few, weights),
         ),
         *_against(
-            "10^6 updates of 100000 places",
+            "10^6 updates of 100000 elements",
             lambda: lnp.zeros(100_000).at[of_many].add(of_weights),
             lambda: np.add.at(np.zeros(100_000, np.float32), many, weights),
         ),
         *_against(
-            "10 updates of 10^6 places",
+            "10 updates of 10^6 elements",
             lambda: lnp.zeros(1_000_000).at[of_many[:10]].add(of_weights[:10]),
             lambda: np.add.at(np.zeros(1_000_000, np.float32), many[:10], weights[:10]),
         ),
