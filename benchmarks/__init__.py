@@ -1,1 +1,1 @@
-"""What lavax costs, measured: `python -m benchmarks` runs all, `python -m benchmarks --list` names them."""
+"""Benchmarks of lavax: `python -m benchmarks` runs all, `python -m benchmarks --list` names them."""

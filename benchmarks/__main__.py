@@ -1,7 +1,7 @@
-"""Compares lavax with what else is installed, and measures its own figures: those that the command line names, or all.
+"""Compares lavax with other installed libraries, and measures lavax alone: the named benchmarks, or all.
 
-`comparison` times workloads in every library that can be imported; the others are figures of lavax alone. What the
-comparison measured is also written to a folder, as JSON and as a picture.
+`comparison` times workloads in every library that can be imported; the other benchmarks measure lavax alone. The
+results of the comparison are also written to a folder, as JSON and as a picture.
 """
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _list(large: bool) -> None:
 
 
 def _chosen(large: bool, patterns: Sequence[str] | None) -> list[Workload]:
-    """The workloads that are asked for, and first the one that shows what the device can compute."""
+    """The selected workloads; the first one gives the device's limit of arithmetic."""
     wanted = workloads_for(large)
     if patterns:
         wanted = [w for w in wanted if any(fnmatch(w.name, pattern) for pattern in patterns)]

@@ -1,4 +1,4 @@
-"""Which functions the accuracy table measures: on what arguments, against what, and to what bound."""
+"""The functions in the accuracy table, with their arguments, references and bounds."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,10 +20,10 @@ SMALLEST_NORMAL = 2.0**-126
 
 @dataclass(frozen=True)
 class Function:
-    """What is measured: our function, the exact one in float64, where each argument mostly lies, and the bound.
+    """A measured function: ours, the exact one in float64, the usual range of each argument, and the bound.
 
-    `size`, if given, is a magnitude whose unit counts where it is greater than that of the result: where the result
-    is a small difference of larger terms. `within` bounds the arguments.
+    `size`, if given, is a magnitude whose unit counts if it is greater than that of the result: for results that are
+    small differences of larger terms. `within` bounds the arguments.
     """
 
     name: str
@@ -48,7 +48,7 @@ def _scipy(name: str, low: float = -10, high: float = 10) -> Function:
 
 
 def _sinc(x: Doubles) -> Doubles:
-    """np.sinc loses digits where πx is rounded."""
+    """np.sinc is less accurate, because it rounds πx."""
     nearest = np.round(x)
     sine = np.sin(np.pi * (x - nearest)) * np.where(np.remainder(nearest, 2) == 0, 1, -1)
     value = np.where(x == 0, 1, np.where(x == nearest, 0, sine / (np.pi * x)))
@@ -66,7 +66,7 @@ def _infinite(function: Callable[[Doubles], Doubles], sign: bool) -> Callable[[D
 
 
 def _smallest(*arguments: Doubles) -> Doubles:
-    """So that the sign of a zero does not count."""
+    """Without the sign of zeros."""
     return np.full_like(arguments[0], SMALLEST_NORMAL)
 
 
@@ -93,7 +93,7 @@ _POSITIVE, _NEGATIVE, _FINITE = (0.0, np.inf), (-np.inf, -1e-30), (-1e30, 1e30)
 
 
 def _of_order(name: str, order: int, low: float, high: float, within: Interval = (-np.inf, np.inf)) -> Function:
-    """A function of a whole number and a float, for one of them."""
+    """A function of an integer and a float, with the integer fixed."""
     ours, theirs = getattr(special, name), getattr(reference, name)
     exact = exact_of.of_order(theirs, order)
     return Function(f"special.{name}, n = {order}", lambda x: ours(order, x), exact, ((low, high),), within=within)
@@ -114,19 +114,19 @@ def _terms_of_multigammaln(x: Doubles) -> Doubles:
 
 
 def _multigammaln(x: Doubles) -> Doubles:
-    """Of dimension 3; SciPy's takes numbers above 1 alone."""
+    """With dimension 3; SciPy's accepts only numbers above 1."""
     value = 1.5 * np.log(np.pi) + np.sum([reference.gammaln(x - k / 2) for k in range(3)], axis=0)
     return np.where(x > 1, value, np.nan)
 
 
 def _gamma_quotient(name: str, most: Interval, within: Interval) -> Function:
-    """Of two arguments; the sign of a zero does not count."""
+    """With two arguments; the sign of a zero does not count."""
     ours, exact = getattr(special, name), getattr(reference, name)
     return Function(f"special.{name}, x ≥ 0 (b)", ours, exact, (most, most), size=_smallest, within=within)
 
 
 def _scaled(function: Callable[..., Any], library: Any) -> Callable[..., Any]:
-    """`ldexp` of a float and of a whole number near another one."""
+    """`ldexp` of a float and of an integer near another float."""
 
     def value(x: Any, y: Any) -> Any:
         power = library.nan_to_num(y, nan=0.0, posinf=300.0, neginf=-300.0)

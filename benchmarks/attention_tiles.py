@@ -1,8 +1,8 @@
-"""What attention takes with each tile of a workgroup, and with scores in memory: the figures of attention/shape.py.
+"""The time of attention with each tile of a workgroup, and with scores in memory: the figures of attention/shape.py.
 
 Run as `python -m benchmarks.attention_tiles [CASE ...]`, with cases such as 4x16x1024x64 (batch, heads, positions,
-head) and 2x16x2048x64:c (causal). Times are the device's own, in ms, of the kernels alone; where PyTorch and its device
-are there, its strict float32 is timed by the clock over calls in flight. Needs a GPU.
+head) and 2x16x2048x64:c (causal). Times are the device's own, in ms, of the kernels alone. If PyTorch and its device
+are available, its strict float32 is timed by the clock over calls in flight. Needs a GPU.
 """
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
 
 CASES = ("4x16x1024x64", "2x16x2048x64:c", "2x16x2048x128", "1x8x512x256:c", "1x16x1000x80")
-# What one kernel computes.
+# The operations that one kernel computes.
 KERNELS = {
     "forward": ("attention", "attention_logsumexp"),
     "of keys": ("attention_key_gradient", "attention_value_gradient"),
     "of queries": ("attention_query_gradient",),
 }
-# Whether derivatives store scores, and how much memory there is for those of attention until then.
+# Whether derivatives store scores, and the bytes for keeping scores of the forward pass until then.
 _STORED: dict[str, tuple[bool, int]] = {
     "no scores stored": (False, 0),
     "those of derivatives": (True, 0),
@@ -40,7 +40,7 @@ _STORED: dict[str, tuple[bool, int]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """Attention of `heads` in all, as many queries as keys."""
+    """Attention with as many queries as keys; `heads` per example of the batch."""
 
     batch: int
     heads: int
@@ -74,14 +74,14 @@ def case_of(text: str) -> Case:
 
 
 def _forced(shape: Shape | None) -> Any:
-    """Kernels are lowered with this shape, or as chosen."""
+    """A context in which kernels are lowered with this shape, or with the chosen one."""
     if shape is None:
         return patch.object(emitter, "choose_shape", emitter.choose_shape)
     return patch.object(emitter, "choose_shape", lambda *_: shape)
 
 
 def _storing(stored: tuple[bool, int], backend: VulkanBackend) -> Any:
-    """Graphs are lowered with those scores in memory."""
+    """A context in which graphs are lowered with those scores in memory."""
     stores, room = stored
     attention = replace(backend.target.attention, stores_scores=lambda node: stores, kept_bytes=room)
     target = replace(backend.target, attention=attention)
@@ -99,7 +99,7 @@ def _named(shape: Shape) -> str:
 
 
 def compiled(case: Case, backend: VulkanBackend) -> tuple[dict[tuple[str, str], Any], Any]:
-    """Programs by kernel and shape, and all of their pipelines, made at once, which are to be kept as long."""
+    """Programs by kernel and shape, and all their pipelines, created at once; keep these as long as the programs."""
     lowered: dict[tuple[str, str], Any] = {}
     for kernel, ops in KERNELS.items():
         graph = case.graph(ops)
@@ -117,7 +117,7 @@ def compiled(case: Case, backend: VulkanBackend) -> tuple[dict[tuple[str, str], 
 
 
 def _whole(case: Case) -> Graph:
-    """The result and all three gradients, but for delta, which takes a kernel of its own."""
+    """The result and all three gradients, without delta, which has a separate kernel."""
     graph = case.graph(tuple(op for ops in KERNELS.values() for op in ops))
     statistic = next(node for node in graph.outputs if node.op == "attention_logsumexp")
     inputs = [node for node in graph.inputs if node.name != "logsumexp"]
@@ -136,14 +136,14 @@ def operands(case: Case, backend: VulkanBackend) -> dict[str, Any]:
 
 
 def seconds(program: Any, buffers: dict[str, Any]) -> float:
-    """What the program's kernels take on the device."""
+    """The time of the program's kernels on the device."""
     inputs = program.kernels.graph.inputs
     dispatches = profile_program(program.compile().program, [buffers[node.name] for node in inputs])
     return float(sum(dispatch.seconds for dispatch in dispatches))
 
 
 def peer_seconds(case: Case) -> tuple[float, float] | None:
-    """What PyTorch takes for the result alone, and for it and its gradients; None where it has no device."""
+    """PyTorch's times for the result alone, and for it and its gradients; None if PyTorch has no device."""
     torch = pytorch()
     if torch is None:
         return None

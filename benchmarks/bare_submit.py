@@ -1,4 +1,4 @@
-"""The floors under every call: a command buffer, empty or a program's own, submitted and waited for."""
+"""Lower bounds of every call: submitting a command buffer, empty or a program's own, and waiting for it."""
 from __future__ import annotations
 
 import weakref
@@ -15,8 +15,7 @@ from lavax.backends.vulkan.run.program import Program
 def bare_submit(device: Device, wait: Callable[[int], None]) -> Callable[[], None]:
     """A function that submits an empty command buffer and waits for it.
 
-    `wait` is `device.queue.wait`, with which results are waited for, or `device.queue.sleep`, which is
-    vkWaitSemaphores alone.
+    `wait` is `device.queue.wait`, which waits for results, or `device.queue.sleep`, which is vkWaitSemaphores alone.
     """
     queue = device.queue
     pool = CommandPool(device.handle, queue.family)
@@ -36,7 +35,7 @@ def bare_submit(device: Device, wait: Callable[[int], None]) -> Callable[[], Non
 
 @dataclass(frozen=True, eq=False)
 class BareReplay:
-    """Called, it submits what a program without loops recorded and waits: a call less all that the host does for it.
+    """A callable that submits the recording of a program without flag loops and waits: a call without the host's part.
 
     `buffers` are the arguments and results of the program's first call, which every replay reads and writes.
     """
@@ -53,5 +52,5 @@ class BareReplay:
 
 
 def bare_replay(program: Program, *arguments: Buffer) -> BareReplay:
-    """Calls a program that was never called and gives the replay of that call."""
+    """Calls a program that was never called, and returns the replay of that call."""
     return BareReplay(program, [*arguments, *program(*arguments)])

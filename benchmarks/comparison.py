@@ -15,32 +15,32 @@ from benchmarks.processors import quiet_clock
 from benchmarks.workloads import Workload
 from benchmarks.workloads.library import UnsupportedError
 
-# Calls in a row: as many as take about so long, but at least and at most so many.
+# Calls in a row take about this long, with these limits on their number.
 ROW_SECONDS, SHORTEST_ROW, LONGEST_ROW = 0.02, 2, 50
-# Rounds of a workload: enough that each library had its seconds, but at least and at most so many.
+# Limits on the rounds of a workload, which end when each library had its seconds.
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 200
-# Of the largest number of a result: how far those of two libraries may lie apart.
+# Results of two libraries may differ by this part of the largest number.
 AGREEMENT = 1e-3
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the device can do at best, in bytes and floating-point operations a second."""
+    """The device's peak rates, in bytes and floating-point operations per second."""
 
     copy: float
     product: float
 
     def seconds(self, workload: Workload) -> float:
-        """The least time that the workload can take."""
+        """The shortest possible time of the workload."""
         return max(workload.nbytes / self.copy, workload.operations / self.product)
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds a call of one workload in one library: by itself and waited for, and of several in a row.
+    """Seconds per call of one workload in one library: for a single call that is waited for, and for calls in a row.
 
-    `processors` are the seconds that all processors together spent in this process, a call of those in a row, without
-    threads that never rest: where the device is a processor, the measure that other work on the machine changes least.
+    `processors` are the seconds of all processors together in this process, per call in a row, without busy threads: on
+    a CPU driver, other work on the machine changes this measure least.
     """
 
     workload: Workload
@@ -53,7 +53,7 @@ class Measurement:
 
     @property
     def seconds(self) -> float:
-        """The median of the better way of calling."""
+        """The median for the faster way of calling."""
         return min(median(self.waited), median(self.in_row))
 
     @property
@@ -66,7 +66,7 @@ class Measurement:
 
 
 def measure(workload: Workload, peers: Sequence[Peer], seconds: float) -> list[Measurement]:
-    """Every library's times, for each about so many seconds; the first library's results are held to be right."""
+    """Every library's times, over about `seconds` each; the first library's results count as correct."""
     runs: dict[str, Run] = {}
     problems: dict[str, str] = {}
     arguments = workload.arguments()
@@ -100,13 +100,13 @@ def agree(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
 
 
 def best_product(measurements: Iterable[Measurement]) -> float:
-    """Operations a second of the fastest matrix product."""
+    """Operations per second of the fastest matrix product."""
     products = (m for m in measurements if m.workload.name.startswith("matmul") and not m.problem)
     return max((m.operations_per_second for m in products), default=math.nan)
 
 
 def _first_results(run: Run) -> Sequence[np.ndarray]:
-    """Of a third call: some libraries compile at the second one."""
+    """The seconds of a third call, because some libraries compile at the second."""
     for _ in range(3):
         results = run.call()
         run.wait(results)
@@ -114,9 +114,9 @@ def _first_results(run: Run) -> Sequence[np.ndarray]:
 
 
 def _time_in_turn(runs: dict[str, Run], measured: dict[str, Measurement], seconds: float) -> None:
-    """Rounds in which each library is called by itself and in a row, in another order each time.
+    """Rounds in which each library runs a single call and calls in a row, in a different order each time.
 
-    A library that has had its seconds is left out of the rounds that are still to come.
+    A library that had its seconds is left out of further rounds.
     """
     shuffle = random.Random(0).shuffle
     processor_seconds = quiet_clock()
@@ -140,7 +140,7 @@ def _row_length(run: Run) -> int:
 
 
 def _timed(run: Run, calls: int) -> float:
-    """Seconds from the first call until the results of all are there."""
+    """Seconds from the first call until all results are ready."""
     start = time.perf_counter()
     results = [run.call() for _ in range(calls)]
     for result in results:
@@ -151,7 +151,7 @@ def _timed(run: Run, calls: int) -> float:
 def over_first(
     measurements: Sequence[Measurement], first: str, seconds: Callable[[Measurement], list[float]]
 ) -> dict[str, float]:
-    """Each library's median of `seconds` over that of `first`: the geometric mean of what both can run."""
+    """Per library, its median of `seconds` over that of `first`: the geometric mean over their common workloads."""
     of_first = {m.workload.name: m for m in measurements if m.library == first and not m.problem}
     ratios: dict[str, list[float]] = {}
     for m in _timed_ones(measurements):

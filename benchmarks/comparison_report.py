@@ -10,7 +10,7 @@ from benchmarks.comparison import Limits, Measurement, over_first
 from benchmarks.figure import markdown, median, spread
 
 LAVAX = "lavax"
-# Two ways of calling are both shown where one takes less than this part of the other.
+# Both ways of calling are shown if one takes less than this part of the other.
 DIFFERENCE = 0.9
 HEAD = (
     "workload",
@@ -28,7 +28,7 @@ HEAD = (
 
 
 def table(measurements: Sequence[Measurement], limits: Limits) -> str:
-    """A Markdown table, one line a workload and library."""
+    """A Markdown table, one line per workload and library."""
     of_lavax = {m.workload.name: m for m in measurements if m.library == LAVAX and not m.problem}
     return markdown(HEAD, [_row(m, of_lavax.get(m.workload.name), limits) for m in measurements])
 
@@ -53,7 +53,7 @@ def _row(m: Measurement, of_lavax: Measurement | None, limits: Limits) -> list[s
 
 
 def summary(measurements: Sequence[Measurement], limits: Limits) -> str:
-    """The limits, and how far the libraries are from lavax on the whole."""
+    """The limits, and the libraries' mean times over lavax's."""
     copy, product = limits.copy / 1e9, limits.product / 1e9
     lines = [f"A copy on the device: {copy:.3g} GB/s; the best product: {product:.4g} GFLOP/s."]
     waited = over_first(measurements, LAVAX, lambda m: m.waited)
@@ -65,7 +65,7 @@ def summary(measurements: Sequence[Measurement], limits: Limits) -> str:
 
 
 def write_json(path: Path, run: dict[str, Any], measurements: Sequence[Measurement], limits: Limits) -> None:
-    """Everything that was measured; `run` says where and when."""
+    """All measurements; `run` says where and when."""
     rows = [
         {
             "workload": m.workload.name,
@@ -86,7 +86,7 @@ def write_json(path: Path, run: dict[str, Any], measurements: Sequence[Measureme
 
 
 def draw(path: Path, title: str, measurements: Sequence[Measurement]) -> None:
-    """Each library's time over lavax's, a line a workload. Raises ImportError without matplotlib."""
+    """Each library's time over lavax's, a line per workload. Raises ImportError without matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""How the time that compiling takes grows with the length of a program."""
+"""The growth of compile time with the length of a program."""
 from __future__ import annotations
 
 import gc
@@ -48,7 +48,7 @@ def measure() -> Sequence[Figure]:
 
 
 def step_to_kernels() -> float:
-    """The seconds of processor time from a training step as a function to its kernels."""
+    """The seconds of processor time from a training step's function to its kernels."""
     workload = next(w for w in workloads_for(large=False) if w.name == "mlp-step")
     arguments = workload.arguments()
     start = time.process_time()
@@ -62,14 +62,14 @@ def shortest(*runs: Sequence[float]) -> list[float]:
 
 
 def loss(weights: Sequence[lnp.ndarray], x: lnp.ndarray) -> lnp.ndarray:
-    """Of a network of layers of one width: the sum of its last values."""
+    """The sum of the outputs of a network whose layers have one width."""
     for weight in weights:
         x = lnp.tanh(x @ weight)
     return lnp.sum(x)
 
 
 def stages_of(layers: int) -> list[float]:
-    """The seconds of processor time that each stage takes: they are the same on a busy machine."""
+    """The seconds of processor time per stage, which are the same on a busy machine."""
     from lavax.backends.vulkan.backend import VulkanBackend  # late: it needs the Vulkan bindings
     from lavax.backends.vulkan.emit.program import emit_program
 

@@ -1,9 +1,9 @@
-"""What products of several sizes take with each tile and number of parts: what emit/contract/choose.py chooses by.
+"""The time of products of several sizes with each tile and number of parts: the basis of emit/contract/choose.py.
 
 Run as `python -m benchmarks.contraction_tiles [PRODUCT ...]`, with products such as 4096x4096x4096, 1x4096x4096:b (the
-right operand transposed), 64*256x256x256 (a batch) and 4096x4096x4096@bf16 (operands and result of a narrower dtype, by
-cooperative matrices where the device has them). Times are the device's own, of the kernels alone; where PyTorch and its
-device are there, its product of that dtype (float32 strictly) is timed by the clock over calls in flight.
+right operand transposed), 64*256x256x256 (a batch) and 4096x4096x4096@bf16 (operands and result of a narrower dtype,
+with cooperative matrices if the device has them). Times are the device's own, of the kernels alone. If PyTorch and its
+device are available, its product of that dtype (strict float32) is timed by the clock over calls in flight.
 """
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _FEW = 16
 
 @dataclass(frozen=True)
 class Product:
-    """A batch of products m × k × n; `transposed` names the operands that lie transposed in memory."""
+    """A batch of products m × k × n; `transposed` names the operands that are transposed in memory."""
 
     batch: int
     m: int
@@ -90,7 +90,7 @@ def product_of(text: str) -> Product:
 
 
 def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Schedule, int]]:
-    """Tiles and numbers of parts that may be worth a try."""
+    """The candidates: tiles and numbers of parts."""
     profile, few = backend.profile, min(product.m, product.n) < _FEW
     if any(shape.dtype == product.dtype for shape in profile.matrices) and not few:
         for numbers in (*COOPERATIVE_TILES, *OTHER_COOPERATIVE_TILES):
@@ -116,21 +116,21 @@ def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Sched
 
 @contextmanager
 def forced(schedule: Schedule, parts: int, backend: VulkanBackend) -> Iterator[None]:
-    """Within it, contractions are lowered for the backend by this schedule, in so many parts."""
+    """A context in which contractions are lowered for the backend with this schedule and number of parts."""
     target = {"target": ANY_DEVICE.with_parts(lambda dot: parts)}
     with patch.object(contract, "choose_schedule", lambda *_: schedule), patch.dict(backend.__dict__, target):
         yield
 
 
 def seconds(product: Product, backend: VulkanBackend, buffers: Sequence[Any]) -> float:
-    """What the product's kernels take on the device."""
+    """The time of the product's kernels on the device."""
     kinds = (lx.ShapeDtype(shape, DTYPES[product.dtype].user) for shape in product.shapes())
     compiled = backend.lower(lx.trace(product)(*kinds)).compile()
     return sum(dispatch.seconds for dispatch in profile_program(compiled.program, buffers))
 
 
 def peer_seconds(product: Product, operands: tuple[np.ndarray, np.ndarray]) -> float | None:
-    """What PyTorch takes a call; None where it has no device."""
+    """PyTorch's time per call; None if it has no device."""
     torch = pytorch()
     if torch is None:
         return None
@@ -144,7 +144,7 @@ def _row(name: str, taken: float, operations: int) -> str:
 
 
 def measure(product: Product, backend: VulkanBackend) -> Iterator[str]:
-    """Lines of a table: what is chosen, PyTorch, all candidates, the fastest first, and those that do not fit."""
+    """The lines of a table: the choice, PyTorch, all candidates, fastest first, and those that do not fit."""
     random = np.random.default_rng(0)
     left, right = product.shapes()
     operands = random.standard_normal(left, np.float32), random.standard_normal(right, np.float32)

@@ -26,18 +26,18 @@ TIMED_CALLS = 500
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Where lavax and Mesa's drivers keep what they compile.
+# The cache folders of lavax and of Mesa's drivers.
 CACHE_VARIABLES = ("LAVAX_CACHE", "MESA_SHADER_CACHE_DIR")
 
 
 class Training:
-    """The step with its parameters, state and one batch, ready to be called again and again."""
+    """The step with its parameters, state and one batch, for repeated calls."""
 
     def __init__(self) -> None:
         self.network, self.state, *self.rest = lx.device_put(digits.example_arguments(BATCH))
 
     def step(self) -> Any:
-        """One step; gives the loss, which may still be under way."""
+        """One step; returns the loss, which may not be ready yet."""
         self.network, self.state, loss = digits.step(self.network, self.state, *self.rest)
         return loss
 
@@ -50,7 +50,7 @@ def measure() -> Sequence[Figure]:
 
 
 def count_kernels(function: Any, *args: Any) -> int:
-    """How many kernels a compiled function has for these arguments."""
+    """The number of kernels of a compiled function for these arguments."""
     text = function.lower(*args).as_text("kernels")
     return sum(line.startswith("kernel ") for line in text.splitlines())
 
@@ -69,13 +69,13 @@ def _kernels(training: Training) -> list[Figure]:
 
 @lx.compile
 def update(gradients: Any, state: Any, network: Any, rate: Any) -> Any:
-    """Adam's update of the six parameters, by itself."""
+    """Adam's update of the six parameters alone."""
     updates, state = optim.adam(rate).update(gradients, state)
     return optim.apply_updates(network, updates), state
 
 
 def first_call() -> dict[str, Any]:
-    """Seconds from the first call of the step in this process to its result, and what was compiled for it."""
+    """Seconds from the first call of the step in this process to its result, and the number of shaders compiled."""
     arguments = digits.example_arguments(BATCH)
     start = time.perf_counter()
     float(digits.step(*arguments)[2])
@@ -83,7 +83,7 @@ def first_call() -> dict[str, Any]:
 
 
 def _first_calls() -> list[dict[str, Any]]:
-    """`first_call` in two processes after each other, the first with empty disk caches, which it fills."""
+    """`first_call` in two successive processes; the first has empty disk caches, and fills them."""
     program = "import json; from benchmarks import digits; print(json.dumps(digits.first_call()))"
     with tempfile.TemporaryDirectory() as folder:
         for variable in CACHE_VARIABLES:

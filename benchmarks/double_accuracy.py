@@ -54,7 +54,7 @@ def samples(low: float, high: float, arity: int, count: int) -> tuple[Doubles, D
 
 
 def units(found: Doubles, exact: Exact, size: Exact) -> Doubles:
-    """Distance in units in the last place of `exact`, or of `size` where that is greater.
+    """Distance in units in the last place of `exact`, or of `size` if that is greater.
 
     2^1024 stands for infinity beside finite numbers; a wrong NaN, infinity or sign of zero is an infinite error.
     """
@@ -103,7 +103,7 @@ def _with_ends(inside: Callable[[Exact], Exact], low: float, at_low: float, high
 
 
 def _inside(function: Any, low: float, high: float) -> Any:
-    """An inverse of a function with values between low and high, whose ends it takes to the infinities."""
+    """The inverse of a function with values between low and high; it maps these ends to the infinities."""
     between = _with_ends(_by_numbers(function), low, -math.inf, high, math.inf)
     return lambda x: np.where((x < low) | (x > high), np.nan, between(x))
 
@@ -161,7 +161,7 @@ def _logistic(x: Exact) -> Exact:
 
 
 def _power(x: Exact, y: Exact) -> Exact:
-    """glibc's powl takes infinities to the wrong power for some large exponents."""
+    """glibc's powl returns wrong powers of infinities for some large exponents."""
     infinite = np.power(x.astype(np.float64), y.astype(np.float64))
     return np.where(np.isinf(x) | np.isinf(y), infinite, np.power(x, y))
 
@@ -201,10 +201,9 @@ class Worst:
 
 @dataclass(frozen=True)
 class Case:
-    """A function: its reference, the range it is mostly used in, its bound in units, its arity, and `count`, which
-    says how many arguments are tried.
+    """A function: its reference, its usual range, its bound in units, its arity, and the `count` of random arguments.
 
-    `size`, if given, is a magnitude whose unit counts where it is greater than that of the result. `within` bounds the
+    `size`, if given, is a magnitude whose unit counts if it is greater than that of the result. `within` bounds the
     arguments.
     """
 
@@ -302,21 +301,21 @@ def worst_of(case: Case, call: Callable[[Doubles, Doubles], Doubles], x: Doubles
 
 
 def arguments_of(case: Case, times: int = 1) -> tuple[Doubles, Doubles]:
-    """The arguments that a function is tried on, random ones `times` as many as it usually takes."""
+    """The arguments for a function, with `times` its usual number of random ones."""
     x, y = samples(case.low, case.high, case.arity, times * case.count)
     low, high = case.within
     inside = ~((x < low) | (x > high))
     return x[inside], y[inside]
 
 
-# Functions of other names, or of other modules, than lavax.numpy's.
+# Functions with other names than in lavax.numpy, or from other modules.
 _OTHERS = {
     "logistic": special.expit,
     **{f"bessel_{name}": getattr(special, name) for name in ("i0", "i0e", "i1", "i1e")},
     **{name: getattr(special, name) for name in ("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri")},
     **{name: getattr(special, name) for name in ("lgamma", "digamma")},
 }
-# What has no name of its own there.
+# Functions that have no name there.
 INNER = frozenset(("divide_zero", "divide_by_zero", "multiply_by_zero", "truncate"))
 
 

@@ -1,17 +1,17 @@
-"""Measured figures, and the table they are shown in."""
+"""Measured figures, and their table."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 
-# Units of time: what a second is in them, and their sign; the first in which a time is at least 1 is used.
+# Units of time: how many make a second, and their symbol. A time is shown in the first in which it is at least 1.
 _UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the table: what was measured, the result, and where there is one the bound it has to keep."""
+    """A line of the table: the measured quantity, its value, and its target, if it has one."""
 
     name: str
     value: str
@@ -20,17 +20,17 @@ class Figure:
 
 
 def at_most(name: str, value: float, bound: float, text: str | None = None, unit: str = "") -> Figure:
-    """A figure that may not exceed `bound`, which is in `unit`; `text` shows more of it than the number."""
+    """A figure that must not exceed `bound`, in `unit`; `text`, if given, is shown instead of the number."""
     return Figure(name, f"{value:.3g}{unit}" if text is None else text, f"at most {bound:g}{unit}", value <= bound)
 
 
 def exactly(name: str, value: object, expected: object) -> Figure:
-    """A figure of which only one value is right."""
+    """A figure with exactly one correct value."""
     return Figure(name, str(value), str(expected), value == expected)
 
 
 def median(seconds: Sequence[float]) -> float:
-    """The middle one of at least two times."""
+    """The median of at least two times."""
     return quantiles(seconds, n=4)[1]
 
 

@@ -1,4 +1,4 @@
-"""Seconds from the first call of a function to its results: what compiling takes, with empty and with filled caches."""
+"""Seconds from the first call of a function to its results: compile times with empty and with filled caches."""
 from __future__ import annotations
 
 import json
@@ -20,7 +20,7 @@ from benchmarks.workloads import Workload, deep_network, workloads_for
 ROOT = Path(__file__).resolve().parent.parent
 REPEATS = 3
 
-# Where lavax, Mesa's drivers, NVIDIA's, JAX, PyTorch and tinygrad keep what they compile.
+# The cache folders of lavax, Mesa's and NVIDIA's drivers, JAX, PyTorch and tinygrad.
 CACHE_VARIABLES = (
     "LAVAX_CACHE",
     "MESA_SHADER_CACHE_DIR",
@@ -37,7 +37,7 @@ QUICK = ("call-1", "mlp-step", "gpt-step")
 
 @dataclass(frozen=True)
 class FirstCall:
-    """Seconds on the clock, and of all processors together."""
+    """Seconds by the clock, and of all processors together."""
 
     clock: float
     processors: float
@@ -56,7 +56,7 @@ def first_call(library: str, name: str) -> FirstCall:
 
 
 def table(libraries: Sequence[str], quick: bool) -> str:
-    """Pairs of processes, the first with empty caches, the second with what the first left there."""
+    """Pairs of processes: the first with empty caches, the second with the caches that the first filled."""
     rows = []
     for name in QUICK if quick else FULL:
         for library in libraries:
@@ -73,7 +73,7 @@ def table(libraries: Sequence[str], quick: bool) -> str:
 
 
 def seconds_text(seconds: Sequence[float]) -> str:
-    """The median, and of several also the least and the most."""
+    """The median, and for several values also the minimum and the maximum."""
     middle = f"{median(seconds):.3g} s"
     return middle if len(seconds) == 1 else f"{middle} ({min(seconds):.3g} to {max(seconds):.3g})"
 

@@ -1,4 +1,4 @@
-"""What a call of a compiled function costs the host, against the least that Vulkan asks for."""
+"""The host's time for a call of a compiled function, compared with Vulkan's minimum."""
 from __future__ import annotations
 
 import random
@@ -48,9 +48,9 @@ def microseconds(times: Sequence[float]) -> float:
 
 
 def interleaved(*functions: Callable[[], object]) -> list[list[float]]:
-    """Seconds of each function, called in turn, so that what else the machine does falls on all alike.
+    """Seconds of each function, called in turn, so that other work on the machine affects all alike.
 
-    The order is another in each round: how awake the driver's threads are hangs on what was called before.
+    The order differs in each round, because the state of the driver's threads depends on the previous call.
     """
     times: list[list[float]] = [[] for _ in functions]
     shuffle = random.Random(0).shuffle

@@ -1,7 +1,7 @@
-"""Processor time of what is measured alone, beside libraries whose threads never rest.
+"""The processor time of measured work, without that of other libraries' busy threads.
 
-IREE's Vulkan device has two threads that wait for any of several semaphores, and Mesa 22.3 waits for that in a loop: as
-long as there is such a device, they keep two processors busy, and everything else in the process takes twice as long.
+IREE's Vulkan device has two threads that wait for any of several semaphores, which Mesa 22.3 does in a busy loop. As
+long as such a device exists, they occupy two processors, and everything else in the process takes twice as long.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 _THREADS = Path("/proc/self/task")
-# A thread is busy that computes for so much of so many seconds, while nothing is asked of the process.
+# A thread is busy if it computes for this share of this many seconds while the process has no work.
 _SHARE, _SECONDS = 0.1, 0.2
-# Behind all others, but never without a share: a thread that holds a lock has to get to where it lets go of it.
+# The lowest priority that still gets a share: a thread that holds a lock must be able to release it.
 _LAST = 19
 
 
 def quiet_clock() -> Callable[[], float]:
-    """Processor seconds of this process, but for threads that are busy now; these let all others go first from now on.
+    """A clock of this process's processor seconds, without threads that are busy now; these get the lowest priority.
 
-    Where the system does not tell threads apart: processor seconds of all of them.
+    If the system does not distinguish threads, it counts the processor seconds of all of them.
     """
     busy = _busy_threads() if _THREADS.is_dir() else []
     for thread in busy:
@@ -37,5 +37,5 @@ def _busy_threads() -> list[int]:
 
 
 def _seconds_of(thread: int) -> float:
-    """Linux's clock of a thread, which has the thread's number in its own (clock_gettime(2), posix-cpu-timers.c)."""
+    """Linux's clock of a thread, whose number contains the thread's (clock_gettime(2), posix-cpu-timers.c)."""
     return time.clock_gettime((~thread << 3) | 0b110)

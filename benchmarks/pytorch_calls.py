@@ -1,4 +1,4 @@
-"""What PyTorch's calls take on a CUDA device: the peer of figures that are not workloads of the comparison."""
+"""The time of PyTorch's calls on a CUDA device, for comparison in benchmarks other than `comparison`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# So long a call is repeated, so many times before it is waited for.
+# A call repeats for this many seconds, and this many times before each wait.
 _SECONDS, _TOGETHER = 0.2, 10
 
 
 def pytorch() -> Any | None:
-    """PyTorch, set to strict float32; None where it is not installed or has no CUDA device."""
+    """PyTorch, set to strict float32; None if it is not installed or has no CUDA device."""
     try:
         import torch
     except ImportError:
@@ -23,7 +23,7 @@ def pytorch() -> Any | None:
 
 
 def seconds_a_call(call: Callable[[], Any], torch: Any) -> float:
-    """By the clock, over calls in flight, after one that is not counted."""
+    """Seconds by the clock over calls in flight, after a warm-up call."""
     call()
     torch.cuda.synchronize()
     start, calls = time.perf_counter(), 0

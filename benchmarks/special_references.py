@@ -1,4 +1,4 @@
-"""Special functions in float64 for the accuracy table: SciPy's; where it has none or loses digits, their values."""
+"""Special functions in float64 for the accuracy table: SciPy's, or our own if SciPy has none or is inaccurate."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from lavax.ir.ops.integral_functions import log1p_less, smaller_gamma_integral
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 
-# Beside its transition SciPy's incomplete gamma functions lose digits at parameters of some thousands and more.
+# SciPy's incomplete gamma functions are inaccurate near their transition for parameters of some thousands and more.
 _LARGE_PARAMETER = 200.0
 
 
@@ -27,7 +27,7 @@ def incomplete_gamma(upper: bool) -> Callable[[Doubles, Doubles], Doubles]:
 
 
 def zeta(s: Doubles, q: Doubles) -> Doubles:
-    """SciPy's is NaN for large `s`, where one term is all."""
+    """SciPy's is NaN for large `s`, for which one term is the whole sum."""
     large = (s > 1000) & (q > 0)
     found = np.where(large, np.power(np.where(large, q, 1.0), -s), special.zeta(s, q))
     return np.where(np.isnan(s), np.nan, found)
@@ -79,14 +79,14 @@ def poch(z: Doubles, m: Doubles) -> Doubles:
 
 
 def kl_div(x: Doubles, y: Doubles) -> Doubles:
-    """SciPy's loses all digits where the arguments are near each other."""
+    """SciPy's loses all digits if the arguments are near each other."""
     near = (np.abs(y - x) < 0.3 * x) & np.isfinite(x)
     p, q = np.where(near, x, 1.0), np.where(near, y, 1.0)
     return np.where(near, -p * log1p_less((q - p) / p), special.kl_div(x, y))
 
 
 def boxcox(x: Doubles, power: Doubles) -> Doubles:
-    """SciPy's takes powers below 1e-19 for 0, at x = 0 too."""
+    """SciPy's treats powers below 1e-19 as 0, at x = 0 too."""
     at_zero = (x == 0) & (power > 0)
     return np.where(at_zero, -1 / np.where(at_zero, power, 1.0), special.boxcox(x, power))
 

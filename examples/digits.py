@@ -56,7 +56,7 @@ class Network:
 
 
 def initial_network(seed: int) -> Network:
-    """Normal weights that keep the variance of what passes through a ReLU (He et al. 2015)."""
+    """Normal weights that preserve the variance of values through a ReLU (He et al. 2015)."""
     normal = np.random.default_rng(seed).normal
     weights = (normal(0, np.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in pairwise(SIZES))
     return Network(tuple(Linear(weight, np.zeros(weight.shape[1], np.float32)) for weight in weights))
@@ -84,7 +84,7 @@ def accuracy(network: Network, images: Any, labels: Any) -> Any:
 
 @dataclass(frozen=True)
 class Images:
-    """Pictures as rows of 64 numbers from 0 to 1, and what digits they show."""
+    """Images as rows of 64 numbers from 0 to 1, and their digits."""
 
     pixels: np.ndarray
     labels: np.ndarray
@@ -99,7 +99,7 @@ class Images:
             yield self[rows[start : start + size]]
 
     def blanked(self, draw: np.random.Generator) -> Images:
-        """The same pictures with some of their pixels set to zero."""
+        """The same images with some of their pixels set to zero."""
         kept = draw.random(self.pixels.shape) >= BLANKED
         return Images(self.pixels * kept, self.labels)
 
@@ -132,7 +132,7 @@ def train(images: Images, seed: int, epochs: int, batch_size: int) -> tuple[Netw
 
 
 def example_arguments(batch_size: int) -> tuple[Any, ...]:
-    """Arguments of the kind that `step` gets in training, for dumps and benchmarks."""
+    """Arguments such as `step` has in training, for dumps and benchmarks."""
     network = initial_network(seed=0)
     images, _ = training_and_test_images(seed=0)
     batch = images[slice(batch_size)]
@@ -140,14 +140,14 @@ def example_arguments(batch_size: int) -> tuple[Any, ...]:
 
 
 def write_dumps(folder: Path, batch_size: int) -> None:
-    """What the step is as it was traced, as optimized IR and as kernels."""
+    """The text of the step as traced, as optimized IR and as kernels."""
     lowered = step.lower(*example_arguments(batch_size))
     for stage in ("ir", "optimized", "kernels"):
         (folder / f"digits.{stage}.txt").write_text(lowered.as_text(stage) + "\n", encoding="utf-8")
 
 
 def draw_curve(path: Path, curve: list[float]) -> None:
-    """The loss of each epoch as a picture."""
+    """A plot of the loss per epoch."""
     figure = Figure()
     axes = figure.subplots()
     axes.semilogy(range(1, len(curve) + 1), curve)

@@ -1,12 +1,12 @@
-"""The eigenvalues of a loss's Hessian, by Lanczos' method, without ever forming the Hessian.
+"""The eigenvalues of a loss's Hessian by Lanczos' method, without forming the Hessian.
 
     python examples/hessian_spectrum.py --seed 1 --out out
 
-A small network is trained on points in two interleaved spirals. Products of its Hessian with vectors are derivatives of
-its gradient along them, jvp of grad; Lanczos' method takes one in each step of a scan and gives a small tridiagonal
-matrix, whose eigenvalues are those of the Hessian at the ends of the spectrum, and whose eigenvectors give weights for
-its density in between (stochastic Lanczos quadrature; Golub and Welsch 1969, Ghorbani et al. 2019). The network is
-small enough for the whole Hessian to be there for comparison.
+A small network is trained on points in two interleaved spirals. Products of its Hessian with vectors are jvp of grad:
+the gradient's derivatives along these vectors. Lanczos' method takes one per step of a scan, and gives a small
+tridiagonal matrix. Its eigenvalues are those of the Hessian at the ends of the spectrum, and its eigenvectors give
+weights for the density in between (stochastic Lanczos quadrature; Golub and Welsch 1969, Ghorbani et al. 2019). The
+network is small enough to compute the whole Hessian for comparison.
 """
 from __future__ import annotations
 

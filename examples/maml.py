@@ -2,9 +2,10 @@
 
     python examples/maml.py --seed 1 --out out
 
-A task is a sine of some amplitude and phase, of which ten points are seen. The outer gradient goes through the inner
-one: grad of a loss after a step along grad, for all tasks of a batch at once by vmap, as one compiled program. Prints
-the error on new tasks before and after inner steps, for the learned weights and for those learned without inner steps.
+A task is a sine of some amplitude and phase, given by ten points. The outer gradient differentiates the inner one: grad
+of a loss after a step along grad, for all tasks of a batch at once by vmap, as one compiled program. Prints the error
+on new tasks before and after inner steps, for the learned weights and for weights that were learned without inner
+steps.
 """
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def loss(network: Network, x: Any, y: Any) -> Any:
 
 
 def adapted(network: Network, x: Any, y: Any, steps: int) -> Network:
-    """The network after so many steps of gradient descent on points of one task."""
+    """The network after gradient descent on points of one task."""
     for _ in range(steps):
         gradients = lx.grad(loss)(network, x, y)
         network = lx.tree.map(lambda weight, gradient: weight - INNER_RATE * gradient, network, gradients)
@@ -60,7 +61,7 @@ def adapted(network: Network, x: Any, y: Any, steps: int) -> Network:
 
 
 def meta_loss(network: Network, tasks: Any, inner_steps: int) -> Any:
-    """Mean error on the points asked for, over tasks, each after inner steps on the points seen."""
+    """Mean error on the query points over tasks, each after inner steps on the given points."""
     return lnp.mean(lx.vmap(lambda x, y, u, v: loss(adapted(network, x, y, inner_steps), u, v))(*tasks))
 
 

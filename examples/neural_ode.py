@@ -2,9 +2,9 @@
 
     python examples/neural_ode.py --seed 1 --out out
 
-The path is a spiral, dy/dt = A y³. A network stands for the right side; the equation is solved by the Runge-Kutta
-method of order 4 in a scan, and the gradient goes back through all of its steps. Prints the error on the whole path,
-draws path and fit.
+The path is a spiral, dy/dt = A y³. A network replaces the right side. The Runge-Kutta method of order 4 solves the
+equation in a scan, and the gradient goes back through all its steps. Prints the error on the whole path, and plots path
+and fit.
 """
 from __future__ import annotations
 

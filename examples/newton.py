@@ -2,8 +2,8 @@
 
     python examples/newton.py --out out
 
-Goes down to a minimum of x⁴ − 2x² by first and second derivatives, and to that of the Rosenbrock function by its
-gradient and Hessian, each path one compiled program; prints tanh's first four derivatives; draws the paths.
+Finds a minimum of x⁴ − 2x² by first and second derivatives, and that of the Rosenbrock function by its gradient and
+Hessian; each path is one compiled program. Prints tanh's first four derivatives, and plots the paths.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def derivatives(f: Function, x: float, orders: int) -> list[float]:
 
 
 def path_of(step: Function, start: Any, steps: int) -> Any:
-    """The points that `step` goes through, from `start` on: [steps + 1, …]."""
+    """The points that repeated `step` reaches from `start`: [steps + 1, …]."""
 
     def onward(point: Any, _: Any) -> tuple[Any, Any]:
         moved = step(point)

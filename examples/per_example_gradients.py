@@ -1,10 +1,10 @@
-"""One gradient for each example, by vmap of grad, finds wrong labels.
+"""One gradient per example, by vmap of grad, finds wrong labels.
 
     python examples/per_example_gradients.py --seed 1 --out out
 
-Some labels of two classes of points, bent into each other, are turned over. After a short training, examples with wrong
-labels still pull hard at the weights: the norms of their gradients stand out. Prints how many of the turned labels are
-among the examples of the largest norms, and what all gradients at once cost against their mean.
+Some labels of two interleaved classes of points are flipped. After a short training, the gradients of examples with
+wrong labels still have large norms. Prints how many of the flipped labels are among the examples with the largest
+norms, and the time of all gradients compared with that of their mean.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRONG = 0.05  # part of the labels that are turned over
 
 
 def two_moons(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points [count, 2], their labels 0 or 1 with some turned over, and which these are."""
+    """Points [count, 2], their labels 0 or 1 with some flipped, and which these are."""
     draw = np.random.default_rng(seed)
     labels = np.arange(count) % 2
     angles = draw.uniform(0, np.pi, count)

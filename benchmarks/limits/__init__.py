@@ -1,1 +1,1 @@
-"""Kernels written by hand for CPU drivers, to show how near lavax comes to the best that is known."""
+"""Hand-written kernels for CPU drivers, as a reference for lavax's kernels."""

@@ -1,4 +1,4 @@
-"""The libraries that lavax is measured against: those that can be imported, on the hardware that lavax runs on."""
+"""The libraries with which lavax is compared: those that can be imported, on the hardware on which lavax runs."""
 from __future__ import annotations
 
 import importlib
@@ -39,7 +39,7 @@ def _tinygrad(on_gpu: bool) -> Iterable[Peer]:
     return [_adapter("tinygrad").TinygradPeer()]
 
 
-# By the names of what they find. lavax comes first: the others' results are compared with its.
+# By the names of the libraries. lavax comes first: the others' results are compared with its results.
 _FINDERS: dict[tuple[str, ...], Callable[[bool], Iterable[Peer]]] = {
     ("lavax",): _lavax,
     ("GLSL",): _glsl,
@@ -59,7 +59,7 @@ def _adapter(name: str) -> Any:
 def find_peers(
     on_gpu: bool, absent: Callable[[str, str], None], libraries: Collection[str] = LIBRARIES
 ) -> list[Peer]:
-    """Those of `libraries` that work here; `absent(library, why)` is told of the others."""
+    """Those of `libraries` that work here; `absent(library, why)` is called for the others."""
     found: list[Peer] = []
     for names, find in _FINDERS.items():
         if set(names).isdisjoint(libraries):

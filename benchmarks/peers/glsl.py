@@ -1,4 +1,4 @@
-"""Kernels written by hand, on lavax's device and through its queue, but without lavax's compiler."""
+"""Hand-written kernels, on lavax's device and queue, but without lavax's compiler."""
 from __future__ import annotations
 
 import time
@@ -39,7 +39,7 @@ class GlslPeer:
 
 
 def _fastest(programs: Sequence[Any], buffers: Sequence[Any]) -> Any:
-    """The one with the shortest call of a few, each after one that does not count."""
+    """The program with the shortest call among a few, each after a warm-up call."""
 
     def seconds(program: Any) -> float:
         found = []

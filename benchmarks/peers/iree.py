@@ -15,7 +15,7 @@ from benchmarks.peers.peer import Run
 from benchmarks.workloads import Arguments, Workload
 from benchmarks.workloads.trees import leaves_of
 
-# Host memory that a device takes over has to begin at a multiple of this.
+# Host memory that a device takes over must start at a multiple of this.
 PAGE = 4096
 
 
@@ -41,7 +41,7 @@ class IreePeer:
         return [self._on_host(result) for result in (results if isinstance(results, (tuple, list)) else [results])]
 
     def _on_host(self, result: Any) -> np.ndarray:
-        """Through memory of the device's own: it takes over no memory of NumPy's, which is not aligned."""
+        """Copies to memory of the device, because it cannot take over NumPy's memory, which is not aligned."""
         source = result._buffer_view.get_buffer()
         staging = self._device.allocator.allocate_buffer(
             memory_type=int(MemoryType.HOST_LOCAL | MemoryType.DEVICE_VISIBLE),
@@ -60,7 +60,7 @@ class IreePeer:
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that begins at the beginning of a page."""
+    """A copy that starts at a page boundary."""
     memory = np.empty(array.nbytes + PAGE, np.uint8)
     start = -memory.ctypes.data % PAGE
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""What every library that is measured offers, in one form."""
+"""The common interface of all measured libraries."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ from benchmarks.workloads import Arguments, Workload
 
 @dataclass(frozen=True)
 class Run:
-    """A workload made ready, its arguments where the library computes.
+    """A prepared workload, with its arguments on the library's device.
 
-    `call` begins one call and gives its results, which may still be under way; `wait` returns when they are there;
-    `read` gives them as NumPy arrays, in the order of `leaves_of`; `peak_bytes` the memory a call needs, if known.
+    `call` starts one call and returns its results, which may not be ready yet; `wait` returns when they are; `read`
+    returns them as NumPy arrays, in the order of `leaves_of`; `peak_bytes` returns the memory of a call, if known.
     """
 
     call: Callable[[], Any]
@@ -25,7 +25,7 @@ class Run:
 
 
 class Peer(Protocol):
-    """A library at work on one device."""
+    """A library on one device."""
 
     name: str
     version: str
@@ -33,6 +33,6 @@ class Peer(Protocol):
     def prepare(self, workload: Workload, arguments: Arguments) -> Run:
         """The workload on these arguments, trees of NumPy arrays. Compiling may be left to the first call.
 
-        Raises UnsupportedError, or an error of the library's own, where it cannot run the workload.
+        Raises UnsupportedError, or an error of the library's own, if it cannot run the workload.
         """
         ...

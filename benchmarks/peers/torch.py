@@ -28,7 +28,7 @@ _NUMPY = SimpleNamespace(
 
 
 class TorchLibrary(Library):
-    """`compiled` is applied to what is a program of its own: a function, or a loss of which the gradient is taken.
+    """`compiled` is applied to each separate program: a function, or a loss whose gradient is taken.
 
     PyTorch's gradients are taken outside of compiled functions, so a function with gradients is compiled in parts.
     """
@@ -127,7 +127,7 @@ class TorchPeer:
 
 
 def torch_peers(on_gpu: bool) -> list[TorchPeer]:
-    """Eager and compiled; none where lavax runs on a GPU and PyTorch cannot."""
+    """PyTorch eager and compiled; none if lavax runs on a GPU and PyTorch cannot."""
     if on_gpu and not torch.cuda.is_available():
         return []
     device = "cuda" if on_gpu else "cpu"

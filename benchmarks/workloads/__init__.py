@@ -1,4 +1,4 @@
-"""The workloads that lavax is compared on, each written once for all libraries."""
+"""The workloads of the comparison, each written once for all libraries."""
 from __future__ import annotations
 
 from benchmarks.workloads.calls import call_workloads
@@ -11,5 +11,5 @@ __all__ = ["Arguments", "Workload", "deep_network", "square_matmul", "workloads_
 
 
 def workloads_for(large: bool) -> list[Workload]:
-    """All of them, in the sizes for a discrete GPU, or for a processor."""
+    """All workloads, with sizes for a discrete GPU or for a processor."""
     return [*call_workloads(), *row_workloads(large), *product_workloads(large), *training_workloads(large)]

@@ -1,4 +1,4 @@
-"""Workloads that compute next to nothing: what a call costs."""
+"""Workloads that compute almost nothing: the overhead of a call."""
 from __future__ import annotations
 
 from collections.abc import Callable

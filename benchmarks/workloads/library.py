@@ -1,4 +1,4 @@
-"""The names that workloads are written in, so that each is written once for all libraries."""
+"""The functions that workloads use, so that each workload is written once for all libraries."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class UnsupportedError(Exception):
 class Library:
     """Functions on a library's arrays: NumPy's names in `numpy`, and compositions of them.
 
-    A library that has one of these as a function of its own overrides it, so that each is measured at its best.
+    A library that has its own function for one of these overrides it, so that each library is measured at its best.
     """
 
     numpy: Any
@@ -32,13 +32,13 @@ class Library:
         return centred / self.numpy.sqrt(variance + 1e-5) * scale + shift
 
     def cross_entropy(self, scores: Any, labels: Any) -> Any:
-        """The mean over rows of scores, where `labels` says which is the right one."""
+        """The mean over rows of scores; `labels` has the index of the right score per row."""
         shifted = scores - self.numpy.max(scores, axis=-1, keepdims=True)
         logarithm = self.numpy.log(self.numpy.sum(self.numpy.exp(shifted), axis=-1))
         return self.numpy.mean(logarithm - self.numpy.take_along_axis(shifted, labels[:, None], axis=-1)[:, 0])
 
     def attention(self, q: Any, k: Any, v: Any, causal: bool = False) -> Any:
-        """Of arrays (batch, positions, heads, size); if `causal`, a query sees no key behind its own position."""
+        """For arrays (batch, positions, heads, size); if `causal`, a query sees no key after its own position."""
         scores = self.numpy.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
         if causal:
             positions = self.numpy.arange(q.shape[1])
@@ -46,18 +46,18 @@ class Library:
         return self.numpy.einsum("bhqk,bkhd->bqhd", self.softmax(scores), v)
 
     def convolution(self, x: Any, kernel: Any) -> Any:
-        """Of NCHW images by an OIHW kernel, padded so that the result has the images' size."""
+        """For NCHW images and an OIHW kernel, padded so that the result has the images' size."""
         raise UnsupportedError
 
     def scatter_add(self, target: Any, places: Any, updates: Any) -> Any:
-        """`target` with rows added to its rows at `places`, which may repeat."""
+        """`target` with rows added at the row indices `places`, which may repeat."""
         return target.at[places].add(updates)
 
     def relu(self, x: Any) -> Any:
         return self.numpy.maximum(x, 0.0)
 
     def value_and_grad(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that gives `function`'s value, a scalar, and its gradient by the first argument, a tree."""
+        """A function that returns `function`'s value, a scalar, and its gradient by the first argument, a tree."""
         raise UnsupportedError
 
     def descend(self, parameters: Any, gradients: Any, rate: float) -> Any:

@@ -1,4 +1,4 @@
-"""Workloads whose time goes into products: matrices of all forms, convolution, attention."""
+"""Workloads dominated by products: matrices of all forms, convolution, attention."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def product_workloads(large: bool) -> list[Workload]:
 
 
 def square_matmul(large: bool) -> Workload:
-    """The product whose best rate in a run stands for what the device can compute."""
+    """The product whose best rate in a run counts as the device's limit of arithmetic."""
     return next(w for w in product_workloads(large) if w.name == ("matmul-4096" if large else "matmul-512"))
 
 

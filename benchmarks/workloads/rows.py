@@ -1,4 +1,4 @@
-"""Workloads whose time goes into memory: elementwise chains, reductions, movement, norms and losses."""
+"""Workloads dominated by memory: elementwise chains, reductions, movement, norms and losses."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Workloads of training: an optimizer's update, and steps of four kinds of networks."""
+"""Training workloads: an optimizer's update, and steps of four kinds of networks."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def training_workloads(large: bool) -> list[Workload]:
 
 
 def deep_network(layers: int, width: int = 16, examples: int = 8) -> Workload:
-    """The gradient of a network of equal layers, for the time that compiling it takes."""
+    """The gradient of a network of equal layers, for its compile time."""
 
     def define(library: Library) -> Callable[..., Any]:
         def loss(weights: Any, x: Any) -> Any:
@@ -161,7 +161,7 @@ def _transformer(batch: int, positions: int, heads: int, width: int) -> Workload
 
 
 def _language_model(batch: int, positions: int, heads: int, width: int, layers: int, vocabulary: int) -> Workload:
-    """A step of Adam for a GPT: tokens are embedded and scored by one table, and see those before them."""
+    """A step of Adam for a GPT: one table embeds and scores tokens, which see earlier tokens."""
     hidden = 4 * width
 
     def block(library: Library, p: Any, x: Any) -> Any:
@@ -215,7 +215,7 @@ def _language_model(batch: int, positions: int, heads: int, width: int, layers: 
         p = parameters(g)
         tokens, labels = g.integers(0, vocabulary, (2, batch, positions)).astype(np.int32)
         first = map_tree(lambda leaf: normal(g, *leaf.shape, scale=0.01), p)
-        # Away from 0, where a step's rounding errors would be as large as the step.
+        # Away from 0, because there a step's rounding errors would be as large as the step.
         second = map_tree(lambda leaf: (0.01 + abs(normal(g, *leaf.shape, scale=0.01))) ** 2, p)
         return p, first, second, tokens, labels
 

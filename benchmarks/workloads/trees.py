@@ -1,4 +1,4 @@
-"""Trees of arrays in dicts, lists and tuples: what every library's tracer can follow."""
+"""Trees of arrays in dicts, lists and tuples, which every library's tracer accepts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def map_tree(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """`function` of what stands at each leaf's place in the trees, which have one structure, as a tree."""
+    """The tree of `function` of corresponding leaves of the trees, which have the same structure."""
     if isinstance(tree, dict):
         return {key: map_tree(function, tree[key], *(other[key] for other in rest)) for key in sorted(tree)}
     if isinstance(tree, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What is measured: a function, its arguments, and the least it has to compute and to move."""
+"""A workload: a function, its arguments, and the least that it must compute and move."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -14,10 +14,10 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Workload:
-    """`define(library)` gives the function; `draw(generator)` its arguments, trees of NumPy arrays.
+    """`define(library)` returns the function; `draw(generator)` its arguments, trees of NumPy arrays.
 
-    `operations` counts floating-point operations, one for an addition, a product or a function's value; `nbytes`
-    what has to come from memory or go there at least once.
+    `operations` counts floating-point operations: one per addition, product or function value. `nbytes` counts the
+    bytes that must be read from memory or written to it at least once.
     """
 
     name: str
