@@ -1,12 +1,12 @@
-"""Hand-written GLSL, and the loader that hands it to the code generator.
+"""Hand-written GLSL, and its loader for the code generator.
 
-Every `.glsl` file here compiles on its own. Its functions stand between marker lines,
+Every `.glsl` file here compiles on its own. Marker lines delimit its functions,
 
     //! function NAME needs OTHER, OTHER
     ...
     //! end
 
-so that a shader includes the functions it calls and no others. Names are unique over all files. The functions
+so that a shader includes only the functions that it calls. Names are unique over all files. The functions
 are plain GLSL 4.50 core; those of 64 bits, whose names end in 64, need the extension for 64-bit integers.
 """
 from __future__ import annotations
@@ -51,7 +51,7 @@ _FUNCTION = "//! function "
 _END = "//! end"
 
 
-# Functions of scalars have a form for vectors, which the code generator makes of their signature.
+# Functions of scalars also have a form for vectors, which the code generator derives from their signature.
 _SCALAR = "float|double|int|uint|int64_t|uint64_t|bool"
 
 
@@ -110,9 +110,9 @@ def elementary_functions() -> dict[str, ShaderFunction]:
 
 
 def functions_for(names: Iterable[str]) -> list[ShaderFunction]:
-    """The functions `names` and all they need, each once, needed ones first.
+    """The functions `names` and all that they need, each once, needed ones first.
 
-    The same set of names gives the same list, in whatever order they come.
+    The same set of names gives the same list, in any order of the names.
 
     Raises:
         KeyError: no function of that name exists.

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 // The error functions, the normal distribution and their inverses in float64. Polynomials are our own fits:
-// interpolation at Chebyshev's points with 260 bits, coefficients then rounded. Nothing hangs on whether fma is fused.
+// interpolation at Chebyshev's points with 260 bits, coefficients then rounded. Results do not depend on fused fma.
 
 // Stand-ins for functions of the other files, so that this one compiles on its own; a shader gets the real ones.
 bool lx_isnan_64(double x) { return isnan(x); }

@@ -2,7 +2,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 // Exponential family in float64: exp, exp2, expm1, logistic and the hyperbolic functions; GLSL has none of them.
 // The methods are those of elementary_exponential.glsl. Polynomials are our own fits: interpolation at Chebyshev's
-// points with 260 bits, coefficients then rounded. Nothing hangs on whether fma is fused.
+// points with 260 bits, coefficients then rounded. Results do not depend on fused fma.
 
 // Stand-ins for functions of the other files, so that this one compiles on its own; a shader gets the real ones.
 bool lx_isnan_64(double x) { return isnan(x); }

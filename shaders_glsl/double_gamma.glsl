@@ -2,7 +2,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 // The logarithm of the gamma function and its derivative in float64. Formulas: Abramowitz and Stegun, "Handbook of
 // Mathematical Functions" (1964), 6.1.15, 6.1.17, 6.1.40, 6.3.5, 6.3.7 and 6.3.18. Polynomials are our own fits:
-// interpolation at Chebyshev's points with 260 bits, coefficients then rounded. Nothing hangs on whether fma is fused.
+// interpolation at Chebyshev's points with 260 bits, coefficients then rounded. Results do not depend on fused fma.
 
 // Stand-ins for functions of the other files, so that this one compiles on its own; a shader gets the real ones.
 bool lx_isnan_64(double x) { return isnan(x); }

@@ -1,7 +1,7 @@
 #version 460
 // The regularized incomplete beta function in float32, computed in pairs (pair_arithmetic.glsl): DLMF (dlmf.nist.gov)
-// 8.17.7 and 8.17.22, Stirling's formula for the factor before them, and Gauss and Legendre's rule where both parameters are
-// large.
+// 8.17.7 and 8.17.22, Stirling's formula for the factor before them, and Gauss and Legendre's rule if both parameters
+// are large.
 
 // Stand-ins for functions of other files, so that this one compiles on its own; a shader gets the real ones.
 float lx_exp(float x) { return exp(x); }

@@ -1,5 +1,6 @@
 #version 460
-// Classification and selection in float32. NaN is told by bits: a driver may assume that no float is NaN.
+// Classification and selection in float32. NaN is recognized by its bits, because a driver may assume that there is
+// none.
 
 //! function lx_isnan
 // Is x NaN?

@@ -3,9 +3,9 @@
 // Method: Cody and Waite, "Software Manual for the Elementary Functions" (1980): x = n ln 2 + r, |r| <= ln(2)/2,
 // with ln 2 in two parts of which n times the first is exact; then a minimax polynomial (our own Remez-like fits,
 // coefficients rounded to float32 one after the other) and a scaling by powers of two built from bits.
-// Nothing hangs on whether fma is fused; where it is not, a driver may take fma(n, a, fma(n, b, x)) for n (a + b) + x,
-// so what comes before the last of such terms is precise. Selections are mix(otherwise, chosen, condition), which never
-// branches: a vector processor computes both sides anyway.
+// Results do not depend on whether fma is fused. If it is not, a driver may replace fma(n, a, fma(n, b, x)) by
+// n (a + b) + x, so the value before the last of such terms is precise. Selections are mix(otherwise, chosen, condition),
+// which never branches: a vector processor computes both sides anyway.
 
 //! function lx_power_of_two
 // 2^n for -126 <= n <= 127.

@@ -1,6 +1,6 @@
 #version 460
 // Incomplete gamma functions and exponential integrals in float32, computed in pairs (pair_arithmetic.glsl).
-// Formulas: DLMF (dlmf.nist.gov) 6.6, 6.12, 8.7, 8.9, 8.12 and 8.19, the uniform expansion being that of Temme, "The
+// Formulas: DLMF (dlmf.nist.gov) 6.6, 6.12, 8.7, 8.9, 8.12 and 8.19, with the uniform expansion of Temme, "The
 // asymptotic expansion of the incomplete gamma functions" (1979). Coefficients are our own: Taylor's of the expansion,
 // Chebyshev's fits for the rest.
 

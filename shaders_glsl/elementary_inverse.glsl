@@ -1,8 +1,8 @@
 #version 460
 // Inverse functions in float32: roots, logarithms, inverse trigonometric and hyperbolic functions, erfinv.
 // Polynomials are our own Remez-like fits with coefficients rounded to float32 one after the other; those of the
-// logarithms are computed by Estrin's scheme, so that few operations wait for each other. Nothing hangs on
-// whether fma is fused. Selections are mix(otherwise, chosen, condition), which never branches.
+// logarithms use Estrin's scheme, in which few operations wait for each other. Results do not depend on whether fma is
+// fused. Selections are mix(otherwise, chosen, condition), which never branches.
 
 //! function lx_sqrt
 // Vulkan bounds sqrt only through inversesqrt and a division. One Newton step on an exact residual (Dekker's

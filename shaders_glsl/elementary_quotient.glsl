@@ -1,6 +1,7 @@
 #version 460
-// The gamma function, the beta function, Pochhammer's symbol, Box and Cox's power and a relative entropy in float32, computed in pairs (pair_arithmetic.glsl), by
-// Stirling's formula and the recurrence: DLMF (dlmf.nist.gov) 5.5.1, 5.5.3, 5.11.1 and 5.12.1.
+// The gamma function, the beta function, Pochhammer's symbol, Box and Cox's power and a relative entropy in float32,
+// computed in pairs (pair_arithmetic.glsl) by Stirling's formula and the recurrence: DLMF (dlmf.nist.gov) 5.5.1, 5.5.3,
+// 5.11.1 and 5.12.1.
 
 // Stand-ins for functions of other files, so that this one compiles on its own; a shader gets the real ones.
 vec2 lx_pair_sum(float a, float b) { return vec2(a + b, 0.0); }

@@ -1,5 +1,5 @@
 #version 460
-// Integer arithmetic with every case defined, and the way from floats to integers.
+// Integer arithmetic with every case defined, and conversions from floats to integers.
 
 //! function lx_int_divide
 // Rounds toward zero; x / 0 is -1; the most negative value / -1 is itself.

@@ -1,6 +1,6 @@
 #version 460
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
-// As integer_arithmetic.glsl, for 64 bits, and the ways between floats and integers where one of both has 64.
+// As integer_arithmetic.glsl, for 64 bits, and conversions between floats and integers if one of them has 64 bits.
 
 //! function lx_int_divide_64
 // Rounds toward zero; x / 0 is -1; the most negative value / -1 is itself.

@@ -1,5 +1,5 @@
 #version 460
-// float16 and bfloat16 by their bits, rounded to the nearest even: no device needs to have them.
+// float16 and bfloat16 by their bits, rounded to the nearest even, so that devices need not support them.
 
 //! function lx_f16_to_bits
 // The bits of x in float16.

@@ -1,7 +1,7 @@
 #version 460
 // Numbers of twice the digits in float32: unevaluated sums of two floats, of which the second is at most half a unit in
 // the last place of the first. Sums are Knuth's, products Dekker's with heads of 12 bits ("A floating-point technique
-// for extending the available precision", 1971): nothing hangs on whether fma is fused.
+// for extending the available precision", 1971): results do not depend on whether fma is fused.
 
 // A stand-in for a function of another file, so that this one compiles on its own; a shader gets the real one.
 float lx_scale(float x, int n) { return ldexp(x, n); }

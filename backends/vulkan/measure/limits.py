@@ -51,7 +51,7 @@ class ArithmeticKernel:
 
 _COPIED, _ARITHMETIC = CopiedArray(), ArithmeticKernel()
 # Vectors per invocation of a copying kernel: with one, too few loads are in flight on a large GPU. On a CPU driver,
-# vkCmdCopyBuffer copies like the processor does, and a kernel's many small workgroups take far longer.
+# vkCmdCopyBuffer is as fast as the processor, and a kernel's many small workgroups take far longer.
 _VECTORS_COPIED: dict[str, tuple[int, ...]] = {"cpu": (), "gpu": (1, 4)}
 
 

@@ -79,7 +79,7 @@ class DescriptorRanges:
             each.close()
 
 
-# What a shader's bindings refer to: at each a range, and the form in which the shader sees it.
+# A shader's bindings: per binding a range, and the form in which the shader sees it.
 BoundRanges = tuple[tuple[str, DescriptorRange], ...]
 
 

@@ -1,4 +1,4 @@
-"""Which memory type of a device serves which purpose, and the kind of VkBuffer that is allocated in all of them."""
+"""The memory types of a device by purpose, and the kind of VkBuffer that is allocated in all of them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class MemoryType:
 
 @dataclass(frozen=True)
 class MemoryTypes:
-    """`arrays`: for the data of programs. `staging`: for copies. `tables`: for what the host writes in every call."""
+    """`arrays`: for the data of programs. `staging`: for copies. `tables`: for data that the host writes per call."""
 
     arrays: MemoryType
     staging: MemoryType
