@@ -8,9 +8,10 @@ from lavax.linalg.decompositions import svd, svdvals
 from lavax.linalg.matrices import epsilon, is_empty, matrices, square_matrices, unit_matrices
 from lavax.linalg.solving import inv
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose, reshaped
+from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import greater, where
 from lavax.numpy.products.linear_algebra import matmul

@@ -12,10 +12,10 @@ from lavax.ir.types import TensorType
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import eye
-from lavax.numpy.arrays.joining import cut
-from lavax.numpy.arrays.manipulation import matrix_transpose, reshaped
+from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.numpy.elementwise.arithmetic import add, multiply
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value

@@ -6,8 +6,8 @@ from typing import Any
 
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.arrays import matrices
 from lavax.numpy.arrays.manipulation import matrix_transpose
-from lavax.numpy.grids import grids
 from lavax.numpy.products import linear_algebra as plain
 from lavax.numpy.products import products as of_vectors
 from lavax.numpy.products.linear_algebra import matmul, tensordot
@@ -43,9 +43,9 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Value:
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Value:
     """The `offset`-th diagonals of the matrices in the last two axes. Raises ShapeError for fewer axes."""
-    return grids.diagonal(x, offset, -2, -1)
+    return matrices.diagonal(x, offset, -2, -1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Value:
     """The sums of the `offset`-th diagonals of the matrices in the last two axes. Raises ShapeError for fewer axes."""
-    return grids.trace(x, offset, -2, -1, dtype)
+    return plain.trace(x, offset, -2, -1, dtype)

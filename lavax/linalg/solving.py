@@ -7,11 +7,11 @@ from typing import NamedTuple
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, unit_matrices
 from lavax.numpy._core.broadcasting import broadcast_shapes, broadcast_to, common_dtype
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import ones, zeros
-from lavax.numpy.arrays.manipulation import reshaped
+from lavax.numpy.arrays.matrices import diagonal
 from lavax.numpy.elementwise.arithmetic import abs, log, multiply, sign
-from lavax.numpy.grids.grids import diagonal
 from lavax.numpy.reductions.reductions import prod
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind, with_weak

@@ -17,7 +17,7 @@ from lavax.numpy._core.application import apply, as_floating
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
-from lavax.numpy.arrays.joining import split
+from lavax.numpy.arrays.splitting import split
 from lavax.numpy.elementwise.arithmetic import abs as absolute
 from lavax.numpy.elementwise.arithmetic import add, clip, divide, expm1, multiply, negative, sqrt, square, tanh
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal

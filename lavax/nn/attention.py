@@ -7,10 +7,11 @@ from typing import NamedTuple
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.number_arguments import real_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.shape_arguments import as_shape
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.manipulation import as_shape, reshaped, transposed
 from lavax.numpy.elementwise.comparison import less, logical_and
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value

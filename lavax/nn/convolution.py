@@ -8,8 +8,9 @@ from lavax.ir.types import bool_
 from lavax.nn.windows import Padding, PerAxis, paddings, per_axis, span_of
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.arrays.manipulation import flip, reshaped, transposed
+from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.products.linear_algebra import precision_attributes
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value

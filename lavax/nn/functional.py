@@ -10,11 +10,11 @@ from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_arrays, spread_back
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.manipulation import reshaped
 from lavax.numpy.elementwise.arithmetic import add, divide, exp, expm1, log, log1p, multiply, negative, sqrt, subtract
 from lavax.numpy.elementwise.comparison import isfinite, less
 from lavax.numpy.elementwise.comparison import where as choice

@@ -14,9 +14,9 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axes
 from lavax.numpy._core.broadcasting import spread_back
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.numpy.arrays.creation import iota, ones
-from lavax.numpy.arrays.manipulation import reshaped
 from lavax.numpy.elementwise.arithmetic import divide
 from lavax.numpy.elementwise.comparison import equal, greater, less, where
 from lavax.numpy.reductions.reductions import fold

@@ -10,20 +10,26 @@ import math as _math
 from types import ModuleType as _ModuleType
 
 from lavax.numpy._core.broadcasting import *
+from lavax.numpy.analysis.averages import *
 from lavax.numpy.analysis.calculus import *
 from lavax.numpy.analysis.convolution import *
+from lavax.numpy.analysis.histograms import *
 from lavax.numpy.analysis.polynomials import *
-from lavax.numpy.analysis.statistics import *
+from lavax.numpy.analysis.quantiles import *
 from lavax.numpy.analysis.window_functions import *
 from lavax.numpy.arrays.complex_parts import *
 from lavax.numpy.arrays.creation import *
-from lavax.numpy.arrays.data_dependent import *
 from lavax.numpy.arrays.exchange import *
 from lavax.numpy.arrays.from_data import *
 from lavax.numpy.arrays.joining import *
 from lavax.numpy.arrays.manipulation import *
+from lavax.numpy.arrays.matrices import *
+from lavax.numpy.arrays.ranges import *
+from lavax.numpy.arrays.rearranging import *
 from lavax.numpy.arrays.scalar_types import *
 from lavax.numpy.arrays.shape_functions import *
+from lavax.numpy.arrays.splitting import *
+from lavax.numpy.arrays.tiling import *
 from lavax.numpy.editing.bit_packing import *
 from lavax.numpy.editing.editing import *
 from lavax.numpy.editing.padding import *
@@ -38,10 +44,13 @@ from lavax.numpy.elementwise.rounding import *
 from lavax.numpy.elementwise.signs import *
 from lavax.numpy.elementwise.trigonometric import *
 from lavax.numpy.functional.along_axis import *
+from lavax.numpy.functional.piecewise import *
 from lavax.numpy.functional.vectorize import *
 from lavax.numpy.grids.flat_indices import *
 from lavax.numpy.grids.grids import *
 from lavax.numpy.grids.index_tricks import *
+from lavax.numpy.grids.matrix_indices import *
+from lavax.numpy.indexing.nonzero import *
 from lavax.numpy.indexing.selecting import *
 from lavax.numpy.indexing.taking import *
 from lavax.numpy.methods.array_methods import METHODS as _METHODS

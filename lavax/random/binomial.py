@@ -14,7 +14,7 @@ from lavax.ir.types import DType
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy._core.promotion import floating, promote
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.elementwise.comparison import where
 from lavax.random.continuous import uniform_between
 from lavax.random.gamma import computing

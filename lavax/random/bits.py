@@ -9,7 +9,7 @@ from lavax.numpy._core.application import apply
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, cast
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.random.keys import BOTH, FIRST, SECOND, as_key, block, positions
 from lavax.random.reuse import consume
 from lavax.tracer.values.value import Value

@@ -15,7 +15,7 @@ import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.operands import ArrayLike, cast
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.elementwise.comparison import where
 from lavax.random.bits import drawn_bits
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter

@@ -7,7 +7,7 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.numpy._core.operands import ArrayLike, as_operand, cast
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.elementwise.comparison import where
 from lavax.random.continuous import FORMATS, standard_exponential, standard_normal, uniform_between
 from lavax.random.discrete import rademacher

@@ -14,7 +14,7 @@ import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, float32
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_operand, cast
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.random.continuous import FORMATS, normal_of, uniform_of
 from lavax.random.keys import Words, bits_of_each, key_of_each, split, split_each
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter

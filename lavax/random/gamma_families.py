@@ -7,7 +7,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.ir.types import DType
 from lavax.numpy._core.operands import ArrayLike, cast
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.random.continuous import standard_exponential, standard_normal
 from lavax.random.discrete import rademacher
 from lavax.random.gamma import computing, gamma_numbers, log_gamma_numbers

@@ -9,9 +9,10 @@ import numpy as np
 from lavax.ir.types import DType, TensorType, uint32
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, constant_of, splat
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.arrays.joining import stack
-from lavax.numpy.arrays.manipulation import checked_shape, reshaped
 from lavax.numpy.indexing.indexing import index
 from lavax.random.reuse import consume
 from lavax.tracer import bind, lift

@@ -12,7 +12,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.reductions.cumulative import cumsum
 from lavax.numpy.sorting.sorting import argsort
 from lavax.random.bits import drawn_bits

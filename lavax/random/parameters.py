@@ -9,7 +9,7 @@ from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, Operand, as_operand
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.tracer.values.value import Value
 
 

@@ -10,7 +10,8 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.broadcasting import broadcast_shapes
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, cast
-from lavax.numpy.arrays.manipulation import checked_shape, expand_dims
+from lavax.numpy._core.shape_arguments import checked_shape
+from lavax.numpy.arrays.manipulation import expand_dims
 from lavax.numpy.elementwise.arithmetic import maximum, sqrt
 from lavax.random.continuous import standard_normal
 from lavax.random.parameters import floating_dtype

@@ -9,11 +9,12 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy._core.promotion import averaging, promote
-from lavax.numpy.arrays.joining import concatenate, cut
-from lavax.numpy.arrays.manipulation import ravel, reshaped
+from lavax.numpy.arrays.joining import concatenate
+from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.elementwise.arithmetic import abs, add, clip, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, less, logical_and, not_equal, where
 from lavax.numpy.elementwise.rounding import remainder

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.joining import cut
-from lavax.numpy.arrays.manipulation import flip, reshaped
+from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.editing.padding import pad
 from lavax.numpy.elementwise.arithmetic import add
 from lavax.numpy.indexing.taking import take

@@ -9,18 +9,19 @@ from lavax.ir.types import TensorType, float32
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.analysis.convolution import convolve
 from lavax.numpy.arrays.creation import eye, iota, ones, zeros
 from lavax.numpy.arrays.joining import concatenate, stack
-from lavax.numpy.arrays.manipulation import ravel, reshaped, transpose
+from lavax.numpy.arrays.manipulation import ravel, transpose
+from lavax.numpy.arrays.matrices import vander
 from lavax.numpy.editing.editing import trim_zeros
 from lavax.numpy.editing.padding import pad
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, sqrt, square, subtract
-from lavax.numpy.grids.grids import trace, vander
-from lavax.numpy.products.linear_algebra import matmul, outer
+from lavax.numpy.products.linear_algebra import matmul, outer, trace
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer.values.value import Value
 

@@ -9,8 +9,9 @@ import numpy as np
 from lavax.ir.brain_floats import brain_floats_from_bits, is_brain_float
 from lavax.ir.types import bfloat16
 from lavax.numpy._core.dtypes import canonical_dtype
-from lavax.numpy.arrays.creation import arange, asarray
-from lavax.numpy.arrays.manipulation import checked_shape
+from lavax.numpy._core.shape_arguments import checked_shape
+from lavax.numpy.arrays.creation import asarray
+from lavax.numpy.arrays.ranges import arange
 from lavax.numpy.arrays.scalar_types import ScalarType
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.transforms.vmap import vmap

@@ -1,59 +1,28 @@
-"""Functions that give elements another place or shape and compute nothing."""
+"""Arrays in another shape, or with their axes in another order."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from lavax.ir.types import TensorType
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
 from lavax.numpy._core.devices import copied
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.tracer import bind, with_weak
+from lavax.numpy._core.shape_arguments import Shape, as_shape
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "flip", "fliplr", "flipud", "matrix_transpose",
-    "moveaxis", "ravel", "reshape", "rollaxis", "rot90", "squeeze", "swapaxes", "transpose",
+    "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "matrix_transpose", "moveaxis", "ravel", "reshape",
+    "rollaxis", "squeeze", "swapaxes", "transpose",
 ]  # fmt: skip
 
-Shape = tuple[int, ...]
+
 # Which index changes fastest from element to element: the last one or the first.
 Order: TypeAlias = Literal["C", "F"]
-
-
-def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -> Shape:
-    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for what is no integer."""
-    if not isinstance(shape, Iterable) or getattr(shape, "ndim", 1) == 0:
-        return (whole_number(what, shape),)
-    return tuple(whole_number(what, extent) for extent in shape)
-
-
-def checked_shape(name: str, shape: int | Iterable[int]) -> Shape:
-    """The shape of an array that `name` is to make.
-
-    Raises ShapeError for negative extents, DtypeError for what is no integer.
-    """
-    extents = as_shape(shape)
-    if min(extents, default=0) < 0:
-        raise shape_error(f"{name}: a shape has no negative extents, got {extents}")
-    return extents
-
-
-def reshaped(value: Value, shape: Shape) -> Value:
-    """`value` in a shape of as many elements: itself where it has that shape."""
-    if value.shape == shape:
-        return value
-    return with_weak(bind("reshape", value, type=value.type.with_shape(shape)), value.weak)
-
-
-def transposed(value: Value, axes: Sequence[int]) -> Value:
-    """`value` with its axes in the order `axes`: itself where that is theirs."""
-    if tuple(axes) == tuple(range(value.ndim)):
-        return value
-    return with_weak(bind("transpose", value, axes=tuple(axes)), value.weak)
 
 
 def _filled_in(shape: Shape, type: TensorType) -> Shape:
@@ -180,13 +149,6 @@ def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
     return reshaped(value, tuple(extent for d, extent in enumerate(value.shape) if d not in gone))
 
 
-def flip(x: ArrayLike, axis: Axis = None) -> Value:
-    """`x` with the order of elements along `axis` (None: all axes) reversed."""
-    value = as_value(x)
-    axes = tuple(sorted(normal_axes("flip", axis, value.type)))
-    return with_weak(bind("flip", value, axes=axes), value.weak) if axes else value
-
-
 def atleast_1d(x: ArrayLike) -> Value:
     """`x`, with one axis if it has none."""
     value = as_value(x)
@@ -204,30 +166,6 @@ def atleast_3d(x: ArrayLike) -> Value:
     value = as_value(x)
     shapes = {0: (1, 1, 1), 1: (1, *value.shape, 1), 2: (*value.shape, 1)}
     return reshaped(value, shapes[value.ndim]) if value.ndim < 3 else value
-
-
-def fliplr(x: ArrayLike) -> Value:
-    """`x` reversed along axis 1. Raises ShapeError below rank 2."""
-    return flip(x, 1)
-
-
-def flipud(x: ArrayLike) -> Value:
-    """`x` reversed along axis 0. Raises ShapeError for a scalar."""
-    return flip(x, 0)
-
-
-def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
-    """`x` turned `k` times by a right angle, from the first of `axes` towards the second."""
-    value = as_value(x)
-    first, second = normal_axes("rot90", tuple(axes), value.type)
-    turns = whole_number("k", k) % 4
-    if turns == 0:
-        return value
-    if turns == 2:
-        return flip(value, (first, second))
-    if turns == 1:
-        return swapaxes(flip(value, second), first, second)
-    return flip(swapaxes(value, first, second), second)
 
 
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:

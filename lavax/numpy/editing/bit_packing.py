@@ -7,11 +7,11 @@ from lavax.ir.types import TensorType, uint8
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.joining import cut
-from lavax.numpy.arrays.manipulation import moveaxis, ravel, reshaped
+from lavax.numpy.arrays.manipulation import moveaxis, ravel
 from lavax.numpy.editing.padding import pad
 from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.elementwise.bitwise import bitwise_and, bitwise_left_shift, bitwise_right_shift

@@ -1,6 +1,8 @@
 """Entries taken out of an array, and put in between."""
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,15 @@ from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import index_error, shape_error
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy._core.shapes_of_data import length_of
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.joining import concatenate, cut
-from lavax.numpy.arrays.manipulation import flip, moveaxis, ravel, reshaped
+from lavax.numpy.arrays.joining import concatenate
+from lavax.numpy.arrays.manipulation import moveaxis, ravel
+from lavax.numpy.arrays.rearranging import flip
+from lavax.numpy.arrays.tiling import tile
 from lavax.numpy.elementwise.arithmetic import add, clip, multiply, subtract
 from lavax.numpy.elementwise.comparison import less, not_equal, where
 from lavax.numpy.indexing.advanced_indexing import as_index
@@ -24,10 +30,10 @@ from lavax.numpy.reductions.reductions import any as any_of
 from lavax.numpy.reductions.reductions import argmax
 from lavax.numpy.sorting.searching import searchsorted
 from lavax.numpy.sorting.sorting import argsort, sort
-from lavax.tracer import Tracer
+from lavax.tracer import Tracer, bind
 from lavax.tracer.values.value import Value
 
-__all__ = ["delete", "insert", "trim_zeros"]
+__all__ = ["append", "delete", "insert", "resize", "trim_zeros"]
 
 _MOST_PIECES = 8
 
@@ -157,3 +163,21 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Value:
         return value[:0]
     start = leading if "f" in trim.lower() else 0
     return cut(value, 0, start, value.size - (trailing if "b" in trim.lower() else 0))
+
+
+def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
+    """`values` behind `x` along `axis`; None: both flattened."""
+    return concatenate([x, values], axis)
+
+
+def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
+    """The flattened `x`, over and over, in `new_shape`; zeros where `x` has no elements.
+
+    Raises ShapeError for negative extents.
+    """
+    value, shape = ravel(x), checked_shape("resize", new_shape)
+    size = math.prod(shape)
+    if not value.size or not size:
+        return bind("constant", type=value.type.with_shape(shape), value=value.type.dtype.number(0))
+    times = -(-size // value.size)
+    return reshaped(cut(tile(value, times), 0, 0, size), shape)

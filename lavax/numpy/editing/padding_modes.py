@@ -8,10 +8,11 @@ import numpy as np
 
 from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.broadcasting import spread
+from lavax.numpy._core.movement import cut
 from lavax.numpy._core.operands import cast
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.joining import concatenate, cut
-from lavax.numpy.arrays.manipulation import flip
+from lavax.numpy.arrays.joining import concatenate
+from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.rounding import round
 from lavax.numpy.reductions.reductions import max as max_over

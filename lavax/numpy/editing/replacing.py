@@ -5,21 +5,28 @@ import math
 
 import numpy as np
 
+from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.application import as_truth
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
-from lavax.numpy.arrays.joining import resize
-from lavax.numpy.arrays.manipulation import ravel, reshaped
+from lavax.numpy.arrays.creation import iota
+from lavax.numpy.arrays.manipulation import ravel
+from lavax.numpy.editing.editing import resize
 from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.rounding import remainder
+from lavax.numpy.indexing.advanced_indexing import as_index
 from lavax.numpy.indexing.index_modes import Mode
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.cumulative import cumsum
+from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
-__all__ = ["fill_diagonal", "place", "put"]
+__all__ = ["fill_diagonal", "place", "put", "put_along_axis"]
 
 
 def _require_new(name: str, inplace: bool) -> None:
@@ -79,3 +86,23 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     places = range(0, end, step)
     new = resize(cast(as_value(val), value.type.dtype), len(places))
     return reshaped(At(ravel(value))[slice(0, end, step)].set(new), value.shape)
+
+
+def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None) -> Value:
+    """A new array: `x` with `values` at the positions along `axis` (None: flattened) that `indices` say.
+
+    `indices` has the rank of `x` and broadcasts at the other axes; `values` is broadcast to it. Where a place is
+    named twice, the last value stands. Raises an IndexError for a known position outside; computed ones are dropped.
+    """
+    value = as_value(x)
+    if axis is None:
+        return reshaped(put_along_axis(ravel(value), ravel(indices), values, 0), value.shape)
+    along = normal_axis("put_along_axis", axis, value.type)
+    positions = as_index(indices, along, value.shape[along], value.type).positions
+    if positions.ndim != value.ndim:
+        raise shape_error(f"put_along_axis: {positions.type} gives no positions along axis {along} of {value.type}")
+    shape = tuple(positions.shape[d] if d == along else extent for d, extent in enumerate(value.shape))
+    kind = TensorType(shape, int32)
+    places = [broadcast_to(positions, shape) if d == along else iota(kind, d) for d in range(value.ndim)]
+    updates = broadcast_to(cast(as_value(values), value.type.dtype), shape)
+    return bind("scatter_set", value, updates, *places, axes=tuple(range(value.ndim)))

@@ -7,8 +7,9 @@ from typing import Any
 
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.arrays.manipulation import expand_dims, moveaxis, reshaped
+from lavax.numpy.arrays.manipulation import expand_dims, moveaxis
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.transforms.vmap import vmap
 from lavax.tracer.values.value import Value

@@ -10,8 +10,8 @@ from typing import Any
 
 from lavax.numpy._core.broadcasting import broadcast_shapes, broadcast_to
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import as_value
-from lavax.numpy.arrays.manipulation import reshaped
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.pytrees.pytree import flatten, unflatten
 from lavax.tracer.transforms.vmap import vmap

@@ -9,9 +9,10 @@ import numpy as np
 
 from lavax.ir.types import int32
 from lavax.numpy._core.errors import dtype_error, index_error, shape_error
+from lavax.numpy._core.movement import rows
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
-from lavax.numpy.arrays.joining import rows
-from lavax.numpy.arrays.manipulation import Order, as_shape
+from lavax.numpy._core.shape_arguments import as_shape
+from lavax.numpy.arrays.manipulation import Order
 from lavax.numpy.elementwise.arithmetic import add, clip, multiply
 from lavax.numpy.elementwise.comparison import greater_equal, less, logical_or, where
 from lavax.numpy.elementwise.rounding import floor_divide, remainder

@@ -9,12 +9,12 @@ import numpy as np
 
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import index_error, shape_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.arrays.creation import arange, linspace
-from lavax.numpy.arrays.data_dependent import nonzero
 from lavax.numpy.arrays.joining import concatenate, stack
-from lavax.numpy.arrays.manipulation import reshaped, transposed
+from lavax.numpy.arrays.ranges import arange, linspace
 from lavax.numpy.grids.grids import meshgrid
+from lavax.numpy.indexing.nonzero import nonzero
 from lavax.tracer.values.value import Value
 
 __all__ = ["c_", "index_exp", "ix_", "mgrid", "ogrid", "r_", "s_"]

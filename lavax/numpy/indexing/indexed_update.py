@@ -10,9 +10,9 @@ from lavax.ir.types import bool_
 from lavax.numpy._core.application import apply, as_truth
 from lavax.numpy._core.broadcasting import broadcast_to, common_shape, spread
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_operand, as_value, cast, scalar_as
 from lavax.numpy.arrays.creation import ones_like
-from lavax.numpy.arrays.manipulation import reshaped, transposed
 from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.exponential import power

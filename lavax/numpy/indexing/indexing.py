@@ -11,10 +11,10 @@ import numpy as np
 from lavax.ir.types import TensorType, bool_
 from lavax.numpy._core.broadcasting import common_shape
 from lavax.numpy._core.errors import index_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_value, holds_values
-from lavax.numpy.arrays.data_dependent import nonzero
-from lavax.numpy.arrays.manipulation import reshaped, transposed
 from lavax.numpy.indexing.advanced_indexing import Index, as_index, gathered, is_index_array
+from lavax.numpy.indexing.nonzero import nonzero
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value
 

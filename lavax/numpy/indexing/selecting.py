@@ -1,22 +1,24 @@
-"""Entries chosen by truth values, and writing along an axis."""
+"""Elements and entries selected by conditions and numbers."""
 from __future__ import annotations
 
-from lavax.ir.types import TensorType, int32
+from collections.abc import Sequence
+from typing import Any, Literal
+
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast, scalar_as
-from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.data_dependent import USE_SIZE, true_places
-from lavax.numpy.arrays.manipulation import ravel, reshaped
-from lavax.numpy.elementwise.comparison import where
-from lavax.numpy.indexing.advanced_indexing import as_index
+from lavax.numpy._core.movement import reshaped
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, scalar_as
+from lavax.numpy._core.sequences import parts_of
+from lavax.numpy.arrays.manipulation import ravel
+from lavax.numpy.elementwise import comparison
+from lavax.numpy.indexing.nonzero import USE_SIZE, nonzero, true_places
 from lavax.numpy.indexing.taking import take
-from lavax.tracer import bind, constant
+from lavax.tracer import constant
 from lavax.tracer.values.value import Value
 
-__all__ = ["compress", "extract", "put_along_axis"]
+__all__ = ["choose", "compress", "extract", "select", "where"]
 
 
 def extract(condition: ArrayLike, x: ArrayLike, *, size: int | None = None, fill_value: Scalar = 0) -> Value:
@@ -46,24 +48,52 @@ def compress(
     if not value.shape[along]:
         return broadcast_to(filling, tuple(places.size if d == along else n for d, n in enumerate(value.shape)))
     shape = tuple(is_one.size if d == along else 1 for d in range(value.ndim))
-    return where(reshaped(is_one, shape), take(value, places, along), filling)
+    return comparison.where(reshaped(is_one, shape), take(value, places, along), filling)
 
 
-def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None) -> Value:
-    """A new array: `x` with `values` at the positions along `axis` (None: flattened) that `indices` say.
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Scalar | None = None,
+) -> Any:
+    """`x` where `condition` is true (not zero), else `y`, elementwise; with `condition` alone: `nonzero` of it.
 
-    `indices` has the rank of `x` and broadcasts at the other axes; `values` is broadcast to it. Where a place is
-    named twice, the last value stands. Raises an IndexError for a known position outside; computed ones are dropped.
+    The gradient of the choice not taken is zero, but 0 times an infinity is NaN: keep both choices finite. Raises
+    TypeError where one choice is given alone, ShapeError where shapes do not broadcast.
     """
-    value = as_value(x)
-    if axis is None:
-        return reshaped(put_along_axis(ravel(value), ravel(indices), values, 0), value.shape)
-    along = normal_axis("put_along_axis", axis, value.type)
-    positions = as_index(indices, along, value.shape[along], value.type).positions
-    if positions.ndim != value.ndim:
-        raise shape_error(f"put_along_axis: {positions.type} gives no positions along axis {along} of {value.type}")
-    shape = tuple(positions.shape[d] if d == along else extent for d, extent in enumerate(value.shape))
-    kind = TensorType(shape, int32)
-    places = [broadcast_to(positions, shape) if d == along else iota(kind, d) for d in range(value.ndim)]
-    updates = broadcast_to(cast(as_value(values), value.type.dtype), shape)
-    return bind("scatter_set", value, updates, *places, axes=tuple(range(value.ndim)))
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise TypeError("where takes a condition alone, or a condition and both choices")
+    return comparison.where(condition, x, y)
+
+
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Value:
+    """Of the choices the one whose condition is the first to be true, elementwise; `default` where none is.
+
+    Raises ShapeError where conditions and choices differ in number.
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise shape_error(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+    result: ArrayLike = default
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        result = comparison.where(condition, choice, result)
+    return as_value(result)
+
+
+def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Value, mode: Literal["clip", "wrap"] = "clip") -> Value:
+    """For each element of the integers `a` the element of that choice; numbers outside are held or wrapped.
+
+    Raises ShapeError for no choices.
+    """
+    rows = [as_value(choice) for choice in parts_of("choose", choices)]
+    number = as_value(a)
+    if mode == "wrap":
+        number = number % len(rows)
+    result = rows[-1]
+    for place in range(len(rows) - 2, -1, -1):
+        result = comparison.where(comparison.less_equal(number, place), rows[place], result)
+    return result

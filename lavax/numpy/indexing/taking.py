@@ -10,9 +10,10 @@ from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import transposed
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.manipulation import ravel, transposed
+from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.elementwise.arithmetic import clip
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.numpy.indexing.advanced_indexing import as_index, gathered

@@ -8,12 +8,12 @@ from typing import Any
 from lavax.numpy._core.devices import require_device
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error
-from lavax.numpy.analysis import statistics
-from lavax.numpy.arrays import complex_parts, creation, data_dependent, joining
+from lavax.numpy.analysis import quantiles
+from lavax.numpy.arrays import complex_parts, creation, matrices, tiling
 from lavax.numpy.arrays.exchange import dlpack_device, to_dlpack
-from lavax.numpy.grids import grids
-from lavax.numpy.indexing import selecting, taking
+from lavax.numpy.indexing import nonzero, selecting, taking
 from lavax.numpy.indexing.indexed_update import At
+from lavax.numpy.products import linear_algebra
 from lavax.numpy.reductions import cumulative
 from lavax.numpy.sorting import searching, sorting
 from lavax.tracer import bind
@@ -62,7 +62,7 @@ METHODS: dict[str, Callable[..., Any] | property] = {
     "argpartition": sorting.argpartition,
     "argsort": sorting.argsort,
     "at": property(At, doc="Places to update: `x.at[key].set(y)`."),
-    "choose": searching.choose,
+    "choose": selecting.choose,
     "clone": creation.copy,
     "compress": lambda self, condition, axis=None: selecting.compress(condition, self, axis),
     "conj": complex_parts.conj,
@@ -71,18 +71,18 @@ METHODS: dict[str, Callable[..., Any] | property] = {
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
     "device": property(_device, doc="The device that holds the array."),
-    "diagonal": grids.diagonal,
+    "diagonal": matrices.diagonal,
     "imag": property(complex_parts.imag, doc="Zeros: all elements are real."),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="The bytes of an element."),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="The bytes of all elements."),
-    "nonzero": data_dependent.nonzero,
-    "ptp": statistics.ptp,
+    "nonzero": nonzero.nonzero,
+    "ptp": quantiles.ptp,
     "real": property(complex_parts.real, doc="The array itself: all its elements are real."),
-    "repeat": joining.repeat,
+    "repeat": tiling.repeat,
     "searchsorted": searching.searchsorted,
     "sort": sorting.sort,
     "take": taking.take,
     "to_device": _to_device,
-    "trace": grids.trace,
+    "trace": linear_algebra.trace,
     "view": _view,
 }

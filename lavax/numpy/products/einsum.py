@@ -12,9 +12,9 @@ from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.manipulation import reshaped, transposed
 from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.indexing.advanced_indexing import Index, gathered
 from lavax.numpy.products.linear_algebra import contracted

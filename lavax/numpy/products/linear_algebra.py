@@ -10,13 +10,16 @@ from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import normal_axes
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
-from lavax.numpy.arrays.manipulation import ravel, reshaped, transposed
+from lavax.numpy.arrays.manipulation import ravel
+from lavax.numpy.arrays.matrices import diagonal
 from lavax.numpy.elementwise.arithmetic import multiply
+from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
-__all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vdot"]
+__all__ = ["dot", "inner", "matmul", "outer", "tensordot", "trace", "vdot"]
 
 AxisPair = tuple[Sequence[int], Sequence[int]]
 
@@ -200,3 +203,8 @@ def _tensordot_axes(
     if len(axes) != 2:
         raise _product_error("tensordot", left, right, f"axes must be a number or a pair, got {axes}")
     return normal_axes("tensordot", axes[0], left.type), normal_axes("tensordot", axes[1], right.type)
+
+
+def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Value:
+    """The sums of the `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`."""
+    return sum_over(diagonal(x, offset, axis1, axis2), -1, dtype)

@@ -4,10 +4,11 @@ from __future__ import annotations
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_arrays, broadcast_shapes, common_dtype
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.joining import stack
-from lavax.numpy.arrays.manipulation import moveaxis, reshaped
+from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import multiply, subtract
 from lavax.numpy.products.linear_algebra import matmul
 from lavax.tracer.values.value import Value

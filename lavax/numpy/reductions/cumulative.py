@@ -12,7 +12,8 @@ from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import accumulating
 from lavax.numpy.arrays.creation import full
 from lavax.numpy.arrays.joining import concatenate
-from lavax.numpy.arrays.manipulation import flip, ravel
+from lavax.numpy.arrays.manipulation import ravel
+from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.elementwise.comparison import isnan, where
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value

@@ -9,24 +9,34 @@ from typing import Any, NamedTuple
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to, common_dtype
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast
 from lavax.numpy._core.shapes_of_data import length_of
-from lavax.numpy.arrays.data_dependent import true_places
-from lavax.numpy.arrays.joining import concatenate, cut
-from lavax.numpy.arrays.manipulation import moveaxis, ravel, reshaped
+from lavax.numpy.arrays.joining import concatenate
+from lavax.numpy.arrays.manipulation import moveaxis, ravel
 from lavax.numpy.elementwise.arithmetic import subtract
-from lavax.numpy.elementwise.comparison import isnan, less, logical_and, logical_not, logical_or, not_equal, where
+from lavax.numpy.elementwise.comparison import (
+    equal,
+    isnan,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+    where,
+)
+from lavax.numpy.indexing.nonzero import true_places
 from lavax.numpy.indexing.selecting import compress
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.reductions import any as any_over
-from lavax.numpy.sorting.searching import isin
+from lavax.numpy.sorting.searching import searchsorted
 from lavax.numpy.sorting.sorting import lexsort
 from lavax.tracer import bind, constant
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values",
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 _USE_SIZE = "give the number of distinct elements as size="
@@ -214,3 +224,15 @@ def setxor1d(
         is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
     is_in_both = logical_and(isin(ordered, first), isin(ordered, second))
     return compress(logical_and(is_new, logical_not(is_in_both)), ordered, size=size, fill_value=fill_value)
+
+
+def isin(
+    element: ArrayLike, test_elements: ArrayLike, *, assume_unique: bool = False, invert: bool = False
+) -> Value:
+    """Whether each element of `element` is one of `test_elements`, as bool; the contrary if `invert`. NaN never is."""
+    values, tests = common_dtype([element, test_elements])
+    if not tests.size:
+        return constant(invert, values.type.with_dtype(bool_))
+    row = bind("sort", ravel(tests), axis=0)
+    found = equal(take(row, searchsorted(row, values)), values)
+    return logical_not(found) if invert else found

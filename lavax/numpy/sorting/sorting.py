@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import cut
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.arrays.joining import cut, parts_of
-from lavax.numpy.arrays.manipulation import flip, ravel
+from lavax.numpy._core.sequences import parts_of
+from lavax.numpy.arrays.manipulation import ravel
+from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.indexing.taking import take_along_axis
 from lavax.tracer import bind, with_weak

@@ -1,23 +1,22 @@
-"""Results whose shape depends on numbers: one number is read for the shape, and all else stays on the device.
-
-Inside `compile` that number is not there yet: `size` then says how many entries the result has.
-"""
+"""x"""
 from __future__ import annotations
 
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast
 from lavax.numpy._core.shapes_of_data import length_of
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.joining import cut
-from lavax.numpy.arrays.manipulation import ravel, reshaped
+from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.elementwise.arithmetic import add
 from lavax.numpy.elementwise.comparison import less, where
 from lavax.tracer import bind, constant
 from lavax.tracer.values.value import Value
 
 __all__ = ["argwhere", "flatnonzero", "nonzero"]
+
+USE_SIZE = "give the number of entries as size=, or choose by where(condition, x, y)"
 
 
 def counted(mask: Value) -> Value:
@@ -39,9 +38,6 @@ def true_places(name: str, mask: Value, size: int | None, advice: str) -> tuple[
     numbers = iota(TensorType((length,), int32), 0)
     places = bind("search_sorted", running, add(numbers, 1), right=False)
     return places, None if size is None else less(numbers, total)
-
-
-USE_SIZE = "give the number of entries as size=, or choose by where(condition, x, y)"
 
 
 def nonzero(

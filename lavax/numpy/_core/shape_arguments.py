@@ -1,0 +1,27 @@
+"""Shapes as users give them."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.number_arguments import whole_number
+
+Shape = tuple[int, ...]
+
+
+def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -> Shape:
+    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for what is no integer."""
+    if not isinstance(shape, Iterable) or getattr(shape, "ndim", 1) == 0:
+        return (whole_number(what, shape),)
+    return tuple(whole_number(what, extent) for extent in shape)
+
+
+def checked_shape(name: str, shape: int | Iterable[int]) -> Shape:
+    """The shape of an array that `name` is to make.
+
+    Raises ShapeError for negative extents, DtypeError for what is no integer.
+    """
+    extents = as_shape(shape)
+    if min(extents, default=0) < 0:
+        raise shape_error(f"{name}: a shape has no negative extents, got {extents}")
+    return extents

@@ -1,0 +1,155 @@
+"""Order statistics."""
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+from lavax.ir.types import TensorType, float32, float64, int32
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.axes import Axis, rising_axes
+from lavax.numpy._core.broadcasting import broadcast_to, fit, spread
+from lavax.numpy._core.movement import cut, reshaped, transposed
+from lavax.numpy._core.operands import ArrayLike, as_operand, cast
+from lavax.numpy._core.promotion import promote
+from lavax.numpy.arrays.creation import zeros
+from lavax.numpy.arrays.joining import stack
+from lavax.numpy.arrays.manipulation import ravel
+from lavax.numpy.elementwise.arithmetic import add, clip, divide, maximum, minimum, multiply, subtract
+from lavax.numpy.elementwise.comparison import equal, greater_equal, isnan, less_equal, logical_and, where
+from lavax.numpy.elementwise.rounding import floor
+from lavax.numpy.indexing.taking import take_along_axis
+from lavax.numpy.reductions.reductions import max as max_over
+from lavax.numpy.reductions.reductions import min as min_over
+from lavax.numpy.reductions.reductions import sum as sum_over
+from lavax.tracer import bind, constant
+from lavax.tracer.values.value import Value
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile"]
+
+Method: TypeAlias = Literal["linear", "lower", "higher", "midpoint", "nearest"]
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def quantile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+) -> Value:
+    """The value below which the fraction `q` of the elements over `axis` (None: all axes) lies; NaN if one is.
+
+    The axes of `q` come first in the result. `method` says what is taken between two elements. Fractions outside
+    0 to 1 give NaN.
+    """
+    return _quantile("quantile", x, q, axis, method, keepdims, skip_nan=False)
+
+
+def _quantile(
+    name: str, x: ArrayLike, q: ArrayLike, axis: Axis, method: Method, keepdims: bool, skip_nan: bool
+) -> Value:
+    if method not in _METHODS:
+        raise ValueError(f"{name}: method is one of {', '.join(_METHODS)}, got {method!r}")
+    rows, outer, kept = _rows(name, x, axis)
+    count = rows.shape[-1]
+    operand = as_operand(q)
+    dtype, _ = promote([rows, operand])
+    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    places = dtype if dtype == float64 else float32
+    rows, fractions = cast(rows, places), fit(operand, operand.type.with_dtype(places))
+    if not count:
+        return cast(broadcast_to(float("nan"), (*fractions.shape, *(kept if keepdims else outer))), dtype)
+    ordered = bind("sort", rows, axis=rows.ndim - 1)
+    holds_nan = isnan(reshaped(cut(ordered, ordered.ndim - 1, count - 1, count), outer))
+    if skip_nan:
+        numbers = sum_over(cast(isnan(rows), int32), -1)
+        last = maximum(cast(subtract(count - 1, numbers), fractions.type.dtype), 0)
+    else:
+        last = constant(float(count - 1), TensorType(outer, rows.type.dtype))
+    results = []
+    for fraction in [reshaped(ravel(fractions)[k], ()) for k in range(fractions.size)]:
+        found = _at_place(ordered, minimum(multiply(last, clip(fraction, 0, 1)), last), method)
+        found = found if skip_nan else where(holds_nan, float("nan"), found)
+        found = where(logical_and(greater_equal(fraction, 0), less_equal(fraction, 1)), found, float("nan"))
+        results.append(reshaped(found, kept) if keepdims else found)
+    shape = kept if keepdims else outer
+    if not fractions.ndim:
+        return cast(results[0], dtype)
+    together = reshaped(stack(results), (*fractions.shape, *shape)) if results else zeros((*fractions.shape, *shape))
+    return cast(together, dtype)
+
+
+def _rows(name: str, x: ArrayLike, axis: Axis) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
+    """`x` as floats with the axes to fold joined into a last one; the shape without them, and with extents of 1."""
+    value = as_floating(x)
+    axes = rising_axes(name, axis, value.type)
+    kept = [d for d in range(value.ndim) if d not in axes]
+    outer = tuple(value.shape[d] for d in kept)
+    rows = reshaped(transposed(value, [*kept, *axes]), (*outer, math.prod(value.shape[d] for d in axes)))
+    return rows, outer, tuple(1 if d in axes else extent for d, extent in enumerate(value.shape))
+
+
+def _at_place(ordered: Value, place: Value, method: Method) -> Value:
+    """The elements of sorted rows at fractional places, which broadcast with the rows' other axes."""
+    below = floor(place)
+    low = _taken(ordered, below)
+    if method == "lower":
+        return low
+    high = _taken(ordered, add(below, minimum(_ceiled(place, below), 1)))
+    if method == "higher":
+        return high
+    if method == "midpoint":
+        return multiply(add(low, high), 0.5)
+    share = subtract(place, below)
+    if method == "nearest":
+        odd = equal(subtract(below, multiply(floor(multiply(below, 0.5)), 2)), 1)
+        goes_up = where(equal(share, 0.5), odd, greater_equal(share, 0.5))
+        return where(goes_up, high, low)
+    return where(equal(share, 0), low, add(low, multiply(subtract(high, low), share)))
+
+
+def _ceiled(place: Value, below: Value) -> Value:
+    return where(equal(place, below), 0.0, 1.0)
+
+
+def _taken(ordered: Value, place: Value) -> Value:
+    positions = reshaped(cast(place, int32), (*place.shape, 1))
+    shape = (*ordered.shape[:-1], 1)
+    return reshaped(take_along_axis(ordered, spread(positions, shape), -1), ordered.shape[:-1])
+
+
+def percentile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+) -> Value:
+    """As `quantile`, with `q` in hundredths."""
+    return quantile(x, _of_hundredths(q), axis, method=method, keepdims=keepdims)
+
+
+def _of_hundredths(q: ArrayLike) -> ArrayLike:
+    """A Python number stays one, as exact as the array that it meets."""
+    return q / 100 if isinstance(q, (int, float)) else divide(as_floating(q), 100.0)
+
+
+def median(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+    """The middle element over `axis` (None: all axes), or the mean of the two; NaN if one is."""
+    return quantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def nanquantile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+) -> Value:
+    """As `quantile` of the elements that are not NaN; NaN where there are none."""
+    return _quantile("nanquantile", x, q, axis, method, keepdims, skip_nan=True)
+
+
+def nanpercentile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+) -> Value:
+    """As `percentile` of the elements that are not NaN; NaN where there are none."""
+    return nanquantile(x, _of_hundredths(q), axis, method=method, keepdims=keepdims)
+
+
+def nanmedian(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+    """As `median` of the elements that are not NaN; NaN where there are none."""
+    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def ptp(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+    """The greatest less the smallest element over `axis` (None: all axes)."""
+    return subtract(max_over(x, axis, keepdims=keepdims), min_over(x, axis, keepdims=keepdims))

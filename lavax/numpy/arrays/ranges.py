@@ -1,0 +1,179 @@
+"""Numbers at equal distances, or at equal ratios."""
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from lavax.ir.types import DType, TensorType, bool_, float32, float64, int32
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.broadcasting import fit
+from lavax.numpy._core.devices import require_device
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import reshaped
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast
+from lavax.numpy._core.promotion import floating, promote
+from lavax.numpy.arrays.creation import asarray, iota
+from lavax.numpy.arrays.manipulation import moveaxis
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, exp, log, multiply, sign, subtract
+from lavax.numpy.elementwise.comparison import equal, where
+from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.elementwise.rounding import floor
+from lavax.tracer import with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["arange", "geomspace", "linspace", "logspace"]
+
+
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
+) -> Value:
+    """start, start + step, … below `stop`; with one argument, from 0 below it.
+
+    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python numbers: they
+    make the shape. Raises ShapeError for a step of 0, DtypeError for what is no number and for bool.
+    """
+    require_device("arange", device)
+    first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
+    if not by:
+        raise shape_error("arange: the step must not be 0")
+    held = int32 if all(isinstance(number, int) for number in (first, end, by)) else float32
+    if dtype is not None:
+        held = canonical_dtype(dtype)
+    if held == bool_:
+        raise dtype_error("arange counts in numbers, not in bool")
+    return _counted(max(math.ceil((end - first) / by), 0), first, by, held)
+
+
+def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
+    """The Python number behind `x`, which makes a shape. Raises ConcretizationError where there is none."""
+    if isinstance(x, (Value, np.generic, np.ndarray)):
+        number: Scalar = x.item()
+        return number
+    if not isinstance(x, (int, float)):
+        raise dtype_error(f"arange: start, stop and step must be numbers, got {x!r:.40} of type {type(x).__name__}")
+    return operator.index(x) if isinstance(x, int) else float(x)
+
+
+def _counted(count: int, first: float, step: float, dtype: DType) -> Value:
+    """first + i * step; in floats if one of the two is none of the integers that `dtype` holds."""
+    exact = not dtype.is_integer or (first == int(first) and step == int(step))
+    line = iota(TensorType((count,), dtype if exact else float32), 0)
+    if step != 1:
+        line = multiply(line, int(step) if dtype.is_integer and exact else float(step))
+    if first != 0:
+        line = add(line, int(first) if dtype.is_integer and exact else float(first))
+    return cast(line, dtype)
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: Literal[False] = False,
+    device: Any = None,
+) -> Value: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: Literal[True],
+    device: Any = None,
+) -> tuple[Value, Value]: ...
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    retstep: bool = False,
+    device: Any = None,
+) -> Value | tuple[Value, Value]:
+    """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
+
+    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no `dtype`
+    is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there is none.
+    Raises ShapeError for a negative `num`, DtypeError for one that is no integer.
+    """
+    if retstep:
+        numbers = linspace(start, stop, num, endpoint, dtype, axis, device=device)
+        steps = num - bool(endpoint)
+        return numbers, divide(subtract(stop, start), float(steps) if steps > 0 else math.nan)
+    require_device("linspace", device)
+    num = whole_number("num", num)
+    if num < 0:
+        raise shape_error(f"linspace: {num} is not a number of elements")
+    low, high = as_operand(start), as_operand(stop)
+    kind = floating(promote([low, high])[0])
+    wanted = kind if dtype is None else canonical_dtype(dtype)
+    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    held = float64 if float64 in (kind, wanted) else float32
+    first, last, distance = _span(low, high, held)
+    rank = distance.ndim if isinstance(distance, Value) else 0
+    places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
+    between = add(first, multiply(divide(places, float(max(num - endpoint, 1))), distance))
+    if endpoint and num > 1:
+        between = where(equal(places, num - 1), last, between)
+    result = moveaxis(between, 0, normal_axis("linspace", axis, between.type))
+    return with_weak(cast(floor(result) if wanted.is_integer else result, wanted), False)
+
+
+def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
+    """`low` and `high` as floats, and the distance between them; Python scalars stay Python scalars."""
+    if isinstance(low, Splat) and isinstance(high, Splat):
+        return float(low.value), float(high.value), float(high.value) - float(low.value)
+    first, last = (fit(operand, operand.type.with_dtype(dtype)) for operand in (low, high))
+    return first, last, subtract(last, first)
+
+
+def logspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
+    axis: int = 0,
+) -> Value:
+    """Powers of `base` with exponents at equal distances from `start` to `stop`; as `linspace`."""
+    result = power(float(base), linspace(start, stop, num, endpoint, _exponents(dtype), axis=axis))
+    return result if dtype is None else cast(result, canonical_dtype(dtype))
+
+
+def _exponents(dtype: Any) -> Any:
+    """What exponents are computed in: float64 where that is wanted, else what their ends are."""
+    return dtype if dtype is not None and canonical_dtype(dtype) == float64 else None
+
+
+def geomspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Value:
+    """`num` numbers at equal ratios from `start` to `stop`, both of one sign and not 0; as `linspace`."""
+    if _exponents(dtype) is not None:
+        low, high = (asarray(end, dtype) for end in (start, stop))
+    else:
+        low, high = as_value(start) * 1.0, as_value(stop) * 1.0
+    num = whole_number("num", num)
+    exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint)
+    result = multiply(exp(exponents), sign(low))
+    place = iota(TensorType((num, *(1,) * (result.ndim - 1)), int32), 0)
+    result = where(equal(place, 0), low, result)
+    if endpoint and num > 1:
+        result = where(equal(place, num - 1), high, result)
+    result = moveaxis(result, 0, normal_axis("geomspace", axis, result.type))
+    return with_weak(result if dtype is None else cast(result, canonical_dtype(dtype)), False)

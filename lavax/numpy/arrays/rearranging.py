@@ -1,0 +1,75 @@
+"""Elements in another order along axes: reversed, rotated, rolled."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import cut, reshaped
+from lavax.numpy._core.number_arguments import whole_number
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.shape_arguments import as_shape
+from lavax.numpy.arrays.manipulation import ravel, swapaxes
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
+
+
+def flip(x: ArrayLike, axis: Axis = None) -> Value:
+    """`x` with the order of elements along `axis` (None: all axes) reversed."""
+    value = as_value(x)
+    axes = tuple(sorted(normal_axes("flip", axis, value.type)))
+    return with_weak(bind("flip", value, axes=axes), value.weak) if axes else value
+
+
+def fliplr(x: ArrayLike) -> Value:
+    """`x` reversed along axis 1. Raises ShapeError below rank 2."""
+    return flip(x, 1)
+
+
+def flipud(x: ArrayLike) -> Value:
+    """`x` reversed along axis 0. Raises ShapeError for a scalar."""
+    return flip(x, 0)
+
+
+def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
+    """`x` turned `k` times by a right angle, from the first of `axes` towards the second."""
+    value = as_value(x)
+    first, second = normal_axes("rot90", tuple(axes), value.type)
+    turns = whole_number("k", k) % 4
+    if turns == 0:
+        return value
+    if turns == 2:
+        return flip(value, (first, second))
+    if turns == 1:
+        return swapaxes(flip(value, second), first, second)
+    return flip(swapaxes(value, first, second), second)
+
+
+def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
+    """`x` with elements moved on by `shift` along `axis`, those at the end to the front; None: flattened.
+
+    Raises ShapeError where shifts and axes differ in number, or there is no such axis.
+    """
+    value = as_value(x)
+    if axis is None:
+        return reshaped(roll(ravel(value), shift, 0), value.shape)
+    axes = [normal_axis("roll", one, value.type) for one in as_shape(axis, "axis")]
+    shifts = as_shape(shift, "shift")
+    if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
+        raise shape_error(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    if not axes or not shifts:
+        return value
+    count = max(len(axes), len(shifts))
+    for one, by in zip(axes * (count // len(axes)), shifts * (count // len(shifts)), strict=True):
+        value = _rolled(value, one, by)
+    return value
+
+
+def _rolled(value: Value, axis: int, shift: int) -> Value:
+    extent = value.shape[axis]
+    start = -shift % extent if extent else 0
+    if not start:
+        return value
+    return bind("concatenate", cut(value, axis, start, extent), cut(value, axis, 0, start), axis=axis)
