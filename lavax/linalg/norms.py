@@ -14,9 +14,9 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.manipulation import expand_dims, moveaxis
-from lavax.numpy.elementwise.arithmetic import abs, divide, multiply, sqrt
+from lavax.numpy.elementwise.arithmetic import abs, divide, multiply
 from lavax.numpy.elementwise.comparison import equal, not_equal, where
-from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.elementwise.powers import power, sqrt
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.numpy.reductions.reductions import sum as sum_over

@@ -11,7 +11,8 @@ from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import ones, zeros
 from lavax.numpy.arrays.matrices import diagonal
-from lavax.numpy.elementwise.arithmetic import abs, log, multiply, sign
+from lavax.numpy.elementwise.arithmetic import abs, multiply, sign
+from lavax.numpy.elementwise.exponential import log
 from lavax.numpy.reductions.reductions import prod
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind, with_weak

@@ -19,10 +19,13 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.arrays.splitting import split
 from lavax.numpy.elementwise.arithmetic import abs as absolute
-from lavax.numpy.elementwise.arithmetic import add, clip, divide, expm1, multiply, negative, sqrt, square, tanh
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal
 from lavax.numpy.elementwise.comparison import where as choice
-from lavax.numpy.elementwise.exponential import logaddexp
+from lavax.numpy.elementwise.exponential import expm1, logaddexp
+from lavax.numpy.elementwise.extrema import clip
+from lavax.numpy.elementwise.hyperbolic import tanh
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.tracer.values.value import Value
 
 __all__ = [

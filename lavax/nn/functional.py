@@ -15,9 +15,11 @@ from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.elementwise.arithmetic import add, divide, exp, expm1, log, log1p, multiply, negative, sqrt, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import isfinite, less
 from lavax.numpy.elementwise.comparison import where as choice
+from lavax.numpy.elementwise.exponential import exp, expm1, log, log1p
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.reductions.reductions import among, fold, var
 from lavax.numpy.reductions.reductions import mean as average
 from lavax.tracer import bind, constant

@@ -38,8 +38,10 @@ from lavax.numpy.elementwise.arithmetic import *
 from lavax.numpy.elementwise.bitwise import *
 from lavax.numpy.elementwise.comparison import *
 from lavax.numpy.elementwise.exponential import *
+from lavax.numpy.elementwise.extrema import *
 from lavax.numpy.elementwise.float_parts import *
 from lavax.numpy.elementwise.hyperbolic import *
+from lavax.numpy.elementwise.powers import *
 from lavax.numpy.elementwise.rounding import *
 from lavax.numpy.elementwise.signs import *
 from lavax.numpy.elementwise.trigonometric import *

@@ -12,7 +12,8 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.arrays.manipulation import expand_dims
-from lavax.numpy.elementwise.arithmetic import maximum, sqrt
+from lavax.numpy.elementwise.extrema import maximum
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.random.continuous import standard_normal
 from lavax.random.parameters import floating_dtype
 from lavax.tracer.values.value import Value

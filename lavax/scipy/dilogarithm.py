@@ -5,8 +5,9 @@ import math
 
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.elementwise.arithmetic import add, divide, log, log1p, multiply, negative, square, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, less, where
+from lavax.numpy.elementwise.exponential import log, log1p
 from lavax.scipy.stirling import horner
 from lavax.tracer import with_weak
 from lavax.tracer.values.value import Value

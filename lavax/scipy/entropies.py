@@ -7,7 +7,7 @@ from lavax.ir.types import float64
 from lavax.numpy._core.application import together
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import ones_like
-from lavax.numpy.elementwise.arithmetic import abs, add, divide, log, log1p, multiply, negative, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import (
     equal,
     greater,
@@ -18,6 +18,7 @@ from lavax.numpy.elementwise.comparison import (
     logical_or,
     where,
 )
+from lavax.numpy.elementwise.exponential import log, log1p
 from lavax.scipy.stirling import log_less
 from lavax.tracer import bind, with_weak
 from lavax.tracer.transforms.custom_rules import custom_jvp

@@ -9,28 +9,18 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.types import float64
-from lavax.numpy._core.application import as_floating, together
+from lavax.numpy._core.application import as_floating, real_function, together
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.arrays.creation import ones_like
-from lavax.numpy.elementwise.arithmetic import (
-    abs,
-    add,
-    divide,
-    expm1,
-    log,
-    log1p,
-    multiply,
-    negative,
-    real_function,
-    sin,
-    subtract,
-)
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less, logical_and, logical_or, where
-from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.elementwise.exponential import expm1, log, log1p
+from lavax.numpy.elementwise.powers import power
 from lavax.numpy.elementwise.rounding import floor, remainder
 from lavax.numpy.elementwise.rounding import round as nearest
 from lavax.numpy.elementwise.signs import signbit
+from lavax.numpy.elementwise.trigonometric import sin
 from lavax.scipy.gamma_quotients import gamma_of
 from lavax.tracer import bind, with_weak
 from lavax.tracer.transforms.custom_rules import custom_jvp

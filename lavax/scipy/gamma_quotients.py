@@ -10,9 +10,10 @@ import math
 from typing import NamedTuple
 
 from lavax.ir.types import float64
-from lavax.numpy.elementwise.arithmetic import add, divide, exp, multiply, negative, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import greater, where
 from lavax.numpy.elementwise.comparison import less as is_less
+from lavax.numpy.elementwise.exponential import exp
 from lavax.scipy.double_length import Double, chosen, less, logarithm, plus, plus_float, times
 from lavax.scipy.stirling import horner, stirling_rest
 from lavax.tracer.values.value import Value

@@ -4,21 +4,13 @@ from __future__ import annotations
 import math
 
 from lavax.ir.types import float32, float64
-from lavax.numpy._core.application import together
+from lavax.numpy._core.application import real_function, together
 from lavax.numpy._core.operands import ArrayLike, cast
-from lavax.numpy.elementwise.arithmetic import (
-    abs,
-    add,
-    exp,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    real_function,
-    subtract,
-)
+from lavax.numpy.elementwise.arithmetic import abs, add, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal, logical_and, where
 from lavax.numpy.elementwise.comparison import less as is_less
+from lavax.numpy.elementwise.exponential import exp
+from lavax.numpy.elementwise.extrema import maximum, minimum
 from lavax.numpy.elementwise.rounding import floor
 from lavax.numpy.elementwise.rounding import round as nearest
 from lavax.scipy.double_length import Double, chosen, plus_float, sum_of

@@ -14,22 +14,10 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.types import float64
-from lavax.numpy._core.application import as_floating, together
+from lavax.numpy._core.application import as_floating, real_function, together
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import ones_like, zeros_like
-from lavax.numpy.elementwise.arithmetic import (
-    abs,
-    add,
-    divide,
-    exp,
-    log,
-    maximum,
-    multiply,
-    negative,
-    real_function,
-    sqrt,
-    subtract,
-)
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import (
     equal,
     greater,
@@ -42,6 +30,9 @@ from lavax.numpy.elementwise.comparison import (
     not_equal,
     where,
 )
+from lavax.numpy.elementwise.exponential import exp, log
+from lavax.numpy.elementwise.extrema import maximum
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.elementwise.rounding import floor
 from lavax.numpy.reductions.reductions import any as any_of
 from lavax.scipy.stirling import STIRLING_FROM, log_less, stirling_rest

@@ -9,23 +9,10 @@ import math
 from collections.abc import Callable
 
 from lavax.nn import functional
-from lavax.numpy._core.application import as_floating, together
+from lavax.numpy._core.application import as_floating, real_function, together
 from lavax.numpy._core.axes import Axis
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.elementwise.arithmetic import (
-    abs,
-    add,
-    divide,
-    expm1,
-    log,
-    log1p,
-    maximum,
-    multiply,
-    negative,
-    real_function,
-    sqrt,
-    subtract,
-)
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import (
     equal,
     greater,
@@ -38,7 +25,10 @@ from lavax.numpy.elementwise.comparison import (
     logical_or,
     where,
 )
+from lavax.numpy.elementwise.exponential import expm1, log, log1p
+from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.hyperbolic import atanh
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.scipy.dilogarithm import spence
 from lavax.scipy.entropies import kl_div, rel_entr
 from lavax.scipy.gamma_functions import (

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from lavax.ir.types import float64
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.elementwise.arithmetic import add, divide, log, multiply, square, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, square, subtract
 from lavax.numpy.elementwise.comparison import greater, less, logical_and, where
+from lavax.numpy.elementwise.exponential import log
 from lavax.tracer.values.value import Value
 
 # B(2k) / (2k (2k - 1)), k from 1 on: Abramowitz and Stegun 6.1.40.

@@ -1,14 +1,18 @@
-"""How elementwise operations are applied: promote, broadcast, bind."""
+"""How elementwise operations are applied (promote, broadcast, bind), and array functions of one operation."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from lavax.ir.location import named
 from lavax.ir.types import bool_
 from lavax.numpy._core.broadcasting import fit, type_together
 from lavax.numpy._core.operands import ArrayLike, Splat, as_operand, as_value, cast
 from lavax.numpy._core.promotion import floating, promote
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value
+
+# As in NumPy, a sum of truth values is their disjunction, and a product their conjunction.
+_OF_TRUTH_VALUES = {"add": "or", "multiply": "and"}
 
 
 def together(name: str, *arguments: ArrayLike | Splat, real: bool = False) -> tuple[list[Value], bool]:
@@ -52,3 +56,24 @@ def as_truth(x: ArrayLike) -> Value:
     """`x` as bool: whether each element is not zero."""
     value = as_value(x)
     return value if value.type.dtype == bool_ else apply("not_equal", value, 0)
+
+
+def real_function(op: str, meaning: str, name: str = "") -> Callable[[ArrayLike], Value]:
+    """The array function of one operation on real numbers, named as the operation is if it has no `name` of its own."""
+
+    def function(x: ArrayLike) -> Value:
+        return apply(op, x, name=name or op, real=True)
+
+    named(function, name or op, f"{meaning}, elementwise. Integers and truth values count as floats.")
+    return function
+
+
+def binary_function(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], Value]:
+    """The array function of one operation on two operands in their common dtype, named as the operation is."""
+
+    def function(x: ArrayLike, y: ArrayLike) -> Value:
+        values, weak = together(op, x, y)
+        return applied(_OF_TRUTH_VALUES.get(op, op) if values[0].type.dtype == bool_ else op, values, weak)
+
+    named(function, op, f"{meaning}, elementwise, in the common shape and dtype of `x` and `y`.")
+    return function

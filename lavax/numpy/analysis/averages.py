@@ -15,7 +15,9 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.promotion import averaging, promote
 from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import transpose
-from lavax.numpy.elementwise.arithmetic import clip, divide, multiply, sqrt, subtract
+from lavax.numpy.elementwise.arithmetic import divide, multiply, subtract
+from lavax.numpy.elementwise.extrema import clip
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.products.linear_algebra import matmul
 from lavax.numpy.reductions.reductions import fold, mean
 from lavax.numpy.reductions.reductions import sum as sum_over

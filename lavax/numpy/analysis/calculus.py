@@ -15,8 +15,9 @@ from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast
 from lavax.numpy._core.promotion import averaging, promote
 from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import ravel
-from lavax.numpy.elementwise.arithmetic import abs, add, clip, divide, multiply, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, less, logical_and, not_equal, where
+from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.reductions import sum as sum_over

@@ -17,8 +17,9 @@ from lavax.numpy.arrays.joining import stack
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.ranges import linspace
 from lavax.numpy.arrays.rearranging import flip
-from lavax.numpy.elementwise.arithmetic import add, divide, maximum, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, subtract
 from lavax.numpy.elementwise.comparison import equal, less_equal, where
+from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.numpy.reductions.reductions import sum as sum_over

@@ -20,7 +20,8 @@ from lavax.numpy.arrays.manipulation import ravel, transpose
 from lavax.numpy.arrays.matrices import vander
 from lavax.numpy.editing.editing import trim_zeros
 from lavax.numpy.editing.padding import pad
-from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, sqrt, square, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square, subtract
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.products.linear_algebra import matmul, outer, trace
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer.values.value import Value

@@ -14,8 +14,9 @@ from lavax.numpy._core.promotion import promote
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.arrays.manipulation import ravel
-from lavax.numpy.elementwise.arithmetic import add, clip, divide, maximum, minimum, multiply, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import equal, greater_equal, isnan, less_equal, logical_and, where
+from lavax.numpy.elementwise.extrema import clip, maximum, minimum
 from lavax.numpy.elementwise.rounding import floor
 from lavax.numpy.indexing.taking import take_along_axis
 from lavax.numpy.reductions.reductions import max as max_over

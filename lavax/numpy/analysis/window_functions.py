@@ -4,23 +4,16 @@ from __future__ import annotations
 import math
 
 from lavax.ir.types import TensorType, float32
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import as_floating, real_function
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.elementwise.arithmetic import (
-    abs,
-    add,
-    cos,
-    divide,
-    exp,
-    maximum,
-    multiply,
-    real_function,
-    sqrt,
-    subtract,
-)
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
+from lavax.numpy.elementwise.exponential import exp
+from lavax.numpy.elementwise.extrema import maximum
+from lavax.numpy.elementwise.powers import sqrt
+from lavax.numpy.elementwise.trigonometric import cos
 from lavax.tracer.values.value import Value
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

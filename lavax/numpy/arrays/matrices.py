@@ -15,7 +15,7 @@ from lavax.numpy._core.shape_arguments import Shape, checked_shape
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import moveaxis, ravel
 from lavax.numpy.elementwise.comparison import where
-from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.elementwise.powers import power
 from lavax.tracer.values.value import Value
 
 __all__ = ["diag", "diagflat", "diagonal", "tri", "tril", "triu", "vander"]

@@ -19,9 +19,10 @@ from lavax.numpy._core.operands import ArrayLike, Operand, Scalar, Splat, as_ope
 from lavax.numpy._core.promotion import floating, promote
 from lavax.numpy.arrays.creation import asarray, iota
 from lavax.numpy.arrays.manipulation import moveaxis
-from lavax.numpy.elementwise.arithmetic import abs, add, divide, exp, log, multiply, sign, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, sign, subtract
 from lavax.numpy.elementwise.comparison import equal, where
-from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.elementwise.exponential import exp, log
+from lavax.numpy.elementwise.powers import power
 from lavax.numpy.elementwise.rounding import floor
 from lavax.tracer import with_weak
 from lavax.tracer.values.value import Value

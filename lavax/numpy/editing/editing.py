@@ -20,8 +20,9 @@ from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import moveaxis, ravel
 from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.arrays.tiling import tile
-from lavax.numpy.elementwise.arithmetic import add, clip, multiply, subtract
+from lavax.numpy.elementwise.arithmetic import add, multiply, subtract
 from lavax.numpy.elementwise.comparison import less, not_equal, where
+from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.indexing.advanced_indexing import as_index
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.taking import take

@@ -10,9 +10,10 @@ from lavax.numpy._core.application import apply, as_floating, together
 from lavax.numpy._core.broadcasting import broadcast_arrays
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
-from lavax.numpy.elementwise.arithmetic import abs, add, clip, multiply, negative, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, multiply, negative, subtract
 from lavax.numpy.elementwise.bitwise import bitwise_and
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, isinf, isnan, less, logical_or, where
+from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import trunc
 from lavax.numpy.elementwise.signs import copysign
 from lavax.tracer import bind, with_weak

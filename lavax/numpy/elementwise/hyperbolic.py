@@ -1,10 +1,11 @@
 """Hyperbolic functions and their inverses."""
 from __future__ import annotations
 
-from lavax.numpy.elementwise.arithmetic import real_function
+from lavax.numpy._core.application import real_function
 
-__all__ = ["acosh", "asinh", "atanh", "cosh", "sinh"]
+__all__ = ["acosh", "asinh", "atanh", "cosh", "sinh", "tanh"]
 
+tanh = real_function("tanh", "The hyperbolic tangent")
 sinh = real_function("sinh", "The hyperbolic sine")
 cosh = real_function("cosh", "The hyperbolic cosine")
 asinh = real_function("asinh", "The inverse of the hyperbolic sine")

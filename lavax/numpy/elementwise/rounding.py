@@ -8,8 +8,9 @@ from lavax.numpy._core.application import apply, together
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import averaging
-from lavax.numpy.elementwise.arithmetic import abs, add, divide, maximum, multiply, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, isfinite, less, logical_and, logical_or, where
+from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.signs import copysign
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import math
 
-from lavax.numpy._core.application import apply, as_floating
+from lavax.numpy._core.application import apply, as_floating, real_function
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, real_function, sin, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import equal, less, where
 from lavax.tracer import with_weak
 from lavax.tracer.values.value import Value
 
-__all__ = ["acos", "asin", "atan", "atan2", "degrees", "radians", "sinc", "tan"]
+__all__ = ["acos", "asin", "atan", "atan2", "cos", "degrees", "radians", "sin", "sinc", "tan"]
 
+sin = real_function("sin", "The sine of `x` in radians")
+cos = real_function("cos", "The cosine of `x` in radians")
 tan = real_function("tan", "The tangent of `x` in radians")
 asin = real_function("asin", "The angle in [-π/2, π/2] whose sine is `x`; NaN outside [-1, 1]")
 acos = real_function("acos", "The angle in [0, π] whose cosine is `x`; NaN outside [-1, 1]")

@@ -13,8 +13,9 @@ from lavax.numpy._core.movement import rows
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
 from lavax.numpy._core.shape_arguments import as_shape
 from lavax.numpy.arrays.manipulation import Order
-from lavax.numpy.elementwise.arithmetic import add, clip, multiply
+from lavax.numpy.elementwise.arithmetic import add, multiply
 from lavax.numpy.elementwise.comparison import greater_equal, less, logical_or, where
+from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import floor_divide, remainder
 from lavax.numpy.reductions.reductions import any as any_of
 from lavax.tracer.values.value import Value

@@ -11,8 +11,9 @@ from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.broadcasting import common_shape, spread
 from lavax.numpy._core.errors import dtype_error, index_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
-from lavax.numpy.elementwise.arithmetic import add, maximum, minimum
+from lavax.numpy.elementwise.arithmetic import add
 from lavax.numpy.elementwise.comparison import less, where
+from lavax.numpy.elementwise.extrema import maximum, minimum
 from lavax.tracer import bind, constant, lift, with_weak
 from lavax.tracer.values.value import Value
 

@@ -15,7 +15,7 @@ from lavax.numpy._core.operands import ArrayLike, Scalar, as_operand, as_value, 
 from lavax.numpy.arrays.creation import ones_like
 from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
-from lavax.numpy.elementwise.exponential import power
+from lavax.numpy.elementwise.powers import power
 from lavax.numpy.indexing.advanced_indexing import Index
 from lavax.numpy.indexing.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexing import (

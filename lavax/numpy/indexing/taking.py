@@ -14,7 +14,7 @@ from lavax.numpy._core.movement import transposed
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel
-from lavax.numpy.elementwise.arithmetic import clip
+from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.numpy.indexing.advanced_indexing import as_index, gathered
 from lavax.numpy.indexing.index_modes import filling, held_inside, with_margin

@@ -10,8 +10,7 @@ from lavax.ir.types import int32
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays import creation, manipulation
 from lavax.numpy.arrays.manipulation import Order
-from lavax.numpy.elementwise import arithmetic as elementwise
-from lavax.numpy.elementwise import bitwise, comparison, exponential, rounding
+from lavax.numpy.elementwise import arithmetic, bitwise, comparison, extrema, powers, rounding
 from lavax.numpy.indexing.indexing import index
 from lavax.numpy.products.linear_algebra import dot, matmul
 from lavax.numpy.reductions import reductions
@@ -21,9 +20,9 @@ _ACCEPTED = (Value, np.ndarray, np.generic, bool, int, float, list, tuple)
 _Binary = Callable[[ArrayLike, ArrayLike], Any]
 
 _UNARY: dict[str, Callable[[ArrayLike], Value]] = {
-    "__neg__": elementwise.negative,
-    "__pos__": elementwise.positive,
-    "__abs__": elementwise.abs,
+    "__neg__": arithmetic.negative,
+    "__pos__": arithmetic.positive,
+    "__abs__": arithmetic.abs,
     "__invert__": bitwise.bitwise_invert,
 }
 _COMPARISONS: dict[str, _Binary] = {
@@ -35,14 +34,14 @@ _COMPARISONS: dict[str, _Binary] = {
     "__ge__": comparison.greater_equal,
 }
 _ARITHMETIC: dict[str, _Binary] = {
-    "add": elementwise.add,
-    "sub": elementwise.subtract,
-    "mul": elementwise.multiply,
-    "truediv": elementwise.divide,
+    "add": arithmetic.add,
+    "sub": arithmetic.subtract,
+    "mul": arithmetic.multiply,
+    "truediv": arithmetic.divide,
     "floordiv": rounding.floor_divide,
     "mod": rounding.remainder,
     "divmod": rounding.divmod,
-    "pow": exponential.power,
+    "pow": powers.power,
     "matmul": matmul,
     "and": bitwise.bitwise_and,
     "or": bitwise.bitwise_or,
@@ -117,7 +116,7 @@ _METHODS: dict[str, Callable[..., Any] | property] = {
     "T": property(manipulation.transpose, doc="The array with its axes reversed."),
     "mT": property(manipulation.matrix_transpose, doc="The array with its last two axes exchanged."),
     "astype": creation.astype,
-    "clip": elementwise.clip,
+    "clip": extrema.clip,
     "dot": dot,
     "flatten": manipulation.ravel,
     "ravel": manipulation.ravel,

@@ -1,4 +1,4 @@
-"""Reductions, and extrema of two, that leave NaN out."""
+"""Reductions that leave NaN out."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,19 +11,17 @@ from lavax.numpy._core.number_arguments import real_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.creation import astype
-from lavax.numpy.elementwise.arithmetic import divide, maximum, minimum, multiply, sqrt, subtract
+from lavax.numpy.elementwise.arithmetic import divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import greater, isnan, logical_not
 from lavax.numpy.elementwise.comparison import where as choice
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.reductions.reductions import all as all_over
 from lavax.numpy.reductions.reductions import among, argmax, argmin, fold, prod, sum
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.tracer.values.value import Value
 
-__all__ = [
-    "fmax", "fmin", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
-    "nanvar",
-]  # fmt: skip
+__all__ = ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
 
 
 def _with(x: ArrayLike, instead: float) -> Value:
@@ -166,13 +164,3 @@ def nanstd(
 ) -> Value:
     """The square root of `nanvar` of the same arguments."""
     return sqrt(nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where))
-
-
-def fmax(x: ArrayLike, y: ArrayLike) -> Value:
-    """The greater of `x` and `y`, elementwise; where one is NaN the other."""
-    return choice(isnan(x), y, choice(isnan(y), x, maximum(x, y)))
-
-
-def fmin(x: ArrayLike, y: ArrayLike) -> Value:
-    """The smaller of `x` and `y`, elementwise; where one is NaN the other."""
-    return choice(isnan(x), y, choice(isnan(y), x, minimum(x, y)))

@@ -13,8 +13,10 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import real_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import accumulating, averaging, floating
-from lavax.numpy.elementwise.arithmetic import add, divide, maximum, minimum, multiply, sqrt, subtract
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import where as choice
+from lavax.numpy.elementwise.extrema import maximum, minimum
+from lavax.numpy.elementwise.powers import sqrt
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.values.value import Value
 

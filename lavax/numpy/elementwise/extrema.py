@@ -1,0 +1,30 @@
+"""The greater or the smaller of two, and bounds."""
+from __future__ import annotations
+
+from lavax.numpy._core.application import binary_function
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.elementwise.comparison import isnan, where
+from lavax.tracer.values.value import Value
+
+__all__ = ["clip", "fmax", "fmin", "maximum", "minimum"]
+
+maximum = binary_function("maximum", "The greater of `x` and `y`; NaN where either is")
+minimum = binary_function("minimum", "The smaller of `x` and `y`; NaN where either is")
+
+
+def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Value:
+    """`x` held between `min` and `max`, elementwise; None is no bound. Where min > max the result is max."""
+    result = as_value(x)
+    if min is not None:
+        result = maximum(result, min)
+    return result if max is None else minimum(result, max)
+
+
+def fmax(x: ArrayLike, y: ArrayLike) -> Value:
+    """The greater of `x` and `y`, elementwise; where one is NaN the other."""
+    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+
+
+def fmin(x: ArrayLike, y: ArrayLike) -> Value:
+    """The smaller of `x` and `y`, elementwise; where one is NaN the other."""
+    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))

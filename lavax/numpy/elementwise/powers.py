@@ -1,0 +1,103 @@
+"""Powers, roots and lengths."""
+from __future__ import annotations
+
+import math
+
+from lavax.ir.types import DType, TensorType, int32
+from lavax.numpy._core.application import apply, as_floating, real_function, together
+from lavax.numpy._core.broadcasting import common_shape, fit
+from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, cast
+from lavax.numpy._core.promotion import promote
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply
+from lavax.numpy.elementwise.comparison import equal, isinf, logical_or, where
+from lavax.numpy.elementwise.extrema import maximum, minimum
+from lavax.tracer import bind, with_weak
+from lavax.tracer.values.value import Value
+
+__all__ = ["cbrt", "float_power", "hypot", "power", "rsqrt", "sqrt"]
+
+sqrt = real_function("sqrt", "The square root; NaN below 0")
+rsqrt = real_function("rsqrt", "1 / sqrt(x)")
+cbrt = real_function("cbrt", "The cube root; real for negative numbers too")
+
+# Between these exponents repeated multiplication stays within four units in the last place.
+_SMALLEST_PRODUCT, _LARGEST_PRODUCT = -2, 6
+_ROOTS = {0.5: sqrt, -0.5: rsqrt}
+
+
+def power(x: ArrayLike, y: ArrayLike) -> Value:
+    """x to the power y, elementwise.
+
+    A scalar exponent known while tracing becomes multiplications if it is a small integer, and a root if it is
+    a half. Integers wrap; those with a negative exponent in an array give what the exact result truncates to.
+    Raises DtypeError for integers to a negative scalar exponent.
+    """
+    base, exponent = as_operand(x), as_operand(y)
+    dtype, weak = promote([base, exponent])
+    dtype = int32 if dtype.kind == "bool" else dtype
+    result: Value | None = None
+    if isinstance(exponent, Splat) and isinstance(base, Value):
+        result = _static_power(base, exponent.value, dtype)
+    if result is None:
+        type = TensorType(common_shape("power", [base, exponent]), dtype)
+        result = bind("power", fit(base, type), fit(exponent, type))
+    return with_weak(result, True) if weak else result
+
+
+def _static_power(base: Value, exponent: Scalar, dtype: DType) -> Value | None:
+    """The power by multiplications or roots, or None where that is not the way."""
+    if dtype.is_integer and exponent < 0:
+        raise dtype_error(f"power: {base.type} cannot be raised to {exponent}; make it a float first, by astype")
+    if dtype.is_float and exponent in _ROOTS:
+        return _ROOTS[float(exponent)](cast(base, dtype))
+    if not _SMALLEST_PRODUCT <= exponent <= _LARGEST_PRODUCT or exponent != int(exponent):
+        return None
+    factor = cast(base, dtype)
+    # The reciprocal first: it is 0 or infinite only where the result is, too.
+    return _repeated_product(divide(1.0, factor) if exponent < 0 else factor, int(math.fabs(exponent)))
+
+
+def _repeated_product(base: Value, exponent: int) -> Value:
+    """The power by squaring: at most 2 log2(exponent) multiplications."""
+    if exponent == 0:
+        return fit(as_operand(1), TensorType(base.shape, base.type.dtype))
+    product: Value | None = None
+    while True:
+        if exponent & 1:
+            product = base if product is None else multiply(product, base)
+        exponent >>= 1
+        if not exponent:
+            assert product is not None
+            return product
+        base = multiply(base, base)
+
+
+def float_power(x: ArrayLike, y: ArrayLike) -> Value:
+    """x to the power y as a float, elementwise, for integers too."""
+    return power(as_floating(x), as_floating(y))
+
+
+def hypot(x: ArrayLike, y: ArrayLike) -> Value:
+    """sqrt(x^2 + y^2), elementwise, without overflow or underflow; infinite where either is, even beside NaN.
+
+    At the origin both derivatives are 0.
+    """
+    (first, second), weak = together("hypot", x, y, real=True)
+    scale = _power_of_two_below(maximum(abs(first), abs(second)))
+    first_part, second_part = divide(first, scale), divide(second, scale)
+    square = add(multiply(first_part, first_part), multiply(second_part, second_part))
+    # The root of 0 has no derivative.
+    is_zero = equal(square, 0.0)
+    length = where(is_zero, 0.0, multiply(sqrt(where(is_zero, 1.0, square)), scale))
+    infinite = logical_or(isinf(first), isinf(second))
+    return with_weak(where(infinite, float("inf"), length), weak)
+
+
+def _power_of_two_below(value: Value) -> Value:
+    """A power of two between half of the positive `value` and itself; of what is too small or large, a near one.
+
+    It is a constant for derivatives: made to be divided out again.
+    """
+    exponent = apply("floor", apply("log2", bind("stop_gradient", value), real=True))
+    return apply("exp2", minimum(maximum(exponent, -126.0), 126.0))
