@@ -32,7 +32,10 @@ from lavax.errors import (
 from lavax.parallel_scan import associative_scan
 from lavax.tracer.compiled.compile import compile
 from lavax.tracer.compiled.export import Exported, export, load_exported
-from lavax.tracer.control_flow.control_flow import cond, fori_loop, map, scan, switch, while_loop
+from lavax.tracer.control_flow.branches import cond, switch
+from lavax.tracer.control_flow.fori_loop import fori_loop
+from lavax.tracer.control_flow.scan import map, scan
+from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, eval_shape, trace
 from lavax.tracer.tracing.placement import default_device, device_put, devices
 from lavax.tracer.transforms.checkpoint import checkpoint

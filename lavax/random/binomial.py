@@ -21,7 +21,8 @@ from lavax.random.gamma import computing
 from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.random.reuse import consume
-from lavax.tracer.control_flow.control_flow import scan, while_loop
+from lavax.tracer.control_flow.scan import scan
+from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]

@@ -20,7 +20,7 @@ from lavax.random.keys import Words, bits_of_each, key_of_each, split, split_eac
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.scipy.incomplete import gamma_quantile_slope
 from lavax.tracer import bind
-from lavax.tracer.control_flow.control_flow import while_loop
+from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
 

@@ -20,7 +20,7 @@ from lavax.random.continuous import uniform_between
 from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, spread_parameter
 from lavax.random.reuse import consume
-from lavax.tracer.control_flow.control_flow import while_loop
+from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.values.value import Value
 
 _COUNTED_BELOW = 10.0

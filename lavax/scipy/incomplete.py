@@ -37,7 +37,7 @@ from lavax.numpy.elementwise.rounding import floor
 from lavax.numpy.reductions.reductions import any as any_of
 from lavax.scipy.stirling import STIRLING_FROM, log_less, stirling_rest
 from lavax.tracer import bind, with_weak
-from lavax.tracer.control_flow.control_flow import while_loop
+from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.transforms.jvp import jvp
 from lavax.tracer.values.value import Value

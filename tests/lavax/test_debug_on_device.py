@@ -52,7 +52,7 @@ def test_prints_in_loops_and_branches_come_in_order(capsys: pytest.CaptureFixtur
         np.testing.assert_allclose([float(line.removeprefix("norm ")) for line in lines[-3:]], norms, atol=1e-3)
 
 
-def test_a_batch_of_loops_shows_the_turns_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_of_loops_shows_the_iterations_of_each(capsys: pytest.CaptureFixture[str]) -> None:
     def body(state: Any) -> Any:
         left, x = state
         lx.debug.print("{} {}", left, x)
@@ -64,11 +64,11 @@ def test_a_batch_of_loops_shows_the_turns_of_each(capsys: pytest.CaptureFixture[
     assert shown(capsys) == ["2 1.0", "1 2.0", "3 0.5", "2 1.0", "1 2.0"]
 
 
-def test_more_turns_than_are_kept(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_more_iterations_than_are_kept(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     def body(x: Any) -> Any:
         lx.debug.print("{}", x)
         return x + 1
 
     assert int(lx.compile(lambda x: lx.while_loop(lambda x: x < 1500, body, x))(0)) == 1500
-    assert shown(capsys) == [str(turn) for turn in range(1024)]
-    assert "made 1500 turns" in caplog.text
+    assert shown(capsys) == [str(number) for number in range(1024)]
+    assert "ran 1500 iterations" in caplog.text

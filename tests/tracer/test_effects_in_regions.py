@@ -98,36 +98,36 @@ def counting(seen: Seen) -> Any:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_every_turn_of_a_while_loop(limit: int) -> None:
-    turns = [each for turn in range(limit) for each in (("asked", turn), ("made", turn + 1))]
-    assert in_every_way(counting, np.int32(limit)) == [*turns, ("asked", limit), ("last", limit)]
+def test_every_iteration_of_a_while_loop(limit: int) -> None:
+    iterations = [each for number in range(limit) for each in (("asked", number), ("made", number + 1))]
+    assert in_every_way(counting, np.int32(limit)) == [*iterations, ("asked", limit), ("last", limit)]
 
 
-def test_while_loops_of_a_batch_show_the_turns_of_each_element() -> None:
-    """First the turns of all elements, then the condition that ends each, then what stands behind the loop."""
-    turns = [("asked", 0), ("made", 1), ("asked", 1), ("made", 2), ("asked", 0), ("made", 1)]
+def test_while_loops_of_a_batch_show_the_iterations_of_each_element() -> None:
+    """First the iterations of all elements, then the condition that ends each, then what follows the loop."""
+    iterations = [("asked", 0), ("made", 1), ("asked", 1), ("made", 2), ("asked", 0), ("made", 1)]
     shown = in_every_way(lambda seen: lx.vmap(counting(seen)), np.array([2, 1], "i"))
-    assert sorted(shown) == sorted([*turns, ("asked", 2), ("asked", 1), ("last", 2), ("last", 1)])
-    assert [pair for pair in shown if pair[0] == "made"] == [pair for pair in turns if pair[0] == "made"]
+    assert sorted(shown) == sorted([*iterations, ("asked", 2), ("asked", 1), ("last", 2), ("last", 1)])
+    assert [pair for pair in shown if pair[0] == "made"] == [pair for pair in iterations if pair[0] == "made"]
 
 
-def test_more_turns_than_are_kept(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(loop_log, "MOST_TURNS", 3)
+def test_more_iterations_than_are_kept(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(loop_log, "MAX_LOOP_ITERATIONS", 3)
     seen = Seen()
 
     def body(x: Any) -> Any:
-        seen("turn", x)
+        seen("number", x)
         return x + 1
 
     with caplog.at_level(logging.WARNING, "lavax.debug"):
         assert int(lx.compile(lambda x: lx.while_loop(lambda x: x < 10, body, x))(0)) == 10
-    assert seen.all == [("turn", 0), ("turn", 1), ("turn", 2)]
-    assert "made 10 turns" in caplog.text and "the first 3 of them" in caplog.text
+    assert seen.all == [("number", 0), ("number", 1), ("number", 2)]
+    assert "ran 10 iterations" in caplog.text and "the first 3 of them" in caplog.text
 
 
-def test_how_many_turns_are_kept() -> None:
+def test_how_many_iterations_are_kept() -> None:
     scalar, large = (lx.ir.TensorType(shape, lx.ir.float32) for shape in ((), (1 << 20,)))
-    assert loop_log.capacity_for([scalar, scalar]) == loop_log.MOST_TURNS == 1024
+    assert loop_log.capacity_for([scalar, scalar]) == loop_log.MAX_LOOP_ITERATIONS == 1024
     assert loop_log.capacity_for([large]) == 1
     assert loop_log.capacity_for([lx.ir.TensorType((1024, 2), lx.ir.float32)]) == 512
 

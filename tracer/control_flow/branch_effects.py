@@ -1,4 +1,4 @@
-"""What branches do on the host: each gives the values of all, its own and zeros for those of the others."""
+"""Effects of branches on the host: each branch returns its own values, and zeros for those of the others."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from lavax.tracer.values.value import Value
 
 
 def with_all_effects(traced: Sequence[Traced]) -> list[Traced]:
-    """The branches with the same outputs: the results, then the values of the effects of each branch in turn."""
+    """The branches with equal outputs: the results, then the values that the effects of each branch take, in order."""
     if not any(each.effects for each in traced):
         return list(traced)
     found = []
@@ -30,7 +30,7 @@ def with_all_effects(traced: Sequence[Traced]) -> list[Traced]:
 
 
 def emit_branch(effects: Sequence[Sequence[Effect]], index: Value, values: Sequence[Value]) -> None:
-    """Has the effects of the branch `index` done; `values` are those of all branches in turn."""
+    """Emits the effects of the branch `index`; `values` are those of all branches, in order."""
     if not any(effects):
         return
     counts = [sum(effect.count for effect in each) for each in effects]

@@ -1,7 +1,7 @@
-"""What a loop of unknown length does on the host: it keeps the numbers of its first turns in arrays that it carries.
+"""Effects of while loops on the host: the loop carries a log of the values that they take in each iteration.
 
-The arrays are read when the program has run. They have a fixed capacity, since only the device knows how often the loop
-turns; of what comes later nothing is kept but the number of turns.
+The log is read when the program has run. Its capacity is fixed, because only the device knows the number of iterations;
+of those beyond the capacity only their number is kept.
 """
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ from lavax.tracer.tracing.convert import constant
 from lavax.tracer.tracing.effects import Effect, act_in_order, emit
 from lavax.tracer.values.value import Value
 
-MOST_TURNS = 1024
-MOST_BYTES = 1 << 22  # of all arrays together; one turn is always kept
+MAX_LOOP_ITERATIONS = 1024
+MAX_LOG_BYTES = 1 << 22  # of all arrays together; one iteration is always kept
 
 _logger = logging.getLogger("lavax.debug")
 
 
 def capacity_for(types: Sequence[TensorType]) -> int:
-    """How many turns are kept of values of these types."""
-    return max(1, min(MOST_TURNS, MOST_BYTES // max(1, sum(type.nbytes for type in types))))
+    """The number of iterations whose values, of these types, are kept."""
+    return max(1, min(MAX_LOOP_ITERATIONS, MAX_LOG_BYTES // max(1, sum(type.nbytes for type in types))))
 
 
 def empty_log(types: Sequence[TensorType]) -> list[Value]:
-    """Nothing kept yet: one array a value, with an axis of turns in front."""
+    """An empty log: one array per value, with an axis of iterations in front."""
     rows = capacity_for(types)
     return [constant(0, type.with_shape((rows, *type.shape))) for type in types]
 
 
-def entered(log: Sequence[Value], turn: Value, values: Sequence[Value]) -> list[Value]:
-    """The log with the values of a turn, unless it is full."""
-    return [_with_row(kept, turn, value) for kept, value in zip(log, values, strict=True)]
+def entered(log: Sequence[Value], iteration: Value, values: Sequence[Value]) -> list[Value]:
+    """The log with the values of an iteration, unless it is full."""
+    return [_with_row(kept, iteration, value) for kept, value in zip(log, values, strict=True)]
 
 
-def _with_row(kept: Value, turn: Value, value: Value) -> Value:
-    """A choice by element, which is written in place."""
+def _with_row(kept: Value, row: Value, value: Value) -> Value:
+    """The array with `value` in one row: an elementwise choice, which is written in place."""
     rows = kept.shape[0]
     vector = TensorType((rows,), int32)
-    is_row = bind("equal", bind("iota", type=vector, axis=0), bind("broadcast", turn, type=vector, axes=()))
+    is_row = bind("equal", bind("iota", type=vector, axis=0), bind("broadcast", row, type=vector, axes=()))
     chosen = bind("broadcast", is_row, type=kept.type.with_dtype(bool_), axes=(0,))
     fixed = bind("stop_gradient", value) if value.type.dtype.is_float else value
     repeated = bind("broadcast", fixed, type=kept.type, axes=tuple(range(1, len(kept.shape))))
     return bind("where", chosen, repeated, kept)
 
 
-def emit_log(effects: Sequence[Effect], turns: Value, log: Sequence[Value]) -> None:
-    """Has the effects of a loop's turns done; warns ("lavax.debug") where there were more turns than it keeps."""
-    rows = log[0].shape[0] if log else MOST_TURNS
+def emit_log(effects: Sequence[Effect], iterations: Value, log: Sequence[Value]) -> None:
+    """Emits the effects of all logged iterations; warns ("lavax.debug") if there were more than the log holds."""
+    rows = log[0].shape[0] if log else MAX_LOOP_ITERATIONS
 
     def act(arrays: Sequence[np.ndarray]) -> None:
         count = int(arrays[0])
-        for turn in range(min(count, rows)):
-            act_in_order(effects, [array[turn] for array in arrays[1:]])
+        for iteration in range(min(count, rows)):
+            act_in_order(effects, [array[iteration] for array in arrays[1:]])
         if count > rows:
             _logger.warning(
-                "a while_loop made %d turns: its debug.print and debug.callback are done for the first %d of them",
+                "a while_loop ran %d iterations: its debug.print and debug.callback are done for the first %d of them",
                 count,
                 rows,
             )
 
-    emit(act, [turns, *log])
+    emit(act, [iterations, *log])

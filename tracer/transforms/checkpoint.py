@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from lavax.tracer.calls.signature import require_function
-from lavax.tracer.control_flow.regions import apply_region, with_common_captures
+from lavax.tracer.control_flow.captures import with_common_captures
+from lavax.tracer.control_flow.recording import apply_control_flow
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.transforms.transformed_call import transformed_call
 
@@ -34,7 +35,7 @@ def checkpoint(function: Callable[..., Any], policy: Policy = "nothing") -> Call
         (body,), captured = with_common_captures([call.traced], len(call.arguments.inputs))
         types = [node.type for node in body.outputs]
         operands = [*call.arguments.values, *captured]
-        results = apply_region("checkpoint", operands, types, call.traced.weak, keep=policy, body=body)
+        results = apply_control_flow("checkpoint", operands, types, call.traced.weak, keep=policy, body=body)
         return call.parts(results)[0]
 
     return checkpointed

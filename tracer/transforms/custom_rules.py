@@ -16,7 +16,8 @@ from lavax.ir.location import user_error
 from lavax.tracer.calls.call import chosen_arguments
 from lavax.tracer.calls.signature import Signature, signature_of
 from lavax.tracer.compiled.executable import apply_graph
-from lavax.tracer.control_flow.regions import apply_region, with_common_captures
+from lavax.tracer.control_flow.captures import with_common_captures
+from lavax.tracer.control_flow.recording import apply_control_flow
 from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.effects import emit_again
@@ -110,7 +111,7 @@ class _CustomFunction:
     def _record_itself(self, call: CustomCall, recording: _Recording) -> Any:
         """A call by one of the function's own rules."""
         body = recording.body
-        results = apply_region(
+        results = apply_control_flow(
             self._operation,
             [*call.arguments.values, *body.captured],
             [node.type for node in body.graph.outputs],
@@ -199,7 +200,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         forward_graph = graph_of(graphs[1].inputs, (*graphs[1].outputs, *graphs[1].inputs[own:]))
         recording.extra = len(captured) - len(body.captured)
         recording.rules = {"forward": forward_graph, "backward": _with_inputs_last(graphs[2], kept, _float_count(body))}
-        results = apply_region(
+        results = apply_control_flow(
             "custom_vjp",
             [*call.arguments.values, *captured],
             [node.type for node in body.graph.outputs],
@@ -264,7 +265,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         (body_graph, rule_graph), captured = with_common_captures([body, rule], [own, own + tangents])
         recording.extra = len(captured) - len(body.captured)
         recording.rules = {"rule": _with_inputs_last(rule_graph, own, tangents)}
-        results = apply_region(
+        results = apply_control_flow(
             "custom_jvp",
             [*call.arguments.values, *captured],
             [node.type for node in body.graph.outputs],

@@ -25,8 +25,8 @@ def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Calls `function` on the host with these arguments, in which values are NumPy arrays (scalars of rank 0).
 
     In a compiled function it is called each time the function has run, in the order of the calls in it; under `vmap`
-    and in `scan` once for each element or step, in a branch if that is taken, in `while_loop` for its first turns (as
-    many as lavax.tracer.loop_log keeps). What it gives is not used. In the rules of custom_vjp and custom_jvp it
+    and in `scan` once for each element or step, in a branch if that is taken, in `while_loop` for its first
+    1,024 iterations (fewer for large arrays). Its result is not used. In the rules of custom_vjp and custom_jvp it
     raises SideEffectError.
     """
     require_function(function, "debug.callback takes a function")

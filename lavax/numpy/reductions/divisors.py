@@ -11,7 +11,7 @@ from lavax.numpy.elementwise.arithmetic import abs, multiply
 from lavax.numpy.elementwise.comparison import equal, not_equal, where
 from lavax.numpy.reductions.reductions import any as any_of
 from lavax.tracer import with_weak
-from lavax.tracer.control_flow.control_flow import while_loop
+from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.values.value import Value
 
 __all__ = ["gcd", "lcm"]

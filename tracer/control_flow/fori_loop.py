@@ -1,0 +1,55 @@
+"""Counted loops: fori_loop, a scan or a while loop. Names and arguments are JAX's."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import DtypeError
+from lavax.ir.location import user_error
+from lavax.tracer.calls.signature import require_function
+from lavax.tracer.control_flow.bodies import INDEX
+from lavax.tracer.control_flow.scan import named_scan
+from lavax.tracer.control_flow.while_loop import named_while_loop
+from lavax.tracer.tracing.bind import bind, with_weak
+from lavax.tracer.tracing.convert import constant, lift
+from lavax.tracer.values.value import Value
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+    """`for i in range(lower, upper): value = body_fun(i, value)`; gives the last value.
+
+    With Python or NumPy integers as bounds it is a scan, which has reverse mode; otherwise a while_loop. Raises
+    DtypeError if a bound is not an integer scalar, ControlFlowTypeError if the body does not return the types it takes.
+    """
+    require_function(body_fun, "fori_loop body must be a function")
+    if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer)):
+        lower, upper = int(lower), int(upper)
+        first = constant(lower, INDEX)
+
+        def step(state: Any, _: Any) -> tuple[Any, None]:
+            counter, value = state
+            return (bind("add", counter, constant(1, INDEX)), body_fun(counter, value)), None
+
+        (_, result), _ = named_scan("fori_loop", step, (first, init_val), None, length=max(upper - lower, 0))
+        return result
+    start, end = (_bound(*each) for each in (("lower", lower), ("upper", upper)))
+
+    def running(state: Any) -> Value:
+        return bind("less", state[0], end)
+
+    def body(state: Any) -> tuple[Any, Any]:
+        counter, value = state
+        return bind("add", counter, constant(1, counter.type)), body_fun(counter, value)
+
+    if start.type != end.type:
+        start, end = (value if value.type == INDEX else bind("cast", value, type=INDEX) for value in (start, end))
+    return named_while_loop("fori_loop", running, body, (with_weak(start, False), init_val))[1]
+
+
+def _bound(name: str, given: Any) -> Value:
+    value = lift(given)
+    if value.shape or not value.type.dtype.is_integer:
+        raise user_error(DtypeError, f"fori_loop: {name} must be an integer scalar, got {value.type}")
+    return value
