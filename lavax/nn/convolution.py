@@ -21,7 +21,7 @@ __all__ = ["conv", "conv_transpose"]
 _WINDOW_LETTERS = "DHW"
 
 
-class Layout(NamedTuple):
+class DimensionOrder(NamedTuple):
     """What each axis of the input, the kernel and the result is."""
 
     lhs: str
@@ -34,7 +34,7 @@ class Layout(NamedTuple):
         return "".join(letter for letter in self.rhs if letter not in "OI")
 
 
-def _layout(name: str, given: Sequence[str] | None, lhs: Value, rhs: Value) -> Layout:
+def _layout(name: str, given: Sequence[str] | None, lhs: Value, rhs: Value) -> DimensionOrder:
     if given is None:
         count = lhs.ndim - 2
         if not 0 <= count <= len(_WINDOW_LETTERS):
@@ -43,7 +43,7 @@ def _layout(name: str, given: Sequence[str] | None, lhs: Value, rhs: Value) -> L
         given = (f"NC{letters}", f"OI{letters}", f"NC{letters}")
     if len(given) != 3 or not all(isinstance(part, str) for part in given):
         raise ValueError(f"{name}: dimension_numbers are three strings such as ('NHWC', 'HWIO', 'NHWC'), got {given}")
-    layout = Layout(*given)
+    layout = DimensionOrder(*given)
     for text, own in zip(layout, ("NC", "OI", "NC"), strict=True):
         if sorted(text) != sorted(own + layout.window) or len(set(text)) != len(text):
             raise ValueError(f"{name}: dimension_numbers {tuple(layout)} must have N, C, O, I and the same window axes")
@@ -66,7 +66,7 @@ def _split(value: Value, axis: int, groups: int) -> Value:
     return reshaped(value, shape)
 
 
-def _check_channels(name: str, lhs: Value, rhs: Value, layout: Layout, groups: int) -> None:
+def _check_channels(name: str, lhs: Value, rhs: Value, layout: DimensionOrder, groups: int) -> None:
     channels, features = lhs.shape[layout.lhs.index("C")], rhs.shape[layout.rhs.index("O")]
     of_kernel = rhs.shape[layout.rhs.index("I")]
     if groups < 1 or channels % groups or features % groups:
@@ -80,7 +80,7 @@ def _check_channels(name: str, lhs: Value, rhs: Value, layout: Layout, groups: i
         )
 
 
-def _convolved(lhs: Value, rhs: Value, layout: Layout, groups: int, attrs: dict[str, Any]) -> Value:
+def _convolved(lhs: Value, rhs: Value, layout: DimensionOrder, groups: int, attrs: dict[str, Any]) -> Value:
     """The convolution of operands that fit. With groups "G" is an axis in front of that of channels."""
     names = list(layout)
     if groups > 1:

@@ -134,12 +134,12 @@ class CompiledFunction:
         """The entry for these arguments, made if there is none yet, and the arguments as arrays."""
         refuse_tracers(leaves)
         arrays = named_conversion(argument, leaves, call, self._signature)
-        home, precision = runtime(), chosen_matmul_precision()
-        key = (home, precision, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
+        current, precision = runtime(), chosen_matmul_precision()
+        key = (current, precision, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
         entry = self._entries.get(key)
         if entry is None:
             kinds = [array.abstract for array in arrays]
-            earlier = [known[2:] for known in self._entries if known[0] is home and known[1] == precision]
+            earlier = [known[2:] for known in self._entries if known[0] is current and known[1] == precision]
             log_retrace(self._function, self._signature, call, kinds, earlier)
             traced = self._traced(call, kinds)
             entry = remember(self._entries, key, _entry(self._program(traced, call), traced))

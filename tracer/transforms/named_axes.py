@@ -97,12 +97,12 @@ def all_gather(tree: Any, axis_name: str, axis: int = 0, tiled: bool = False) ->
         rank = gathered.ndim - tiled
         if not -rank <= axis < rank:
             raise user_error(ShapeError, f"all_gather: axis {axis} is not an axis of a result of {rank} axes")
-        place = axis % rank
-        order = (*range(1, place + 1), 0, *range(place + 1, gathered.ndim))
+        position = axis % rank
+        order = (*range(1, position + 1), 0, *range(position + 1, gathered.ndim))
         moved = bind("transpose", gathered, axes=order)
         if not tiled:
             return moved
-        shape = (*moved.shape[:place], size * moved.shape[place + 1], *moved.shape[place + 2 :])
+        shape = (*moved.shape[:position], size * moved.shape[position + 1], *moved.shape[position + 2 :])
         return bind("reshape", moved, type=moved.type.with_shape(shape))
 
     return map(gather, tree)

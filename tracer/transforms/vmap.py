@@ -52,8 +52,8 @@ def vmap(
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         arguments = arguments_of(signature, args, kwargs)
-        places = _input_axes(in_axes, arguments)
-        size = _extent(places, axis_size, arguments)
+        axes = _input_axes(in_axes, arguments)
+        size = _extent(axes, axis_size, arguments)
         values = arguments.values
 
         def run(tracers: list[Value]) -> Any:
@@ -61,23 +61,23 @@ def vmap(
             return function(*positional, **keywords)
 
         with named_axis(axis_name, size):
-            inputs = _element_inputs(arguments, places)
+            inputs = _element_inputs(arguments, axes)
             traced = trace_function(run, inputs, f"vmap of {signature.function}", keep_effects=True)
         graph = simplify(traced.graph)
-        all_places = [*places, *[None] * len(traced.captured)]
+        all_axes = [*axes, *[None] * len(traced.captured)]
         structure = traced.structure
-        out_places = _output_axes(out_axes, structure, signature.function)
-        differs = differing_outputs(graph, all_places, size, axis_name)
-        _check_same(out_places, differs[: len(out_places)], structure, signature.function)
+        result_axes = _output_axes(out_axes, structure, signature.function)
+        differs = differing_outputs(graph, all_axes, size, axis_name)
+        _check_same(result_axes, differs[: len(result_axes)], structure, signature.function)
         counted = [
-            _counted(place, node.type.rank + 1, "a result", signature.function)
-            for place, node in zip(out_places, graph.outputs, strict=False)
+            _counted(axis, node.type.rank + 1, "a result", signature.function)
+            for axis, node in zip(result_axes, graph.outputs, strict=False)
         ]
         counted += [0] * (len(graph.outputs) - len(counted))
-        batched = batch(graph, all_places, counted, size, axis_name)
+        batched = batch(graph, all_axes, counted, size, axis_name)
         outputs = run_finished(batched, [*values, *traced.captured], traced.weak)
-        emit_for_each(traced.effects, outputs[len(out_places) :], size)
-        return unflatten(structure, outputs[: len(out_places)])
+        emit_for_each(traced.effects, outputs[len(result_axes) :], size)
+        return unflatten(structure, outputs[: len(result_axes)])
 
     return mapped
 
@@ -109,8 +109,8 @@ def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
         of_leaves += [0] * call.keywords.leaf_count
     names = call.names(arguments.signature)
     numeric = set(arguments.inputs)
-    for leaf, place in enumerate(of_leaves):
-        if place is not None and leaf not in numeric:
+    for leaf, axis in enumerate(of_leaves):
+        if axis is not None and leaf not in numeric:
             held = arguments.leaves[leaf]
             raise user_error(
                 VmapAxisError,
@@ -123,20 +123,20 @@ def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
     ]
 
 
-def _counted(place: int | None, rank: int, what: str, function: str) -> int | None:
+def _counted(axis: int | None, rank: int, what: str, function: str) -> int | None:
     """An axis, counted from the front."""
-    if place is None:
+    if axis is None:
         return None
-    if not -rank <= place < rank:
+    if not -rank <= axis < rank:
         raise user_error(
             VmapAxisError,
-            f"vmap of {function}: axis {place} is not an axis of {what}, which has {rank}. Choose another axis, or "
+            f"vmap of {function}: axis {axis} is not an axis of {what}, which has {rank}. Choose another axis, or "
             "give None for what is the same for all elements",
         )
-    return place % rank
+    return axis % rank
 
 
-def _extent(places: Sequence[int | None], given: int | None, arguments: Arguments) -> int:
+def _extent(axes: Sequence[int | None], given: int | None, arguments: Arguments) -> int:
     """How many elements there are."""
     function = arguments.signature.function
     names = arguments.call.names(arguments.signature)
@@ -145,10 +145,10 @@ def _extent(places: Sequence[int | None], given: int | None, arguments: Argument
         if not isinstance(given, (int, np.integer)):
             raise user_error(VmapAxisError, f"vmap of {function}: axis_size must be an integer, got {given!r:.40}")
         found[given] = ["axis_size"]
-    for leaf, place in zip(arguments.inputs, places, strict=True):
-        if place is not None:
+    for leaf, axis in zip(arguments.inputs, axes, strict=True):
+        if axis is not None:
             type = arguments.leaves[leaf].type
-            found.setdefault(type.shape[place], []).append(f"{names[leaf]}: {type} along axis {place}")
+            found.setdefault(type.shape[axis], []).append(f"{names[leaf]}: {type} along axis {axis}")
     if not found:
         raise user_error(
             VmapAxisError,
@@ -165,15 +165,15 @@ def _extent(places: Sequence[int | None], given: int | None, arguments: Argument
     return next(iter(found))
 
 
-def _element_inputs(arguments: Arguments, places: Sequence[int | None]) -> list[Input]:
+def _element_inputs(arguments: Arguments, axes: Sequence[int | None]) -> list[Input]:
     """The inputs of the function of one element; only what is the same for all has known numbers."""
     inputs = []
-    for whole, place in zip(arguments.as_inputs(), places, strict=True):
-        if place is None:
+    for whole, axis in zip(arguments.as_inputs(), axes, strict=True):
+        if axis is None:
             inputs.append(whole)
             continue
         type = whole.abstract.type
-        shape = (*type.shape[:place], *type.shape[place + 1 :])
+        shape = (*type.shape[:axis], *type.shape[axis + 1 :])
         inputs.append(Input(whole.name, abstract(type.with_shape(shape), whole.abstract.weak)))
     return inputs
 
@@ -188,9 +188,9 @@ def _output_axes(out_axes: Axes, structure: TreeDef, function: str) -> list[int 
         ) from None
 
 
-def _check_same(places: Sequence[int | None], differs: Sequence[bool], structure: TreeDef, function: str) -> None:
-    for place, other, path in zip(places, differs, paths(structure), strict=True):
-        if place is None and other:
+def _check_same(axes: Sequence[int | None], differs: Sequence[bool], structure: TreeDef, function: str) -> None:
+    for axis, other, path in zip(axes, differs, paths(structure), strict=True):
+        if axis is None and other:
             raise user_error(
                 VmapAxisError,
                 f"vmap of {function}: out_axes is None for the result{f' at {path}' if path else ''}, but it "

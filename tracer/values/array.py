@@ -162,11 +162,11 @@ def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
 
 def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:
     """The same for whoever only reads it: there is one for each number, kept for the next."""
-    home = runtime()
+    current = runtime()
     key = (dtype, repr(value))  # which tells 0.0 from -0.0
-    found = home.scalars.get(key)
+    found = current.scalars.get(key)
     if found is None:
-        found = remember(home.scalars, key, scalar_buffer(value, dtype))
+        found = remember(current.scalars, key, scalar_buffer(value, dtype))
     return found
 
 

@@ -27,21 +27,21 @@ def run_operation(
     splats = [operand.splat for operand in operands]
     if op in _KEEP_SPLATS and splats[0] is not None:
         return splat_array(splats[0], abstract(OPERATIONS[op].infer([operands[0].type], attrs, type)))
-    home = runtime()
+    current = runtime()
     scalars = [position for position, splat in enumerate(splats) if splat is not None]
     # repr tells 0.0 from -0.0 and 1 from True, which == does not.
     written = repr(attrs) if attrs else ""
     key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
-    found = home.operations.get(key)
+    found = current.operations.get(key)
     if found is None:
-        found = remember(home.operations, key, _compiled(op, operands, splats, attrs, type))
+        found = remember(current.operations, key, _compiled(op, operands, splats, attrs, type))
     program, kind = found
     buffers = [
         operand._buffer or operand.buffer if splat is None else shared_scalar(splat, operand.type.dtype)
         for operand, splat in zip(operands, splats, strict=True)
     ]
     result = Array(kind, program.run(buffers)[0])
-    if home.refuses_nans:
+    if current.refuses_nans:
         from lavax.tracer.compiled.nan_check import refuse_fresh_nan  # which stands on this module
 
         refuse_fresh_nan(op, operands, result)

@@ -28,10 +28,10 @@ def program_for(
 
     With `tune` it is compiled by schedules that were timed.
     """
-    home = runtime()
+    current = runtime()
     key = (structural_key(graph), donated, eager, tune)
-    found = home.programs.get(key)
+    found = current.programs.get(key)
     if found is None:
-        found = home.backend.lower(graph, donated, eager, tune).compile()
-        home.programs.enter(key, found)
+        found = current.backend.lower(graph, donated, eager, tune).compile()
+        current.programs.enter(key, found)
     return found

@@ -23,7 +23,7 @@ __all__ = ["frexp", "heaviside", "ldexp", "modf", "nan_to_num", "nextafter", "sp
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _FloatFormat:
     """How a float is made of bits: the integers of its width, the bits of its mantissa, what exponents have added."""
 
     integer: DType
@@ -32,9 +32,9 @@ class _Layout:
 
 
 _LAYOUTS = {
-    float16: _Layout(int16, 10, 15),
-    float32: _Layout(int32, 23, 127),
-    float64: _Layout(int64, 52, 1023),
+    float16: _FloatFormat(int16, 10, 15),
+    float32: _FloatFormat(int32, 23, 127),
+    float64: _FloatFormat(int64, 52, 1023),
 }
 
 

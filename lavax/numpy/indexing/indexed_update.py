@@ -19,8 +19,8 @@ from lavax.numpy.elementwise.powers import power
 from lavax.numpy.indexing.advanced_indexing import Index
 from lavax.numpy.indexing.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexing import (
+    GatherLayout,
     Item,
-    Layout,
     NewAxis,
     Range,
     bounds_of,
@@ -182,7 +182,7 @@ def index_shape(items: Sequence[Item], array: Value) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _scattered(kept: Value, layout: Layout, join: str, arrays: Sequence[Index], updates: Value) -> Value:
+def _scattered(kept: Value, layout: GatherLayout, join: str, arrays: Sequence[Index], updates: Value) -> Value:
     """The updates, which have the shape of what the key reads, joined to the places of the index arrays."""
     rank = len(layout.order) - (kept.ndim - len(layout.axes))
     places = common_shape("at", [item.positions for item in arrays])

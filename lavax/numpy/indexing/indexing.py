@@ -204,7 +204,7 @@ def spread_shape(items: Sequence[Item], shape: tuple[int, ...]) -> tuple[int, ..
 
 
 @dataclass(frozen=True)
-class Layout:
+class GatherLayout:
     """Where the entries read at index arrays come to stand.
 
     `kept` is the shape of the cut array less the axes of single entries, `axes` those of its axes that are indexed.
@@ -219,7 +219,7 @@ class Layout:
     shape: tuple[int, ...]
 
 
-def layout_of(items: Sequence[Item], cut: tuple[int, ...], places: tuple[int, ...]) -> Layout:
+def layout_of(items: Sequence[Item], cut: tuple[int, ...], places: tuple[int, ...]) -> GatherLayout:
     """The layout for a cut array of shape `cut` and positions of shape `places`."""
     real = [item for item in items if not isinstance(item, NewAxis)]
     kept = tuple(extent for extent, item in zip(cut, real, strict=True) if not isinstance(item, Entry))
@@ -235,4 +235,4 @@ def layout_of(items: Sequence[Item], cut: tuple[int, ...], places: tuple[int, ..
     order = (*range(rank, rank + in_front), *range(rank), *range(rank + in_front, rank + len(window)))
     extents = iter(window)
     spread = [1 if isinstance(item, NewAxis) else next(extents) for item in others]
-    return Layout(kept, axes, order, (*spread[:before], *places, *spread[before:]))
+    return GatherLayout(kept, axes, order, (*spread[:before], *places, *spread[before:]))
