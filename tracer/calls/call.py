@@ -1,4 +1,4 @@
-"""The arguments of one call, parted into what is traced and what is not."""
+"""The arguments of one call: the traced ones and the static ones."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,14 +10,14 @@ from lavax.ir.location import user_error, without_line
 from lavax.tracer.calls.signature import Signature, leaf_names
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
 
-# Where an argument stands (its position, or its name if it was passed by keyword), its class, and its value:
-# 1, 1.0 and True are equal, and programs for them are not.
+# Position of an argument (or name, if it was passed by keyword), its class, and its value: 1, 1.0 and True are equal,
+# but need different programs.
 Static = tuple[int | str, type, Any]
 
 
 @dataclass(frozen=True)
 class ChosenArguments:
-    """Some parameters of a function, by the positions and by the names that arguments for them are passed by."""
+    """Some parameters of a function, by position and by the name under which they may be passed."""
 
     positions: frozenset[int]
     names: frozenset[str]
@@ -26,9 +26,10 @@ class ChosenArguments:
 def chosen_arguments(
     signature: Signature, numbers: int | Sequence[int], names: str | Sequence[str], what: str
 ) -> ChosenArguments:
-    """Those with these numbers or names; one named in one way is chosen however it is passed.
+    """The parameters with these numbers or names; each is chosen whether it is passed by position or by name.
 
-    `what` begins the options' names, such as "static" in static_argnums. Raises ValueError where there is none such.
+    `what` begins the options' names, such as "static" in static_argnums. Raises ValueError if there is no such
+    parameter.
     """
     positions = set(signature.positions(numbers, f"{what}_argnums"))
     named = {names} if isinstance(names, str) else set(names)
@@ -41,9 +42,9 @@ def chosen_arguments(
 def parted(
     static: ChosenArguments, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
-    """The other positional arguments, the other keyword arguments, and the static ones.
+    """The traced positional arguments, the traced keyword arguments, and the static arguments.
 
-    Raises StaticArgumentError for a static argument that cannot be hashed.
+    Raises StaticArgumentError if a static argument cannot be hashed.
     """
     statics: list[Static] = [(p, type(arg), arg) for p, arg in enumerate(args) if p in static.positions]
     statics += [(name, type(kwargs[name]), kwargs[name]) for name in sorted(static.names.intersection(kwargs))]
@@ -63,10 +64,10 @@ def parted(
 
 @dataclass(frozen=True)
 class CallStructure:
-    """How the leaves of a call's traced arguments are put back into arguments."""
+    """How the leaves of a call's traced arguments are rebuilt into arguments."""
 
-    positional: TreeDef  # of the tuple of the arguments that are not static
-    keywords: TreeDef | None  # of the dict of them, if there are any
+    positional: TreeDef  # of the tuple of traced positional arguments
+    keywords: TreeDef | None  # of the dict of traced keyword arguments, if there are any
     statics: tuple[Static, ...]
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -74,7 +75,7 @@ class CallStructure:
         count = self.positional.leaf_count
         args = list(unflatten(self.positional, leaves[:count]))
         kwargs = {} if self.keywords is None else unflatten(self.keywords, leaves[count:])
-        for place, _, value in self.statics:  # rising positions first
+        for place, _, value in self.statics:  # in rising order of positions
             if isinstance(place, int):
                 args.insert(place, value)
             else:
@@ -82,13 +83,13 @@ class CallStructure:
         return args, kwargs
 
     def positions(self) -> list[int]:
-        """Where the positional arguments that are traced stand in the call."""
+        """The positions of the traced positional arguments in the call."""
         fixed = {place for place, _, _ in self.statics}
         total = len(self.positional.children) + sum(isinstance(place, int) for place in fixed)
         return [position for position in range(total) if position not in fixed]
 
     def names(self, signature: Signature) -> list[str]:
-        """A name for each leaf, for the graph's inputs and for messages."""
+        """One name per leaf, for the graph's inputs and for messages."""
         named = [
             (signature.name_at(position), child)
             for position, child in zip(self.positions(), self.positional.children, strict=True)
@@ -98,7 +99,7 @@ class CallStructure:
         return leaf_names(named)
 
     def leaves_of(self, positions: Collection[int], keywords: Collection[str]) -> list[int]:
-        """Which leaves belong to the arguments at `positions` or passed as one of `keywords`."""
+        """The numbers of the leaves of the arguments at `positions` or passed as one of `keywords`."""
         chosen = [position in positions for position in self.positions()]
         children = list(self.positional.children)
         if self.keywords is not None:
@@ -122,7 +123,7 @@ def call_of(
 def named_conversion(
     convert: Callable[[Any], Any], leaves: Sequence[Any], call: CallStructure, signature: Signature
 ) -> list[Any]:
-    """`convert` of each leaf; where it refuses one, the DtypeError names the argument."""
+    """`convert` of each leaf; if it raises DtypeError, the message names the argument."""
     converted = []
     for position, leaf in enumerate(leaves):
         try:

@@ -1,4 +1,4 @@
-"""What the parameters of a user's function are called, and the names of graph inputs that follow from it."""
+"""The parameter names of a user's function, and the names of graph inputs that follow from them."""
 from __future__ import annotations
 
 import inspect
@@ -13,7 +13,7 @@ from lavax.tracer.pytrees.pytree import TreeDef, paths
 
 @dataclass(frozen=True)
 class Signature:
-    """The positional parameters of a function, and what takes the rest."""
+    """The positional parameters of a function, and whether it takes more."""
 
     function: str
     positional: tuple[str, ...]
@@ -22,7 +22,7 @@ class Signature:
     any_keyword: bool
 
     def name_at(self, position: int) -> str:
-        """What the positional argument at `position` is called."""
+        """The name of the positional argument at `position`."""
         if position < len(self.positional):
             return self.positional[position]
         return f"{self.rest or 'arg'}.{position - len(self.positional)}"
@@ -30,7 +30,7 @@ class Signature:
     def positions(self, wanted: int | Sequence[int], option: str) -> tuple[int, ...]:
         """`wanted` as positions from the front, in rising order.
 
-        Raises ValueError for one that there is not, TypeError for what is no number.
+        Raises ValueError for a position that does not exist, TypeError for anything but integers.
         """
         count = len(self.positional)
         found = set()
@@ -52,7 +52,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 
 def whole_numbers(given: int | Sequence[int], option: str) -> tuple[int, ...]:
-    """One integer or several as a tuple. Raises TypeError, which names `option`, for anything else."""
+    """One integer or several, as a tuple. Raises TypeError, which names `option`, for anything else."""
     numbers = tuple(given) if isinstance(given, Iterable) else (given,)
     for number in numbers:
         if not isinstance(number, int):
@@ -61,14 +61,17 @@ def whole_numbers(given: int | Sequence[int], option: str) -> tuple[int, ...]:
 
 
 def require_function(function: Any, requirement: str) -> None:
-    """Raises TypeError, which begins with `requirement`, where `function` cannot be called."""
+    """Raises TypeError, which begins with `requirement`, if `function` cannot be called."""
     if not callable(function):
         raise user_error(TypeError, f"{requirement}, got {function!r:.80}")
 
 
 def signature_of(function: Callable[..., Any], transformation: str) -> Signature:
-    """The signature of `function`, which `transformation` was given; of one that hides it, arguments are called arg.0,
-    arg.1, … Raises TypeError where it is no function."""
+    """The signature of `function`, which `transformation` was given.
+
+    If a function hides its signature, its arguments are called arg.0, arg.1, … Raises TypeError if it is not a
+    function.
+    """
     require_function(function, f"{transformation} takes a function")
     name = function_name(function)
     try:
@@ -86,12 +89,12 @@ def signature_of(function: Callable[..., Any], transformation: str) -> Signature
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """What to call a function in messages."""
+    """The name of a function in messages."""
     return getattr(function, "__qualname__", None) or type(function).__qualname__
 
 
 def leaf_names(arguments: Iterable[tuple[str, TreeDef]]) -> list[str]:
-    """A name for each leaf of named arguments, such as `params.w1` or `xs.0`, as the text of a graph accepts it."""
+    """One name per leaf of named arguments, such as `params.w1` or `xs.0`, in the syntax of graph texts."""
     taken: dict[str, int] = {}
     return [_unique(_clean(path), taken) for name, treedef in arguments for path in paths(treedef, name)]
 

@@ -1,4 +1,4 @@
-"""`compile`: functions that run as one program for each kind of arguments."""
+"""`compile`: functions that run as one program per kind of arguments."""
 from __future__ import annotations
 
 import functools
@@ -27,18 +27,18 @@ from lavax.tracer.values.value import Value
 
 _Run = Callable[[Sequence[Array]], list[Array]]
 
-# Of a value; raises TypeError for anything else, whatever attributes that has.
+# The kind of a value; raises TypeError for anything else, even if that has an attribute of this name.
 _kind_of: Callable[[Any], Abstract] = vars(Value)["abstract"].__get__
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Entry:
-    """What a compiled function keeps for one kind of arguments."""
+    """A program and its bookkeeping, for one kind of arguments."""
 
     run: _Run
     structure: TreeDef  # of the result
     is_leaf: bool
-    traced: Traced | None  # of a function that does something on the host besides
+    traced: Traced | None  # of a function with effects on the host
 
 
 def _entry(run: _Run, traced: Traced) -> _Entry:
@@ -46,7 +46,7 @@ def _entry(run: _Run, traced: Traced) -> _Entry:
 
 
 class CompiledFunction:
-    """A function that is traced and compiled at its first call with each kind of arguments, and then replayed."""
+    """A function that is traced and compiled at its first call with each kind of arguments, and replayed afterwards."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class CompiledFunction:
         self._has_donated = bool(donated.positions or donated.names)
         self._tune = tune
         self._entries: dict[tuple[Any, ...], _Entry] = {}
-        # Those of calls whose arguments are arrays, by their kinds and the names of what is passed by keyword.
+        # Entries for calls whose arguments are arrays, by their kinds and the names of keyword arguments.
         self._of_arrays: dict[tuple[Any, ...], _Entry] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Runs the program for these arguments. Inside a trace the function is traced as part of it."""
+        """Runs the program for these arguments. Inside a trace, the function becomes part of that trace."""
         if active_trace() is not None:
             return self._inlined(args, kwargs)
         leaves: Sequence[Array] = args
@@ -81,7 +81,7 @@ class CompiledFunction:
                 kinds = map(_kind_of, leaves)
                 entry = self._of_arrays.get((in_use.runtime, chosen_matmul_precision(), *kwargs, *kinds))
             except TypeError:
-                entry = None  # an argument that is no array
+                entry = None  # an argument that is not an array
         if entry is None:
             entry, leaves = self._entry_for(args, kwargs)
         results = entry.run(leaves)
@@ -90,7 +90,7 @@ class CompiledFunction:
         return results[0] if entry.is_leaf else unflatten(entry.structure, results)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: the instance is the first argument (a registered class, or static)."""
+        """As a method: the instance is the first argument (of a registered class, or static)."""
         return self if instance is None else BoundMethod(self, instance)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
@@ -122,7 +122,7 @@ class CompiledFunction:
         try:
             kinds = [leaf.abstract for leaf in leaves]
             entry = self._entries.get((runtime(), chosen_matmul_precision(), positional, keywords, statics, *kinds))
-        except AttributeError:  # a leaf that is no array yet
+        except AttributeError:  # a leaf that is not an array yet
             entry = None
         if entry is None:
             return self._prepared(leaves, CallStructure(positional, keywords, statics))
@@ -161,7 +161,7 @@ class CompiledFunction:
 
 
 def _are_arrays(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether the arguments are themselves the leaves, in order: arrays, with keywords in the order of their names."""
+    """Whether the arguments themselves are the leaves, in order: arrays, with keywords in the order of their names."""
     return all(isinstance(arg, Array) for arg in (*args, *kwargs.values())) and sorted(kwargs) == list(kwargs)
 
 
@@ -209,16 +209,17 @@ def compile(
     donate_argnames: str | Sequence[str] = (),
     tune: bool = False,
 ) -> Any:
-    """Makes `function` run as one program on the device; bare or with options, as decorator or call.
+    """Makes `function` run as one program on the device. A decorator, with or without options, or a function.
 
-    Arguments are pytrees of arrays, NumPy arrays and numbers. The function is traced once for each structure,
-    shapes, dtypes and static values of its arguments, and replayed for all further calls.
-    `static_argnums`, `static_argnames`: arguments that are settings: hashable Python values, traced as they are.
+    Arguments are pytrees of arrays, NumPy arrays and numbers. The function is traced once per structure, shapes,
+    dtypes and static values of its arguments, and replayed for all further calls.
+    `static_argnums`, `static_argnames`: arguments that are settings: hashable Python values, passed to the function
+    unchanged while it is traced.
     `donate_argnums`, `donate_argnames`: arguments whose memory the results may take over; their arrays cannot be used
     afterwards.
-    `tune`: how kernels share out their work is chosen by trying what is possible on the device, once for each kernel,
-    device and driver; what took least is kept on disk. Results are rounded as the chosen way adds. `LAVAX_TUNE=1` does
-    the same for everything.
+    `tune`: kernel schedules are chosen by timing the candidates on the device, once per kernel, device and driver; the
+    fastest is kept on disk. The rounding of sums follows from the chosen schedule. `LAVAX_TUNE=1` does this for
+    everything.
     Raises ValueError for a number or name that no parameter has.
     """
     if function is None:

@@ -22,10 +22,10 @@ from lavax.tracer.values.value import PythonScalar, Value
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What of a graph the device has to compute.
+    """The part of a graph that the device computes.
 
-    An output that is an input comes back as the very array that was passed in, one that is a constant needs no
-    memory: the program is for the others, in order.
+    An output that is an input is returned as the very array that was passed in, and a constant output needs no memory:
+    the program computes the other outputs, in order.
     """
 
     graph: Graph
@@ -35,7 +35,7 @@ class Plan:
 
 
 def plan(graph: Graph, donated: Iterable[int] = ()) -> Plan:
-    """Parts the outputs of `graph`; an input that is passed through is not given away."""
+    """Divides the outputs of `graph` into computed, passed through and constant ones; a passed input is not donated."""
     position_of = {node: position for position, node in enumerate(graph.inputs)}
     passed = {k: position_of[output] for k, output in enumerate(graph.outputs) if output.op == INPUT}
     splats = {k: output.attrs["value"] for k, output in enumerate(graph.outputs) if output.op == "constant"}
@@ -45,7 +45,7 @@ def plan(graph: Graph, donated: Iterable[int] = ()) -> Plan:
 
 
 def _apart(outputs: Sequence[Node]) -> list[Node]:
-    """The same outputs, no two of them one node: each gets memory of its own, since any may be donated later."""
+    """The same outputs as distinct nodes: each gets memory of its own, because any of them may be donated later."""
     seen: set[Node] = set()
     apart = []
     for output in outputs:
@@ -55,7 +55,7 @@ def _apart(outputs: Sequence[Node]) -> list[Node]:
 
 
 class Executable:
-    """A compiled graph with the arrays it closes over; called with the arrays for its other inputs."""
+    """A compiled graph with the arrays that it closes over; called with the arrays for its other inputs."""
 
     def __init__(
         self,
@@ -79,8 +79,11 @@ class Executable:
             self._run = self._program.run
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs. Raises DonatedArrayError, before anything runs, where an array has been given away or would
-        be given away and read at once."""
+        """The outputs.
+
+        Raises DonatedArrayError, before anything runs, if an array was donated earlier, or is both donated and read by
+        this call.
+        """
         if self._captured:
             arrays = [*arrays, *self._captured]  # type: ignore[list-item]  # tracers are refused below
         try:
@@ -98,11 +101,11 @@ class Executable:
         return results if self._is_plain else self._assembled(results, arrays)
 
     def cost(self) -> Cost:
-        """What the kernels compute and move; outputs that are inputs or constants cost nothing."""
+        """The operations and bytes of the kernels; outputs that are inputs or constants cost nothing."""
         return self._program.cost() if self._program is not None else Cost({})
 
     def memory(self) -> Memory:
-        """The memory of the program and of a call; what is closed over counts as constants."""
+        """The memory of the program and of a call; arrays that it closes over count as constants."""
         captured = sum(array.type.nbytes for array in self._captured)
         if self._program is None:
             return Memory(sum(node.type.nbytes for node in self._plan.graph.inputs) - captured, constants=captured)
@@ -110,7 +113,7 @@ class Executable:
         return replace(found, arguments=found.arguments - captured, constants=found.constants + captured)
 
     def profile(self, arrays: Sequence[Array]) -> Profile:
-        """The times of the kernels for these arrays, which are not given away. Raises ValueError without kernels."""
+        """The times of the kernels for these arrays, which are not donated. Raises ValueError without kernels."""
         if self._program is None:
             raise ValueError("nothing is computed: all results are arguments or constants, so there is no profile")
         every: list[Array] = [*arrays, *self._captured]  # type: ignore[list-item]  # tracers are refused below
@@ -130,14 +133,14 @@ class Executable:
         return results
 
     def _made(self, position: int, array: Array) -> Buffer:
-        """The memory of an array that has none yet; numbers that are only read share theirs."""
+        """The buffer of an array that has none yet; scalars that are only read share one."""
         splat = array.splat
         if splat is None or array.shape or position in self._donated:
             return array.buffer
         return shared_scalar(splat, array.type.dtype)
 
     def _check_donation(self, arrays: Sequence[Array], buffers: Sequence[Buffer]) -> None:
-        """Raises DonatedArrayError where memory that is given away is also that of another input."""
+        """Raises DonatedArrayError if a donated buffer is also that of another input."""
         names = [node.name for node in self._plan.graph.inputs]
         first: dict[int, int] = {}
         for position, buffer in enumerate(buffers):
@@ -152,7 +155,7 @@ class Executable:
 
 
 def _nothing(buffers: Sequence[Buffer]) -> Sequence[Buffer]:
-    """The run of a program without results of its own."""
+    """The run of a program that computes no results."""
     return ()
 
 
@@ -165,14 +168,14 @@ def refuse_tracers(arrays: Iterable[Value]) -> None:
 
 def _at_once(graph: Graph, weak: Sequence[bool]) -> Callable[[Sequence[Array]], list[Array]]:
     if runtime().refuses_nans:
-        from lavax.tracer.compiled.nan_check import NaNChecked  # which stands on this module
+        from lavax.tracer.compiled.nan_check import NaNChecked  # which imports this module
 
         return NaNChecked("a function that runs outside compile", graph, weak)
     return Executable(inline_calls(graph), weak)
 
 
 def apply_graph(graph: Graph, values: Sequence[Value], weak: Sequence[bool]) -> list[Value]:
-    """The outputs of `graph` for `values`, one an input: inlined into the active trace, or run at once."""
+    """The outputs of `graph` for `values`, one per input: inlined into the active trace, or run at once."""
     trace = active_trace()
     if trace is None:
         return list(_at_once(graph, weak)(values))  # type: ignore[arg-type]  # outside a trace all are arrays

@@ -26,23 +26,23 @@ from lavax.tracer.values.value import Value
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """A graph with the arrays it closes over, for arguments of certain kinds.
+    """A graph with the arrays that it closes over, for arguments of certain kinds.
 
-    In arguments and results, named tuples and registered classes are dicts of their fields; arguments may be given as
-    either. Static arguments are part of it and are left out.
+    In arguments and results, named tuples and registered classes are dicts of their fields; arguments may be given in
+    either form. Static arguments are part of it, and calls leave them out.
     """
 
-    function: str  # what it was called
+    function: str  # the name of the function
     graph: Graph  # its inputs are the arguments' leaves, then the constants
     constants: tuple[Array, ...]
     arguments: TreeDef  # of (args, kwargs)
     result: TreeDef
-    weak: tuple[bool, ...]  # one an output
+    weak: tuple[bool, ...]  # one per output
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Runs it; inside a trace it becomes part of that.
+        """Runs the graph, or inside a trace makes it part of that trace.
 
-        Raises TreeMismatchError, ShapeError or DtypeError where the arguments are of another kind.
+        Raises TreeMismatchError, ShapeError or DtypeError if the arguments are of another kind.
         """
         leaves = self._leaves(args, kwargs)
         if active_trace() is not None:
@@ -52,7 +52,7 @@ class Exported:
         return unflatten(self.result, results)
 
     def save(self, path: str | Path) -> None:
-        """Writes it to a file: a zip archive of the graph's text, the constants as .npy and the structures as JSON."""
+        """Writes a file: a zip archive of the graph's text, the constants as .npy and the structures as JSON."""
         write(Path(path), Contents(self.function, self.graph, self.constants, self.arguments, self.result, self.weak))
 
     def as_text(self) -> str:
@@ -64,7 +64,7 @@ class Exported:
         return Executable(remove_stop_gradient(self.graph), self.weak, self.constants)
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Value]:
-        """The arguments' leaves as values, once they are found to be of the right kinds."""
+        """The arguments' leaves as values. Raises an error if they are not of the right kinds."""
         leaves, structure = flatten(plain((args, kwargs)))
         if structure is not self.arguments:
             raise user_error(
@@ -85,13 +85,13 @@ class Exported:
 
 
 def export(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Exported:
-    """`function`, compiled or not, for arguments of the kinds of these, as something that can be saved.
+    """`function`, compiled or not, for arguments of these kinds, in a form that can be saved.
 
     Arguments are pytrees of arrays, numbers or anything with `shape` and `dtype`; needs no device. The rules of
-    custom_vjp and custom_jvp, checkpoints and stop_gradient are part of it, so that its derivatives are those of
-    `function`; but a rule that calls its own function has its rule there two derivatives deep, and further derivatives
-    through such calls are those of its operations. Donated arguments are kept. Raises SideEffectError where it prints
-    or calls back, ExportError where a dict in arguments or results has keys that are neither strings nor integers
+    custom_vjp and custom_jvp, checkpoints and stop_gradient are part of it, so its derivatives are those of
+    `function`. But if a rule calls its own function, that call keeps its rule for two derivatives; further derivatives
+    through such calls are those of its operations. Donated arguments are kept. Raises SideEffectError if the function
+    prints or calls back, ExportError if dicts in arguments or results have keys that are neither strings nor integers
     (when saved).
     """
     compiled = function if isinstance(function, CompiledFunction) else compile(function)
@@ -128,9 +128,9 @@ def _constant(value: Value) -> Array:
 
 
 def load_exported(path: str | Path) -> Exported:
-    """The function that `Exported.save` wrote; its graph is verified. Runs nothing of what is in the file.
+    """The function that `Exported.save` wrote; its graph is verified. Runs no code from the file.
 
-    Raises ExportError where the file is damaged, is something else, or comes from another version of the format.
+    Raises ExportError if the file is damaged, is not an exported function, or has another version of the format.
     """
     found = read(Path(path))
     return Exported(found.function, found.graph, found.constants, found.arguments, found.result, found.weak)

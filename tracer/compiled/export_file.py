@@ -1,4 +1,4 @@
-"""The file of an exported function: a zip archive of text, JSON and .npy, which runs nothing when it is read."""
+"""The file of an exported function: a zip archive of text, JSON and .npy. Reading it runs no code from it."""
 from __future__ import annotations
 
 import io
@@ -20,7 +20,7 @@ from lavax.tracer.values.array import Array
 
 _FORMAT, _VERSION = "lavax exported function", 1
 _DESCRIPTION, _GRAPH = "function.json", "graph.txt"
-# What a damaged archive, description, graph or array raises in the libraries that read it.
+# Raised by the libraries that read a damaged archive, description, graph or array.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -36,7 +36,7 @@ _DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What the file holds; see Exported."""
+    """The contents of the file; see Exported."""
 
     function: str
     graph: Graph
@@ -76,7 +76,7 @@ def _array_bytes(numbers: np.ndarray) -> bytes:
 
 
 def read(path: Path) -> Contents:
-    """What `write` wrote. Raises ExportError, with the path and what is wrong, for anything else."""
+    """Reads a file that `write` wrote. Raises ExportError, with the path and the reason, for anything else."""
     try:
         with zipfile.ZipFile(path) as archive:
             description = json.loads(archive.read(_DESCRIPTION))
@@ -107,7 +107,7 @@ def _read_array(archive: zipfile.ZipFile, position: int) -> Array:
 
 
 def _checked(description: dict[str, Any], graph: Graph, constants: list[Array]) -> Contents:
-    """The parts together, once they are found to fit each other."""
+    """The parts together. Raises an error if they do not fit each other."""
     arguments, result = from_data(description["arguments"]), from_data(description["result"])
     weak = tuple(map(bool, description["weak"]))
     counts = (arguments.leaf_count + len(constants), result.leaf_count, result.leaf_count)

@@ -1,4 +1,4 @@
-"""What a compiled function is before it runs, as text and as a program."""
+"""A compiled function before it runs, as text and as a program."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Lowered:
         return str(self.traced.graph if stage == "ir" else self.optimized)
 
     def compile(self) -> Compiled:
-        """The program, for arguments of just these kinds. Needs a device."""
+        """The program, for arguments of exactly these kinds. Needs a device."""
         run = Executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
         return Compiled(self, run)
 
@@ -81,9 +81,9 @@ class Compiled:
         return unflatten(traced.structure, performed(traced, self.run(self._arrays(args, kwargs))))
 
     def cost(self) -> Cost:
-        """Floating-point operations, and bytes read and written at least once, of each kernel and of a call.
+        """Floating-point operations, and bytes read and written at least once, per kernel and per call.
 
-        Prints as a table. In loops whose end hangs on data one turn is counted.
+        Prints as a table. A loop whose end depends on data counts as one iteration.
         """
         return self.run.cost()
 
@@ -95,16 +95,16 @@ class Compiled:
         return self.run.memory()
 
     def profile(self, /, *args: Any, **kwargs: Any) -> Profile:
-        """Runs it a few times with a clock around every kernel: time, share, GB/s and GFLOP/s by kernel.
+        """Runs it a few times with timestamps around every kernel: time, share, GB/s and GFLOP/s per kernel.
 
-        Prints as a table; `to_perfetto(path)` writes it as a trace. Kernels run one after another, so the sum may be
-        more than a call takes. Arguments are as those of a call; donated ones are not given away. Raises what a call
-        raises, and ValueError where there is nothing to compute.
+        Prints as a table; `to_perfetto(path)` writes it as a trace. Kernels run one after another, so their sum may
+        exceed the time of a call. Takes the arguments of a call, and does not donate them. Raises the errors of a call,
+        and ValueError if there is nothing to compute.
         """
         return self.run.profile(self._arrays(args, kwargs))
 
     def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Array]:
-        """The arguments as arrays, once they are found to be of the right kinds."""
+        """The arguments as arrays. Raises an error if they are not of the right kinds."""
         signature, call = self.lowered.signature, self.lowered.call
         given, leaves = call_of(args, kwargs)
         if given.positional is not call.positional or given.keywords is not call.keywords:

@@ -1,4 +1,4 @@
-"""Runs that look at every value for NaN, and name the operation that gave the first one."""
+"""Runs that check every value for NaN, and name the operation that made the first one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ _ADVICE = (
 
 
 class NaNChecked:
-    """A graph as a program with one more result, which says of each value whether it holds a NaN.
+    """A graph as a program with one more result: whether each value holds a NaN.
 
-    Called as an Executable, it raises NaNError where one does. Within branches and loops values are not told apart:
-    the branch or loop as a whole is named.
+    Called as an Executable, it raises NaNError if one does. Values within branches and loops are not told apart: the
+    error names the branch or loop as a whole.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ def _may_hold_nan(node: Node) -> bool:
 
 
 def _flags(suspects: Sequence[Node]) -> list[Node]:
-    """Whether each holds a NaN, as one bool vector."""
+    """Whether each value holds a NaN, as one bool vector."""
     found = []
     for node in suspects:
         different = build("not_equal", node, node)
@@ -81,7 +81,7 @@ def _error(function: str, node: Node) -> NaNError:
 
 
 def refuse_fresh_nan(op: str, operands: Sequence[Array], result: Array) -> None:
-    """Raises NaNError where an operation that ran by itself made NaN of operands without any."""
+    """Raises NaNError if an operation that ran by itself made NaN from operands without any."""
     if not _holds_nan(result) or not operands or any(map(_holds_nan, operands)):
         return
     given = ", ".join(str(operand.type) for operand in operands)

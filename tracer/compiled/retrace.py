@@ -1,4 +1,4 @@
-"""Why a compiled function is traced again, on request."""
+"""Explains, on request, why a compiled function is traced again."""
 from __future__ import annotations
 
 import logging
@@ -15,7 +15,7 @@ from lavax.tracer.pytrees.pytree import TreeDef
 from lavax.tracer.values.abstract import Abstract
 
 _logger = logging.getLogger("lavax.retrace")
-_traced_code: WeakSet[CodeType] = WeakSet()  # of the functions that were traced while retraces were explained
+_traced_code: WeakSet[CodeType] = WeakSet()  # of functions traced while retraces were explained
 
 
 def log_retrace(
@@ -27,14 +27,14 @@ def log_retrace(
 ) -> None:
     """With LAVAX_EXPLAIN_RETRACE=1, logs as a warning of "lavax.retrace" which argument changed and how.
 
-    `entries` are the keys of what was traced before: each (structure of the positional arguments, of those by keyword,
-    static arguments, kind of each leaf). The call is compared with the nearest of them.
+    `entries` are the keys of earlier traces: each (structure of the positional arguments, structure of the keyword
+    arguments, static arguments, kind of each leaf). The call is compared with the nearest of them.
     """
     if not config.explain_retrace():
         return
     earlier = [_differences(signature, call, kinds, entry) for entry in entries]
     if earlier:
-        changes = min(reversed(earlier), key=len)  # the latest, of those as near
+        changes = min(reversed(earlier), key=len)  # the latest of several equally near
         number = len(earlier) + 1
         location = user_location()
         _logger.warning(
@@ -65,7 +65,7 @@ def _ordinal(number: int) -> str:
 def _differences(
     signature: Signature, call: CallStructure, kinds: Sequence[Abstract], entry: Sequence[Any]
 ) -> list[str]:
-    """What a call has that differs from an earlier one, a text a difference."""
+    """The differences between a call and an earlier one, one text per difference."""
     positional, keywords, statics, *before = entry
     found = [*_of_statics(signature, statics, call.statics)]
     if positional is call.positional and keywords is call.keywords:
@@ -77,7 +77,7 @@ def _differences(
 
 
 def _of_statics(signature: Signature, before: Sequence[Static], now: Sequence[Static]) -> list[str]:
-    """Values of static arguments."""
+    """Differences between values of static arguments."""
     old, new = ({place: (cls, value) for place, cls, value in statics} for statics in (before, now))
     found = []
     for place in dict.fromkeys([*old, *new]):
@@ -89,7 +89,7 @@ def _of_statics(signature: Signature, before: Sequence[Static], now: Sequence[St
 
 
 def _of_structures(signature: Signature, before: CallStructure, now: CallStructure) -> list[str]:
-    """Structures of arguments."""
+    """Differences between structures of arguments."""
     old, new = _named_structures(signature, before), _named_structures(signature, now)
     return [
         f"the structure of {name} was {old.get(name, 'left out')}, now {new.get(name, 'left out')}"
@@ -108,7 +108,7 @@ def _named_structures(signature: Signature, call: CallStructure) -> dict[Hashabl
 
 
 def _of_kinds(name: str, before: Abstract, now: Abstract) -> str:
-    """Shape, dtype or weakness of a leaf."""
+    """The difference in shape, dtype or weakness of a leaf."""
     if before.type.shape != now.type.shape:
         if before.type.dtype != now.type.dtype:
             return f"shape and dtype of {name} were {before.type}, now {now.type}"

@@ -1,4 +1,4 @@
-"""Pytrees of tuples, lists, dicts and None alone, which can be written down and need no classes to be read."""
+"""Plain pytrees, of tuples, lists, dicts and None only: they can be written as data, and read without classes."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ _LEAF = "*"
 
 
 def plain(tree: Any) -> Any:
-    """The same tree, with dicts of their fields in place of named tuples and registered classes.
+    """The same tree, with named tuples and registered classes as dicts of their fields.
 
-    Classes whose children have no names become tuples. What is static in a class is left out.
+    Classes whose children have no names become tuples. The static parts of a class are left out.
     """
     leaves, treedef = pytree.flatten(tree)
     return _plain(treedef, iter(leaves))
@@ -36,13 +36,13 @@ def _plain(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
 
 
 def plain_order(treedef: TreeDef) -> tuple[TreeDef, list[int]]:
-    """The structure of the plain tree, and where each of its leaves stands among those of `treedef`."""
+    """The structure of the plain tree, and the position of each of its leaves among those of `treedef`."""
     order, structure = pytree.flatten(plain(pytree.unflatten(treedef, range(treedef.leaf_count))))
     return structure, order
 
 
 def to_data(treedef: TreeDef) -> Any:
-    """The structure of a plain tree as what JSON can hold. Raises ExportError for keys of dicts that it cannot."""
+    """The structure of a plain tree as JSON data. Raises ExportError for dict keys that JSON cannot hold."""
     kind = treedef.kind
     if kind is None:
         return _LEAF

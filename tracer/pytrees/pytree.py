@@ -1,9 +1,8 @@
-"""Nested containers of arrays, taken apart and put together again.
+"""Nested containers of arrays, flattened and rebuilt.
 
 Containers are tuples, lists, dicts and defaultdicts (by sorted key), OrderedDicts (in their order), None, named tuples,
-and classes that were registered;
-everything else is a leaf. A container's structure is a TreeDef, of which there is one object for each structure:
-comparison and hash are by identity, so that it serves as a key on every call of a compiled function.
+and registered classes; everything else is a leaf. The structure of a container is a TreeDef, and equal structures are
+one object: comparison and hash are by identity, so that a TreeDef is a fast key on every call of a compiled function.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from lavax.ir.location import user_error
 
 @dataclass(frozen=True, eq=False)
 class NodeKind:
-    """How containers of one class come apart: into children and hashable data that say how to rebuild them."""
+    """How containers of one class are split into children and hashable data, from which they are rebuilt."""
 
     name: str
     flatten: Callable[[Any], tuple[Sequence[Any], Hashable]]
@@ -60,7 +59,7 @@ class TreeDef:
 
 LEAF = TreeDef(None, None, ())
 _interned: dict[Any, TreeDef] = {}
-_flat: dict[Any, TreeDef] = {}  # of them, those with nothing but leaves, by their number
+_flat: dict[Any, TreeDef] = {}  # those whose children are all leaves, by their number
 
 
 def _intern(kind: NodeKind, data: Any, children: tuple[TreeDef, ...]) -> TreeDef:
@@ -79,7 +78,7 @@ def _intern_flat(kind: NodeKind, data: Any, count: int) -> TreeDef:
     key = (kind, data, count)
     try:
         return _flat[key]
-    except (KeyError, TypeError):  # new, or refused by _intern
+    except (KeyError, TypeError):  # new, or not hashable: _intern raises the error
         return _flat.setdefault(key, _intern(kind, data, (LEAF,) * count))
 
 
@@ -87,7 +86,7 @@ _sorted_keys: dict[tuple[Any, ...], tuple[tuple[Any, ...], Callable[[Any], Any]]
 
 
 def _sort_keys(keys: tuple[Any, ...]) -> tuple[tuple[Any, ...], Callable[[Any], Any]]:
-    """The keys in order, and what gets their values from a dict; keys of several types go by type first."""
+    """The keys in order, and the function that gets their values from a dict; mixed keys are sorted by type first."""
     try:
         ordered = tuple(sorted(keys))
     except TypeError:
@@ -131,7 +130,7 @@ _NONE = NodeKind("None", lambda tree: ((), None), lambda data, children: None, _
 
 
 class _Kinds(dict[type, "NodeKind | None"]):
-    """Class -> its kind, or None for a class of leaves; a class is looked at when it is first met."""
+    """Class -> its kind, or None for a class of leaves; a class is examined when it is first met."""
 
     def __missing__(self, cls: type) -> NodeKind | None:
         is_named_tuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
@@ -166,7 +165,7 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
-    """The leaves of `tree` in order, and its structure. What `is_leaf` says True to is a leaf."""
+    """The leaves of `tree` in order, and its structure. A subtree for which `is_leaf` returns True is a leaf."""
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves) if is_leaf is None else _flatten_until(tree, leaves, is_leaf)
 
@@ -195,7 +194,7 @@ def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool])
 
 
 def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of that structure with these leaves. Raises TreeMismatchError if their number is another."""
+    """The tree of that structure with these leaves. Raises TreeMismatchError if their number differs."""
     if not isinstance(treedef, TreeDef):
         raise user_error(TypeError, f"unflatten: the first argument must be a TreeDef, got {type(treedef).__name__}")
     given = list(leaves)
@@ -226,10 +225,10 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> TreeDef:
 
 
 def flatten_up_to(treedef: TreeDef, tree: Any, allow_none: bool = False) -> list[Any]:
-    """The parts of `tree` that stand where `treedef` has leaves.
+    """The subtrees of `tree` at the leaves of `treedef`.
 
-    With `allow_none`, a None in `tree` stands for a None at each leaf below its place. Raises TreeMismatchError, with
-    the place, where `tree` does not begin with the structure `treedef`.
+    With `allow_none`, a None in `tree` stands for a None at each leaf below it. Raises TreeMismatchError, with the
+    path, if `tree` does not begin with the structure `treedef`.
     """
     parts: list[Any] = []
     _collect(treedef, tree, parts, "", allow_none)
@@ -257,9 +256,9 @@ def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str, allow_non
 
 
 def broadcast_prefix(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool]) -> list[Any]:
-    """For each leaf of `treedef` the leaf of `prefix` that stands at its place or above it.
+    """For each leaf of `treedef`, the leaf of `prefix` at the same path or above it.
 
-    `is_leaf` says what leaves of `prefix` are. Raises TreeMismatchError, with the place, where `treedef` does not begin
+    `is_leaf` says what leaves of `prefix` are. Raises TreeMismatchError, with the path, if `treedef` does not begin
     with the structure of `prefix`.
     """
     found: list[Any] = []
@@ -283,9 +282,9 @@ def _spread(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool], found
 
 
 def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """`function` of each leaf of `tree`, and of what stands at its place in the trees of `rest`, as a tree.
+    """The tree of `function(leaf, *subtrees)` for each leaf of `tree`, with the subtrees of `rest` at the same path.
 
-    Raises TreeMismatchError where one of `rest` does not begin with the structure of `tree`.
+    Raises TreeMismatchError if one of `rest` does not begin with the structure of `tree`.
     """
     found, treedef = flatten(tree, is_leaf)
     columns = [flatten_up_to(treedef, other) for other in rest]
@@ -293,7 +292,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = N
 
 
 def paths(treedef: TreeDef, prefix: str = "") -> list[str]:
-    """The place of each leaf, as in `layers.0.w`."""
+    """The path of each leaf, as in `layers.0.w`."""
     if treedef.kind is None:
         return [prefix]
     found: list[str] = []

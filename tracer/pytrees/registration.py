@@ -1,4 +1,4 @@
-"""Classes of the user's that become containers of arrays."""
+"""Classes that users register as containers of arrays."""
 from __future__ import annotations
 
 import dataclasses
@@ -19,7 +19,7 @@ def register_node(
 ) -> _Class:
     """Makes `cls` a container.
 
-    `flatten(instance)` gives its children and hashable data, `unflatten(data, children)` puts them together;
+    `flatten(instance)` returns its children and hashable data, `unflatten(data, children)` rebuilds it;
     `child_names(data, count)` names the children in dumps and messages (by default by number).
     """
 
@@ -39,7 +39,7 @@ def register_dataclass(cls: Any = None, /, *, static: Iterable[str] = ()) -> Any
 
     Fields named in `static`, or made with `dataclasses.field(metadata={"static": True})`, are not children but part
     of the structure: settings, which must be hashable. `__init__` and `__post_init__` do not run when an instance
-    is put together. Raises TypeError where `cls` is not a dataclass or has no such field.
+    is rebuilt. Raises TypeError if `cls` is not a dataclass or has no such field.
     """
     if cls is None:
         return lambda decorated: _registered(decorated, frozenset(static))

@@ -1,4 +1,4 @@
-"""More that can be done with pytrees: leaves with their places, and trees of trees turned inside out."""
+"""More functions of pytrees: leaves with their paths, reductions, and trees of trees transposed."""
 from __future__ import annotations
 
 import builtins
@@ -10,7 +10,7 @@ from lavax.base.errors import TreeMismatchError
 from lavax.ir.location import user_error
 from lavax.tracer.pytrees.pytree import IsLeaf, TreeDef, flatten, flatten_up_to, paths, unflatten
 
-_FIRST = object()  # in place of what a fold begins with: the first leaf
+_FIRST = object()  # as `initial`: the fold begins with the first leaf
 
 
 def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[str, Any]], TreeDef]:
@@ -25,9 +25,9 @@ def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]
 
 
 def map_with_path(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """`function(path, leaf, …)` of each leaf of `tree`, and of what stands at its place in the trees of `rest`.
+    """The tree of `function(path, leaf, *subtrees)` for each leaf of `tree`, with the subtrees of `rest` at that path.
 
-    The path of a leaf is text, as in `layers.0.w`. Raises TreeMismatchError where one of `rest` does not begin with the
+    The path of a leaf is text, as in `layers.0.w`. Raises TreeMismatchError if one of `rest` does not begin with the
     structure of `tree`.
     """
     leaves, treedef = flatten(tree, is_leaf)
@@ -37,9 +37,9 @@ def map_with_path(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: 
 
 
 def transpose(outer: TreeDef, inner: TreeDef, tree: Any) -> Any:
-    """A tree of structure `outer` with trees of structure `inner` at its leaves, the other way round.
+    """From a tree of structure `outer` with trees of structure `inner` at its leaves, the tree nested the other way.
 
-    Raises TreeMismatchError, with the place, where `tree` is no such tree.
+    Raises TreeMismatchError, with the path, if `tree` is not of that form.
     """
     rows = [flatten_up_to(inner, part) for part in flatten_up_to(outer, tree)]
     if not rows:
@@ -50,14 +50,14 @@ def transpose(outer: TreeDef, inner: TreeDef, tree: Any) -> Any:
 
 
 def reduce(function: Callable[[Any, Any], Any], tree: Any, initial: Any = _FIRST, is_leaf: IsLeaf = None) -> Any:
-    """`function` folded over the leaves of `tree` in order, beginning with `initial`, or else with the first leaf.
+    """`function` folded over the leaves of `tree` in order, from `initial`, or else from the first leaf.
 
-    Raises TypeError where there is neither.
+    Raises TypeError if there is neither.
     """
     leaves = flatten(tree, is_leaf)[0]
     return functools.reduce(function, leaves) if initial is _FIRST else functools.reduce(function, leaves, initial)
 
 
 def all(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves of `tree` are true; so it is of one without leaves."""
+    """Whether all leaves of `tree` are true; True for a tree without leaves."""
     return builtins.all(flatten(tree, is_leaf)[0])

@@ -1,4 +1,4 @@
-"""Tracing for its own sake: graphs to look at, and shapes without numbers."""
+"""Tracing without running: the graph of a function, and the shapes of its result."""
 from __future__ import annotations
 
 import functools
@@ -23,8 +23,9 @@ from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
 class ShapeDtype:
     """The shape and dtype of an array that need not exist: `ShapeDtype((2, 3), "float32")`.
 
-    `shape` is a sequence of integers, `dtype` what names one: a NumPy dtype, a name, `lavax.numpy.bfloat16`. Raises
-    ShapeError for a negative extent, DtypeError for extents that are no integers and for no dtype of lavax.
+    `shape` is a sequence of integers; `dtype` is a NumPy dtype, a name, or a dtype of lavax.numpy such as
+    `lavax.numpy.bfloat16`. Raises ShapeError for a negative extent, DtypeError for extents that are not integers and
+    for dtypes that lavax does not have.
     """
 
     shape: Sequence[int]
@@ -43,7 +44,7 @@ class ShapeDtype:
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
-    """A function of the same arguments that gives the graph of `function`, not its result.
+    """A function of the same arguments that returns the graph of `function`, not its result.
 
     Arguments are pytrees of arrays, numbers or anything with `shape` and `dtype`; the graph's inputs are their leaves,
     named after the parameters, and its outputs the leaves of the result.

@@ -1,4 +1,4 @@
-"""The one door through which every operation goes."""
+"""`bind`, through which every operation is applied."""
 from __future__ import annotations
 
 from typing import Any
@@ -17,9 +17,9 @@ from lavax.tracer.values.value import Value
 def bind(op: str, /, *operands: Value, type: TensorType | None = None, **attrs: Any) -> Value:
     """Applies an operation of lavax.ir to values; the result is strong.
 
-    Inside a trace it is recorded there; outside it runs at once. `type` is the result's, for operations that leave
-    it open (constant, iota, cast, reshape, broadcast). Raises ShapeError or DtypeError, with the user's line, where
-    the operands do not fit, and TracerLeakError for a tracer whose trace has ended.
+    Inside a trace the operation is recorded; outside it runs at once. `type` is the type of the result, for operations
+    whose operands do not determine it (constant, iota, cast, reshape, broadcast). Raises ShapeError or DtypeError, with
+    the user's line, if the operands do not fit, and TracerLeakError for a tracer whose trace has ended.
     """
     trace = active_trace()
     try:

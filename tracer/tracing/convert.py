@@ -1,4 +1,4 @@
-"""Python and NumPy data as values."""
+"""Conversion of Python and NumPy data to values."""
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +18,7 @@ from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array, from_storage, splat_array
 from lavax.tracer.values.value import PythonScalar, Value
 
-# The 64-bit dtypes of NumPy's own defaults: data in them are held in 32 bits unless asked otherwise.
+# The 64-bit dtypes, which are NumPy's defaults, become 32-bit ones unless 64 bits are enabled.
 _IN_32_BITS: dict[DType, DType] = {float64: float32, int64: int32, uint64: uint32}
 _OF_PYTHON: dict[type, Abstract] = {
     bool: abstract(TensorType((), bool_)),
@@ -30,9 +30,9 @@ _OF_PYTHON: dict[type, Abstract] = {
 def dtype_of(dtype: Any) -> DType:
     """The element type for data of a NumPy dtype, or of anything that `numpy.dtype` takes.
 
-    64-bit numbers become 32-bit ones, but within `enable_x64` or with LAVAX_X64=1.
+    64-bit numbers become 32-bit ones, except within `enable_x64` or with LAVAX_X64=1.
 
-    Raises DtypeError for complex numbers, strings, dates and objects, and for what is no dtype.
+    Raises DtypeError for complex numbers, strings, dates and objects, and for anything that is not a dtype.
     """
     if isinstance(dtype, DType):
         return dtype
@@ -49,7 +49,7 @@ def constant(value: PythonScalar, type: TensorType, weak: bool = False) -> Value
 
 
 def fitting_constant(number: PythonScalar, type: TensorType, weak: bool = False) -> Value:
-    """The same of a number that is of the Python type, and in the range, of the dtype."""
+    """`constant` for a number that already has the Python type of the dtype and is within its range."""
     trace = active_trace()
     if trace is None:
         return splat_array(number, abstract(type, weak))
@@ -57,11 +57,11 @@ def fitting_constant(number: PythonScalar, type: TensorType, weak: bool = False)
 
 
 def lift(x: Any, dtype: DType | None = None) -> Value:
-    """Anything that can be a value, as one.
+    """`x` as a value.
 
-    Values come back unchanged. A Python float or int becomes a weak scalar (a bool, and a NumPy scalar, a strong
-    one); NumPy arrays, buffers and nested lists of numbers become Arrays. With `dtype` the data become that
-    dtype, and strong; it does not apply to values. Raises TypeError (DtypeError) for anything else.
+    Values are returned unchanged. A Python float or int becomes a weak scalar (a bool, and a NumPy scalar, a strong
+    one); NumPy arrays, buffers and nested lists of numbers become Arrays. With `dtype` the data get that dtype and are
+    strong; it does not apply to values. Raises TypeError (DtypeError) for anything else.
     """
     if isinstance(x, Value):
         return x
@@ -74,7 +74,7 @@ def lift(x: Any, dtype: DType | None = None) -> Value:
 
 
 def value_like(x: Any, type: TensorType, what: str) -> Value:
-    """`x` as a value of that type. Raises ShapeError or DtypeError, which begin with `what`, where it is none."""
+    """`x` as a value of that type. Raises ShapeError or DtypeError, which begin with `what`, if it is not one."""
     if not is_numeric(x):
         raise user_error(DtypeError, f"{what} must be like it, got a {x.__class__.__name__}")
     value = lift(x, None if isinstance(x, Value) else type.dtype)
@@ -88,7 +88,7 @@ def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:
     """A NumPy array, a buffer or nested lists of numbers as a strong Array.
 
     With `borrow` the Array may share memory with `x` until it goes to the device: for use before control returns
-    to the user. Raises DtypeError for what is not numbers, and for integers out of range.
+    to the user. Raises DtypeError for data that are not numbers, and for integers out of range.
     """
     numbers = x if isinstance(x, np.ndarray) else _host_array(x)
     if isinstance(numbers, np.ma.MaskedArray) and np.ma.is_masked(numbers):
@@ -102,7 +102,7 @@ def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:
 
 
 def argument(x: Any) -> Array:
-    """A leaf of a compiled function's arguments, as an Array that is used before the call returns."""
+    """A leaf of a compiled function's arguments as an Array, for use before the call returns."""
     if isinstance(x, Array):
         return x
     kind = _scalar_kind(x)
@@ -110,7 +110,7 @@ def argument(x: Any) -> Array:
 
 
 def abstract_of(x: Any) -> Abstract:
-    """What is known of `x` beforehand: a value, number, array, or anything with `shape` and `dtype`."""
+    """The type and weakness of `x`: of a value, a number, an array, or anything with `shape` and `dtype`."""
     if isinstance(x, Value):
         return x.abstract
     kind = _scalar_kind(x)
@@ -130,7 +130,7 @@ def is_numeric(x: Any) -> bool:
 
 
 def _scalar_kind(x: Any) -> Abstract | None:
-    """What a Python or NumPy scalar becomes; None if `x` is neither. Python's numbers are weak, bools are not."""
+    """The kind of a Python or NumPy scalar; None for anything else. Python numbers are weak, bools are not."""
     if isinstance(x, np.generic):
         return abstract(TensorType((), dtype_of(x.dtype)))
     for cls, kind in _OF_PYTHON.items():  # a bool is an int too, so it comes first
@@ -157,7 +157,7 @@ def _host_array(x: Any) -> np.ndarray:
 
 
 def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:
-    """NumPy would turn values inside a list into plain numbers, and gradients would be lost without a word."""
+    """Raises DtypeError: NumPy would turn values in a list into plain numbers, and lose gradients silently."""
     for part in x:
         if isinstance(part, Value):
             raise user_error(
@@ -176,7 +176,7 @@ def _fitting(value: Any, dtype: DType) -> PythonScalar:
 
 
 def _check_range(numbers: np.ndarray, dtype: DType) -> None:
-    """A 64-bit integer that does not fit must not wrap around in silence."""
+    """Raises DtypeError if a 64-bit integer would wrap around."""
     if not (numbers.dtype.kind in "iu" and dtype.is_integer and numbers.dtype.itemsize == 8 and numbers.size):
         return
     bounds = np.iinfo(dtype.numpy)

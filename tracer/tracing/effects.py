@@ -1,4 +1,4 @@
-"""What a traced function is to do on the host besides giving values: recorded in order, done when they are known."""
+"""Effects on the host, such as prints, of traced functions: recorded in order, done when their values are known."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -14,22 +14,22 @@ Action = Callable[[Sequence[np.ndarray]], None]
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """An action on the numbers of some values, which are further results of the graph that is being traced."""
+    """An action on the numbers of some values, which are further outputs of the traced graph."""
 
     act: Action
-    count: int  # of its values
+    count: int  # of values
 
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """An effect while its trace goes on."""
+    """An effect while its trace is active."""
 
     act: Action
     values: tuple[Value, ...]
 
 
 def emit(act: Action, values: Sequence[Value]) -> None:
-    """Has `act` called with the numbers of `values`: now, or when the program that is being traced has run."""
+    """Calls `act` with the numbers of `values`: now, or when the traced program has run."""
     trace = active_trace()
     if trace is None:
         act([np.asarray(value) for value in values])
@@ -38,7 +38,7 @@ def emit(act: Action, values: Sequence[Value]) -> None:
 
 
 def take_effects() -> tuple[tuple[Effect, ...], list[Value]]:
-    """What the innermost trace has recorded, for whoever will have it done, and the values that it needs."""
+    """Removes the effects from the innermost trace, and returns them with the values that they need."""
     trace = active_trace()
     if trace is None:
         return (), []
@@ -49,7 +49,7 @@ def take_effects() -> tuple[tuple[Effect, ...], list[Value]]:
 
 
 def emit_again(effects: Sequence[Effect], values: Sequence[Value]) -> None:
-    """The effects outside a transformed function, with `values` for theirs."""
+    """Emits the effects of a transformed function outside it, with `values` as their values."""
     position = 0
     for effect in effects:
         emit(effect.act, values[position : position + effect.count])
@@ -57,8 +57,10 @@ def emit_again(effects: Sequence[Effect], values: Sequence[Value]) -> None:
 
 
 def emit_for_each(effects: Sequence[Effect], values: Sequence[Value], size: int, step: int = 1) -> None:
-    """The effects for each element along the first axis, which each value has before its own: from the first, or for
-    a `step` of -1 from the last."""
+    """Emits the effects once per element along the first axis of the values, from the first element to the last.
+
+    With a `step` of -1 the order is from the last to the first.
+    """
 
     def act(arrays: Sequence[np.ndarray]) -> None:
         for element in range(size)[::step]:
@@ -69,7 +71,7 @@ def emit_for_each(effects: Sequence[Effect], values: Sequence[Value], size: int,
 
 
 def act_in_order(effects: Sequence[Effect], arrays: Sequence[np.ndarray]) -> None:
-    """Does the effects, with these numbers for their values."""
+    """Performs the effects, with these numbers as their values."""
     position = 0
     for effect in effects:
         effect.act(arrays[position : position + effect.count])

@@ -1,4 +1,4 @@
-"""Arrays and the devices they lie on."""
+"""Devices, and arrays placed on them."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,14 +10,14 @@ from lavax.tracer.values.backend import active
 
 
 def devices() -> list[Any]:
-    """The devices there are, best first. Raises DeviceError where there is none."""
+    """The available devices, best first. Raises DeviceError if there is none."""
     return active().devices()
 
 
 def default_device() -> Any:
-    """The one of `devices()` that everything runs on: the best, or the one that LAVAX_DEVICE chooses.
+    """The device of `devices()` that everything runs on: the best, or the one chosen by LAVAX_DEVICE.
 
-    Raises DeviceError where there is none.
+    Raises DeviceError if there is none.
     """
     return active().default_device()
 

@@ -1,4 +1,4 @@
-"""Traces: graphs that are being built, and which of them is."""
+"""Traces: graphs under construction, and the active one."""
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
@@ -13,12 +13,12 @@ active_trace = _active.get  # the innermost trace of this thread or task, or Non
 
 
 class Trace:
-    """A graph that is being built while the user's function runs; `with trace:` makes it the innermost one.
+    """A graph that is built while the user's function runs; `with trace:` makes it the innermost trace.
 
-    `known` holds what is known of nodes beyond their type: what stands behind an input (an Array, or a Tracer
-    of an outer trace), and the numbers that were computed because the user's code asked for them. An input
-    that is not in it is abstract. `differentiated` says of inputs whether a derivative is taken by them; of one
-    that is not in it, what stands behind it says so.
+    `known` maps nodes to known values: an input to the Array behind it (or to the Tracer of an outer trace), other
+    nodes to numbers that were computed because the user's code asked for them. An input that is not in it is abstract.
+    `differentiated` says whether a derivative is taken by an input; for an input that is not in it, the value behind it
+    decides.
     """
 
     __slots__ = (
@@ -32,7 +32,7 @@ class Trace:
         self.captures: dict[Any, tuple[Node, Value]] = {}
         self.known: dict[Node, Value] = {}
         self.differentiated: dict[Node, bool] = {}
-        self.effects: list[Any] = []  # what is to be done on the host, see lavax.tracer.effects
+        self.effects: list[Any] = []  # effects on the host, see lavax.tracer.tracing.effects
         self.ended = False
         self._names: set[str] = set()
         self._token: Token[Trace | None] | None = None
@@ -54,7 +54,7 @@ class Trace:
     def add_input(
         self, name: str, type: TensorType, value: Value | None = None, differentiated: bool | None = None
     ) -> Node:
-        """A new input; with `value` it is known what stands behind it."""
+        """A new input; `value` is the value behind it, if that is known."""
         node = input_node(name, type)
         self._names.add(name)
         self.inputs.append(node)
@@ -65,7 +65,7 @@ class Trace:
         return node
 
     def capture(self, key: Any, value: Value) -> Node:
-        """The extra input for a value from outside: one for each `key`."""
+        """The extra input for a value from outside; one per `key`."""
         found = self.captures.get(key)
         if found is None:
             node = input_node(self._free_name(f"captured{len(self.captures)}"), value.type)
@@ -79,7 +79,7 @@ class Trace:
         return name
 
     def encloses(self, other: Trace | None) -> bool:
-        """Whether this trace is `other` or one of those around it."""
+        """Whether this trace is `other` or encloses it."""
         while other is not None:
             if other is self:
                 return True

@@ -20,7 +20,7 @@ from lavax.tracer.values.value import AS_NUMPY, Value
 
 
 class Tracer(Value):
-    """A node of the graph that `trace` builds, seen as a value."""
+    """A node of the graph that `trace` builds, as a value."""
 
     __slots__ = ("node", "trace")
 
@@ -56,7 +56,7 @@ class Tracer(Value):
 
 
 def describe(tracer: Tracer) -> str:
-    """Its type and where it came from."""
+    """Its type and its origin."""
     node = tracer.node
     if node.op == INPUT:
         return f"{node.type}, the input {node.name}"
@@ -64,7 +64,7 @@ def describe(tracer: Tracer) -> str:
 
 
 def require_alive(tracer: Tracer) -> None:
-    """Raises TracerLeakError if the tracer's trace has ended, or is not one of those around this point."""
+    """Raises TracerLeakError if the tracer's trace has ended, or does not enclose the current point."""
     trace = tracer.trace
     if not trace.ended and trace.encloses(active_trace()):
         return
@@ -79,7 +79,7 @@ def require_alive(tracer: Tracer) -> None:
 
 
 def node_in(trace: Trace, value: Value) -> Node:
-    """The node that `value` is in `trace`; what comes from outside becomes an input or a constant of it."""
+    """The node of `value` in `trace`; a value from outside becomes an input or a constant of the graph."""
     if isinstance(value, Tracer):
         if value.trace is trace:
             return value.node
@@ -93,10 +93,10 @@ def node_in(trace: Trace, value: Value) -> Node:
 
 
 def concretize(tracer: Tracer, wanted: str) -> Array:
-    """The numbers of a traced value, where all that it depends on is known.
+    """The numbers of a traced value, if all values that it depends on are known.
 
-    Runs, one operation at a time, what has not been run before. Raises ConcretizationError where the value
-    depends on an abstract input, TracerLeakError where the tracer's trace has ended.
+    Runs operations that have not run before, one at a time. Raises ConcretizationError if the value depends on an
+    abstract input, TracerLeakError if the tracer's trace has ended.
     """
     require_alive(tracer)
     try:
@@ -106,7 +106,7 @@ def concretize(tracer: Tracer, wanted: str) -> Array:
 
 
 def _is_differentiated(tracer: Tracer) -> bool:
-    """Whether a derivative is being taken by something that the value is computed from, with a way for it to flow."""
+    """Whether a derivative is being taken by a value from which this one is computed differentiably."""
     require_alive(tracer)
     met: set[Node] = set()
     stack = [(tracer.trace, tracer.node)]
@@ -127,7 +127,7 @@ def _is_differentiated(tracer: Tracer) -> bool:
 
 
 class _AbstractInputError(Exception):
-    """An input without numbers stands in the way."""
+    """A value depends on an input without numbers."""
 
     def __init__(self, trace: Trace, node: Node) -> None:
         super().__init__(node.name)
@@ -159,10 +159,10 @@ def _evaluate(trace: Trace, target: Node) -> Array:
 
 
 def _run(node: Node, operands: Sequence[Any]) -> Array:
-    """One operation at once; a result of one that has several together with that one."""
+    """Runs one operation; an operation with several results runs together with the items taken from it."""
     if node.op != "item":
         return run_operation(node.op, operands, node.attrs, node.type)
-    from lavax.tracer.compiled.executable import Executable  # which stands on this module
+    from lavax.tracer.compiled.executable import Executable  # which imports this module
 
     (whole,) = node.operands
     inputs = tuple(input_node(f"x{number}", operand.type) for number, operand in enumerate(operands))

@@ -1,4 +1,4 @@
-"""Runs a function once on tracers and keeps what it did as a graph."""
+"""Runs a function once on tracers, and records its operations as a graph."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -24,33 +24,33 @@ _Held = TypeVar("_Held", bound=Value)
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A traced function: the inputs of `graph` are its own and then those for the values it met outside."""
+    """A traced function: the inputs of `graph` are its own, followed by those for the values that it captured."""
 
     graph: Graph
     captured: tuple[Value, ...]
     structure: TreeDef  # of the result, whose leaves are the graph's outputs
-    weak: tuple[bool, ...]  # one an output
-    effects: tuple[Effect, ...] = ()  # what is to be done with the outputs behind the result's leaves
+    weak: tuple[bool, ...]  # one per output
+    effects: tuple[Effect, ...] = ()  # effects, which take the outputs that follow the result's leaves
 
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """An input to be: with `value` it stands for something known, which the user's code may ask for."""
+    """An input to be made; with `value` the number behind it is known, and the user's code may ask for it."""
 
     name: str
     abstract: Abstract
     value: Value | None = None
-    differentiated: bool | None = None  # whether a derivative is taken by it; None: if one is by what it stands for
+    differentiated: bool | None = None  # whether a derivative is taken by it; None: as for the value behind it
 
 
 def trace_function(
     call: Callable[[list[Value]], Any], inputs: Sequence[Input], purpose: str, keep_effects: bool = False
 ) -> Traced:
-    """Traces `call`, which takes one tracer an input and gives a pytree of values and numbers.
+    """Traces `call`, which takes one tracer per input and returns a pytree of values and numbers.
 
-    `purpose` names the trace in messages ("compile of step"). With `keep_effects`, what is to be done on the host is
-    part of the result, and its values are further outputs of the graph. Raises DtypeError where a leaf of the result
-    cannot be a value, SideEffectError where effects are left that nobody keeps.
+    `purpose` names the trace in messages ("compile of step"). With `keep_effects`, effects on the host are part of the
+    result, and their values are further outputs of the graph. Raises DtypeError if a leaf of the result cannot be a
+    value, SideEffectError if there are effects that are not kept.
     """
     with Trace(purpose) as trace:
         tracers: list[Value] = [
@@ -89,7 +89,7 @@ def _result(leaf: Any, position: int, structure: TreeDef, purpose: str) -> Value
 def trace_call(
     function: Callable[..., Any], signature: Signature, call: CallStructure, kinds: Sequence[Abstract], purpose: str
 ) -> Traced:
-    """Traces `function` for arguments of which only the kinds are known, one a leaf."""
+    """Traces `function` for arguments of which only the kinds are known, one per leaf."""
 
     def run(leaves: list[Value]) -> Any:
         args, kwargs = call.arguments(leaves)
@@ -100,14 +100,14 @@ def trace_call(
 
 
 def without_effects(traced: Traced) -> Traced:
-    """What gives the values alone."""
+    """The traced function without its effects: the graph returns the leaves of the result only."""
     count = traced.structure.leaf_count
     graph = graph_of(traced.graph.inputs, traced.graph.outputs[:count])
     return Traced(graph, traced.captured, traced.structure, traced.weak[:count])
 
 
 def performed(traced: Traced, results: list[_Held]) -> list[_Held]:
-    """The leaves of the result, from the results of a run, when its effects have been done."""
+    """The leaves of the result, from the outputs of a run; performs the effects."""
     if not traced.effects:
         return results
     count = traced.structure.leaf_count

@@ -1,4 +1,4 @@
-"""Which arguments of a call are differentiated by, and trees in their form."""
+"""The arguments to differentiate by, and trees of their structure."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ Argnums = int | Sequence[int]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The arguments to differentiate by: their structures, and the graph inputs that their leaves are."""
+    """The arguments to differentiate by: their structures, and the graph inputs of their leaves."""
 
     structures: tuple[TreeDef, ...]
     inputs: tuple[int, ...]
-    single: bool  # argnums was one number: trees in their form are no tuple of one
+    single: bool  # argnums was one number: the result is one tree, not a tuple
 
     def trees(self, leaves: Sequence[Any]) -> Any:
-        """One tree in the form of the arguments, with these leaves."""
+        """One tree per argument, of its structure, with these leaves."""
         remaining = iter(leaves)
         found = tuple(unflatten(structure, _take(remaining, structure.leaf_count)) for structure in self.structures)
         return found[0] if self.single else found
@@ -37,8 +37,8 @@ def _take(leaves: Iterator[Any], count: int) -> list[Any]:
 def choose(argnums: Argnums, arguments: Arguments, transformation: str) -> Chosen:
     """The positional arguments numbered `argnums`; negative numbers count from the end.
 
-    Raises TypeError for a number that the call has no argument for, or twice the same one, and
-    NonFloatArgumentError where one of them holds something else than floats.
+    Raises TypeError for a number without an argument and for a repeated one, and NonFloatArgumentError if one of the
+    arguments holds anything but floats.
     """
     structures = arguments.call.positional.children
     what = f"{transformation} of {arguments.signature.function}"
@@ -57,7 +57,7 @@ def choose(argnums: Argnums, arguments: Arguments, transformation: str) -> Chose
 
 
 def _float_inputs(arguments: Arguments, positions: Sequence[int], what: str) -> Iterator[int]:
-    """Which inputs of the graph the leaves of these arguments are, in the arguments' order."""
+    """The graph inputs of these arguments' leaves, in the order of the arguments."""
     input_of = {leaf: number for number, leaf in enumerate(arguments.inputs)}
     for position in positions:
         for leaf in arguments.call.leaves_of([position], ()):

@@ -1,4 +1,4 @@
-"""What goes into a function that is transformed, and what comes out of it besides its value."""
+"""The arguments of a transformed function, and its auxiliary result."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from lavax.tracer.values.value import Value
 
 @dataclass(frozen=True)
 class Arguments:
-    """A call's arguments with the numbers among them as values; what is not numeric stays as it is."""
+    """A call's arguments, with the numbers among them as values; other leaves are unchanged."""
 
     signature: Signature
     call: CallStructure
@@ -32,7 +32,7 @@ class Arguments:
     def as_inputs(self, differentiated: Mapping[int, bool] = MappingProxyType({})) -> list[Input]:
         """Inputs for a trace that may ask for the numbers behind them.
 
-        `differentiated` says of some of them, by number, whether a derivative is taken by them.
+        `differentiated` maps the numbers of some inputs to whether a derivative is taken by them.
         """
         names = self.call.names(self.signature)
         return [
@@ -41,7 +41,7 @@ class Arguments:
         ]
 
     def with_values(self, values: Sequence[Value]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments with `values` for the numbers."""
+        """The arguments, with `values` in place of the numbers."""
         leaves = list(self.leaves)
         for position, value in zip(self.inputs, values, strict=True):
             leaves[position] = value
@@ -49,7 +49,7 @@ class Arguments:
 
 
 def arguments_of(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
-    """The arguments of a call of a function that is to be transformed."""
+    """The arguments of a call of a function that is transformed."""
     call, leaves = call_of(args, kwargs)
     convert: Callable[[Any], Value] = argument if active_trace() is None else lift
     inputs = [position for position, leaf in enumerate(leaves) if is_numeric(leaf)]
@@ -61,22 +61,22 @@ def arguments_of(signature: Signature, args: Sequence[Any], kwargs: Mapping[str,
 
 @dataclass
 class Auxiliary:
-    """What a transformed function gives besides its value; what is no value in it stays as it is."""
+    """The auxiliary result of a transformed function; leaves that are not values are unchanged."""
 
     structure: TreeDef | None = None
     leaves: list[Any] = field(default_factory=list)
     traced: list[int] = field(default_factory=list)  # which of the leaves are outputs of the graph
-    effects: tuple[Effect, ...] = ()  # what the function has to do on the host
+    effects: tuple[Effect, ...] = ()  # effects of the function on the host
 
     def hold(self, auxiliary: Any) -> list[Value]:
-        """Keeps it, and the effects of the trace; gives the values in it and in these."""
+        """Keeps the auxiliary result and the effects of the trace; returns the values of both."""
         self.leaves, self.structure = flatten(auxiliary)
         self.traced = [position for position, leaf in enumerate(self.leaves) if isinstance(leaf, Value)]
         self.effects, shown = take_effects()
         return [*(self.leaves[position] for position in self.traced), *shown]
 
     def rebuilt(self, values: Sequence[Value]) -> Any:
-        """It again, with `values` for those in it; the effects are handed on to the trace outside, or done."""
+        """The auxiliary result with `values` as its values; the effects go to the enclosing trace, or are performed."""
         assert self.structure is not None
         count = len(self.traced)
         for position, value in zip(self.traced, values[:count], strict=True):
@@ -87,7 +87,7 @@ class Auxiliary:
 
 
 def auxiliary_parts(result: Any, signature: Signature, transformation: str) -> tuple[Any, Any]:
-    """The value and the auxiliary part of what a function with has_aux gave. Raises TypeError if it is no such pair."""
+    """The value and the auxiliary result of a function with has_aux. Raises TypeError if it returned no such pair."""
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(
             f"{transformation} of {signature.function} with has_aux=True: the function must give (value, aux), "

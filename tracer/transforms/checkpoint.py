@@ -1,4 +1,4 @@
-"""Functions that are computed again on the way back, so that what they compute need not be kept."""
+"""Functions whose intermediate values are computed again for the gradient instead of being kept."""
 from __future__ import annotations
 
 import functools
@@ -16,9 +16,9 @@ _POLICIES = ("nothing", "dots", "everything")
 
 
 def checkpoint(function: Callable[..., Any], policy: Policy = "nothing") -> Callable[..., Any]:
-    """The same function, with less memory for its gradient and more work.
+    """The same function; its gradient takes less memory and more work.
 
-    `policy` says what of its values are kept for the gradient besides its arguments: "nothing" (all are computed
+    `policy` names the values that are kept for the gradient besides the arguments: "nothing" (all are computed
     again), "dots" (the results of matrix products are kept), "everything" (as without checkpoint). Raises ValueError
     for another policy.
     """

@@ -1,4 +1,4 @@
-"""Functions without closures: what they met outside becomes arguments."""
+"""Functions without closures: captured values become arguments."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from lavax.tracer.values.value import Value
 def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Value]]:
     """`(converted, values)`: `converted(*args, *values)` is `function(*args)` and closes over nothing.
 
-    `values` are the arrays and traced values that `function` met outside, so that they can be passed as arguments, for
-    instance through a function with a custom_vjp rule. `example_args` are arrays, numbers or anything with `shape` and
-    `dtype`; `converted` takes arguments of just their structures and shapes, and raises TreeMismatchError for others.
+    `values` are the arrays and traced values that `function` captures. They can be passed as arguments, for instance
+    through a function with a custom_vjp rule. `example_args` are arrays, numbers or anything with `shape` and `dtype`;
+    `converted` takes arguments of exactly their structures and shapes, and raises TreeMismatchError for others.
     """
     signature = signature_of(function, "closure_convert")
     call, leaves = call_of(example_args, {})

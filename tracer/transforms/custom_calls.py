@@ -1,4 +1,4 @@
-"""A call of a function with derivatives of its own, and the rules for them traced for its arguments."""
+"""A call of a function with custom derivatives, and its rules traced for the arguments."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ from lavax.tracer.values.value import Value
 
 @dataclass(frozen=True)
 class CustomCall:
-    """A call of such a function: the arguments that derivatives are by, and the others in their places."""
+    """A call of such a function: its differentiable arguments, and the others at their positions."""
 
     arguments: Arguments  # less those of nondiff_argnums
     fixed: dict[int, Any]  # the arguments of nondiff_argnums by position
 
     @property
     def inputs(self) -> list[Input]:
-        """Those of the function and of its rules, which take care of derivatives."""
+        """Inputs of the function and its rules; none is differentiated, because the rules give the derivatives."""
         return self.arguments.as_inputs(dict.fromkeys(range(len(self.arguments.inputs)), False))
 
     @property
@@ -33,7 +33,7 @@ class CustomCall:
         return [value.type for value in self.arguments.values if value.type.dtype.is_float]
 
     def call(self, function: Callable[..., Any], tracers: Sequence[Value]) -> Any:
-        """`function` of all arguments, in their places."""
+        """`function` of all arguments, each at its position."""
         args = list(self.arguments.with_values(tracers)[0])
         for position in sorted(self.fixed):
             args.insert(position, self.fixed[position])
@@ -44,7 +44,7 @@ class CustomCall:
         return [self.fixed[position] for position in sorted(self.fixed)]
 
     def float_leaves(self, trees: Sequence[Any], what: str) -> list[Value]:
-        """What stands in `trees`, one an argument, at the floats among the arguments; zeros for None."""
+        """The leaves of `trees`, one tree per argument, at the floats among the arguments; zeros for None."""
         call = self.arguments.call
         try:
             parts = flatten_up_to(call.positional, tuple(trees), allow_none=True)
@@ -62,7 +62,7 @@ class CustomCall:
         return found
 
     def in_arguments(self, floats: Sequence[Value]) -> tuple[Any, ...]:
-        """Trees like the arguments with these at the floats, and None elsewhere."""
+        """Trees of the arguments' structures, with these leaves at the floats and None elsewhere."""
         remaining = iter(floats)
         leaves: list[Any] = [None] * len(self.arguments.leaves)
         for leaf in self.arguments.inputs:
@@ -74,7 +74,7 @@ class CustomCall:
 def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
     """The forward rule, from the arguments to results and residuals.
 
-    Raises CustomRuleError where the rule does not fit.
+    Raises CustomRuleError if the rule does not fit.
     """
 
     def run(tracers: list[Value]) -> tuple[Any, Any]:
@@ -94,9 +94,9 @@ def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name
 def trace_backward(
     call: CustomCall, rule: Callable[..., Any], body: Traced, forward: Traced, name: str
 ) -> tuple[Traced, int]:
-    """The backward rule, from residuals and cotangents to the floats' cotangents, and how many residuals there are.
+    """The backward rule, from residuals and cotangents to cotangents of the floats, and the number of residuals.
 
-    Raises CustomRuleError where the rule does not fit.
+    Raises CustomRuleError if the rule does not fit.
     """
     result, residuals = forward.structure.children
     outputs = body.graph.outputs
@@ -123,9 +123,9 @@ def trace_backward(
 
 
 def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
-    """The rule as a graph: from the arguments and the floats' tangents to results and their floats' tangents.
+    """The rule as a graph, from the arguments and the tangents of floats to results and the tangents of their floats.
 
-    Raises CustomRuleError where the rule does not fit.
+    Raises CustomRuleError if the rule does not fit.
     """
     own = call.inputs
     inputs = [*own, *(Input(f"tangent{k}", abstract(type)) for k, type in enumerate(call.float_types))]
@@ -157,7 +157,7 @@ def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced,
 
 
 def _require_same_result(rule: Traced, body: Traced, what: str) -> None:
-    """The result that a rule gives is like the function's own."""
+    """Raises CustomRuleError if a rule's result differs from the function's in structure or types."""
     structure = rule.structure.children[0]
     if structure is not body.structure:
         raise user_error(

@@ -1,4 +1,4 @@
-"""Functions with derivatives of their own."""
+"""Functions with custom derivatives."""
 from __future__ import annotations
 
 import functools
@@ -30,13 +30,13 @@ from lavax.tracer.values.value import Value
 
 @dataclass(eq=False)
 class _Recording:
-    """A call whose rules are being traced: when they call the function themselves, their rules are these."""
+    """A call whose rules are being traced. If they call the function itself, that call has the same rules."""
 
     function: _CustomFunction
     call: CustomCall
     body: Traced
     rules: dict[str, Graph] = field(default_factory=dict)
-    extra: int = 0  # how many values the rules meet outside that the function does not
+    extra: int = 0  # the number of values that the rules capture and the function does not
 
     def is_for(self, function: _CustomFunction, call: CustomCall) -> bool:
         mine, other = self.call.arguments, call.arguments
@@ -77,7 +77,7 @@ def _recorded(recording: _Recording) -> Iterator[None]:
 
 
 class _CustomFunction:
-    """What both kinds have in common: where the arguments go, and how the function itself is called."""
+    """The common part of custom_vjp and custom_jvp: arguments, and calls of the function itself."""
 
     _operation: str
     _rule_names: tuple[str, ...]
@@ -109,7 +109,7 @@ class _CustomFunction:
         return self._record(call)
 
     def _record_itself(self, call: CustomCall, recording: _Recording) -> Any:
-        """A call by one of the function's own rules."""
+        """Records a call of the function by one of its own rules."""
         body = recording.body
         results = apply_control_flow(
             self._operation,
@@ -141,8 +141,10 @@ class _CustomFunction:
         return bound.args
 
     def _traced_body(self, call: CustomCall) -> Traced:
-        """What the function computes. What it does on the host is handed on to the trace around it, with values
-        computed there: derivatives leave it as it is."""
+        """The traced function. Its effects go to the enclosing trace, with values computed there.
+
+        Derivatives leave these effects unchanged.
+        """
         what = f"{self._operation} of {self._signature.function}"
         body = trace_function(lambda tracers: call.call(self._function, tracers), call.inputs, what, keep_effects=True)
         if body.effects:
@@ -162,11 +164,11 @@ class _CustomFunction:
 class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     """A function whose reverse-mode derivative is given by two rules; a decorator.
 
-    `f.defvjp(fwd, bwd)`: `fwd` takes the arguments of f and gives `(f's result, residuals)`; `bwd(residuals,
-    cotangent)` gives a tuple with one entry an argument, like it, in which None stands for zeros. Cotangents of what
-    is not float are None. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by number or name: they
-    come first in the calls of `bwd`, in order, and have no entry in what it gives. Forward mode works too: it is the
-    transpose of `bwd`. Raises CustomRuleError where the rules are missing or do not fit the function.
+    `f.defvjp(fwd, bwd)`: `fwd` takes the arguments of f and returns `(f's result, residuals)`; `bwd(residuals,
+    cotangent)` returns a tuple with one entry per argument, of its structure, in which None stands for zeros.
+    Cotangents of anything but floats are None. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by
+    number or name: they come first in calls of `bwd`, in order, and have no entry in its result. Forward mode works
+    too: it is the transpose of `bwd`. Raises CustomRuleError if the rules are missing or do not fit the function.
     """
 
     _operation = "custom_vjp"
@@ -174,7 +176,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     _rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Gives the rules."""
+        """Sets the rules."""
         self._rules = (fwd, bwd)
 
     def _require_rules(self) -> None:
@@ -196,7 +198,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
             backward, kept = trace_backward(call, backward_rule, body, forward, name)
         own = len(call.inputs)
         graphs, captured = with_common_captures([body, forward, backward], [own, own, kept + _float_count(body)])
-        # What the rule for the way back met outside comes to it as further residuals.
+        # Values that the backward rule captures are passed to it as further residuals.
         forward_graph = graph_of(graphs[1].inputs, (*graphs[1].outputs, *graphs[1].inputs[own:]))
         recording.extra = len(captured) - len(body.captured)
         recording.rules = {"forward": forward_graph, "backward": _with_inputs_last(graphs[2], kept, _float_count(body))}
@@ -215,11 +217,11 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     """A function whose forward-mode derivative is given by a rule; a decorator.
 
-    `f.defjvp(rule)`: `rule(primals, tangents)` takes two tuples, one entry an argument, and gives `(f's result, its
-    tangent)`, which is linear in the tangents. None stands for the tangent of what is not float, and for zeros in what
-    the rule gives. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by number or name: they come
-    first in the calls of the rule, in order. Reverse mode is the transpose of the rule. Raises CustomRuleError where
-    the rule is missing or does not fit the function.
+    `f.defjvp(rule)`: `rule(primals, tangents)` takes two tuples with one entry per argument, and returns `(f's result,
+    its tangent)`, which is linear in the tangents. None stands for the tangent of anything but floats, and for zeros in
+    the rule's result. `nondiff_argnums`, `nondiff_argnames`: arguments that are settings, by number or name: they come
+    first in calls of the rule, in order. Reverse mode is the transpose of the rule. Raises CustomRuleError if the rule
+    is missing or does not fit the function.
     """
 
     _operation = "custom_jvp"
@@ -227,12 +229,12 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     _rule: Callable[..., Any] | None = None
 
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
-        """Gives the rule; may stand as a decorator."""
+        """Sets the rule; also a decorator."""
         self._rule = jvp
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """One rule an argument, `rule(tangent, result, *primals)`, whose values are summed; None for no change."""
+        """Sets one rule per argument, `rule(tangent, result, *primals)`; their values are summed. None: no change."""
 
         def rule(*given: Any) -> tuple[Any, Any]:
             *fixed, primals, tangents = given
@@ -278,12 +280,12 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 
 
 def _fixed(value: Value) -> Value:
-    """The value, which derivatives take for a constant."""
+    """The value as a constant for derivatives."""
     return bind("stop_gradient", value) if value.type.dtype.is_float else value
 
 
 def _with_inputs_last(graph: Graph, own: int, count: int) -> Graph:
-    """The `count` inputs behind the first `own` moved behind all others."""
+    """The graph with the `count` inputs that follow the first `own` moved to the end."""
     inputs = graph.inputs
     order = (*inputs[:own], *inputs[own + count :], *inputs[own : own + count])
     return graph_of(order, graph.outputs)

@@ -1,4 +1,4 @@
-"""Looking into functions while they run: prints, callbacks, the first NaN, traced values that got away."""
+"""Debugging of running functions: prints, callbacks, the first NaN, leaked traced values."""
 from __future__ import annotations
 
 import functools
@@ -22,12 +22,12 @@ from lavax.tracer.transforms.transformed_call import transformed_call
 
 
 def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Calls `function` on the host with these arguments, in which values are NumPy arrays (scalars of rank 0).
+    """Calls `function` on the host with these arguments; values in them become NumPy arrays (scalars of rank 0).
 
-    In a compiled function it is called each time the function has run, in the order of the calls in it; under `vmap`
-    and in `scan` once for each element or step, in a branch if that is taken, in `while_loop` for its first
-    1,024 iterations (fewer for large arrays). Its result is not used. In the rules of custom_vjp and custom_jvp it
-    raises SideEffectError.
+    In a compiled function it is called after each run of the program, in the order of the calls in the function: under
+    `vmap` and in `scan` once per element or step, in a branch if that is taken, in `while_loop` for its first 1,024
+    iterations (fewer for large arrays). Its result is not used. In the rules of custom_vjp and custom_jvp it raises
+    SideEffectError.
     """
     require_function(function, "debug.callback takes a function")
     leaves, structure = flatten((args, kwargs))
@@ -47,16 +47,16 @@ def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 
 
 def print(format: str, *args: Any, **kwargs: Any) -> None:
-    """Prints `format.format(*args, **kwargs)` with the numbers behind values; when and where, as `callback`."""
+    """Prints `format.format(*args, **kwargs)` with the numbers of the values, when `callback` would call."""
     callback(lambda *given, **named: sys.stdout.write(f"{format.format(*given, **named)}\n"), *args, **kwargs)
 
 
 def nans(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, which raises NaNError where something in it gives NaN.
+    """The same function, which raises NaNError if an operation in it returns NaN.
 
-    The error names the first operation that gave one, its operands and the user's line; of what happens in branches and
-    loops it names the branch or loop. All is computed in one program that looks at every value, so it is slower. Inside
-    a trace it does nothing. LAVAX_DEBUG_NANS=1 does the same for everything that runs.
+    The error names the first such operation, its operands and the user's line; for operations in branches and loops it
+    names the branch or loop. One program computes all values and checks each, so it is slower. Inside a trace this does
+    nothing. LAVAX_DEBUG_NANS=1 does the same for everything that runs.
     """
 
     require_function(function, "debug.nans takes a function")
@@ -74,9 +74,9 @@ def nans(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def check_leaks() -> Iterator[None]:
-    """Within it, raises TracerLeakError at the end where traced values are still held whose trace has ended.
+    """A context that at its end raises TracerLeakError if traced values are still held after their traces have ended.
 
-    It looks at all objects there are, which takes a while.
+    It examines all Python objects, which takes a while.
     """
     gc.collect()
     before = {id(tracer) for tracer in _ended_tracers()}

@@ -25,12 +25,12 @@ from lavax.tracer.values.value import Value
 def value_and_grad(
     function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
-    """A function of the same arguments that gives `(function(...), gradient)`.
+    """A function of the same arguments that returns `(function(...), gradient)`.
 
-    The gradient is one by the argument `argnums`, of the same structure, shapes and dtypes; for a sequence a tuple of
-    them. With `has_aux`, `function` gives `(value, aux)`, where aux is anything that is not differentiated; the first
-    part of the result then is that pair. Raises NonScalarGradError where the value is not a float scalar,
-    NonFloatArgumentError where an argument to differentiate by holds something else than floats.
+    The gradient is by the argument `argnums`, of the same structure, shapes and dtypes; for a sequence, a tuple of
+    gradients. With `has_aux`, `function` returns `(value, aux)`, where aux is anything that is not differentiated; the
+    first part of the result is then that pair. Raises NonScalarGradError if the value is not a float scalar,
+    NonFloatArgumentError if an argument to differentiate by holds anything but floats.
     """
     run = _transformed(function, argnums, has_aux, "value_and_grad", with_value=True)
 
@@ -43,7 +43,7 @@ def value_and_grad(
 
 
 def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function of the same arguments that gives the gradient of `function`; with `has_aux`, `(gradient, aux)`.
+    """A function of the same arguments that returns the gradient of `function`; with `has_aux`, `(gradient, aux)`.
 
     Arguments and errors as in `value_and_grad`.
     """
@@ -60,7 +60,7 @@ def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fal
 def _transformed(
     function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, with_value: bool
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, Any, Any]]:
-    """From arguments to the value (None without `with_value`: it is not computed then), auxiliary result, gradient."""
+    """From arguments to value (without `with_value` None, and not computed), auxiliary result and gradient."""
     signature = signature_of(function, transformation)
 
     def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -93,7 +93,7 @@ def _transformed(
 
 
 def stop_gradient(tree: Any) -> Any:
-    """The same values, which all derivatives take for constants."""
+    """The same values, as constants for all derivatives."""
     return map(lambda leaf: bind("stop_gradient", lift(leaf)), tree)
 
 

@@ -1,4 +1,4 @@
-"""Whole matrices of derivatives: pullbacks and pushforwards of all unit vectors at once."""
+"""Jacobians and Hessians: pullbacks and pushforwards of all unit vectors at once."""
 from __future__ import annotations
 
 import functools
@@ -21,29 +21,30 @@ from lavax.tracer.transforms.argnums import Argnums, Chosen, choose
 from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.transforms.transformed_call import TransformedCall, run_finished, transformed_call
 
-# From the traced graph and the inputs to differentiate by to one derivative for each pair of an output and such an
-# input, as nodes over the graph's inputs: outputs first, each with all inputs.
+# From the traced graph and the inputs to differentiate by, to one derivative per pair of an output and such an input,
+# as nodes over the graph's inputs, ordered by output, then by input.
 _Derivatives = Callable[[Graph, int, Sequence[int]], list[Node]]
 
 
 def jacrev(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function of the same arguments that gives the Jacobian of `function`, by reverse mode: one pullback a result.
+    """A function of the same arguments that returns the Jacobian of `function`, by reverse mode.
 
-    The Jacobian is a tree like the result, with at each leaf a tree like the argument `argnums` (for a sequence, a
-    tuple of them); the leaf for a result of shape r by an argument of shape a has shape (*r, *a). With `has_aux`,
-    `function` gives `(value, aux)` and this `(jacobian, aux)`. Best where there are fewer results than arguments.
-    Raises NonFloatArgumentError where the argument is not float, DtypeError where the result is not.
+    It computes one pullback per result. The Jacobian is a tree of the result's structure, with a tree of the structure
+    of the argument `argnums` at each leaf (for a sequence, a tuple of them); the leaf for a result of shape r and an
+    argument of shape a has shape (*r, *a). With `has_aux`, `function` returns `(value, aux)` and this `(jacobian,
+    aux)`. Best if there are fewer results than arguments. Raises NonFloatArgumentError if the argument is not float,
+    DtypeError if the result is not.
     """
     return _jacobian(function, argnums, has_aux, "jacrev", _by_pullbacks)
 
 
 def jacfwd(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """As `jacrev`, by forward mode: one pushforward an argument. Best where there are fewer arguments than results."""
+    """As `jacrev`, by forward mode: one pushforward per argument. Best if there are fewer arguments than results."""
     return _jacobian(function, argnums, has_aux, "jacfwd", _by_pushforwards)
 
 
 def hessian(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function of the same arguments that gives the second derivatives of `function`, forward over reverse.
+    """A function of the same arguments that returns the second derivatives of `function`, forward over reverse.
 
     For an argument of shape a and a result of shape r, the Hessian has shape (*r, *a, *a). Arguments, trees and errors
     as in `jacrev`.
@@ -114,12 +115,12 @@ def _by_pushforwards(graph: Graph, count: int, by: Sequence[int]) -> list[Node]:
 
 
 def _behind(rows: Node, result: Sequence[int], argument: Sequence[int]) -> Node:
-    """One row an element of the argument -> the result's axes, then the argument's."""
+    """From one row per element of the argument to the axes of the result, then those of the argument."""
     return reshape(from_front(rows, len(result)), (*result, *argument))
 
 
 def _for_unit_vectors(graph: Graph, skipped: int) -> list[Node]:
-    """The outputs of `graph` after the first `skipped`, with every unit vector for its last input, in front."""
+    """The outputs of `graph` after the first `skipped`, for every unit vector as its last input, stacked in front."""
     *fixed, direction = graph.inputs
     size = direction.type.size
     wanted = simplify(graph_of(graph.inputs, graph.outputs[skipped:]))

@@ -23,12 +23,12 @@ from lavax.tracer.values.value import Value
 
 
 def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """`(function(*primals), tangent of the result)`, and the auxiliary result as a third with `has_aux`.
+    """`(function(*primals), tangent of the result)`, and with `has_aux` the auxiliary result as a third.
 
-    `tangents` has one tree for each of `primals`, of its structure, shapes and dtypes; the tangent of the result is
-    like the result. None stands for the tangent of what is not float, in both, and may stand for one of zeros in
-    `tangents`. Raises ShapeError, DtypeError or TreeMismatchError for tangents that are not like the primals,
-    NonFloatArgumentError for a tangent of what is not float.
+    `tangents` has one tree per primal, of its structure, shapes and dtypes; the tangent of the result has those of the
+    result. None stands for the tangent of anything but floats, in both, and may stand for zeros in `tangents`. Raises
+    ShapeError, DtypeError or TreeMismatchError for tangents that do not match the primals, NonFloatArgumentError for a
+    tangent of anything but floats.
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes primals and tangents as two tuples, with one entry an argument: jvp(f, (x,), (t,))")
@@ -46,8 +46,8 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
 class Pushforward:
     """Tangents of a function's arguments -> tangent of its result; may be called many times.
 
-    Takes one tree an argument, as `jvp` does, and gives a tree like the result. It keeps what the function computed
-    on the way, but for branches and loops, which it goes through again with the tangents.
+    Takes one tree per argument, as `jvp` does, and returns a tree of the result's structure. It keeps the values that
+    the function computed; branches and loops run again with the tangents.
     """
 
     graph: Graph  # residuals and tangents -> tangents of the float results
@@ -68,9 +68,9 @@ class Pushforward:
 
 
 def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`(function(*primals), pushforward)`, and the auxiliary result as a third with `has_aux`.
+    """`(function(*primals), pushforward)`, and with `has_aux` the auxiliary result as a third.
 
-    `pushforward` is a Pushforward: it takes tangents, one tree an argument, and gives the tangent of the result.
+    `pushforward` is a Pushforward: it takes tangents, one tree per argument, and returns the tangent of the result.
     """
     call = transformed_call(function, primals, {}, "linearize", has_aux, floats)
     value_graph = simplify(call.graph)
@@ -87,14 +87,14 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
 
 
 def _with_tangents(value_graph: Graph, call: TransformedCall, by: Sequence[int]) -> Graph:
-    """The call's graph, followed by the tangents of the value's float leaves."""
+    """The call's graph, with the tangents of the value's float leaves as further outputs."""
     graph = differentiate_forwards(value_graph, by)
     count = sum(output.dtype.is_float for output in call.results)
     return graph_of(graph.inputs, graph.outputs[: len(call.graph.outputs) + count])
 
 
 def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[int], list[Value]]:
-    """Which of the arguments' numbers have tangents, and these."""
+    """Which of the arguments' numbers have tangents, and the tangents."""
     parts = flatten_up_to(arguments.call.positional, tuple(tangents))
     names = arguments.call.names(arguments.signature)
     by, given = [], []
@@ -114,11 +114,11 @@ def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[in
 
 
 def _is_float0(part: Any) -> bool:
-    """Whether it is an array of elements of no size: what other systems take for a tangent of integers."""
+    """Whether it is an array of elements without size, which other systems use as the tangent of integers."""
     return isinstance(part, np.ndarray) and part.dtype.itemsize == 0 and part.dtype.kind == "V"
 
 
 def _tangent_tree(structure: TreeDef, results: Iterable[Any], found: Sequence[Value]) -> Any:
-    """The tangents in the form of the result, with None at what is not float."""
+    """The tangents as a tree of the result's structure, with None at leaves that are not float."""
     remaining = iter(found)
     return unflatten(structure, [next(remaining) if result.dtype.is_float else None for result in results])

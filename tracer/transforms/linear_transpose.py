@@ -23,7 +23,7 @@ from lavax.tracer.values.value import Value
 
 @dataclass(frozen=True, eq=False)
 class Transpose:
-    """Takes a tree like the result of a linear function and gives a tuple of trees like its arguments."""
+    """Takes a tree of the structure of a linear function's result and returns a tuple of trees, one per argument."""
 
     graph: Graph  # cotangents and captured values -> cotangents of the arguments' leaves
     captured: tuple[Value, ...]
@@ -44,10 +44,10 @@ class Transpose:
 def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
     """The transpose of `function`, which must be linear in its arguments.
 
-    `primals` give structures, shapes and dtypes only: arrays, numbers or anything with `shape` and `dtype`. The
-    transpose of a function f32[n] -> f32[m] takes f32[m] and gives (f32[n],). Raises NonFloatArgumentError for
-    arguments or results that are not float, LinearityError where the function is not linear. (A constant that the
-    function adds is not noticed: it does not change the transpose.)
+    `primals` determine structures, shapes and dtypes only: arrays, numbers or anything with `shape` and `dtype`. The
+    transpose of a function f32[n] -> f32[m] takes f32[m] and returns (f32[n],). Raises NonFloatArgumentError for
+    arguments or results that are not float, LinearityError if the function is not linear. (It does not detect a
+    constant that the function adds, which does not change the transpose.)
     """
     signature = signature_of(function, "linear_transpose")
     call, leaves = call_of(primals, {})

@@ -1,4 +1,4 @@
-"""Reductions over the axes that `vmap` gives a name."""
+"""Reductions over the named axes of `vmap`."""
 from __future__ import annotations
 
 import builtins
@@ -23,7 +23,7 @@ _sizes: ContextVar[Mapping[str, int]] = ContextVar("lavax_named_axes", default=M
 
 @contextmanager
 def named_axis(name: str | None, size: int) -> Iterator[None]:
-    """Within it the axis `name` has the extent `size`."""
+    """A context in which the axis `name` has the extent `size`."""
     if name is None:
         yield
         return
@@ -35,7 +35,7 @@ def named_axis(name: str | None, size: int) -> Iterator[None]:
 
 
 def axis_size(axis_name: AxisNames) -> int:
-    """How many elements the axis has, or the axes together. Raises UnboundAxisError where no `vmap` names it so."""
+    """The number of elements of the axis, or of several together. Raises UnboundAxisError if no `vmap` names it."""
     total = 1
     for name in _names(axis_name):
         total *= _size(name, "axis_size")
@@ -46,7 +46,7 @@ def psum(tree: Any, axis_name: AxisNames) -> Any:
     """The sum of each leaf over the elements of a named axis; the same for all elements.
 
     `axis_name` is a name given to `vmap`, or several. A Python number n gives n times the axis's extent. Raises
-    UnboundAxisError where no `vmap` around this point has an axis of that name.
+    UnboundAxisError if no enclosing `vmap` has an axis of that name.
     """
     names = _names(axis_name)
     return map(lambda leaf: _sum(leaf, names), tree)
@@ -87,8 +87,8 @@ def axis_index(axis_name: str) -> Value:
 def all_gather(tree: Any, axis_name: str, axis: int = 0, tiled: bool = False) -> Any:
     """The values of all elements of a named axis, stacked along a new axis `axis` of each leaf.
 
-    With `tiled` they are put one behind the other along the axis `axis` that is there. Raises UnboundAxisError as
-    `psum`, ShapeError where there is no such axis.
+    With `tiled` they are concatenated along the existing axis `axis`. Raises UnboundAxisError as `psum`, ShapeError if
+    there is no such axis.
     """
     size = _size(axis_name, "all_gather")
 

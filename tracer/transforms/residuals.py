@@ -1,4 +1,4 @@
-"""Parts a graph in two at what the later inputs need of the earlier ones."""
+"""Splits a graph in two; the second half reuses values of the first."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, input_node, substitute, topological
 
-_RECOMPUTED = frozenset({"broadcast"})  # cheaper to do again than to keep
+_RECOMPUTED = frozenset({"broadcast"})  # cheaper to compute again than to keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +20,10 @@ class Halves:
 
 
 def split(graph: Graph, early: int, outputs: int) -> Halves:
-    """Parts `graph` so that its first `outputs` outputs, which use only its first `early` inputs, come from one half
-    and the others from the other half."""
+    """Splits `graph` into a half with its first `outputs` outputs, and a half with the others.
+
+    The first outputs use only the first `early` inputs.
+    """
     late_inputs = graph.inputs[early:]
     late = set(late_inputs)
     late.update(_nodes_after(graph, late))
@@ -46,7 +48,7 @@ def _nodes_after(graph: Graph, start: Iterable[Node]) -> set[Node]:
 
 
 def _residuals(candidates: Iterable[Node], late: set[Node]) -> list[Node]:
-    """What has to be kept of `candidates`: nothing late, no constants, and nothing that is cheap to do again."""
+    """The `candidates` to keep: nothing late, no constants, and nothing that is cheap to compute again."""
     kept: dict[Node, None] = {}
     for node in candidates:
         while node.op in _RECOMPUTED and node not in late:

@@ -1,4 +1,4 @@
-"""A function that is to be differentiated or batched, traced for the arguments of one call."""
+"""A function to be differentiated or batched, traced for the arguments of one call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,8 +19,11 @@ from lavax.tracer.values.value import Value
 
 @dataclass(frozen=True, eq=False)
 class TransformedCall:
-    """The graph's inputs are the numbers among the arguments, then what the function met outside; its outputs the
-    leaves of the function's value, then those of its auxiliary result."""
+    """A traced call of a transformed function.
+
+    The graph's inputs are the numbers among the arguments, then the captured values; its outputs are the leaves of the
+    function's value, then those of its auxiliary result.
+    """
 
     arguments: Arguments
     traced: Traced
@@ -38,7 +41,7 @@ class TransformedCall:
 
     @property
     def values(self) -> list[Value]:
-        """What stands for the graph's inputs."""
+        """The values of the graph's inputs."""
         return [*self.arguments.values, *self.traced.captured]
 
     @property
@@ -53,7 +56,7 @@ class TransformedCall:
 
 
 def floats(arguments: Arguments) -> list[int]:
-    """Which of the numbers among the arguments are floats."""
+    """The numbers of the float inputs among the arguments."""
     return [number for number, value in enumerate(arguments.values) if value.type.dtype.is_float]
 
 
@@ -65,12 +68,12 @@ def transformed_call(
     has_aux: bool = False,
     by: Callable[[Arguments], Iterable[int]] = lambda arguments: (),
 ) -> TransformedCall:
-    """Traces `function` for these arguments; what it asks of them as numbers it gets where they are known.
+    """Traces `function` for these arguments; it may ask for numbers that are known.
 
-    `by` says which of the numbers among them a derivative is taken by.
+    `by` selects the numbers among the arguments by which a derivative is taken.
 
-    Raises DtypeError where the result holds something that cannot be a value, TypeError where `function` is none, or
-    its result no pair and `has_aux` is given.
+    Raises DtypeError if a leaf of the result cannot be a value, TypeError if `function` is not a function, or with
+    `has_aux` if its result is not a pair.
     """
     signature = signature_of(function, transformation)
     arguments = arguments_of(signature, args, kwargs)
@@ -91,7 +94,7 @@ def transformed_call(
 
 
 def finished(graph: Graph) -> Graph:
-    """A transformed graph, simplified: as what will be transformed again inside a trace, and as what runs outside."""
+    """A transformed graph, simplified: without stop_gradient if it runs now, with it if a trace is active."""
     return remove_stop_gradient(graph) if active_trace() is None else simplify(graph)
 
 

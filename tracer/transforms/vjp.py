@@ -22,8 +22,8 @@ from lavax.tracer.values.value import Value
 class Pullback:
     """Cotangents of a function's result -> cotangents of its arguments; may be called many times.
 
-    Takes a tree like the result (what stands at integers is ignored) and gives a tuple, one part an argument,
-    with None at what is not float. It keeps what the function computed on the way.
+    Takes a tree of the result's structure (leaves at integers are ignored) and returns a tuple, one tree per argument,
+    with None at leaves that are not float. It keeps the values that the function computed.
     """
 
     graph: Graph  # residuals and cotangents -> cotangents of the float inputs
@@ -45,10 +45,10 @@ class Pullback:
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`(function(*primals), pullback)`, and the auxiliary result as a third with `has_aux`.
+    """`(function(*primals), pullback)`, and with `has_aux` the auxiliary result as a third.
 
-    `pullback` is a Pullback: it takes a tree like the result and gives a tuple of gradients, one an argument. Raises
-    DtypeError where the result holds something that cannot be a value.
+    `pullback` is a Pullback: it takes a tree of the result's structure and returns a tuple of gradients, one per
+    argument. Raises DtypeError if a leaf of the result cannot be a value.
     """
     call = transformed_call(function, primals, {}, "vjp", has_aux, floats)
     graph = _with_gradients(call)
@@ -70,7 +70,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
 
 
 def _with_gradients(call: TransformedCall) -> Graph:
-    """The traced graph with its vjp: cotangents come in for the value's float leaves only."""
+    """The traced graph with its vjp; only the float leaves of the value have cotangent inputs."""
     graph = differentiate_backwards(simplify(call.graph), call.float_inputs)
     early, count = len(call.graph.inputs), len(call.results)
     floats = [number for number, output in enumerate(call.graph.outputs) if output.dtype.is_float]

@@ -1,4 +1,4 @@
-"""`vmap`: functions of one element as functions of many."""
+"""`vmap`: a function of one element as a function of many."""
 from __future__ import annotations
 
 import functools
@@ -22,7 +22,7 @@ from lavax.tracer.transforms.transformed_call import run_finished
 from lavax.tracer.values.abstract import abstract
 from lavax.tracer.values.value import Value
 
-Axes = Any  # an int, None, or a tree of them that the arguments or results begin with
+Axes = Any  # an int, None, or a tree prefix of the arguments or results with these at its leaves
 
 
 def vmap(
@@ -32,15 +32,15 @@ def vmap(
     axis_name: str | None = None,
     axis_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that does for all elements along an axis at once what `function` does for one.
+    """A function that applies `function` to all elements along an axis at once.
 
-    `in_axes`: which axis of each argument is the mapped one: an int for all, or a tuple with an entry for each
-    positional argument, which is an int, None (the argument is the same for all elements) or a tree of them that the
-    argument's tree begins with. Negative axes count from the end. Keyword arguments are mapped along their first axis.
-    `out_axes`: where the mapped axis goes in the results, likewise; None for a result that is the same for all.
-    `axis_name`: a name for the axis, for `psum` and the like inside `function`.
-    `axis_size`: the extent, which is needed where no argument is mapped.
-    Raises VmapAxisError for axes that do not fit the arguments, and for arguments of different extents.
+    `in_axes`: the mapped axis of each argument: an int for all, or a tuple with an entry per positional argument, which
+    is an int, None (the argument is the same for all elements) or a prefix of the argument's tree with these at its
+    leaves. Negative axes count from the end. Keyword arguments are mapped along their first axis. `out_axes`: the
+    position of the mapped axis in the results, likewise; None for a result that is the same for all. `axis_name`: a
+    name for the axis, for `psum` and the like inside `function`. `axis_size`: the extent, which is required if no
+    argument is mapped. Raises VmapAxisError for axes that do not fit the arguments, and for arguments of different
+    extents.
     """
     signature = signature_of(function, "vmap")
     given: object = axis_name
@@ -87,7 +87,7 @@ def _is_axis(part: Any) -> bool:
 
 
 def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
-    """The mapped axis, from the front, of each of the arguments' numbers."""
+    """The mapped axis of each number among the arguments, counted from the front."""
     call, function = arguments.call, arguments.signature.function
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     count = len(call.positional.children)
@@ -137,7 +137,7 @@ def _counted(axis: int | None, rank: int, what: str, function: str) -> int | Non
 
 
 def _extent(axes: Sequence[int | None], given: int | None, arguments: Arguments) -> int:
-    """How many elements there are."""
+    """The number of elements."""
     function = arguments.signature.function
     names = arguments.call.names(arguments.signature)
     found: dict[int, list[str]] = {}
@@ -166,7 +166,7 @@ def _extent(axes: Sequence[int | None], given: int | None, arguments: Arguments)
 
 
 def _element_inputs(arguments: Arguments, axes: Sequence[int | None]) -> list[Input]:
-    """The inputs of the function of one element; only what is the same for all has known numbers."""
+    """The inputs of the function of one element; only unmapped inputs have known numbers."""
     inputs = []
     for whole, axis in zip(arguments.as_inputs(), axes, strict=True):
         if axis is None:

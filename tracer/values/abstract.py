@@ -1,14 +1,14 @@
-"""What is known of a value before it exists."""
+"""The type and weakness of a value."""
 from __future__ import annotations
 
 from lavax.ir import TensorType
 
 
 class Abstract:
-    """A type and whether it is weak (came from Python scalars alone, and yields in promotion).
+    """A type, and whether it is weak (made from Python scalars alone, so that it yields in promotion).
 
-    There is one object for each pair, made by `abstract`, so that comparison and hash are by identity:
-    they are part of the key that a compiled function is looked up by on every call.
+    There is one object per pair, made by `abstract`: comparison and hash are by identity, because these objects are
+    part of the key under which a compiled function is looked up on every call.
     """
 
     __slots__ = ("type", "weak")

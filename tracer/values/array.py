@@ -1,4 +1,4 @@
-"""Arrays: values whose numbers exist, or are about to, in device memory."""
+"""Arrays: values whose numbers are in device memory, or are being computed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from lavax.tracer.values.value import PythonScalar, Value
 
 
 class _Donated:
-    """Stands where the memory of a donated array was."""
+    """The source of an array whose memory was donated."""
 
 
 _DONATED = _Donated()
@@ -28,12 +28,12 @@ _DONATED = _Donated()
 class Array(Value):
     """An immutable n-dimensional array of numbers or truth values in device memory.
 
-    It may still be under way: reading it (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
+    Its numbers may still be in flight: reading them (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
     """
 
-    # `_source` says where the memory comes from while there is none: a Python scalar (every element is that
-    # one), a NumPy array in storage form, the array that this one is another view of, or the mark of donation.
-    # So making an array needs no device until it is used. A scalar stays on after there is memory.
+    # `_source` is the origin of the numbers while there is no memory: a Python scalar (every element is that one), a
+    # NumPy array in storage form, the array of which this one is a view, or the mark of donation. So an array needs
+    # no device until it is used. A scalar stays after memory was allocated.
     __slots__ = ("__weakref__", "_buffer", "_source")
 
     def __init__(self, abstract: Abstract, buffer: Buffer | None, source: Any = None) -> None:
@@ -43,7 +43,7 @@ class Array(Value):
 
     @property
     def splat(self) -> PythonScalar | None:
-        """The one number that every element is, where that is known without asking the device."""
+        """The one number that all elements equal, if that is known without asking the device."""
         source = self._source
         if source is None:
             return None
@@ -53,7 +53,7 @@ class Array(Value):
 
     @property
     def buffer(self) -> Buffer:
-        """The memory on the device. Raises DonatedArrayError if it has been given away."""
+        """The memory on the device. Raises DonatedArrayError if it was donated."""
         if self._buffer is not None:
             return self._buffer
         source = self._source
@@ -72,7 +72,7 @@ class Array(Value):
         return self._buffer
 
     def donate(self) -> None:
-        """Gives the memory away: every later use raises DonatedArrayError."""
+        """Donates the memory: every later use raises DonatedArrayError."""
         if isinstance(self._source, Array):
             self._source.donate()
         self._buffer, self._source = None, _DONATED
@@ -92,15 +92,15 @@ class Array(Value):
 
     @property
     def _exact(self) -> np.dtype:
-        """A NumPy dtype that holds a Python scalar of this array as it is."""
+        """A NumPy dtype that holds a Python scalar of this array exactly."""
         return np.dtype(np.float64) if self.type.dtype.is_float else self.type.dtype.numpy
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The numbers, copied from the device, for `memoryview` and whatever takes buffers (from Python 3.12 on)."""
+        """The numbers, copied from the device, for `memoryview` and other users of buffers (from Python 3.12 on)."""
         return self.to_host("memoryview()").data
 
     def block_until_ready(self) -> Array:
-        """Waits until the numbers are there; gives the array itself."""
+        """Waits until the numbers are computed; returns the array itself."""
         if self._buffer is not None or self._source is None or isinstance(self._source, (_Donated, Array)):
             active().wait(self._buffer or self.buffer)
         return self
@@ -109,7 +109,7 @@ class Array(Value):
         if self.is_donated:
             return f"Array({self.type}, donated)"
         numbers = np.array2string(self.to_host("repr()"), separator=", ", prefix="Array(")
-        shape = "" if self.size else f"shape={self.shape}, "  # which the brackets of no numbers do not show
+        shape = "" if self.size else f"shape={self.shape}, "  # empty brackets do not show it
         return f"Array({numbers}, {shape}dtype={self.dtype.name})"
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class Array(Value):
 
 
 def computed_arrays(kinds: Sequence[Abstract], buffers: Sequence[Buffer]) -> list[Array]:
-    """Arrays of these kinds in the memory of `buffers`; many in two thirds of the time of so many calls of Array."""
+    """Arrays of these kinds in the memory of `buffers`; for many, a third faster than separate calls of Array."""
     if len(buffers) == 1:
         return [Array(kinds[0], buffers[0])]
     arrays = list(map(Array.__new__, repeat(Array, len(buffers))))
@@ -139,7 +139,7 @@ def computed_arrays(kinds: Sequence[Abstract], buffers: Sequence[Buffer]) -> lis
 
 
 def from_storage(numbers: np.ndarray, dtype: DType, weak: bool = False) -> Array:
-    """An array of `numbers`, which are in storage form and nobody else's; they go to the device when needed."""
+    """An array of `numbers`, in storage form and not shared; they go to the device when needed."""
     return Array(abstract(TensorType(numbers.shape, dtype), weak), None, numbers)
 
 
@@ -149,7 +149,7 @@ def splat_array(value: PythonScalar, kind: Abstract) -> Array:
 
 
 def with_weakness(array: Array, weak: bool) -> Array:
-    """The same array, weak or not: a view, which is donated when either is."""
+    """The same array, weak or not: a view; donating one donates both."""
     if array.weak == weak:
         return array
     return Array(abstract(array.type, weak), None, array if array.splat is None else array.splat)
@@ -161,9 +161,9 @@ def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
 
 
 def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:
-    """The same for whoever only reads it: there is one for each number, kept for the next."""
+    """The same for a buffer that is only read: one per number, kept for reuse."""
     current = runtime()
-    key = (dtype, repr(value))  # which tells 0.0 from -0.0
+    key = (dtype, repr(value))  # repr distinguishes 0.0 from -0.0
     found = current.scalars.get(key)
     if found is None:
         found = remember(current.scalars, key, scalar_buffer(value, dtype))
@@ -171,7 +171,7 @@ def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:
 
 
 def _filled(value: PythonScalar, type: TensorType) -> Buffer:
-    """Memory of its own with `value` everywhere."""
+    """A new buffer with `value` in every element."""
     if not type.shape:
         return scalar_buffer(value, type.dtype)
     single = input_node("value", TensorType((), type.dtype))

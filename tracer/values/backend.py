@@ -1,4 +1,4 @@
-"""The small interface through which the tracer reaches a backend, and the one that is in use."""
+"""The interface between the tracer and a backend, and the backend in use."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
@@ -14,13 +14,13 @@ from lavax.base.recent import Recent
 from lavax.ir import Graph, TensorType
 from lavax.passes.reports import Cost, Memory, Profile
 
-Buffer: TypeAlias = Any  # memory on the device, filled or about to be: an object of the backend's own class
+Buffer: TypeAlias = Any  # memory on the device, possibly in flight: an object of the backend's own class
 
 
 class Program(Protocol):
-    """Runs a graph: one buffer an input, in order; gives one buffer an output, each of its own.
+    """Runs a graph: takes one buffer per input, in order; returns one buffer per output, all distinct.
 
-    Asynchronous. Only the buffer of a donated input may come back as an output's.
+    Asynchronous. Only the buffer of a donated input may be returned as that of an output.
     """
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]: ...
@@ -31,11 +31,11 @@ class Program(Protocol):
 
     def memory(self) -> Memory: ...
 
-    def profile(self, *buffers: Buffer) -> Profile: ...  # gives nothing away
+    def profile(self, *buffers: Buffer) -> Profile: ...  # donates nothing
 
 
 class LoweredProgram(Protocol):
-    """A graph on its way to the device."""
+    """A graph lowered to the device, not yet compiled."""
 
     def as_text(self, stage: str) -> str: ...
 
@@ -43,7 +43,7 @@ class LoweredProgram(Protocol):
 
 
 class Backend(Protocol):
-    """What a device can do. `lower` works where there is none."""
+    """The operations of a device. `lower` works without one."""
 
     def lower(
         self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
@@ -60,8 +60,8 @@ class Backend(Protocol):
     def default_device(self) -> Any: ...
 
 
-# How many programs are kept for functions that run outside `compile`, which are traced at every call. Compiled
-# functions keep their own. A program may hold much memory of the device, and megabytes of the driver's.
+# The number of programs kept for functions that run outside `compile`, which are traced at every call. Compiled
+# functions keep their own. A program may hold much device memory, and megabytes of the driver's.
 RECENT_PROGRAMS = 256
 
 
@@ -71,14 +71,14 @@ class Runtime:
 
     backend: Backend
     programs: Recent[Program] = field(default_factory=lambda: Recent(RECENT_PROGRAMS))
-    operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.eager
-    scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # numbers that programs only read
+    operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.values.eager
+    scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # scalars that programs only read
     refuses_nans: bool = field(default_factory=config.debug_nans)  # asked once: eager operations are short
 
 
 @dataclass(eq=False)
 class InUse:
-    """What `runtime` gives, or None before it is first asked: for those who look at every call."""
+    """The result of `runtime`, or None before its first call: for code that checks it on every call."""
 
     runtime: Runtime | None = None
 
@@ -89,7 +89,7 @@ in_use = InUse()
 
 
 def register(factory: Callable[[], Backend] | None) -> Callable[[], Backend] | None:
-    """Makes `factory` the one that gives the backend, called when one is first needed; returns the one before it."""
+    """Sets the `factory` that makes the backend when one is first needed; returns the previous factory."""
     global _factory
     with _lock:
         before, _factory, in_use.runtime = _factory, factory, None
@@ -97,7 +97,7 @@ def register(factory: Callable[[], Backend] | None) -> Callable[[], Backend] | N
 
 
 def runtime() -> Runtime:
-    """The backend in use with its caches. Raises DeviceError where none is registered."""
+    """The backend in use with its caches. Raises DeviceError if none is registered."""
     found = in_use.runtime
     if found is None:
         with _lock:

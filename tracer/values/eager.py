@@ -1,4 +1,4 @@
-"""Runs single operations at once: a one-node graph each, down the same road as all others."""
+"""Eager operations: each runs at once as a graph of one node, compiled as all others."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from lavax.tracer.values.backend import Program, runtime
 from lavax.tracer.values.programs import program_for, remember
 from lavax.tracer.values.value import PythonScalar
 
-_KEEP_SPLATS = frozenset({"broadcast", "reshape"})  # all elements equal before, all elements equal after
+_KEEP_SPLATS = frozenset({"broadcast", "reshape"})  # equal elements stay equal
 
 
 def run_operation(
@@ -20,7 +20,7 @@ def run_operation(
 ) -> Array:
     """The result of one operation on concrete arrays.
 
-    Raises ShapeError or DtypeError where the operands do not fit, NaNError where that is asked for.
+    Raises ShapeError or DtypeError if the operands do not fit, and NaNError if NaNs are refused and the result has one.
     """
     if op == "constant":
         return splat_array(attrs["value"], abstract(make_node(op, (), attrs, type).type))
@@ -29,7 +29,7 @@ def run_operation(
         return splat_array(splats[0], abstract(OPERATIONS[op].infer([operands[0].type], attrs, type)))
     current = runtime()
     scalars = [position for position, splat in enumerate(splats) if splat is not None]
-    # repr tells 0.0 from -0.0 and 1 from True, which == does not.
+    # repr distinguishes 0.0 from -0.0 and 1 from True; == does not.
     written = repr(attrs) if attrs else ""
     key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
     found = current.operations.get(key)
@@ -42,7 +42,7 @@ def run_operation(
     ]
     result = Array(kind, program.run(buffers)[0])
     if current.refuses_nans:
-        from lavax.tracer.compiled.nan_check import refuse_fresh_nan  # which stands on this module
+        from lavax.tracer.compiled.nan_check import refuse_fresh_nan  # which imports this module
 
         refuse_fresh_nan(op, operands, result)
     return result
@@ -55,7 +55,7 @@ def _compiled(
     attrs: Mapping[str, Any],
     type: TensorType | None,
 ) -> tuple[Program, Abstract]:
-    """An operand of equal elements comes as a scalar, which the program repeats: no memory is filled for it."""
+    """A program that takes operands of equal elements as scalars and repeats them, so that no memory is filled."""
     inputs: list[Node] = []
     nodes: list[Node] = []
     for position, (operand, splat) in enumerate(zip(operands, splats, strict=True)):

@@ -1,4 +1,4 @@
-"""Compiled programs, found again by what they compute."""
+"""Compiled programs, cached by their graphs."""
 from __future__ import annotations
 
 from collections.abc import Hashable
@@ -8,13 +8,13 @@ from lavax.ir import Graph
 from lavax.ir.printer import structural_key
 from lavax.tracer.values.backend import Program, runtime
 
-_LIMIT = 4096  # how many entries a cache keeps: programs hold device memory
+_LIMIT = 4096  # entries per cache: programs hold device memory
 _Key = TypeVar("_Key", bound=Hashable)
 _Kept = TypeVar("_Kept")
 
 
 def remember(cache: dict[_Key, Any], key: _Key, entry: _Kept) -> _Kept:
-    """Enters `entry` into a cache of bounded size, for the oldest one if it is full."""
+    """Enters `entry` into a cache of bounded size; if the cache is full, its oldest entry is dropped."""
     if len(cache) >= _LIMIT:
         cache.pop(next(iter(cache)), None)
     cache[key] = entry
@@ -24,9 +24,9 @@ def remember(cache: dict[_Key, Any], key: _Key, entry: _Kept) -> _Kept:
 def program_for(
     graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
 ) -> Program:
-    """The compiled program of a graph; the same one as long as it is kept, or among the last that were asked for.
+    """The compiled program of a graph, from the cache if it is among the most recently used.
 
-    With `tune` it is compiled by schedules that were timed.
+    With `tune` its schedules were chosen by timing.
     """
     current = runtime()
     key = (structural_key(graph), donated, eager, tune)

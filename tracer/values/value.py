@@ -1,4 +1,4 @@
-"""What an array on the device and a traced value have in common."""
+"""The common base of arrays and traced values."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,14 +10,14 @@ from lavax.ir import TensorType
 from lavax.tracer.values.abstract import Abstract
 
 PythonScalar = float | int | bool
-AS_NUMPY = "numpy.asarray()"  # what asks for the numbers wherever NumPy meets a value
+AS_NUMPY = "numpy.asarray()"  # asks for the numbers wherever NumPy gets a value
 
 
 class Value:
-    """Base of Array and Tracer: a typed value that operations take and give.
+    """Base of Array and Tracer: a typed value, the operand and result of operations.
 
-    Operators and NumPy-like methods are put in by `lavax.numpy`, by `install`. Here is what asks for the
-    numbers themselves: each such method goes through `to_host`, which a Tracer may have to refuse.
+    `lavax.numpy` adds operators and NumPy-like methods by `install`. The methods here ask for the numbers themselves:
+    each goes through `to_host`, which a Tracer may have to refuse.
     """
 
     __slots__ = ("abstract",)
@@ -26,7 +26,7 @@ class Value:
     __hash__ = None  # type: ignore[assignment]  # == compares elements
 
     def to_host(self, wanted: str) -> np.ndarray:
-        """The numbers, in the dtype's own NumPy form; `wanted` is what the user wrote, for the error."""
+        """The numbers, in the NumPy form of the dtype; `wanted` is the user's expression, for the error."""
         raise NotImplementedError
 
     @property
@@ -35,7 +35,7 @@ class Value:
 
     @property
     def weak(self) -> bool:
-        """Whether it came from Python scalars alone, and so yields to other dtypes."""
+        """Whether it was made from Python scalars alone, and so yields to other dtypes."""
         return self.abstract.weak
 
     @property
@@ -103,7 +103,7 @@ class Value:
     def __format__(self, spec: str) -> str:
         return format(self._only_number("format()"), spec) if spec else str(self)
 
-    if TYPE_CHECKING:  # these are put in by lavax.numpy
+    if TYPE_CHECKING:  # lavax.numpy adds these
 
         def __getitem__(self, index: Any) -> Value: ...
         def __neg__(self) -> Value: ...
@@ -138,6 +138,6 @@ class Value:
 
 
 def install(table: Mapping[str, Callable[..., Any] | property]) -> None:
-    """Puts methods, operators and properties into every Value, by name."""
+    """Adds methods, operators and properties to every Value, by name."""
     for name, method in table.items():
         setattr(Value, name, method)
