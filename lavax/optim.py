@@ -117,7 +117,7 @@ def adam(learning_rate: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e
     """Adam (Kingma and Ba 2015): steps of about `learning_rate` for each number, by running means of its gradient.
 
     `b1` and `b2`, both in (0, 1), are what the running means of gradient and squared gradient keep at each step. Raises
-    ValueError for others, TypeError where `update` gets another state than that of `init`.
+    ValueError for others, TypeError if `update` gets another state than that of `init`.
     """
     return _adam("adam", learning_rate, b1, b2, eps, weight_decay=0.0)
 

@@ -22,8 +22,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
     `elems` is a pytree of arrays with one extent n along `axis`, and so is the result. `fn` takes two such trees with
     any extent along that axis, combines them element by element, and gives one; it is called about 2 log2(n) times, on
-    2 n elements in all. With `reverse` the last element comes first: fn(e[n-1], e[n-2]), … Raises ShapeError where the
-    extents differ, ControlFlowTypeError where `fn` gives another structure, other shapes or dtypes.
+    2 n elements in all. With `reverse` the last element comes first: fn(e[n-1], e[n-2]), … Raises ShapeError if the
+    extents differ, ControlFlowTypeError if `fn` gives another structure, other shapes or dtypes.
     """
     require_function(fn, "associative_scan takes a function")
     leaves, structure = flatten(elems)

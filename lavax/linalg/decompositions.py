@@ -101,7 +101,8 @@ def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = T
 
 
 def eigvalsh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> Value:
-    """The eigenvalues of `eigh`, [..., n]; their gradient is defined for equal ones too. Raises what `eigh` raises."""
+    """The eigenvalues of `eigh`, [..., n]; their gradient is defined for equal ones too. Raises the errors of
+    `eigh`."""
     value = _one_triangle("eigvalsh", x, UPLO, symmetrize_input)
     if is_empty(value):
         return zeros(value.shape[:-1], dtype=value.dtype)

@@ -72,7 +72,7 @@ def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLik
     """How many singular values of matrices [..., m, n] are more than `tol`, or than `rtol` times the largest; int32.
 
     `rtol` is max(m, n) times the dtype's epsilon by default. Raises ShapeError for fewer than two axes,
-    ValueError where both are given.
+    ValueError if both are given.
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
@@ -91,7 +91,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Va
 
     Gives (x [n] or [n, k], sums of squares of a·x - b [k], the rank of `a`, its singular values). Singular values of at
     most `rcond` times the largest count as zero: by default max(m, n) times the dtype's epsilon. Raises
-    ShapeError where shapes do not fit.
+    ShapeError if shapes do not fit.
     """
     matrix, right = matrices("lstsq", a), as_value(b)
     if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
@@ -108,7 +108,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Va
 def matrix_power(x: ArrayLike, n: int, /) -> Value:
     """The product of `n` times the same matrix, for matrices [..., m, m]; the inverse's for negative n.
 
-    Raises ShapeError for matrices that are not square, TypeError for an `n` that is no integer.
+    Raises ShapeError for matrices that are not square, TypeError for an `n` that is not an integer.
     """
     exponent = whole_number("n", n)
     value = square_matrices("matrix_power", x)

@@ -35,7 +35,7 @@ def matrices(name: str, x: ArrayLike) -> Value:
 
 
 def square_matrices(name: str, x: ArrayLike) -> Value:
-    """`x` as square matrices of floats. Raises ShapeError where they are not square."""
+    """`x` as square matrices of floats. Raises ShapeError if they are not square."""
     value = matrices(name, x)
     if value.shape[-1] != value.shape[-2]:
         raise shape_error(f"{name} takes square matrices: the last two axes must agree, got {value.type}")

@@ -43,7 +43,7 @@ def _wide(value: Value) -> Value:
 
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Value:
     """(Σ |x|^ord)^(1/ord) over `axis` (None: all): 2 by default; inf the largest magnitude, -inf the smallest, 0 how
-    many are not zero. The gradient of the 2-norm at zero is zero. Raises ShapeError for an axis that there is not.
+    many are not zero. The gradient of the 2-norm at zero is zero. Raises ShapeError for an axis that does not exist.
     """
     value = as_floating(x)
     axes = normal_axes("vector_norm", axis, value.type)
@@ -98,7 +98,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Value:
     """NumPy's norm: of vectors along one axis, of matrices in two; without `axis` of the whole of one or two axes.
 
-    Without `ord` the root of the sum of squares, of any rank. Raises ShapeError where the axes are neither one nor two,
+    Without `ord` the root of the sum of squares, of any rank. Raises ShapeError if the axes are neither one nor two,
     ValueError for an `ord` that is none of `vector_norm` or `matrix_norm`.
     """
     value = as_floating(x)

@@ -53,7 +53,7 @@ def _without_column(x: Value, is_vector: bool) -> Value:
 def solve(a: ArrayLike, b: ArrayLike, /) -> Value:
     """x of a·x = b, for matrices `a` [..., n, n] and right sides `b` [..., n, k] or one vector [n]; batches broadcast.
 
-    By elimination with partial pivoting. A singular matrix gives infinities or NaN. Raises ShapeError where the shapes
+    By elimination with partial pivoting. A singular matrix gives infinities or NaN. Raises ShapeError if the shapes
     do not fit.
     """
     matrix, right, is_vector = _system("solve", a, b)
@@ -78,7 +78,7 @@ def solve_triangular(
     """x of a·x = b, or of aᵀ·x = b with `trans` 1 or "T", where `a` [..., n, n] is a triangle.
 
     Read are only the upper triangle, or the lower one if `lower`, and with `unit_diagonal` nothing on the diagonal,
-    which is then taken to be one. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises ShapeError where the
+    which is then taken to be one. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises ShapeError if the
     shapes do not fit, ValueError for another `trans`.
     """
     if trans not in _TRANSPOSED:

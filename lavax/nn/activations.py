@@ -216,7 +216,7 @@ def sparse_sigmoid(x: Value) -> Value:
 def glu(x: ArrayLike, axis: int = -1) -> Value:
     """The first half of `x` along `axis` times the sigmoid of the second. Dauphin et al. (2017).
 
-    Raises ShapeError where the axis has an odd length.
+    Raises ShapeError if the axis has an odd length.
     """
     value = as_floating(x)
     place = normal_axis("glu", axis, value.type)

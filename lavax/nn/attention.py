@@ -55,7 +55,7 @@ def dot_product_attention(
     true; `is_causal`: at keys of its own place and before; `local_window_size` (left, right), or one number for both:
     at keys at most `left` places before it and `right` behind it; `query_seq_lengths`, `key_value_seq_lengths` [B]: if
     its place and the key's are below these lengths. The result for a query that may look nowhere is 0.
-    Raises ShapeError where shapes do not fit, DtypeError where dtypes do not.
+    Raises ShapeError if shapes do not fit, DtypeError if dtypes do not.
     """
     values = [as_value(x) for x in (query, key, value)]
     _check_dtypes(values)

@@ -124,7 +124,7 @@ def conv(
     With `feature_group_count` groups, channels meet only those of their group: I is C / groups; a depthwise
     convolution has as many groups as channels.
 
-    The dtype is that of both operands together; floats are summed in float32. Raises ShapeError where shapes do not
+    The dtype is that of both operands together; floats are summed in float32. Raises ShapeError if shapes do not
     fit, DtypeError for truth values, ValueError for layouts that are none.
     """
     left, right = _operands("conv", lhs, rhs)

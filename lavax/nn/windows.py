@@ -52,6 +52,6 @@ def paddings(
 
 
 def require_window_axes(name: str, type: TensorType, count: int) -> None:
-    """Raises ShapeError where a value has fewer than `count` axes."""
+    """Raises ShapeError if a value has fewer than `count` axes."""
     if type.rank < count:
         raise shape_error(f"{name}: a window of {count} axes needs as many, got {type}")

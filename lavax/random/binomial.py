@@ -149,7 +149,7 @@ def multinomial(
     """How many of `n` [...] trials come to each outcome, of probabilities `p` [..., k], as floats [..., k].
 
     The shape is that of `p` if none is given; the probabilities of a row count by their share of its sum. Raises
-    ShapeError where `p` has no axis or the shapes do not fit.
+    ShapeError if `p` has no axis or the shapes do not fit.
     """
     held = floating_dtype("multinomial", dtype)
     weights = as_operand(p).shape

@@ -117,7 +117,7 @@ def categorical(
 
     `shape` ends in the shape of `logits` without `axis`, which it is if not given; axes before that are for more
     draws. With `replace` False these draws are without replacement, of which there are at most as many as
-    categories. Raises ShapeError where that is not so.
+    categories. Raises ShapeError if that is not so.
     """
     scores = as_floating(logits)
     along = normal_axis("categorical", axis, scores.type)

@@ -192,7 +192,7 @@ def dirichlet(
     """Floats from the Dirichlet distribution, which sum to 1 along the last axis, that of the parameters `alpha`.
 
     `shape` is that of the result without that axis; `alpha` must broadcast to it, and decides if it is not given.
-    Raises ShapeError where `alpha` has no axis.
+    Raises ShapeError if `alpha` has no axis.
     """
     held = floating_dtype("dirichlet", dtype)
     parameters = as_operand(alpha).shape

@@ -33,7 +33,7 @@ def key(seed: int | ArrayLike) -> Value:
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
     """New keys that have nothing in common with each other or with `key`: uint32 [*num, 2].
 
-    Raises ShapeError for a negative number of keys, and as all functions here for what is no key.
+    Raises ShapeError for a negative number of keys, and as all functions here for anything but keys.
     """
     shape = checked_shape("split", num)
     held = as_key("split", key)
@@ -85,7 +85,7 @@ def key_impl(keys: ArrayLike) -> str:
 
 
 def as_key(name: str, key: ArrayLike) -> Value:
-    """`key` as a value, checked; `name` is the function it was given to. Raises DtypeError for what is no key."""
+    """`key` as a value, checked; `name` is the function it was given to. Raises DtypeError for anything but keys."""
     value = as_value(key)
     if value.type.dtype != uint32:
         raise dtype_error(f"{name}: a key is a uint32 array of shape (2,) from lavax.random.key, got {value.type}")
@@ -97,7 +97,7 @@ def as_key(name: str, key: ArrayLike) -> Value:
 
 
 def word_of(name: str, x: ArrayLike, argument: str) -> Value:
-    """The 32 bits of an integer scalar. Raises DtypeError for what is no integer, ShapeError for several."""
+    """The 32 bits of an integer scalar. Raises DtypeError for anything but integers, ShapeError for several."""
     value = as_value(x)
     if not value.type.dtype.is_integer:
         raise dtype_error(f"{name}: {argument} must be an integer, got {value.type}")

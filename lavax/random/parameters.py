@@ -14,7 +14,7 @@ from lavax.tracer.values.value import Value
 
 
 def floating_dtype(name: str, dtype: Any) -> DType:
-    """The floating dtype that `dtype` names. Raises DtypeError where it is another."""
+    """The floating dtype that `dtype` names. Raises DtypeError if it is another."""
     held = canonical_dtype(dtype)
     if not held.is_float:
         raise dtype_error(f"{name}: dtype must be floating, got {held.numpy}")

@@ -31,7 +31,7 @@ def poisson(
 ) -> Value:
     """Integers from the Poisson distribution of rate `lam`, whose shape it is if none is given.
 
-    -1 where the rate is negative or NaN. Raises DtypeError for a `dtype` that is no integer dtype.
+    -1 where the rate is negative or NaN. Raises DtypeError for a `dtype` that is not an integer dtype.
     """
     held = canonical_dtype(dtype)
     if not held.is_integer:

@@ -61,7 +61,7 @@ def key_reuse() -> Iterator[None]:
 
 
 def consume(function: str, key: Any) -> None:
-    """Notes that `function` draws from `key`. Raises KeyReuseError where that has been drawn from before."""
+    """Notes that `function` draws from `key`. Raises KeyReuseError if that has been drawn from before."""
     if not (_asked.get() or config.check_key_reuse()):
         return
     for identity in [identity for identity, use in _uses.items() if use.is_over]:

@@ -31,7 +31,7 @@ def multivariate_normal(
     the roots of its eigenvalues (`method` "eigh"), which a singular one has too.
 
     `shape` is that of the result without the axis of the vectors; it is the common one of the batch axes if not given.
-    Raises ShapeError where the shapes do not fit, ValueError for another `method`. A `cov` that is not positive
+    Raises ShapeError if the shapes do not fit, ValueError for another `method`. A `cov` that is not positive
     definite gives NaN by "cholesky".
     """
     held = floating_dtype("multivariate_normal", dtype)

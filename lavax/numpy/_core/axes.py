@@ -14,7 +14,7 @@ Axis: TypeAlias = int | Sequence[int] | None
 def normal_axis(name: str, axis: int, type: TensorType, rank: int | None = None) -> int:
     """`axis` counted from the front; `rank` is given where axes are counted in the result.
 
-    Raises ShapeError where there is no such axis.
+    Raises ShapeError if there is no such axis.
     """
     position = whole_number("axis", axis)
     extent = type.rank if rank is None else rank
@@ -27,7 +27,7 @@ def normal_axis(name: str, axis: int, type: TensorType, rank: int | None = None)
 def normal_axes(name: str, axis: Axis, type: TensorType, rank: int | None = None) -> tuple[int, ...]:
     """The distinct axes that `axis` means, in the order given; None means all of them.
 
-    Raises ShapeError where there is no such axis or one is named twice.
+    Raises ShapeError if there is no such axis or one is named twice.
     """
     if axis is None:
         return tuple(range(type.rank if rank is None else rank))

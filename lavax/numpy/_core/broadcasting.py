@@ -32,7 +32,7 @@ def _combine(shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, int, int] | Non
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     """The shape that arrays of `shapes` have together: aligned at the last axis, extents of 1 are repeated.
 
-    Raises ShapeError where two extents differ and neither is 1.
+    Raises ShapeError if two extents differ and neither is 1.
     """
     given = [tuple(shape) for shape in shapes]
     common, conflict = _combine(given)
@@ -44,7 +44,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
-    """The shape of the elementwise operation `name` on `operands`. Raises ShapeError where they do not broadcast."""
+    """The shape of the elementwise operation `name` on `operands`. Raises ShapeError if they do not broadcast."""
     shapes = {operand.abstract.type.shape for operand in operands}
     if len(shapes) > 1:
         shapes.discard(())
@@ -97,7 +97,7 @@ def type_together(name: str, operands: Sequence[Operand], dtype: DType) -> Tenso
 
 
 def broadcast_to(x: ArrayLike, shape: int | Sequence[int]) -> Value:
-    """`x` repeated to `shape`. Raises ShapeError where it does not broadcast to just that."""
+    """`x` repeated to `shape`. Raises ShapeError if it does not broadcast to just that."""
     operand = as_operand(x)
     target = (shape,) if isinstance(shape, int) else tuple(shape)
     common, conflict = _combine([operand.shape, target])

@@ -10,7 +10,7 @@ from lavax.tracer.values.value import Value
 
 
 def require_device(name: str, device: Any) -> None:
-    """Raises ValueError where `device` is neither None nor the one device that arrays are made on."""
+    """Raises ValueError if `device` is neither None nor the one device that arrays are made on."""
     if device is not None and device != default_device():
         raise ValueError(f"{name}: arrays are made on {default_device()!r} only, got device={device!r}")
 
@@ -18,7 +18,7 @@ def require_device(name: str, device: Any) -> None:
 def copied(name: str, x: ArrayLike, result: Value, copy: bool | None) -> Value:
     """`result`, which was made of `x`, with memory of its own if `copy`.
 
-    Raises ValueError where `copy` is False and `result` is not `x` itself.
+    Raises ValueError if `copy` is False and `result` is not `x` itself.
     """
     if copy is False and result is not x:
         raise ValueError(f"{name}: this takes a copy, so copy must not be False")

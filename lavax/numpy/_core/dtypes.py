@@ -14,7 +14,7 @@ _NAMES = ", ".join(dtype.user_name for dtype in DTYPES.values())
 def canonical_dtype(dtype: Any) -> DType:
     """The dtype that `dtype` stands for: one of lavax, of NumPy, a name such as "float32", or float, int, bool.
 
-    Raises DtypeError where lavax has no such dtype.
+    Raises DtypeError if lavax has no such dtype.
     """
     if isinstance(dtype, DType):
         return dtype

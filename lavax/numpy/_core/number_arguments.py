@@ -11,7 +11,7 @@ from lavax.numpy._core.errors import dtype_error
 def whole_number(what: str, given: Any) -> int:
     """`given`, a Python or NumPy integer or an array of one, as a Python integer.
 
-    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError where the number is not
+    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError if the number is not
     known yet.
     """
     try:
@@ -25,7 +25,7 @@ def whole_number(what: str, given: Any) -> int:
 def real_number(what: str, given: Any) -> float:
     """`given`, a number or an array of one, as a Python float.
 
-    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError where the number is not
+    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError if the number is not
     known yet.
     """
     try:

@@ -53,7 +53,7 @@ Operand: TypeAlias = Value | Splat
 def as_operand(x: ArrayLike | Splat) -> Operand:
     """`x` as an operand: scalars stay open in shape and, if Python's, in dtype; all else becomes a value.
 
-    Raises DtypeError for what is not numbers.
+    Raises DtypeError for anything but numbers.
     """
     if isinstance(x, (Value, Splat)):
         return x
@@ -115,7 +115,7 @@ def holds_values(x: Any) -> bool:
 
 
 def join_along_new_axis(name: str, parts: Sequence[ArrayLike], axis: int) -> Value:
-    """Values of one shape, side by side along a new axis (0 <= axis <= rank). Raises ShapeError where shapes differ."""
+    """Values of one shape, side by side along a new axis (0 <= axis <= rank). Raises ShapeError if shapes differ."""
     operands = [as_operand(part) for part in parts]
     shape = operands[0].shape
     if any(operand.shape != shape for operand in operands):

@@ -10,7 +10,7 @@ Shape = tuple[int, ...]
 
 
 def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -> Shape:
-    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for what is no integer."""
+    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for anything but integers."""
     if not isinstance(shape, Iterable) or getattr(shape, "ndim", 1) == 0:
         return (whole_number(what, shape),)
     return tuple(whole_number(what, extent) for extent in shape)
@@ -19,7 +19,7 @@ def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -
 def checked_shape(name: str, shape: int | Iterable[int]) -> Shape:
     """The shape of an array that `name` is to make.
 
-    Raises ShapeError for negative extents, DtypeError for what is no integer.
+    Raises ShapeError for negative extents, DtypeError for anything but integers.
     """
     extents = as_shape(shape)
     if min(extents, default=0) < 0:

@@ -10,7 +10,7 @@ from lavax.tracer.values.value import Value
 def length_of(name: str, count: Value, size: int | None, advice: str) -> int:
     """How many entries a result has: `size`, or the number `count`, which must be known.
 
-    Raises ConcretizationError, with `advice`, where it is not.
+    Raises ConcretizationError, with `advice`, if it is not.
     """
     if size is not None:
         length = whole_number("size", size)

@@ -73,7 +73,7 @@ def cov(
     fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
 ) -> Value:
-    """The covariances of variables, one a row (a column if not `rowvar`) with its observations.
+    """The covariances of variables, one per row (a column if not `rowvar`) with its observations.
 
     Divides by their number less `ddof` (1, or 0 if `bias`). `fweights` says how often each observation was made,
     `aweights` how much it counts.
@@ -83,7 +83,7 @@ def cov(
 
 
 def _variables_to_average(parts: Sequence[ArrayLike], rowvar: bool) -> tuple[Value, DType]:
-    """All variables, one a row, as floats to be averaged, and the dtype of the result."""
+    """All variables, one per row, as floats to be averaged, and the dtype of the result."""
     rows = concatenate([_variables(part, rowvar) for part in parts], 0)
     return cast(rows, averaging(rows.type.dtype)), rows.type.dtype
 
@@ -123,7 +123,7 @@ def _one_as_scalar(matrix: Value) -> Value:
 
 
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Value:
-    """The correlations of variables, one a row (a column if not `rowvar`): from -1 to 1, NaN for constant ones."""
+    """The correlations of variables, one per row (a column if not `rowvar`): from -1 to 1, NaN for constant ones."""
     rows, held = _variables_to_average((x,) if y is None else (x, y), rowvar)
     matrix = _covariances(rows, 1, None, None)
     if not matrix.ndim:

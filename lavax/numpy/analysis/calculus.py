@@ -45,7 +45,7 @@ def diff(
 ) -> Value:
     """The differences of neighbours along `axis`, taken `n` times; of truth values: whether they differ.
 
-    `prepend` and `append` are scalars or arrays that are put at the ends first. Raises ShapeError where `n` is negative
+    `prepend` and `append` are scalars or arrays that are put at the ends first. Raises ShapeError if `n` is negative
     or there is no such axis.
     """
     value = as_value(x)
@@ -85,8 +85,8 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
     """Slopes along each axis by central differences, one-sided at the ends, of order `edge_order` (1 or 2) there.
 
-    `varargs` are distances: none (1), one for all axes, or one an axis, each a number or the points themselves.
-    One array, or a list of one an axis. Raises ShapeError for an axis of fewer than edge_order + 1 elements.
+    `varargs` are distances: none (1), one for all axes, or one per axis, each a number or the points themselves.
+    One array, or a list of one per axis. Raises ShapeError for an axis of fewer than edge_order + 1 elements.
     """
     value = as_floating(f)
     axes = normal_axes("gradient", axis, value.type)
@@ -148,7 +148,7 @@ def interp(
     """At `x` the straight line between neighbouring points (xp, fp), whose `xp` rise; float32.
 
     Beyond the ends `left` and `right` (the first and last `fp`). With `period` the points repeat, and may be unsorted.
-    Raises ShapeError where these are not along one axis, as many of both.
+    Raises ShapeError if these are not along one axis, as many of both.
     """
     places, points, values = as_floating(x), as_floating(xp), as_floating(fp)
     if points.ndim != 1 or points.shape != values.shape or not points.size:

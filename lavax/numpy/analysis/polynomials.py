@@ -198,7 +198,7 @@ def polyfit(
     `w` weighs the distances; `rcond`: singular values below this share of the largest count as 0. With `full` also
     the sums of squares, the rank, the singular values and `rcond`; with `cov` also the covariance of the
     coefficients, scaled by the distances unless it is "unscaled". Floats of 16 bits are taken as float32. Raises
-    ShapeError where the shapes do not fit.
+    ShapeError if the shapes do not fit.
     """
     from lavax.linalg.inverses import lstsq, pinv  # late: it is made of lavax.numpy
 

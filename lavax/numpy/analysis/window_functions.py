@@ -56,7 +56,7 @@ def blackman(M: int) -> Value:
 def kaiser(M: int, beta: ArrayLike) -> Value:
     """`M` points of i0(beta sqrt(1 - t^2)) / i0(beta), t from -1 to 1, without overflow at large `beta`.
 
-    Raises ShapeError where `beta` is not one number.
+    Raises ShapeError if `beta` is not one number.
     """
     breadth = as_floating(beta)
     if breadth.ndim:

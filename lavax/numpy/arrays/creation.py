@@ -32,7 +32,7 @@ def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool |
 
     `dtype` None keeps the dtype of the data, but 64-bit numbers become 32-bit ones unless `lavax.enable_x64` says
     otherwise, and a Python scalar stays weak. An array of that dtype is given back itself; with `copy` True the
-    result has memory of its own. Raises ValueError where `copy` is False and a copy is needed, as of all that is no
+    result has memory of its own. Raises ValueError if `copy` is False and a copy is needed, as of all that is no
     array yet.
     """
     require_device("asarray", device)
@@ -104,7 +104,7 @@ def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
 def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Value:
     """`fill_value` repeated to `shape`, in `dtype`: its own if None.
 
-    Raises ShapeError for negative extents, DtypeError for extents that are no integers.
+    Raises ShapeError for negative extents, DtypeError for extents that are not integers.
     """
     require_device("full", device)
     operand = as_operand(fill_value)

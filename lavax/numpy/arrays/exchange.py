@@ -18,7 +18,7 @@ _CPU = 1  # kDLCPU
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Value:
     """An array with the numbers of `x`, which has `__dlpack__`: they are copied, by way of host memory.
 
-    Raises DtypeError for what has none, ValueError where `copy` is False, BufferError where `x` cannot export to host
+    Raises DtypeError for what has none, ValueError if `copy` is False, BufferError if `x` cannot export to host
     memory.
     """
     require_device("from_dlpack", device)

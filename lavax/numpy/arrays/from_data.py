@@ -28,7 +28,7 @@ def _in_memory(dtype: Any) -> Any:
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Value:
     """The numbers of `dtype` that lie in a buffer (bytes, …) from the byte `offset` on, `count` of them (-1: all).
 
-    64-bit numbers become 32-bit ones unless `lavax.enable_x64` says otherwise. Raises ValueError where the buffer does
+    64-bit numbers become 32-bit ones unless `lavax.enable_x64` says otherwise. Raises ValueError if the buffer does
     not hold as many.
     """
     held = _in_memory(dtype)
@@ -38,7 +38,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Value:
-    """The numbers in a text, parted by `sep`, `count` of them (-1: all). Raises ValueError where it holds others."""
+    """The numbers in a text, parted by `sep`, `count` of them (-1: all). Raises ValueError if it holds others."""
     held = canonical_dtype(dtype)
     words = string.replace(sep, " ") if sep.strip() else string
     read = np.fromiter((float(word) if held.is_float else int(word) for word in words.split()), held.numpy, -1)
@@ -48,7 +48,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 def fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1) -> Value:
-    """The numbers that an iterable gives, `count` of them (-1: all). Raises ValueError where it gives fewer."""
+    """The numbers that an iterable gives, `count` of them (-1: all). Raises ValueError if it gives fewer."""
     held = canonical_dtype(dtype)
     return asarray(np.fromiter(iterable, held.numpy, count), held)
 

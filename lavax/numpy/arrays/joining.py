@@ -30,7 +30,7 @@ def _common(name: str, arrays: Arrays, dtype: Any) -> list[Value]:
 def concatenate(arrays: Arrays, axis: int | None = 0, dtype: Any = None) -> Value:
     """`arrays` one after the other along an axis they have (None: flattened first), in `dtype` or their common one.
 
-    Raises ShapeError where they differ in another axis.
+    Raises ShapeError if they differ in another axis.
     """
     values = _common("concatenate", arrays, dtype)
     if axis is None:

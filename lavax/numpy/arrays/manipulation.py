@@ -51,7 +51,7 @@ def reshape(
     `order` says how elements are counted in both shapes: "C" with the last index changing fastest, "F" with the first.
 
     With `copy` True the result has memory of its own; else it may share that of `x`, to which nothing can be written.
-    Raises ShapeError where the numbers of elements differ, ValueError for another order.
+    Raises ShapeError if the numbers of elements differ, ValueError for another order.
     """
     _require_order("reshape", order)
     value = as_value(x)
@@ -81,7 +81,7 @@ def ravel(x: ArrayLike, order: Order = "C") -> Value:
 def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Value:
     """`x` with its axes in the order `axes`; None reverses them.
 
-    Raises ShapeError where `axes` is not a permutation of the axes.
+    Raises ShapeError if `axes` is not a permutation of the axes.
     """
     value = as_value(x)
     if axes is None:
@@ -112,7 +112,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Value:
 def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
     """`x` with the axes `source` moved to the positions `destination`; the others keep their order.
 
-    Raises ShapeError where there is no such axis, or `source` and `destination` differ in length.
+    Raises ShapeError if there is no such axis, or `source` and `destination` differ in length.
     """
     value = as_value(x)
     origins = normal_axes("moveaxis", source, value.type)
@@ -137,7 +137,7 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
 def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
     """`x` without the axes `axis`, which must have extent 1; None: without all that have.
 
-    Raises ShapeError where one has another extent.
+    Raises ShapeError if one has another extent.
     """
     value = as_value(x)
     if axis is None:
@@ -171,7 +171,7 @@ def atleast_3d(x: ArrayLike) -> Value:
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
     """`x` with `axis` moved to stand before what is the axis `start`.
 
-    Raises ShapeError where there is no such axis or place.
+    Raises ShapeError if there is no such axis or position.
     """
     value = as_value(x)
     start = whole_number("start", start)

@@ -36,7 +36,7 @@ def arange(
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
     int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python numbers: they
-    make the shape. Raises ShapeError for a step of 0, DtypeError for what is no number and for bool.
+    make the shape. Raises ShapeError for a step of 0, DtypeError for anything but numbers and for bool.
     """
     require_device("arange", device)
     first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
@@ -51,7 +51,7 @@ def arange(
 
 
 def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
-    """The Python number behind `x`, which makes a shape. Raises ConcretizationError where there is none."""
+    """The Python number behind `x`, which makes a shape. Raises ConcretizationError if there is none."""
     if isinstance(x, (Value, np.generic, np.ndarray)):
         number: Scalar = x.item()
         return number
@@ -114,7 +114,7 @@ def linspace(
 
     `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no `dtype`
     is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there is none.
-    Raises ShapeError for a negative `num`, DtypeError for one that is no integer.
+    Raises ShapeError for a negative `num`, DtypeError for one that is not an integer.
     """
     if retstep:
         numbers = linspace(start, stop, num, endpoint, dtype, axis, device=device)

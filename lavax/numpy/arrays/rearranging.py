@@ -50,7 +50,7 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
 def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
     """`x` with elements moved on by `shift` along `axis`, those at the end to the front; None: flattened.
 
-    Raises ShapeError where shifts and axes differ in number, or there is no such axis.
+    Raises ShapeError if shifts and axes differ in number, or there is no such axis.
     """
     value = as_value(x)
     if axis is None:

@@ -16,7 +16,7 @@ __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
 def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
     """`x` cut along `axis` into so many equal parts, or before the given positions.
 
-    Raises ShapeError where the extent is not a multiple of the number of parts.
+    Raises ShapeError if the extent is not a multiple of the number of parts.
     """
     value = as_value(x)
     along = normal_axis("split", axis, value.type)

@@ -53,7 +53,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplac
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Value:
     """`arr` with the elements where `mask` is true replaced by those of `vals` in their order, over and over.
 
-    Raises ValueError unless `inplace` is False, ShapeError where the sizes of `arr` and `mask` differ, or `vals` is
+    Raises ValueError unless `inplace` is False, ShapeError if the sizes of `arr` and `mask` differ, or `vals` is
     empty.
     """
     _require_new("place", inplace)

@@ -82,7 +82,7 @@ def _wide(value: Value) -> Value:
 
 
 def ldexp(x: ArrayLike, n: ArrayLike) -> Value:
-    """x * 2^n, elementwise; `n` holds integers. Raises DtypeError where it holds floats."""
+    """x * 2^n, elementwise; `n` holds integers. Raises DtypeError if it holds floats."""
     given, power = as_floating(x), as_value(n)
     if power.type.dtype.is_float:
         raise dtype_error(f"ldexp: the exponents must be integers, got {power.type}")

@@ -22,7 +22,7 @@ def apply_along_axis(
 ) -> Value:
     """`func1d(line, *args, **kwargs)` of each line of `arr` along `axis`, all at once by `vmap`.
 
-    What `func1d` gives, of any one shape, stands in the place of `axis`. Raises ShapeError where there is no such
+    What `func1d` gives, of any one shape, stands in the place of `axis`. Raises ShapeError if there is no such
     axis or no line.
     """
     require_function(func1d, "apply_along_axis takes a function")
@@ -42,7 +42,7 @@ def apply_along_axis(
 def apply_over_axes(func: Callable[[Value, int], ArrayLike], x: ArrayLike, axes: Axis) -> Value:
     """`func(x, axis)` for each of `axes` in turn (None: all); each result keeps its rank or has lost the axis.
 
-    Raises ShapeError where a result has another rank.
+    Raises ShapeError if a result has another rank.
     """
     value = as_value(x)
     for axis in normal_axes("apply_over_axes", axes, value.type):

@@ -17,7 +17,7 @@ def piecewise(x: ArrayLike, condlist: Sequence[Any] | ArrayLike, funclist: Seque
     """For each element the function (or number) of the last condition that is true, applied to it.
 
     One function more than conditions is for where none is; else 0. Every function is computed for all elements. Raises
-    ShapeError where conditions and functions do not fit in number.
+    ShapeError if conditions and functions do not fit in number.
     """
     value = as_value(x)
     given = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]

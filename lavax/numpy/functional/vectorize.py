@@ -50,7 +50,7 @@ def vectorize(
 
     With `signature`, such as "(m,n),(n)->(m)", it is a function of arrays whose last axes these are; axes in front of
     them broadcast. `excluded` are positions of arguments that are passed on as they are; so are all keyword arguments.
-    Raises ShapeError where arguments or results do not have the axes that the signature says.
+    Raises ShapeError if arguments or results do not have the axes that the signature says.
     """
     require_function(pyfunc, "vectorize takes a function")
     known = None if signature is None else _parsed(signature)

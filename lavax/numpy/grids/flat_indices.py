@@ -46,7 +46,7 @@ def ravel_multi_index(
     mode: Literal["raise", "wrap", "clip"] = "raise",
     order: Order = "C",
 ) -> Value:
-    """The int32 positions in the flattened array of shape `dims` of elements at positions `multi_index`, one an axis.
+    """The int32 positions in the flattened array of shape `dims` of elements at positions `multi_index`, one per axis.
 
     Positions outside: `mode` "raise" raises an IndexError, for which their numbers must be known (ConcretizationError
     inside `compile`); "wrap" counts on from the other end, "clip" holds them to the range.
@@ -79,7 +79,7 @@ def _require_inside(places: Value, extent: int) -> None:
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int], order: Order = "C") -> tuple[Value, ...]:
     """The int32 positions along each axis of an array of `shape` of the elements at `indices` in it when flattened.
 
-    Negative ones count from the end. Raises an IndexError where one known to the program is outside; a computed one
+    Negative ones count from the end. Raises an IndexError if one known to the program is outside; a computed one
     is held to the range.
     """
     extents = as_shape(shape)

@@ -38,7 +38,7 @@ def _line(part: slice) -> Value:
 
 @dataclass(frozen=True)
 class Grid:
-    """Makes coordinates from slices, one an axis; an imaginary step is a number of points that includes the end.
+    """Makes coordinates from slices, one per axis; an imaginary step is a number of points that includes the end.
 
     `sparse`: a list of arrays, each along its own axis, that broadcast; else they are stacked in their full shape.
     One slice gives an array of one axis.
@@ -101,7 +101,7 @@ c_ = Join(-1, 2, 0)
 
 
 def ix_(*args: ArrayLike) -> tuple[Value, ...]:
-    """Index arrays that together choose all combinations of the positions in `args`, one an axis.
+    """Index arrays that together choose all combinations of the positions in `args`, one per axis.
 
     Each has one axis, and integers or truth values, which choose where they are true. Raises ShapeError for others.
     """

@@ -33,7 +33,7 @@ def is_index_array(part: Any) -> bool:
 def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> Index:
     """Positions along `axis` of `type`, of the given extent; negative ones count from the end.
 
-    Raises an IndexError where one known while tracing is outside, DtypeError where they are not integers.
+    Raises an IndexError if one known while tracing is outside, DtypeError if they are not integers.
     """
     if not holds_values(part):
         return Index(_known_positions(np.asarray(part), axis, extent, type))

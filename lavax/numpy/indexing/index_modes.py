@@ -20,7 +20,7 @@ MODES = (None, "promise_in_bounds", "clip", "drop", "fill")
 
 
 def check_mode(method: str, mode: Mode) -> None:
-    """Raises ValueError where there is no such mode."""
+    """Raises ValueError if there is no such mode."""
     if mode not in MODES:
         names = ", ".join(repr(one) for one in MODES)
         raise ValueError(f"at[].{method}: mode is one of {names}, got {mode!r}")

@@ -159,7 +159,7 @@ def _where_mask(array: Value, mask: Any, join: str, values: ArrayLike) -> Value:
 
 
 def _fitting(array: Value, values: ArrayLike, shape: tuple[int, ...]) -> Value:
-    """The updates in the dtype of `array` and the shape they must have. Raises ShapeError where they do not."""
+    """The updates in the dtype of `array` and the shape they must have. Raises ShapeError if they do not."""
     updates = cast(as_value(values), array.type.dtype)
     extra = updates.ndim - len(shape)
     if extra > 0 and updates.shape[:extra] == (1,) * extra:

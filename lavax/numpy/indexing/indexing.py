@@ -48,7 +48,7 @@ def index(x: ArrayLike, key: Any) -> Value:
     """`x[key]` with ints, slices of any step, None, Ellipsis, integer arrays and masks, as in NumPy.
 
     A mask stands for the positions where it is true, as `nonzero` gives them: inside `compile` only where the
-    program itself knows them. One truth value puts an axis in front, of extent 1 or 0. Raises an IndexError where a
+    program itself knows them. One truth value puts an axis in front, of extent 1 or 0. Raises an IndexError if a
     position known while tracing is outside; a computed one is held to the range.
     """
     value = as_value(x)

@@ -1,4 +1,7 @@
-"""x"""
+"""Positions of the elements that are not zero. Their number, and so the shape, depends on data.
+
+Outside `compile` that number is read from the device, and all else stays there; inside, `size` gives it.
+"""
 from __future__ import annotations
 
 from lavax.ir.types import TensorType, bool_, int32
@@ -45,7 +48,7 @@ def nonzero(
 ) -> tuple[Value, ...]:
     """The int32 positions of the elements that are not zero, in row-major order: one array an axis.
 
-    `size` is how many are given: the first so many; if there are fewer, `fill_value` (0, or one an axis) fills up.
+    `size` is how many are given: the first so many; if there are fewer, `fill_value` (0, or one per axis) fills up.
     Needed inside `compile`; else ConcretizationError is raised there. Raises ShapeError for a scalar.
     """
     value = as_value(x)

@@ -62,7 +62,7 @@ def where(
     """`x` where `condition` is true (not zero), else `y`, elementwise; with `condition` alone: `nonzero` of it.
 
     The gradient of the choice not taken is zero, but 0 times an infinity is NaN: keep both choices finite. Raises
-    TypeError where one choice is given alone, ShapeError where shapes do not broadcast.
+    TypeError if one choice is given alone, ShapeError if shapes do not broadcast.
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -74,7 +74,7 @@ def where(
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Value:
     """Of the choices the one whose condition is the first to be true, elementwise; `default` where none is.
 
-    Raises ShapeError where conditions and choices differ in number.
+    Raises ShapeError if conditions and choices differ in number.
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise shape_error(f"select: {len(condlist)} conditions for {len(choicelist)} choices")

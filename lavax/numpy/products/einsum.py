@@ -54,7 +54,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Optimize = True, precision
     stand once. Labels may also be numbers below 52, in a list behind each operand and one for the result, which may be
     left out: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, the cheapest pair
     first; with `optimize` False from left to right, or as a path of `einsum_path` says. `precision` is as in `matmul`.
-    Raises ShapeError where the labels do not fit the operands, ValueError for a path that does not.
+    Raises ShapeError if the labels do not fit the operands, ValueError for a path that does not.
     """
     text, values = _in_letters(subscripts, operands)
     terms, output, of_truth = _terms(text, values)

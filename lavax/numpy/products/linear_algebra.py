@@ -72,7 +72,7 @@ def matmul(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
     A vector counts as a row on the left and as a column on the right, and its axis is not in the result.
     `precision`: what float32 operands are rounded to, "float32", "bfloat16" or "float16". None: as
     `lx.matmul_precision` says, which also chooses the precision of gradients.
-    Raises ShapeError where the inner extents differ, and for scalars; ValueError for another precision.
+    Raises ShapeError if the inner extents differ, and for scalars; ValueError for another precision.
     """
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
@@ -140,7 +140,7 @@ def dot(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
     """NumPy's dot: a product with scalars, else the sum over the last axis of `x` and the last but one of `y`.
 
     The result has the other axes of `x`, then those of `y`. `precision` is as in `matmul`.
-    Raises ShapeError where the two extents differ, ValueError for a precision that there is not.
+    Raises ShapeError if the two extents differ, ValueError for a precision that there is not.
     """
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
@@ -182,7 +182,7 @@ def tensordot(
     """The sum of products over `axes`: the last n of `x` and the first n of `y`, or a pair (of `x`, of `y`).
 
     The result has the other axes of `x`, then those of `y`. `precision` is as in `matmul`.
-    Raises ShapeError where extents differ.
+    Raises ShapeError if extents differ.
     """
     left, right = common_dtype([x, y])
     of_left, of_right = _tensordot_axes(left, right, axes)

@@ -61,7 +61,7 @@ def cross(
 def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, precision: str | None = None) -> Value:
     """The sum over `axis`, counted from the end, of the products of elements; the other axes broadcast.
 
-    `precision` is as in `matmul`. Raises ShapeError where the extents along `axis` differ.
+    `precision` is as in `matmul`. Raises ShapeError if the extents along `axis` differ.
     """
     left, right = common_dtype([x, y])
     if axis >= 0:
@@ -77,7 +77,7 @@ def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, precision: str | No
 def matvec(x: ArrayLike, y: ArrayLike, /) -> Value:
     """The products of matrices [..., m, n] with vectors [..., n]; the axes in front broadcast.
 
-    Raises ShapeError where the shapes do not fit.
+    Raises ShapeError if the shapes do not fit.
     """
     matrix, vector = _matrix_and_vector("matvec", x, y, -1)
     found = matmul(matrix, reshaped(vector, (*vector.shape, 1)))
@@ -87,7 +87,7 @@ def matvec(x: ArrayLike, y: ArrayLike, /) -> Value:
 def vecmat(x: ArrayLike, y: ArrayLike, /) -> Value:
     """The products of vectors [..., m] with matrices [..., m, n]; the axes in front broadcast.
 
-    Raises ShapeError where the shapes do not fit.
+    Raises ShapeError if the shapes do not fit.
     """
     matrix, vector = _matrix_and_vector("vecmat", y, x, -2)
     row = reshaped(vector, (*vector.shape[:-1], 1, vector.shape[-1]))

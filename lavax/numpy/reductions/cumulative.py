@@ -81,7 +81,7 @@ def cumulative_sum(
 ) -> Value:
     """The sums of the elements up to each along `axis`; with `include_initial` after a first 0.
 
-    Raises ShapeError where `axis` is None and `x` has not just one.
+    Raises ShapeError if `axis` is None and `x` has not just one.
     """
     return _standard("cumulative_sum", 0, x, axis, dtype, include_initial)
 
@@ -91,7 +91,7 @@ def cumulative_prod(
 ) -> Value:
     """The products of the elements up to each along `axis`; with `include_initial` after a first 1.
 
-    Raises ShapeError where `axis` is None and `x` has not just one.
+    Raises ShapeError if `axis` is None and `x` has not just one.
     """
     return _standard("cumulative_prod", 1, x, axis, dtype, include_initial)
 

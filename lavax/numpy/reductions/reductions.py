@@ -45,7 +45,7 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
 
 
 def among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
-    """`value` with `instead` where `where` is false. Raises ShapeError where that does not broadcast to it."""
+    """`value` with `instead` where `where` is false. Raises ShapeError if that does not broadcast to it."""
     if where is None:
         return value
     return choice(_mask(name, value, where), value, cast(as_value(instead), value.type.dtype))

@@ -20,7 +20,7 @@ def searchsorted(
     """For each element of `v` the int32 position in the sorted one-axis `a` before which it would go.
 
     `side` "left" is before its equals, "right" behind them; NaN is behind all numbers. `sorter` is what `argsort` of an
-    `a` that is not sorted gives. Raises ValueError for another `side`, ShapeError where the sorted array does not have
+    `a` that is not sorted gives. Raises ValueError for another `side`, ShapeError if the sorted array does not have
     one axis.
     """
     if side not in ("left", "right"):

@@ -73,7 +73,7 @@ def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:
 def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
     """The `k` greatest elements along `axis`, greatest first, and their int32 positions; NaN counts as greatest.
 
-    Raises ShapeError where there are fewer than `k`.
+    Raises ShapeError if there are fewer than `k`.
     """
     value, along = _line("top_k", x, axis)
     count = whole_number("k", k)

@@ -56,7 +56,7 @@ def _operand(x: Any) -> Operand:
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype that operations on arrays, scalars and dtypes compute in; Python scalars yield.
 
-    Raises DtypeError where nothing is given.
+    Raises DtypeError if nothing is given.
     """
     if not arrays_and_dtypes:
         raise dtype_error("result_type needs at least one array or dtype")
