@@ -58,7 +58,7 @@ remat = checkpoint
 
 
 def _vulkan() -> Backend:
-    from lavax.backends.vulkan.backend import VulkanBackend  # late: the tracer is there without it
+    from lavax.backends.vulkan.backend import VulkanBackend  # late: the tracer works without it
 
     return VulkanBackend()
 

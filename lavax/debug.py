@@ -1,4 +1,4 @@
-"""Looking into compiled functions: `print`, `callback`, `nans`, which finds the first NaN, and `key_reuse`."""
+"""Debugging of compiled functions: `print`, `callback`, `nans` (finds the first NaN) and `key_reuse`."""
 from lavax.random.reuse import key_reuse
 from lavax.tracer.transforms.debugging import callback, nans, print
 

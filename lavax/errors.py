@@ -1,4 +1,4 @@
-"""The errors lavax raises by a class of its own; `LavaxError` is the base of all of them."""
+"""The error classes of lavax; `LavaxError` is the base of all of them."""
 from lavax.base.errors import (
     ArrayIndexError,
     ConcretizationError,

@@ -1,8 +1,8 @@
 """Optimizers: pure functions from gradients to updates, over pytrees of float arrays.
 
-They have optax's form: `init(params)` gives the state, a pytree; `update(gradients, state, params)` gives the updates
-and the next state; `apply_updates` adds the updates to the parameters. Inside a compiled step with donated parameters
-and state all of it runs in place.
+They have optax's form: `init(params)` returns the state, a pytree; `update(gradients, state, params)` returns the
+updates and the next state; `apply_updates` adds the updates to the parameters. Inside a compiled step with donated
+parameters and state, everything runs in place.
 
     optimizer = optim.adam(1e-3)
     state = optimizer.init(params)
@@ -59,7 +59,7 @@ def global_norm(tree: Any) -> Value:
 
 
 def chain(*transformations: Transformation) -> Transformation:
-    """One after the other: each gets the updates of the one before it. Raises TypeError for what is none of them."""
+    """Transformations in sequence: each gets the updates of the previous one. Raises TypeError for anything else."""
     for transformation in transformations:
         if not isinstance(transformation, Transformation):
             raise TypeError(f"chain takes transformations such as optim.adam(1e-3), got {transformation!r:.80}")
@@ -83,7 +83,7 @@ def chain(*transformations: Transformation) -> Transformation:
 def clip_by_global_norm(max_norm: Any) -> Transformation:
     """Scales gradients whose global norm exceeds `max_norm` down to that norm; to be chained before an optimizer.
 
-    Raises ValueError for a number that is negative.
+    Raises ValueError for a negative number.
     """
     if isinstance(max_norm, (int, float)) and not max_norm >= 0:
         raise ValueError(f"clip_by_global_norm: max_norm must not be negative, got {max_norm}")
@@ -96,7 +96,7 @@ def clip_by_global_norm(max_norm: Any) -> Transformation:
 
 
 def sgd(learning_rate: Any, momentum: float = 0.0) -> Transformation:
-    """Gradient descent. With `momentum` m it goes along t, where t = gradient + m t of the step before.
+    """Gradient descent. With `momentum` m the step is along t, where t = gradient + m · (t of the previous step).
 
     `learning_rate` may be an array, so that it can change without a new trace.
     """
@@ -114,10 +114,10 @@ def sgd(learning_rate: Any, momentum: float = 0.0) -> Transformation:
 
 
 def adam(learning_rate: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Transformation:
-    """Adam (Kingma and Ba 2015): steps of about `learning_rate` for each number, by running means of its gradient.
+    """Adam (Kingma and Ba 2015): steps of about `learning_rate` per parameter, by running means of its gradient.
 
-    `b1` and `b2`, both in (0, 1), are what the running means of gradient and squared gradient keep at each step. Raises
-    ValueError for others, TypeError if `update` gets another state than that of `init`.
+    `b1` and `b2`, both in (0, 1), are the shares of the running means of gradient and squared gradient that are kept at
+    each step. Raises ValueError for others, TypeError if `update` gets a state that is not from `init`.
     """
     return _adam("adam", learning_rate, b1, b2, eps, weight_decay=0.0)
 
@@ -125,9 +125,10 @@ def adam(learning_rate: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e
 def adamw(
     learning_rate: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 1e-4
 ) -> Transformation:
-    """`adam`, and parameters that shrink by `learning_rate * weight_decay` of themselves at each step.
+    """`adam` with weight decay: at each step parameters shrink by `learning_rate * weight_decay` of themselves.
 
-    Loshchilov and Hutter 2019. Its `update` needs the parameters. Raises as `adam`, and TypeError without parameters.
+    Loshchilov and Hutter 2019. Its `update` needs the parameters. Raises the errors of `adam`, and TypeError without
+    parameters.
     """
     return _adam("adamw", learning_rate, b1, b2, eps, weight_decay)
 
@@ -149,7 +150,7 @@ def _adam(name: str, learning_rate: Any, b1: float, b2: float, eps: float, weigh
         count = state.count + 1
         mean = pytree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mean, gradients)
         square = pytree.map(lambda s, g: b2 * s + (1 - b2) * g * g, state.square, gradients)
-        # The means begin at zero, and are larger by these factors once that is taken into account.
+        # The means start at zero; these factors correct for that.
         step = -learning_rate / _filled_part(b1, count)
         spread = lnp.rsqrt(_filled_part(b2, count))
         updates = pytree.map(lambda m, s: step * m / (lnp.sqrt(s) * spread + eps), mean, square)

@@ -1,4 +1,4 @@
-"""Scans of an associative operation in a number of steps that grows with the logarithm of the length."""
+"""Scans with an associative operation, in a number of steps that is logarithmic in the length."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     """All partial results of an associative `fn` along `axis`: e0, fn(e0, e1), fn(fn(e0, e1), e2), …
 
     `elems` is a pytree of arrays with one extent n along `axis`, and so is the result. `fn` takes two such trees with
-    any extent along that axis, combines them element by element, and gives one; it is called about 2 log2(n) times, on
+    any extent along that axis, combines them elementwise, and returns one; it is called about 2 log2(n) times, on
     2 n elements in all. With `reverse` the last element comes first: fn(e[n-1], e[n-2]), … Raises ShapeError if the
-    extents differ, ControlFlowTypeError if `fn` gives another structure, other shapes or dtypes.
+    extents differ, ControlFlowTypeError if `fn` returns another structure, other shapes or dtypes.
     """
     require_function(fn, "associative_scan takes a function")
     leaves, structure = flatten(elems)
@@ -69,7 +69,7 @@ def _combine(fn: Callable[[Any, Any], Any], structure: TreeDef, axes: list[int])
 
 
 def _scanned(combine: Combine, values: list[Value]) -> list[Value]:
-    """Neighbours are combined, the half as many results scanned, and the places between them filled in."""
+    """Neighbours are combined, these half as many results scanned, and the remaining positions filled in."""
     count = values[0].shape[0]
     if count < 2:
         return values

@@ -1,4 +1,4 @@
-"""What lavax has done so far in this process, and the reports that a compiled function gives of itself.
+"""Counters of lavax's work in this process, and the reports of compiled functions.
 
 `counters()` counts traces, compilations, submissions and bytes moved. `fn.lower(*args).compile()` has `cost()`,
 `memory()` and `profile(*args)`: a `Cost`, a `Memory` and a `Profile`, which print as tables.

@@ -1,7 +1,7 @@
-"""Every setting of lavax, read from the environment here and nowhere else.
+"""The settings of lavax, read from the environment here and nowhere else.
 
 A setting is a function, not a constant, so that a test or a program may change the environment before
-the first use. This module imports nothing of lavax; every room may import it.
+the first use. This module imports nothing of lavax, so that every module may import it.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-# Of lavax. What is kept on disk from run to run may depend on it, so every room must be able to ask.
+# The version of lavax. Files kept on disk from run to run depend on it, so every module must be able to read it.
 VERSION = "0.1.0"
 
 
@@ -20,7 +20,7 @@ def _is_on(variable: str) -> bool:
 
 
 def device_selector() -> str | None:
-    """`LAVAX_DEVICE`: an index into `lavax.devices()`, or part of a device's name; None: the best one."""
+    """`LAVAX_DEVICE`: an index into `lavax.devices()`, or part of a device's name; None: the best device."""
     return os.environ.get("LAVAX_DEVICE") or None
 
 
@@ -45,7 +45,7 @@ def check_key_reuse() -> bool:
 
 
 def debug_nans() -> bool:
-    """`LAVAX_DEBUG_NANS=1`: refuse every NaN that an operation makes, as `debug.nans` does. Read with the first use."""
+    """`LAVAX_DEBUG_NANS=1`: refuse every NaN that an operation makes, as `debug.nans` does. Read at the first use."""
     return _is_on("LAVAX_DEBUG_NANS")
 
 
@@ -55,7 +55,7 @@ def tune() -> bool:
 
 
 def cache_folder() -> Path:
-    """`LAVAX_CACHE`: where compiled shaders and what tuning found are kept; else the user's cache folder."""
+    """`LAVAX_CACHE`: the folder for compiled shaders and tuning results; by default in the user's cache folder."""
     chosen = os.environ.get("LAVAX_CACHE")
     if chosen:
         return Path(chosen)
@@ -67,23 +67,23 @@ _keeps_64_bits: ContextVar[bool | None] = ContextVar("keeps_64_bits", default=No
 
 
 def keeps_64_bits() -> bool:
-    """`LAVAX_X64=1`, or within `enable_x64`: 64-bit data of NumPy stay so where no dtype is asked for."""
+    """`LAVAX_X64=1`, or within `enable_x64`: 64-bit NumPy data stay 64-bit if no dtype is given."""
     chosen = _keeps_64_bits.get()
     return _is_on("LAVAX_X64") if chosen is None else chosen
 
 
-# Names of the dtypes that operands of float32 products are rounded to, and what the IR calls them.
+# The dtypes to which operands of float32 products are rounded, and their names in the IR.
 _PRECISIONS = {"float32": "", "bfloat16": "bf16", "float16": "f16"}
-# Of products as they are written, and of their gradients.
+# Of the products themselves, and of the products in their gradients.
 MatmulPrecision = tuple[str, str]
 _matmul_precision: ContextVar[MatmulPrecision] = ContextVar("matmul_precision", default=("", ""))
 
-# What operands of float32 products are rounded to, and those of their gradients, in the words of the IR.
+# The dtypes to which operands of float32 products, and of their gradients, are rounded, as named in the IR.
 chosen_matmul_precision: Callable[[], MatmulPrecision] = _matmul_precision.get
 
 
 def recorded_precision(function: str, name: str, precision: str) -> str:
-    """What the IR calls the dtype; `function` and `name` say who was given it. Raises ValueError."""
+    """The IR's name of the dtype. Raises ValueError, which names the option `name` of `function`."""
     if precision not in tuple(_PRECISIONS):
         choices = ", ".join(map(repr, _PRECISIONS))
         raise ValueError(f"{function}: {name} must be one of {choices}, got {precision!r}")
@@ -92,16 +92,15 @@ def recorded_precision(function: str, name: str, precision: str) -> str:
 
 @contextmanager
 def matmul_precision(precision: str, *, backward: str = "float32") -> Iterator[None]:
-    """Within it, products and convolutions of float32 that are traced or computed may use narrower operands.
+    """A context, or a decorator, in which products and convolutions of float32 may use narrower operands.
 
-    `precision`: what the operands are rounded to, to the nearest even: "float32" (not at all; the default),
-    "bfloat16" (8 bits of precision) or "float16" (11 bits; numbers beyond 65504 become infinite). Their products are
-    added up in float32. Where the device has cooperative matrices this runs on them; elsewhere the same is computed
-    without. `backward`: the same for the products that gradients, also those of forward mode, are made of.
+    `precision`: the dtype to which operands are rounded, to nearest even: "float32" (no rounding; the default),
+    "bfloat16" (8 bits of precision) or "float16" (11 bits; numbers beyond 65504 become infinite). Products are summed
+    in float32. They run on cooperative matrices if the device has them; other devices compute the same without.
+    `backward`: the same for the products in gradients, including those of forward mode.
 
-    It is recorded with each product as it is traced, so that it goes wherever the product goes. Products of other
-    dtypes are left alone, as is `nn.dot_product_attention`. May also be used as a decorator.
-    Raises ValueError for a name that is none of these.
+    The precision is recorded with each product when it is traced, and stays with it. It does not apply to products of
+    other dtypes, nor to `nn.dot_product_attention`. Raises ValueError for another name.
     """
     function = "matmul_precision"
     of_products = recorded_precision(function, "precision", precision)
@@ -114,7 +113,7 @@ def matmul_precision(precision: str, *, backward: str = "float32") -> Iterator[N
 
 @contextmanager
 def enable_x64(enabled: bool = True) -> Iterator[None]:
-    """Within it, 64-bit data of NumPy stay 64-bit where no dtype is asked for; with False they become 32-bit."""
+    """A context in which 64-bit NumPy data stay 64-bit if no dtype is given; with False they become 32-bit."""
     token = _keeps_64_bits.set(enabled)
     try:
         yield

@@ -1,11 +1,11 @@
-"""What lavax has done so far in this process, counted where it is done.
+"""Counters of lavax's work in this process, incremented where the work is done.
 
-This module imports nothing of lavax; every room may import it. Users read it through
+This module imports nothing of lavax, so that every module may import it. Users read it through
 `lavax.profiler.counters()`.
 """
 from __future__ import annotations
 
-# `count` adds to them; what is counted at every call is added here at once.
+# `count` adds to them; the hottest paths add here directly.
 counts: dict[str, int] = {
     "traces": 0,
     "glsl_compiles": 0,

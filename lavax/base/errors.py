@@ -1,13 +1,13 @@
-"""The errors lavax raises by a class of its own. This module imports nothing of lavax."""
+"""The error classes of lavax. This module imports nothing of lavax."""
 from __future__ import annotations
 
 
 class LavaxError(Exception):
-    """Base of all errors of lavax's own."""
+    """Base of all errors of lavax."""
 
 
 class ConcretizationError(LavaxError, TypeError):
-    """A traced value was asked for a Python number or a NumPy array where none exists."""
+    """A Python number or NumPy array was required of a traced value whose numbers are not known."""
 
 
 class TracerLeakError(LavaxError, RuntimeError):
@@ -15,11 +15,11 @@ class TracerLeakError(LavaxError, RuntimeError):
 
 
 class NonScalarGradError(LavaxError, TypeError):
-    """`grad` was asked of a function whose result is not a floating scalar."""
+    """The result of a function given to `grad` is not a floating scalar."""
 
 
 class LinearityError(LavaxError, ValueError):
-    """A function that had to be linear is not."""
+    """A function that must be linear is not."""
 
 
 class VmapAxisError(LavaxError, ValueError):
@@ -27,23 +27,23 @@ class VmapAxisError(LavaxError, ValueError):
 
 
 class UnboundAxisError(LavaxError, NameError):
-    """A reduction over a named axis stands where no `vmap` gives an axis that name."""
+    """A reduction names an axis that no enclosing `vmap` names."""
 
 
 class CustomRuleError(LavaxError, TypeError):
-    """The rules of a function with derivatives of its own are missing or do not fit the function."""
+    """The rules of a function with custom derivatives are missing or do not fit the function."""
 
 
 class SideEffectError(LavaxError, RuntimeError):
-    """A print or callback stands where it cannot be done when the program runs."""
+    """A print or callback is used in a place where it cannot be done when the program runs."""
 
 
 class NaNError(LavaxError, FloatingPointError):
-    """An operation gave NaN where `debug.nans` was watching."""
+    """An operation returned NaN under `debug.nans`."""
 
 
 class ControlFlowTypeError(LavaxError, TypeError):
-    """Branches give different types, or a loop's body does not give what it takes."""
+    """Branches return different types, or a loop's body does not return the types it takes."""
 
 
 class StaticArgumentError(LavaxError, TypeError):
@@ -55,7 +55,7 @@ class DonatedArrayError(LavaxError, RuntimeError):
 
 
 class TreeMismatchError(LavaxError, TypeError):
-    """Two pytrees that had to agree in structure do not."""
+    """Two pytrees differ in structure, but must agree."""
 
 
 class ShapeError(LavaxError, ValueError):
@@ -71,11 +71,11 @@ class DtypeError(LavaxError, TypeError):
 
 
 class NonFloatArgumentError(DtypeError):
-    """A derivative was asked by an argument that is not made of floats."""
+    """A derivative was requested by an argument that does not consist of floats."""
 
 
 class KeyReuseError(LavaxError, ValueError):
-    """Random numbers were drawn twice from one key while that was being checked."""
+    """Random numbers were drawn twice from one key while key reuse was checked."""
 
 
 class ExportError(LavaxError, ValueError):
@@ -95,4 +95,4 @@ class DeviceError(LavaxError, RuntimeError):
 
 
 class ShaderCompilerError(LavaxError, RuntimeError):
-    """No GLSL compiler was found, or it refused a shader."""
+    """No GLSL compiler was found, or it rejected a shader."""

@@ -1,8 +1,8 @@
 """Linear algebra with the names and meanings of the array API standard's extension, NumPy and JAX.
 
-Matrices are the last two axes; those before them are a batch. What works on whole matrices takes float32 and float64
-(others are a DtypeError: cast first) and runs on the device, inside and outside `compile`, under `grad` and `vmap`.
-What is singular, or not positive definite, gives NaN or infinities, and no error.
+Matrices are the last two axes; those before them are a batch. Functions of whole matrices take float32 and float64
+(others raise DtypeError: cast first) and run on the device, inside and outside `compile`, under `grad` and `vmap`.
+Matrices that are singular, or not positive definite, give NaN or infinities, not an error.
 """
 
 from lavax.linalg.decompositions import (

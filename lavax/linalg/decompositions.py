@@ -1,4 +1,4 @@
-"""Matrices as products: Cholesky's, orthogonal times triangular, eigenvalues and singular values."""
+"""Matrices as products: Cholesky, QR, eigenvalue and singular value decompositions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SVDResult(NamedTuple):
 def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = True) -> Value:
     """The lower triangle L with L·Lᵀ = x for symmetric positive definite matrices [..., n, n]; with `upper`, Lᵀ.
 
-    With `symmetrize_input` the symmetric part of `x` is taken, else its lower triangle (with `upper`, its upper one).
+    With `symmetrize_input` the symmetric part of `x` is used, else its lower triangle (with `upper`, its upper one).
     A matrix that is not positive definite gives NaN. Raises ShapeError for matrices that are not square.
     """
     value = square_matrices("cholesky", x)
@@ -51,9 +51,9 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = T
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult | Value:
     """Orthonormal columns Q and an upper triangle R with Q·R = x, for matrices [..., m, n].
 
-    With k = min(m, n), `mode` "reduced" gives Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
-    [..., m, n], which has no gradient where m > n; "r" only R of "reduced". Signs are LAPACK's. Gradients take the
-    first k columns to be independent. Raises ShapeError for fewer than two axes, ValueError for another mode.
+    With k = min(m, n), `mode` "reduced" returns Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
+    [..., m, n], which has no gradient if m > n; "r" only R of "reduced". Signs are LAPACK's. Gradients assume that the
+    first k columns are independent. Raises ShapeError for fewer than two axes, ValueError for another mode.
     """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
@@ -88,9 +88,9 @@ def _beside(left: Value, right: Value) -> Value:
 def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues [..., n], rising, and orthonormal eigenvectors, the columns of [..., n, n], of symmetric matrices.
 
-    Which triangle is read is settled by `UPLO`, "L" or "U"; without it the symmetric part of `x` is taken, or with
+    `UPLO`, "L" or "U", chooses the triangle that is read; without it the symmetric part of `x` is used, or with
     `symmetrize_input=False` the lower triangle. In each vector the component of largest magnitude is positive.
-    Gradients of the vectors are those where eigenvalues differ. Raises ShapeError for matrices that are not square,
+    Gradients of the vectors are defined if the eigenvalues differ. Raises ShapeError for matrices that are not square,
     ValueError for another `UPLO`.
     """
     value = _one_triangle("eigh", x, UPLO, symmetrize_input)
@@ -101,8 +101,10 @@ def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = T
 
 
 def eigvalsh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> Value:
-    """The eigenvalues of `eigh`, [..., n]; their gradient is defined for equal ones too. Raises the errors of
-    `eigh`."""
+    """The eigenvalues of `eigh`, [..., n]; their gradient is defined for equal ones too.
+
+    Raises the errors of `eigh`.
+    """
     value = _one_triangle("eigvalsh", x, UPLO, symmetrize_input)
     if is_empty(value):
         return zeros(value.shape[:-1], dtype=value.dtype)
@@ -121,9 +123,9 @@ def _one_triangle(name: str, x: ArrayLike, triangle: str | None, symmetrize: boo
 def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Value:
     """Singular values S [..., k], falling, k = min(m, n), and orthonormal vectors with U·diag(S)·Vh = x [..., m, n].
 
-    U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; only the latter have
-    gradients where m and n differ, and where singular values do. With `compute_uv=False` S alone.
-    Raises ShapeError for fewer than two axes.
+    U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; if m and n differ,
+    only the latter have gradients, and only if the singular values differ. With `compute_uv=False` S alone. Raises
+    ShapeError for fewer than two axes.
     """
     if not compute_uv:
         return svdvals(x)
@@ -149,9 +151,9 @@ def _svd_of_nothing(value: Value, full_matrices: bool) -> SVDResult:
 
 
 def svdvals(x: ArrayLike, /) -> Value:
-    """The singular values of matrices [..., m, n], falling, [..., min(m, n)]; with their gradient for equal ones too.
+    """The singular values of matrices [..., m, n], falling, [..., min(m, n)].
 
-    Raises ShapeError for fewer than two axes.
+    Their gradient is defined for equal ones too. Raises ShapeError for fewer than two axes.
     """
     value = matrices("svdvals", x)
     if is_empty(value):

@@ -23,7 +23,7 @@ from lavax.tracer.values.value import Value
 
 
 def _relative(value: Value, tolerance: ArrayLike | None) -> ArrayLike:
-    """The tolerance, with one of its own for each matrix; else the rounding of the dtype times the larger extent."""
+    """The tolerance, given once or per matrix; by default the dtype's epsilon times the larger extent."""
     if tolerance is None:
         return max(value.shape[-2:]) * epsilon(value)
     return expand_dims(tolerance, -1) if as_value(tolerance).ndim else tolerance
@@ -69,7 +69,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
 
 
 def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> Value:
-    """How many singular values of matrices [..., m, n] are more than `tol`, or than `rtol` times the largest; int32.
+    """The number of singular values of matrices [..., m, n] above `tol`, or above `rtol` times the largest; int32.
 
     `rtol` is max(m, n) times the dtype's epsilon by default. Raises ShapeError for fewer than two axes,
     ValueError if both are given.
@@ -87,11 +87,11 @@ def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLik
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Value, Value, Value, Value]:
-    """The x of least length that makes ‖a·x - b‖ least, for one matrix `a` [m, n] and `b` [m] or [m, k].
+    """The shortest x that minimizes ‖a·x - b‖, for one matrix `a` [m, n] and `b` [m] or [m, k].
 
-    Gives (x [n] or [n, k], sums of squares of a·x - b [k], the rank of `a`, its singular values). Singular values of at
-    most `rcond` times the largest count as zero: by default max(m, n) times the dtype's epsilon. Raises
-    ShapeError if shapes do not fit.
+    Returns (x [n] or [n, k], sums of squares of a·x - b [k], the rank of `a`, its singular values). Singular values of
+    at most `rcond` times the largest count as zero: by default max(m, n) times the dtype's epsilon. Raises ShapeError
+    if shapes do not fit.
     """
     matrix, right = matrices("lstsq", a), as_value(b)
     if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
@@ -106,7 +106,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Va
 
 
 def matrix_power(x: ArrayLike, n: int, /) -> Value:
-    """The product of `n` times the same matrix, for matrices [..., m, m]; the inverse's for negative n.
+    """The `n`-th powers of matrices [..., m, m]; powers of the inverse for negative n.
 
     Raises ShapeError for matrices that are not square, TypeError for an `n` that is not an integer.
     """

@@ -1,4 +1,4 @@
-"""Arguments as stacks of matrices, and the parts of what these are taken apart into."""
+"""Arguments as stacks of matrices, and the parts of decompositions."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def symmetric_part(value: Value) -> Value:
 
 
 def unit_matrices(value: Value, size: int) -> Value:
-    """Unit matrices of that size, as many as there are matrices in `value`."""
+    """Unit matrices of that size, one per matrix in `value`."""
     return broadcast_to(eye(size, dtype=value.dtype), (*value.shape[:-2], size, size))
 
 
 class Parts:
-    """What an operation takes matrices apart into, part by part."""
+    """The parts that a decomposition returns, one by one."""
 
     def __init__(self, op: str, value: Value, **attrs: bool) -> None:
         settings: dict[str, Any] = dict(attrs)
         self._packed = bind(op, value, **settings)
-        self._places = parts_of(op, TensorType(value.shape, value.type.dtype), attrs)
+        self._offsets = parts_of(op, TensorType(value.shape, value.type.dtype), attrs)
 
     def __getitem__(self, name: str) -> Value:
-        start, shape = self._places[name]
+        start, shape = self._offsets[name]
         *stack, _ = self._packed.shape
         return reshaped(cut(self._packed, len(stack), start, start + prod(shape)), (*stack, *shape))
 

@@ -37,13 +37,15 @@ def _root_of_squares(value: Value, axes: Axis, keepdims: bool) -> Value:
 
 
 def _wide(value: Value) -> Value:
-    """The numbers in a dtype that sums and squares of many stay within."""
+    """The numbers in a dtype whose range holds their sums and squares."""
     return cast(value, averaging(value.type.dtype))
 
 
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Value:
-    """(Σ |x|^ord)^(1/ord) over `axis` (None: all): 2 by default; inf the largest magnitude, -inf the smallest, 0 how
-    many are not zero. The gradient of the 2-norm at zero is zero. Raises ShapeError for an axis that does not exist.
+    """(Σ |x|^ord)^(1/ord) over `axis` (None: all axes). `ord` is 2 by default.
+
+    inf is the largest magnitude, -inf the smallest, 0 the number of elements that are not zero. The gradient of the
+    2-norm at zero is zero. Raises ShapeError for an axis that does not exist.
     """
     value = as_floating(x)
     axes = normal_axes("vector_norm", axis, value.type)
@@ -96,10 +98,10 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
 
 
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Value:
-    """NumPy's norm: of vectors along one axis, of matrices in two; without `axis` of the whole of one or two axes.
+    """NumPy's norm: of vectors along one axis, of matrices in two; without `axis`, of an array of one or two axes.
 
-    Without `ord` the root of the sum of squares, of any rank. Raises ShapeError if the axes are neither one nor two,
-    ValueError for an `ord` that is none of `vector_norm` or `matrix_norm`.
+    Without `ord` the root of the sum of squares, of any rank. Raises ShapeError if there are neither one nor two axes,
+    ValueError for an `ord` that neither `vector_norm` nor `matrix_norm` has.
     """
     value = as_floating(x)
     axes = normal_axes("norm", axis, value.type)
@@ -116,10 +118,10 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
 
 
 def cond(x: ArrayLike, /, p: Order = None) -> Value:
-    """Condition numbers of matrices [..., m, n]: the largest singular value by the smallest one; with `p` -2 the
-    inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices.
+    """Condition numbers of matrices [..., m, n]: the largest singular value over the smallest.
 
-    Raises ShapeError for fewer than two axes, or for matrices that would have to be square and are not.
+    With `p` -2 the inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices. Raises ShapeError for
+    fewer than two axes, or for matrices that must be square and are not.
     """
     if p in (None, 2, -2):
         values = svdvals(matrices("cond", x))

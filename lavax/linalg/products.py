@@ -1,4 +1,4 @@
-"""Products, and diagonals, as the array API's extension has them: over the last axes, with less to choose."""
+"""Products and diagonals as in the array API's extension: over the last axes, with fewer options."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class SlogdetResult(NamedTuple):
 
 
 def _system(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Value, Value, bool]:
-    """Matrices and right sides with one batch, and whether there is one right side without an axis of its own."""
+    """Matrices and right sides with a common batch, and whether there is one right side without its own axis."""
     matrix, right = (with_weak(value, False) for value in common_dtype([a, b]))
     matrix = square_matrices(name, matrix)
     is_vector = right.ndim == 1
@@ -75,11 +75,11 @@ def inv(x: ArrayLike, /) -> Value:
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Value:
-    """x of a·x = b, or of aᵀ·x = b with `trans` 1 or "T", where `a` [..., n, n] is a triangle.
+    """x of a·x = b, or of aᵀ·x = b with `trans` 1 or "T", where `a` [..., n, n] is triangular.
 
-    Read are only the upper triangle, or the lower one if `lower`, and with `unit_diagonal` nothing on the diagonal,
-    which is then taken to be one. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises ShapeError if the
-    shapes do not fit, ValueError for another `trans`.
+    Only the upper triangle is read, or the lower one if `lower`; with `unit_diagonal` the diagonal is not read and
+    taken as ones. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises ShapeError if the shapes do not fit,
+    ValueError for another `trans`.
     """
     if trans not in _TRANSPOSED:
         raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
@@ -98,7 +98,7 @@ def solve_triangular(
 
 
 def det(x: ArrayLike, /) -> Value:
-    """The determinants [...] of matrices [..., n, n]; the gradient is that of regular ones.
+    """The determinants [...] of matrices [..., n, n]; the gradient is that of regular matrices.
 
     Raises ShapeError for matrices that are not square.
     """

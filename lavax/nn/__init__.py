@@ -1,4 +1,4 @@
-"""Neural networks: activations, what turns scores into probabilities, attention, convolution, pooling."""
+"""Neural networks: activations, softmax and its relatives, attention, convolution, pooling."""
 from lavax.nn.activations import (
     celu,
     elu,

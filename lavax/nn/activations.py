@@ -1,7 +1,7 @@
-"""Activations: functions of one array, element by element, as jax.nn has them.
+"""Activations: elementwise functions of one array, as in jax.nn.
 
-Values of 16 bits are computed in float32 and rounded once. Derivatives at bends are those that JAX takes, but of
-relu6 and of what is made of it, which have 0 there.
+Values of 16 bits are computed in float32 and rounded once. Derivatives at kinks are those of JAX, except that relu6
+and the functions based on it have 0 there.
 """
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ __all__ = [
     "tanh",
 ]
 
-# Klambauer et al., "Self-Normalizing Neural Networks" (2017), equation 14: what keeps mean 0 and variance 1.
+# Klambauer et al., "Self-Normalizing Neural Networks" (2017), equation 14: they keep mean 0 and variance 1.
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def _rounded_once(function: Callable[..., Value]) -> Callable[..., Value]:
-    """`function` of floats: of 16 bits as of float32, and its result rounded to the dtype it was given."""
+    """`function` of floats; 16-bit floats are computed in float32, and the result is rounded to their dtype."""
 
     @wraps(function)
     def activation(x: ArrayLike, *arguments: Any, **keywords: Any) -> Value:
@@ -121,7 +121,7 @@ def mish(x: Value) -> Value:
 
 @_rounded_once
 def gelu(x: Value, approximate: bool = True) -> Value:
-    """x · Φ(x), with Φ the normal distribution's probability of less than x; 0 at -inf.
+    """x · Φ(x), with Φ the cumulative distribution function of the normal distribution; 0 at -inf.
 
     `approximate`: Φ as (1 + tanh(sqrt(2/π) · (x + 0.044715 · x³))) / 2. Hendrycks and Gimpel (2016), section 2.
     """
@@ -136,7 +136,7 @@ def gelu(x: Value, approximate: bool = True) -> Value:
 
 
 def _finite_below(x: Value) -> Value:
-    """`x` with its dtype's least finite number in place of -inf, so that its product with 0 is one."""
+    """`x` with its dtype's least finite number instead of -inf, so that its product with 0 is 0."""
     return choice(equal(x, -math.inf), float(np.finfo(x.type.dtype.numpy).min), x)
 
 
@@ -147,7 +147,7 @@ def leaky_relu(x: Value, negative_slope: ArrayLike = 0.01) -> Value:
 
 
 def _grown(x: Value) -> Value:
-    """exp(x) - 1 below 0, where it is in use, and 0 above: nothing overflows there that has no use."""
+    """exp(x) - 1 below 0, and 0 above, where it is not used and must not overflow."""
     return expm1(choice(greater(x, 0), 0.0, x))
 
 
@@ -216,7 +216,7 @@ def sparse_sigmoid(x: Value) -> Value:
 def glu(x: ArrayLike, axis: int = -1) -> Value:
     """The first half of `x` along `axis` times the sigmoid of the second. Dauphin et al. (2017).
 
-    Raises ShapeError if the axis has an odd length.
+    Raises ShapeError if the extent of the axis is odd.
     """
     value = as_floating(x)
     place = normal_axis("glu", axis, value.type)

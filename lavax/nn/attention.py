@@ -47,15 +47,15 @@ def dot_product_attention(
     key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
 ) -> Value:
-    """softmax(scale · query·keyᵀ + bias, where it may look)·value, in memory linear in the sequence.
+    """softmax(scale · query·keyᵀ + bias, over the visible keys)·value, in memory linear in the sequence.
 
-    `query` is [B, T, N, H], `key` [B, S, K, H] and `value` [B, S, K, E], of one floating dtype, and the result
-    [B, T, N, E]; all three may lack B. N is a multiple of K: query head n reads head n // (N / K). `bias` and the
-    boolean `mask` broadcast to [B, N, T, S]. `scale` is 1 / sqrt(H) by default. A query looks only where `mask` is
-    true; `is_causal`: at keys of its own place and before; `local_window_size` (left, right), or one number for both:
-    at keys at most `left` places before it and `right` behind it; `query_seq_lengths`, `key_value_seq_lengths` [B]: if
-    its place and the key's are below these lengths. The result for a query that may look nowhere is 0.
-    Raises ShapeError if shapes do not fit, DtypeError if dtypes do not.
+    `query` is [B, T, N, H], `key` [B, S, K, H] and `value` [B, S, K, E], of one floating dtype, and the result [B, T,
+    N, E]; all three may lack B. N is a multiple of K: query head n reads head n // (N / K). `bias` and the boolean
+    `mask` broadcast to [B, N, T, S]. `scale` is 1 / sqrt(H) by default. A key is visible to a query if all of these
+    hold: `mask` is true; with `is_causal`, the key is not after the query; with `local_window_size` (left, right), or
+    one number for both, the key is at most `left` positions before the query and `right` after it; with
+    `query_seq_lengths` and `key_value_seq_lengths` [B], the positions of query and key are below these lengths. The
+    result for a query without visible keys is 0. Raises ShapeError if shapes do not fit, DtypeError if dtypes do not.
     """
     values = [as_value(x) for x in (query, key, value)]
     _check_dtypes(values)
@@ -113,7 +113,7 @@ def _extents(values: list[Value]) -> _Extents:
 
 
 def _by_head(x: Value, extents: _Extents, grouped: bool) -> Value:
-    """[B, heads, groups, sequence, head]; heads of keys and values are repeated for each of a group."""
+    """[B, heads, groups, sequence, head]; heads of keys and values are repeated for each head of a group."""
     batch, length, _, last = x.shape
     if grouped:
         return transposed(reshaped(x, (batch, length, extents.heads, extents.groups, last)), (0, 2, 3, 1, 4))
@@ -122,7 +122,7 @@ def _by_head(x: Value, extents: _Extents, grouped: bool) -> Value:
 
 
 def _of_scores(name: str, x: Value, extents: _Extents) -> Value:
-    """Something of each score, which broadcasts to [B, N, T, S], as [B, heads, groups, T, S]."""
+    """An operand that broadcasts to the scores [B, N, T, S], as [B, heads, groups, T, S]."""
     shape = extents.scores
     padded = (1,) * (4 - x.ndim) + x.shape
     if x.ndim > 4 or any(extent not in (1, whole) for extent, whole in zip(padded, shape, strict=True)):
@@ -135,7 +135,7 @@ def _of_scores(name: str, x: Value, extents: _Extents) -> Value:
 def _visible(
     mask: ArrayLike | None, query_lengths: ArrayLike | None, key_lengths: ArrayLike | None, extents: _Extents
 ) -> Value | None:
-    """Where queries may look as far as masks and lengths say; None: everywhere."""
+    """The keys that masks and lengths leave visible; None: all."""
     parts = []
     if mask is not None:
         given = as_value(mask)

@@ -1,4 +1,4 @@
-"""Convolution in any number of dimensions, with any layout of the operands."""
+"""Convolution in any number of dimensions, with any order of the operands' dimensions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from lavax.tracer.values.value import Value
 
 __all__ = ["conv", "conv_transpose"]
 
-# Letters of the layouts without names of their own: window axes from the last one backwards.
+# Letters of window axes in the default order, from the last axis backwards.
 _WINDOW_LETTERS = "DHW"
 
 
 class DimensionOrder(NamedTuple):
-    """What each axis of the input, the kernel and the result is."""
+    """The meaning of each axis of the input, the kernel and the result."""
 
     lhs: str
     rhs: str
@@ -61,7 +61,7 @@ def _operands(name: str, lhs: ArrayLike, rhs: ArrayLike) -> tuple[Value, Value]:
 
 
 def _split(value: Value, axis: int, groups: int) -> Value:
-    """An axis as two: the group, and the place in it."""
+    """An axis as two: the group, and the position in it."""
     shape = (*value.shape[:axis], groups, value.shape[axis] // groups, *value.shape[axis + 1 :])
     return reshaped(value, shape)
 
@@ -81,7 +81,7 @@ def _check_channels(name: str, lhs: Value, rhs: Value, layout: DimensionOrder, g
 
 
 def _convolved(lhs: Value, rhs: Value, layout: DimensionOrder, groups: int, attrs: dict[str, Any]) -> Value:
-    """The convolution of operands that fit. With groups "G" is an axis in front of that of channels."""
+    """The convolution of operands that fit. With groups, an axis "G" precedes that of channels."""
     names = list(layout)
     if groups > 1:
         lhs, rhs = _split(lhs, layout.lhs.index("C"), groups), _split(rhs, layout.rhs.index("O"), groups)
@@ -115,17 +115,17 @@ def conv(
 ) -> Value:
     """The sums of products of the kernel `rhs` with the windows of `lhs`. The kernel is not reversed.
 
-    `dimension_numbers` say what the axes of `lhs`, `rhs` and the result are: N examples, C channels, O and I the
-    channels of the result and of the input, other letters the axes windows move along, as in ("NHWC", "HWIO",
-    "NHWC"); None is ("NCHW", "OIHW", "NCHW"), with fewer or more window axes as `lhs` has. Numbers may be given once
-    or for each window axis, in the order of `rhs`. Windows move by `window_strides` over `lhs`, which is first spread
-    by `lhs_dilation` (a fractional stride), then padded with zeros: "VALID" by none, "SAME" for ceil(extent / stride)
-    windows, or by a number or by pairs (before, after); negative ones cut. The kernel is spread by `rhs_dilation`.
-    With `feature_group_count` groups, channels meet only those of their group: I is C / groups; a depthwise
-    convolution has as many groups as channels.
+    `dimension_numbers` name the axes of `lhs`, `rhs` and the result: N examples, C channels, O and I the channels of
+    the result and of the input, other letters the axes along which windows move, as in ("NHWC", "HWIO", "NHWC"); None
+    is ("NCHW", "OIHW", "NCHW"), with fewer or more window axes as `lhs` has. Numbers may be given once or per window
+    axis, in the order of `rhs`. Windows move by `window_strides` over `lhs`, which is first spread by `lhs_dilation` (a
+    fractional stride), then padded with zeros: "VALID" by none, "SAME" for ceil(extent / stride) windows, or by a
+    number or by pairs (before, after); negative ones cut. The kernel is spread by `rhs_dilation`. With
+    `feature_group_count` groups, channels meet only those of their group: I is C / groups; a depthwise convolution has
+    one group per channel.
 
-    The dtype is that of both operands together; floats are summed in float32. Raises ShapeError if shapes do not
-    fit, DtypeError for truth values, ValueError for layouts that are none.
+    The dtype is the common dtype of the operands; floats are summed in float32. Raises ShapeError if shapes do not
+    fit, DtypeError for truth values, ValueError for invalid `dimension_numbers`.
     """
     left, right = _operands("conv", lhs, rhs)
     layout = _layout("conv", dimension_numbers, left, right)
@@ -153,8 +153,11 @@ def conv(
 
 
 def _transposed_padding(padding: Padding, spans: Sequence[int], strides: Sequence[int]) -> Any:
-    """Around the spread input: for "VALID" so much that every element meets the whole kernel, and at least stride
-    elements of the result belong to each; for "SAME" so much that the result is stride times as long."""
+    """The padding of the spread input.
+
+    For "VALID" every element meets the whole kernel, and at least stride elements of the result belong to each; for
+    "SAME" the result is stride times as long.
+    """
     if not isinstance(padding, str):
         return padding
     pads = []
@@ -179,11 +182,11 @@ def conv_transpose(
     dimension_numbers: Sequence[str] | None = None,
     transpose_kernel: bool = False,
 ) -> Value:
-    """A convolution of `lhs` spread by `strides`: what makes arrays larger, as the gradient of `conv` does.
+    """A convolution of `lhs` spread by `strides`: it enlarges arrays, as the gradient of `conv` does.
 
     The result is `strides` times as long with padding "SAME", (extent - 1)·stride + max(window, stride) with "VALID";
-    numbers pad the spread input. With `transpose_kernel` the kernel is that of a `conv` whose gradient by its input
-    this is: its window axes are reversed, and its O and I change places. All else is as in `conv`.
+    numbers pad the spread input. With `transpose_kernel` the result is the gradient by its input of the `conv` with
+    this kernel: its window axes are reversed, and its O and I are exchanged. All else is as in `conv`.
     """
     left, right = _operands("conv_transpose", lhs, rhs)
     layout = _layout("conv_transpose", dimension_numbers, left, right)

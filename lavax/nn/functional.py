@@ -1,4 +1,4 @@
-"""What turns scores into probabilities, and classes into vectors."""
+"""Softmax and its relatives, log-sum-exp, standardization and one-hot vectors."""
 from __future__ import annotations
 
 import math
@@ -29,7 +29,7 @@ __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "one_hot", "sof
 
 
 def _peak(value: Value, axes: tuple[int, ...]) -> Value:
-    """The greatest elements over `axes`; no gradient flows through a shift that cancels."""
+    """The greatest elements over `axes`, as constants for gradients: the shift by them cancels."""
     return bind("stop_gradient", fold("max", value, axes, keepdims=False))
 
 
@@ -39,9 +39,9 @@ def _chosen(name: str, x: ArrayLike, where: ArrayLike | None) -> Value:
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Value:
-    """exp(x) over its sum along `axis` (None: all axes): positive, of sum 1. NaN where all of a row is -inf.
+    """exp(x) over its sum along `axis` (None: all axes): positive, of sum 1. NaN if all of a row is -inf.
 
-    Of the elements where `where`, which broadcasts to `x`, is true; 0 for the others.
+    Over the elements where `where`, which broadcasts to `x`, is true; 0 for the others.
     """
     if where is not None:
         return choice(where, softmax(_chosen("softmax", x, where), axis), 0.0)
@@ -75,7 +75,7 @@ def logsumexp(
 ) -> Value:
     """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
-    Of the elements where `where`, which broadcasts to `x`, is true. The result is -inf where all elements are -inf or
+    Over the elements where `where`, which broadcasts to `x`, is true. The result is -inf if all elements are -inf or
     there are none.
     """
     value, factor = _chosen("logsumexp", x, where), None if b is None else as_floating(b)
@@ -96,14 +96,14 @@ def logsumexp(
 
 
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Value:
-    """log(mean(exp(x))) over `axis` (None: all axes), without overflow; of the elements where `where` is true."""
+    """log(mean(exp(x))) over `axis` (None: all axes), without overflow; over the elements where `where` is true."""
     value = as_floating(x)
     total = logsumexp(value, axis, keepdims=keepdims, where=where)
     return subtract(total, logsumexp(constant(0.0, value.type), axis, keepdims=keepdims, where=where))
 
 
 def log1mexp(x: ArrayLike) -> Value:
-    """log(1 - exp(-x)) of x > 0, without loss near 0 and far from it. Mächler, "Accurately computing" (2012), eq. 7."""
+    """log(1 - exp(-x)) of x > 0, accurate near 0 and far from it. Mächler, "Accurately computing" (2012), eq. 7."""
     value = as_floating(x)
     is_small = less(value, math.log(2))
     near = log(negative(expm1(negative(choice(is_small, value, 1.0)))))
@@ -120,8 +120,8 @@ def standardize(
 ) -> Value:
     """(x - mean) / sqrt(variance + epsilon) along `axis` (None: all axes), in the dtype of `x`, or as float32.
 
-    `mean` and `variance` broadcast to `x`; without them they are those of `x` itself, of the elements where `where`,
-    which broadcasts to `x`, is true. Floats of 16 bits are taken as float32.
+    `mean` and `variance` broadcast to `x`; by default they are those of `x` itself, over the elements where `where`,
+    which broadcasts to `x`, is true. 16-bit floats are computed in float32.
     """
     value = as_floating(x)
     wide = cast(value, averaging(value.type.dtype))

@@ -29,7 +29,7 @@ Extremum = Literal["max", "min"]
 
 
 def _worst(extremum: Extremum, dtype: DType) -> float | int | bool:
-    """What never wins."""
+    """The value that never is the extremum."""
     if dtype.is_float:
         return -math.inf if extremum == "max" else math.inf
     if dtype == bool_:
@@ -55,7 +55,7 @@ def _padded(value: Value, axes: Sequence[int], pads: Sequence[tuple[int, int]], 
 
 
 class _Moves(NamedTuple):
-    """How a window moves, as the user says it."""
+    """The moves of a window, as the user gives them."""
 
     window_shape: Sequence[int]
     strides: PerAxis | None
@@ -65,7 +65,7 @@ class _Moves(NamedTuple):
 
 
 def _windows(name: str, value: Value, moves: _Moves, fill: float | int | bool) -> tuple[Value, tuple[int, ...]]:
-    """The windows: axes of `value`, then those of a window; also which these are."""
+    """The windows: axes of `value`, then those of a window; and the numbers of the latter."""
     if not isinstance(moves.window_shape, Sequence):
         raise shape_error(f"{name}: window_shape has an extent for each axis, such as (2, 2), got {moves.window_shape}")
     count = len(moves.window_shape)
@@ -91,9 +91,9 @@ def _windows(name: str, value: Value, moves: _Moves, fill: float | int | bool) -
 
 
 def _extremum_pool(extremum: Extremum, x: ArrayLike, moves: _Moves) -> Value:
-    """The extremum, whose gradient goes to the first element of the window that has it.
+    """The extremum, whose gradient goes to the first element of the window that equals it.
 
-    The chosen element is known to be the extremum, so that only its gradient is ever computed.
+    That element is known to be the extremum, so only its gradient is ever computed.
     """
     value = as_value(x)
     windows, along = _windows(f"{extremum}_pool", value, moves, _worst(extremum, value.type.dtype))
@@ -123,13 +123,13 @@ def max_pool(
     window_dilation: PerAxis = 1,
     axes: Sequence[int] | None = None,
 ) -> Value:
-    """The greatest element of every window, in the dtype of `x`; NaN where a window has one.
+    """The greatest element of every window, in the dtype of `x`; NaN if the window has one.
 
-    A window of `window_shape` moves by `strides` (None: 1) along `axes`, the last axes of `x` if not given; with
-    `window_dilation` its elements lie that far apart. `padding` is "VALID" (none), "SAME" (as many windows as
-    ceil(extent / stride)), "SAME_LOWER", or numbers or pairs (before, after), and never wins. An axis of extent n has
-    floor((n + padding - (window - 1)·dilation - 1) / stride) + 1 windows. The gradient of a window goes to the first,
-    in row-major order, of the elements that are greatest. Raises ShapeError for windows or axes that do not fit.
+    A window of `window_shape` moves by `strides` (None: 1) along `axes`, the last axes of `x` by default; with
+    `window_dilation` its elements are that far apart. `padding` is "VALID" (none), "SAME" (as many windows as
+    ceil(extent / stride)), "SAME_LOWER", or numbers or pairs (before, after), and never is the greatest. An axis of
+    extent n has floor((n + padding - (window - 1)·dilation - 1) / stride) + 1 windows. The gradient of a window goes to
+    the first, in row-major order, of its greatest elements. Raises ShapeError for windows or axes that do not fit.
     """
     return _extremum_pool("max", x, _Moves(window_shape, strides, padding, window_dilation, axes))
 

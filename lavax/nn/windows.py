@@ -1,4 +1,4 @@
-"""What convolution and pooling share: how windows move, given by the user for each axis or for all."""
+"""Window strides, dilations and paddings of convolution and pooling, given per axis or for all axes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def per_axis(name: str, what: str, given: PerAxis, count: int) -> tuple[int, ...
 
 
 def span_of(window: int, dilation: int) -> int:
-    """How many elements lie from the first to the last of a window."""
+    """The number of elements from the first to the last of a window."""
     return (window - 1) * dilation + 1
 
 
@@ -31,8 +31,8 @@ def paddings(
 ) -> list[tuple[int, int]]:
     """(before, after) of each axis.
 
-    "VALID" is none. "SAME" is what gives ceil(extent / stride) windows, half of it on each side; of an odd number the
-    odd one comes after, with "SAME_LOWER" before. Else a number for all sides, or for each axis a number or a pair;
+    "VALID" is none. "SAME" gives ceil(extent / stride) windows, half of the padding on each side; if it is odd, the
+    extra element comes after, with "SAME_LOWER" before. Else a number for all sides, or per axis a number or a pair;
     negative ones cut. Raises ShapeError, or ValueError for another string.
     """
     if isinstance(given, str):

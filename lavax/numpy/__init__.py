@@ -4,7 +4,7 @@ Every function takes arrays, traced values, NumPy arrays, nested lists and Pytho
 to one dtype (Python scalars yield) and broadcast to one shape. Importing this module gives arrays and traced
 values their operators and methods.
 
-Each module says in its `__all__` which of its names are public: those are the names here, with the second names below.
+The `__all__` of each module lists its public names; they are all public here, besides the second names below.
 """
 import math as _math
 from types import ModuleType as _ModuleType
@@ -75,7 +75,7 @@ from lavax.numpy.types.scalar_classes import *
 from lavax.tracer import Value as _Value
 from lavax.tracer import install as _install
 
-# Second names of the same functions: those of the array API standard and of NumPy.
+# Second names of functions, from the array API standard and NumPy.
 absolute = abs
 arccos = acos
 arccosh = acosh
@@ -101,7 +101,7 @@ permute_dims = transpose
 pow = power
 true_divide = divide
 
-# NumPy's names of dtypes that have others here.
+# NumPy's names of dtypes.
 double = float64
 float_ = single = float32
 int_ = int32
@@ -114,7 +114,7 @@ nan = _math.nan
 newaxis = None
 pi = _math.pi
 
-ndarray = _Value  # the class of everything these functions give: isinstance(x, lnp.ndarray)
+ndarray = _Value  # the class of all results: isinstance(x, lnp.ndarray)
 
 _install({**_OPERATORS, **_METHODS})
 

@@ -1,9 +1,9 @@
 """Random numbers from keys: the same key gives the same numbers, on every driver, inside and outside `compile`.
 
 A key is a uint32 array [..., 2]. Draw from it once; `split` it, or `fold_in` a number, for more. The bits are
-Threefry-2x32 with 20 rounds of Salmon et al. 2011, each element's counter being its row-major position, so they are
-those that JAX draws from the same key, and the numbers made of them are JAX's but for rounding. Functions take one key
-of shape (2,).
+Threefry-2x32 with 20 rounds of Salmon et al. 2011; the counter of each element is its row-major position. So they are
+the bits that JAX draws from the same key, and the numbers made from them equal JAX's except for rounding. Functions
+take one key of shape (2,).
 """
 from lavax.random.binomial import binomial, multinomial
 from lavax.random.bits import bits

@@ -1,8 +1,8 @@
 """The binomial and the multinomial distribution.
 
-Up to a mean of 10 a number is counted: how many waiting times for a success fit in the trials. Beyond it is found by
-Hörmann's transformed rejection (BTRS, 1993). Both go on until all elements have a number; of several that are accepted
-for an element until then it has the last.
+Up to a mean of 10 a number is counted: how many waiting times for a success fit in the trials. Larger means use
+Hörmann's transformed rejection (BTRS, 1993). Both loops run until all elements have a number; an element for which
+several were accepted until then has the last one.
 """
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _COUNTED_TO = 10.0
 def binomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
-    """How many of `n` trials, each with probability `p`, succeed, as floats; their common shape if none is given.
+    """The number of `n` trials, each with probability `p`, that succeed, as floats; by default of their common shape.
 
-    The whole part of `n` counts. NaN where `n` is negative or one of both is NaN, or `p` is negative.
+    The whole part of `n` counts. NaN where `n` is negative, `p` is negative, or one of them is NaN.
     """
     held = floating_dtype("binomial", dtype)
     extents = drawn_shape("binomial", shape, n, p)
@@ -61,7 +61,7 @@ def _drawn(key: Value, count: Value, chance: Value) -> Value:
 
 
 def _counted(key: Value, count: Value, chance: Value) -> Value:
-    """How many waiting times for a success fit in `count` trials."""
+    """The number of waiting times for a success that fit in `count` trials."""
     failure = lnp.log1p(lnp.negative(chance))
     zero = lnp.zeros_like(chance)
 
@@ -129,8 +129,8 @@ def _log_ratio(k: Value, count: Value, chance: Value) -> Value:
 
 
 def _stirling_rest(k: Value) -> Value:
-    """What Stirling's formula, at k + 1, lacks of log k!; from 10 terms on, to 1e-8 at 0 too."""
-    # Shifted up by eight: the rest at k is that at k + 8 and the steps between, each log1p(1/x) (x + 1/2) - 1.
+    """log k! less Stirling's formula at k + 1; from 10 terms on, to 1e-8 at 0 too."""
+    # Shifted by eight: the rest at k is that at k + 8 plus the steps between, each log1p(1/x) (x + 1/2) - 1.
     x = lnp.add(k, 1.0)
     total = lnp.zeros_like(k)
     for number in range(8):
@@ -146,10 +146,10 @@ def _stirling_rest(k: Value) -> Value:
 def multinomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
-    """How many of `n` [...] trials come to each outcome, of probabilities `p` [..., k], as floats [..., k].
+    """The number of `n` [...] trials with each outcome, of probabilities `p` [..., k], as floats [..., k].
 
-    The shape is that of `p` if none is given; the probabilities of a row count by their share of its sum. Raises
-    ShapeError if `p` has no axis or the shapes do not fit.
+    The default shape is that of `p`; the probabilities of a row are divided by their sum. Raises ShapeError if `p` has
+    no axis or the shapes do not fit.
     """
     held = floating_dtype("multinomial", dtype)
     weights = as_operand(p).shape

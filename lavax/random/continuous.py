@@ -1,6 +1,6 @@
-"""Continuous distributions that take one uniform draw an element.
+"""Continuous distributions that take one uniform draw per element.
 
-Every dtype has draws of its own, in its own number of bits: a float32 draw is not a rounded float64 draw.
+Every dtype has its own draws, with its own number of bits: a float32 draw is not a rounded float64 draw.
 """
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Extents = int | Sequence[int]
 
 @dataclass(frozen=True)
 class Format:
-    """A floating dtype as draws see it.
+    """The properties of a floating dtype that draws depend on.
 
-    A unit draw is a multiple of 2^-mantissa, made of the upper bits of a word of `word` bits. `mask` leaves of a
-    float's bits those of a number of half the digits.
+    A unit draw is a multiple of 2^-mantissa, from the upper bits of a word of `word` bits. `mask` keeps the bits of a
+    float that form a number of half the digits.
     """
 
     mantissa: int
@@ -44,7 +44,7 @@ class Format:
 
     @property
     def above_minus_one(self) -> float:
-        """The number next to -1 on the way to 0."""
+        """The next number above -1."""
         return -1.0 + self.eps / 2
 
 
@@ -59,9 +59,9 @@ FORMATS: dict[DType, Format] = {
 def uniform(
     key: ArrayLike, shape: Extents = (), dtype: Any = "float32", minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
 ) -> Value:
-    """Floats of `shape`, evenly spread over [minval, maxval), to which arrays broadcast.
+    """Floats of `shape`, uniform over [minval, maxval), to which arrays broadcast.
 
-    Rounding may give maxval itself where the range is not [0, 1).
+    Rounding may give maxval itself if the range is not [0, 1).
     """
     held = floating_dtype("uniform", dtype)
     return uniform_between("uniform", key, drawn_shape("uniform", shape, minval, maxval), minval, maxval, held)
@@ -81,7 +81,7 @@ def uniform_between(
 
 
 def uniform_of(bits: Value, low: ArrayLike, high: ArrayLike, dtype: DType) -> Value:
-    """Uniform bits, of the dtype's word, as floats that are evenly spread over [low, high)."""
+    """Uniform bits, of the dtype's word, as floats that are uniform over [low, high)."""
     form = FORMATS[dtype]
     unit = lnp.multiply(cast(apply("shift_right_logical", bits, form.word - form.mantissa), dtype), form.eps)
     if isinstance(low, (int, float)) and isinstance(high, (int, float)):
@@ -96,12 +96,12 @@ def uniform_of(bits: Value, low: ArrayLike, high: ArrayLike, dtype: DType) -> Va
 
 
 def _rounded(number: float, dtype: DType) -> float:
-    """`number` as the dtype holds it."""
+    """`number` rounded to the dtype."""
     return float(dtype.rounded(np.asarray(number, np.float64)))
 
 
 def _product_and_sum(x: Value, y: Value, z: Value) -> Value:
-    """x y + z, rounded once but for rare ties, whether or not the driver contracts products and sums."""
+    """x y + z, rounded once except for rare ties, whether or not the driver contracts products and sums."""
     dtype = x.type.dtype
     if not FORMATS[dtype].mask:  # float32 holds the product of two of these
         wide = lnp.add(lnp.multiply(cast(x, float32), cast(y, float32)), cast(z, float32))
@@ -118,7 +118,7 @@ def _product_and_sum(x: Value, y: Value, z: Value) -> Value:
 
 
 def _halves(x: Value) -> tuple[Value, Value]:
-    """Two numbers of at most half the digits whose sum is `x`: a product of two such is exact."""
+    """Two numbers of at most half the digits whose sum is `x`: products of two such numbers are exact."""
     form = FORMATS[x.type.dtype]
     bits = bind("bitcast", x, type=x.type.with_dtype(DTYPES[f"u{form.word}"]))
     high = bind("bitcast", apply("and", bits, form.mask), type=x.type)
@@ -146,9 +146,9 @@ def normal_of(bits: Value, dtype: DType) -> Value:
 def truncated_normal(
     key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
-    """Standard normal numbers that lie between `lower` and `upper`; the shape is theirs if not given.
+    """Standard normal numbers between `lower` and `upper`; by default of their common shape.
 
-    By the inverse of the integral, so bounds beyond about 5 standard deviations on one side lose their resolution.
+    By the inverse of the integral, so bounds beyond about 5 standard deviations on one side lose resolution.
     """
     held = floating_dtype("truncated_normal", dtype)
     extents = drawn_shape("truncated_normal", shape, lower, upper)
@@ -160,7 +160,7 @@ def truncated_normal(
 
 
 def _inward(bound: Value, direction: float) -> Value:
-    """The number next to `bound` upwards or downwards; outside float32 one within two units of the last place."""
+    """The next number above or below `bound`; for dtypes other than float32 within two units of the last place."""
     if bound.type.dtype == float32:
         return lnp.nextafter(bound, direction * math.inf)
     form = FORMATS[bound.type.dtype]

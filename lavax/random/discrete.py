@@ -1,4 +1,4 @@
-"""Discrete distributions that take a fixed number of draws an element."""
+"""Discrete distributions that take a fixed number of draws per element."""
 from __future__ import annotations
 
 import math
@@ -28,7 +28,7 @@ Extents = int | Sequence[int]
 
 
 def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) -> Value:
-    """Truth values, true with probability `p`, whose shape it is if none is given; drawn in the dtype of `p`."""
+    """Truth values, true with probability `p`, by default of the shape of `p`; drawn in the dtype of `p`."""
     extents = drawn_shape("bernoulli", shape, p)
     held = floating(as_operand(p).type.dtype)
     u = uniform_between("bernoulli", key, extents, dtype=held)
@@ -36,16 +36,16 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) 
 
 
 def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = "int32") -> Value:
-    """-1 or 1, each as probable, in any `dtype` of numbers."""
+    """-1 or 1 with equal probability, in any `dtype` of numbers."""
     held = canonical_dtype(dtype)
     signs = cast(bernoulli(key, 0.5, checked_shape("rademacher", shape)), int32)
     return cast(lnp.subtract(lnp.multiply(signs, 2), 1), held)
 
 
 def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = "int32") -> Value:
-    """How many trials, each with probability `p` of success, the first success takes: integers from 1 on.
+    """The number of trials, each with probability `p`, up to the first success: integers from 1 on.
 
-    The shape is that of `p` if none is given.
+    The default shape is that of `p`.
     """
     held = _integer_dtype(dtype, "geometric")
     extents = drawn_shape("geometric", shape, p)
@@ -57,7 +57,7 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype:
 
 
 def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = "int32") -> Value:
-    """Integers of `shape` in [minval, maxval), to which integer arrays broadcast; minval where the range is empty.
+    """Integers of `shape` in [minval, maxval), to which integer arrays broadcast; minval if the range is empty.
 
     A Python `maxval` may be one beyond the greatest number of `dtype`. In a range of n numbers their probabilities
     differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in 2^48); in 64 bits by less than one in 2^64 / n.
@@ -71,14 +71,14 @@ def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike
     unsigned = uint64 if held.bits == 64 else uint32
     least = cast(low, unsigned)
     count = lnp.subtract(cast(high, unsigned), least)
-    # With all numbers of the dtype in range the count wraps to 0, by which a remainder leaves everything as it is.
+    # If the range holds all numbers of the dtype, the count wraps to 0, and a remainder by 0 leaves numbers unchanged.
     count = lnp.add(count, 1) if whole else lnp.where(lnp.less(low, high), count, 1)
     offset = _below(key, extents, count)
     return cast(cast(lnp.add(least, offset), low.type.dtype), held)
 
 
 def _below(key: ArrayLike, shape: tuple[int, ...], count: Value) -> Value:
-    """Numbers of `shape` below `count`: the remainder of twice its bits, whose high and low half are two draws."""
+    """Numbers of `shape` below `count`: the remainder of an integer of twice the bits, made of two draws."""
     dtype = count.type.dtype
     high, low = (drawn_bits("randint", part, shape, dtype) for part in split(key))
     half = apply("remainder", 2 ** (dtype.bits // 2), count)
@@ -95,7 +95,7 @@ def _integer_dtype(dtype: Any, name: str = "randint") -> DType:
 
 
 def _bounds(minval: ArrayLike, maxval: ArrayLike, held: DType) -> tuple[Value, Value]:
-    """The bounds in their common shape, in 32 bits, or in 64 where the result has those."""
+    """The bounds in their common shape, in 32 bits, or in 64 if the result has 64."""
     operands = [_bound("minval", minval), _bound("maxval", maxval)]
     shape = common_shape("randint", operands)
     wide = DTYPES[f"{'i' if held.kind == 'int' else 'u'}{max(held.bits, 32)}"]
@@ -113,11 +113,11 @@ def _bound(argument: str, bound: ArrayLike) -> Operand:
 def categorical(
     key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Extents | None = None, replace: bool = True
 ) -> Value:
-    """Positions along `axis` of `logits`, each with a probability in proportion to exp(logit): int32.
+    """Positions along `axis` of `logits`, each with a probability proportional to exp(logit): int32.
 
-    `shape` ends in the shape of `logits` without `axis`, which it is if not given; axes before that are for more
-    draws. With `replace` False these draws are without replacement, of which there are at most as many as
-    categories. Raises ShapeError if that is not so.
+    `shape` ends in the shape of `logits` without `axis`, which is the default; axes before that are for more draws.
+    With `replace` False these draws are without replacement, and at most as many as categories. Raises ShapeError if
+    the shape does not fit or there are too many draws.
     """
     scores = as_floating(logits)
     along = normal_axis("categorical", axis, scores.type)
@@ -134,7 +134,7 @@ def categorical(
 
 
 def _without_replacement(key: ArrayLike, scores: Value, axis: int, draws: tuple[int, ...], fits: bool) -> Value:
-    """The places of the greatest scores with noise, in falling order."""
+    """The positions of the greatest noisy scores, in falling order."""
     count, categories = math.prod(draws), scores.shape[axis]
     if not fits or count > categories:
         raise shape_error(

@@ -1,4 +1,4 @@
-"""Continuous distributions that are made of uniform and normal draws by a formula."""
+"""Continuous distributions computed by a formula from uniform and normal draws."""
 from __future__ import annotations
 
 import math
@@ -35,7 +35,7 @@ def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Val
 def lognormal(
     key: ArrayLike, sigma: ArrayLike = 1.0, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
-    """exp(sigma x) of standard normal numbers x; the shape is that of `sigma` if not given."""
+    """exp(sigma x) of standard normal numbers x; by default of the shape of `sigma`."""
     held = floating_dtype("lognormal", dtype)
     extents = drawn_shape("lognormal", shape, sigma)
     drawn = standard_normal("lognormal", key, extents, held)
@@ -43,7 +43,7 @@ def lognormal(
 
 
 def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
-    """Floats from 1 on of the density b / x^(b + 1); the shape is that of `b` if not given."""
+    """Floats from 1 on of the density b / x^(b + 1); by default of the shape of `b`."""
     held = floating_dtype("pareto", dtype)
     extents = drawn_shape("pareto", shape, b)
     drawn = standard_exponential("pareto", key, extents, held)
@@ -51,7 +51,7 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: An
 
 
 def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
-    """scale sqrt(-2 log u); the shape is that of `scale` if not given."""
+    """scale sqrt(-2 log u); by default of the shape of `scale`."""
     held = floating_dtype("rayleigh", dtype)
     extents = drawn_shape("rayleigh", shape, scale)
     u = uniform_between("rayleigh", key, extents, dtype=held)
@@ -65,7 +65,7 @@ def weibull_min(
     shape: Extents | None = None,
     dtype: Any = "float32",
 ) -> Value:
-    """scale e^(1/concentration) of exponential numbers e; the shape is that of the parameters if not given."""
+    """scale e^(1/concentration) of exponential numbers e; by default of the common shape of the parameters."""
     held = floating_dtype("weibull_min", dtype)
     extents = drawn_shape("weibull_min", shape, scale, concentration)
     drawn = standard_exponential("weibull_min", key, extents, held)
@@ -83,9 +83,9 @@ def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Valu
 def double_sided_maxwell(
     key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Extents = (), dtype: Any = "float32"
 ) -> Value:
-    """loc + scale x, x being Maxwell numbers of either sign; `shape` stands in front of the parameters' own.
+    """loc + scale x, with x a Maxwell number of random sign; `shape` precedes the shape of the parameters.
 
-    Without one, that of the parameters stands there a second time, as it does in JAX.
+    Without `shape`, the shape of the parameters appears twice, as in JAX.
     """
     held = floating_dtype("double_sided_maxwell", dtype)
     own = lnp.broadcast_shapes(as_operand(loc).shape, as_operand(scale).shape)
@@ -104,7 +104,7 @@ def triangular(
     shape: Extents | None = None,
     dtype: Any = "float32",
 ) -> Value:
-    """Floats of a density that rises from `left` to `mode` and falls to `right`; their common shape if not given."""
+    """Floats of a density that rises from `left` to `mode` and falls to `right`; by default of their common shape."""
     held = floating_dtype("triangular", dtype)
     extents = drawn_shape("triangular", shape, left, mode, right)
     low, top, high = (spread_parameter(one, extents, held) for one in (left, mode, right))
@@ -117,10 +117,10 @@ def triangular(
 
 
 def wald(key: ArrayLike, mean: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
-    """Floats from the Wald (inverse Gaussian) distribution of scale 1; the shape is that of `mean` if not given.
+    """Floats from the Wald (inverse Gaussian) distribution of scale 1; by default of the shape of `mean`.
 
-    By Michael, Schucany and Haas (1976). Their smaller root is the product of both over the larger, so that nothing
-    cancels.
+    By Michael, Schucany and Haas (1976). Their smaller root is computed as the product of both roots over the larger,
+    so that nothing cancels.
     """
     held = floating_dtype("wald", dtype)
     extents = drawn_shape("wald", shape, mean)

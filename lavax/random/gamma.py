@@ -1,8 +1,8 @@
-"""The gamma distribution, by Marsaglia and Tsang's rejection (2000), and what is a share of gamma numbers.
+"""The gamma distribution, by Marsaglia and Tsang's rejection (2000), and distributions of shares of gamma numbers.
 
-Each element has a key of its own and proposes until a number is accepted, all elements side by side. float16 and
-bfloat16 numbers are rounded float32 ones. The gradient by a parameter is that of the number below which a variate is
-with the same probability (Figurnov, Mohamed and Mnih 2018).
+Each element has its own key and draws proposals until one is accepted, all elements in parallel. float16 and bfloat16
+numbers are rounded float32 ones. The gradient by a parameter is that of the quantile at the variate's probability
+(Figurnov, Mohamed and Mnih 2018).
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SQUEEZE = 0.0331  # below 1 - 0.0331 x^4 a proposal x is accepted without logar
 
 
 class _Drawn(NamedTuple):
-    """A gamma number in parts: scale * cube * exp(log_boost), which is u^(1/a) below a = 1."""
+    """A gamma number in parts: scale * cube * exp(log_boost); exp(log_boost) is u^(1/a) below a = 1."""
 
     scale: Value
     cube: Value
@@ -38,7 +38,7 @@ class _Drawn(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Of each element: the keys of its next proposals, of the one at hand and of its uniform draw, and the result."""
+    """Per element: the keys of its next proposals, of the current one and of its uniform draw, and the result."""
 
     next: Words
     proposal: Words
@@ -48,16 +48,16 @@ class _State(NamedTuple):
 
 
 def computing(dtype: DType) -> DType:
-    """The dtype in which numbers of `dtype` are found by rejection."""
+    """The dtype in which rejection finds numbers of `dtype`."""
     return dtype if dtype.bits >= 32 else float32
 
 
 def _standard_gamma(key: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: DType) -> _Drawn:
-    """For a below 1 a number of parameter a + 1 times u^(1/a), so that both are exact where the product is not."""
+    """For a below 1, a number of parameter a + 1 and the factor u^(1/a), apart: both are exact, the product is not."""
     concentration = bind("stop_gradient", spread_parameter(a, shape, dtype))
     large = lnp.greater_equal(concentration, 1.0)
     scale = lnp.subtract(lnp.where(large, concentration, lnp.add(concentration, 1.0)), 1 / 3)
-    usable = lnp.where(lnp.greater(scale, 0.0), scale, 1.0)  # of NaN and negative ones something to end with
+    usable = lnp.where(lnp.greater(scale, 0.0), scale, 1.0)  # for NaN and negative ones, so that the loop ends
     chain, for_boost = split_each(key_of_each(key, shape), 2)
     cube = _accepted_cube(chain, usable, dtype)
     log_u = lnp.log1p(lnp.negative(uniform_of(_bits(for_boost, dtype), 0.0, 1.0, dtype)))
@@ -85,7 +85,7 @@ def _accepted_cube(chain: Words, scale: Value, dtype: DType) -> Value:
         u = uniform_of(_bits(state.uniform, dtype), 0.0, 1.0, dtype)
         possible = lnp.greater(root, 0.0)
         fits = lnp.logical_and(possible, _fits(lnp.square(x), lnp.where(possible, cube, 1.0), u, scale))
-        # A root below 0 takes another x, with the uniform draw as it is; a refused one starts anew.
+        # If the root is below 0, another x is drawn and the uniform draw kept; after a rejection both are drawn again.
         again = lnp.logical_not(possible)
         following, for_proposal, for_uniform = split_each(state.next, 3)
         return _State(
@@ -107,7 +107,7 @@ def _chosen(condition: Value, first: Words, second: Words) -> Words:
 
 
 def _fits(square: Value, cube: Value, u: Value, scale: Value) -> Value:
-    """Whether log u < x^2/2 + d (1 - v + log v), which is certain below the squeeze."""
+    """Whether log u < x^2/2 + d (1 - v + log v); numbers below the squeeze always fit."""
     certain = lnp.less(u, lnp.subtract(1.0, lnp.multiply(_SQUEEZE, lnp.square(square))))
     bound = lnp.multiply(scale, lnp.add(lnp.subtract(1.0, cube), lnp.log(cube)))
     return lnp.logical_or(certain, lnp.less(lnp.log(u), lnp.add(lnp.multiply(square, 0.5), bound)))
@@ -115,7 +115,7 @@ def _fits(square: Value, cube: Value, u: Value, scale: Value) -> Value:
 
 @custom_jvp
 def _followed(a: Value, number: Value) -> Value:
-    """`number`, whose derivative by the parameter `a` is known."""
+    """`number`, with its derivative by the parameter `a`."""
     return number
 
 
@@ -151,16 +151,16 @@ def log_gamma_numbers(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int,
 
 
 def gamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
-    """Floats from the gamma distribution of shape parameter `a` and scale 1; `shape` is that of `a` if not given.
+    """Floats from the gamma distribution of shape parameter `a` and scale 1; by default of the shape of `a`.
 
-    0 for a = 0, NaN for a negative one. See the module for how, and for the gradient.
+    0 for a = 0, NaN for a negative one. The module describes the method and the gradient.
     """
     held = floating_dtype("gamma", dtype)
     return cast(gamma_numbers("gamma", key, a, drawn_shape("gamma", shape, a), computing(held)), held)
 
 
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
-    """The logarithms of the numbers of `gamma`, exact also where those are too small for a float."""
+    """The logarithms of the numbers of `gamma`, exact even if those are too small for a float."""
     held = floating_dtype("loggamma", dtype)
     return cast(log_gamma_numbers("loggamma", key, a, drawn_shape("loggamma", shape, a), computing(held)), held)
 
@@ -168,7 +168,7 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: 
 def beta(
     key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
-    """Floats from the beta distribution of parameters `a` and `b`, whose common shape is `shape` if not given.
+    """Floats from the beta distribution of parameters `a` and `b`, by default of their common shape.
 
     NaN where a parameter is negative or both are 0.
     """
@@ -191,8 +191,8 @@ def dirichlet(
 ) -> Value:
     """Floats from the Dirichlet distribution, which sum to 1 along the last axis, that of the parameters `alpha`.
 
-    `shape` is that of the result without that axis; `alpha` must broadcast to it, and decides if it is not given.
-    Raises ShapeError if `alpha` has no axis.
+    `shape` is that of the result without that axis; `alpha` must broadcast to it, and determines the default. Raises
+    ShapeError if `alpha` has no axis.
     """
     held = floating_dtype("dirichlet", dtype)
     parameters = as_operand(alpha).shape

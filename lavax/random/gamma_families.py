@@ -1,4 +1,4 @@
-"""Continuous distributions that are made of gamma numbers, with their gradients."""
+"""Continuous distributions computed from gamma numbers, with their gradients."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def _chisquare(name: str, key: ArrayLike, df: Value, dtype: DType) -> Value:
 
 
 def chisquare(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
-    """Floats from the chi-squared distribution of `df` degrees of freedom, whose shape it is if none is given."""
+    """Floats from the chi-squared distribution of `df` degrees of freedom, by default of its shape."""
     held = floating_dtype("chisquare", dtype)
     freedom = spread_parameter(df, drawn_shape("chisquare", shape, df), computing(held))
     return cast(_chisquare("chisquare", key, freedom, computing(held)), held)
@@ -33,7 +33,7 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype
 def f(
     key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
-    """Floats from the F distribution of `dfnum` and `dfden` degrees of freedom, whose common shape is the default."""
+    """Floats from the F distribution of `dfnum` and `dfden` degrees of freedom, by default of their common shape."""
     held = floating_dtype("f", dtype)
     extents = drawn_shape("f", shape, dfnum, dfden)
     above, below = (spread_parameter(df, extents, computing(held)) for df in (dfnum, dfden))
@@ -43,7 +43,7 @@ def f(
 
 
 def t(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
-    """Floats from Student's t distribution of `df` degrees of freedom, whose shape it is if none is given."""
+    """Floats from Student's t distribution of `df` degrees of freedom, by default of its shape."""
     held = floating_dtype("t", dtype)
     extents = drawn_shape("t", shape, df)
     half = lnp.multiply(spread_parameter(df, extents, computing(held)), 0.5)
@@ -54,7 +54,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = 
 
 
 def generalized_normal(key: ArrayLike, p: float, shape: Extents = (), dtype: Any = "float32") -> Value:
-    """Floats of `shape` whose density is in proportion to exp(-|x|^p)."""
+    """Floats of `shape` with a density proportional to exp(-|x|^p)."""
     held = floating_dtype("generalized_normal", dtype)
     extents = checked_shape("generalized_normal", shape)
     return cast(_generalized_normal(key, float(p), extents, computing(held)), held)
@@ -67,7 +67,7 @@ def _generalized_normal(key: ArrayLike, p: float, shape: tuple[int, ...], dtype:
 
 
 def ball(key: ArrayLike, d: int, p: float = 2, shape: Extents = (), dtype: Any = "float32") -> Value:
-    """Points [*shape, d], evenly spread over the ball of all whose `p`-norm is at most 1.
+    """Points [*shape, d], uniform over the ball of points of `p`-norm at most 1.
 
     By Barthe, Guédon, Mendelson and Naor (2005).
     """

@@ -1,4 +1,4 @@
-"""Keys, and the blocks of Threefry that everything is drawn from."""
+"""Keys, and the Threefry blocks from which everything is drawn."""
 from __future__ import annotations
 
 import operator
@@ -31,9 +31,9 @@ def key(seed: int | ArrayLike) -> Value:
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
-    """New keys that have nothing in common with each other or with `key`: uint32 [*num, 2].
+    """New keys that are independent of each other and of `key`: uint32 [*num, 2].
 
-    Raises ShapeError for a negative number of keys, and as all functions here for anything but keys.
+    Raises ShapeError for a negative number of keys and, as all functions here, errors for anything but keys.
     """
     shape = checked_shape("split", num)
     held = as_key("split", key)
@@ -56,13 +56,13 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Value:
 
 
 def clone(key: ArrayLike) -> Value:
-    """The same key, which may be drawn from once more where draws are checked for keys used twice."""
+    """The same key, from which may be drawn once more when key reuse is checked."""
     held = as_key("clone", key)
     return bind("reshape", held, type=held.type)
 
 
 def key_data(keys: ArrayLike) -> Value:
-    """The words of keys: keys are their words, uint32 [..., 2]. Raises as `wrap_key_data`."""
+    """The words of keys, uint32 [..., 2]: the keys themselves. Raises as `wrap_key_data`."""
     return wrap_key_data(keys)
 
 
@@ -79,13 +79,13 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Valu
 
 
 def key_impl(keys: ArrayLike) -> str:
-    """The name of the generator that keys are for."""
+    """The name of the generator of the keys."""
     wrap_key_data(keys)
     return GENERATOR
 
 
 def as_key(name: str, key: ArrayLike) -> Value:
-    """`key` as a value, checked; `name` is the function it was given to. Raises DtypeError for anything but keys."""
+    """`key` as a value, checked; `name` is the function it was passed to. Raises DtypeError for anything but keys."""
     value = as_value(key)
     if value.type.dtype != uint32:
         raise dtype_error(f"{name}: a key is a uint32 array of shape (2,) from lavax.random.key, got {value.type}")
@@ -113,7 +113,7 @@ def positions(shape: tuple[int, ...]) -> Value:
 
 
 def block(key: Value, counter: Value, word: int) -> Value:
-    """For each counter below 2^32 a word of its Threefry block: FIRST, SECOND or BOTH of them by xor."""
+    """One word of the Threefry block of each counter below 2^32: FIRST, SECOND, or BOTH of them by xor."""
     words = [spread(index(key, place), counter.shape) for place in range(2)]
     zero = constant_of(splat(0, uint32), counter.type)
     return bind("threefry", *words, zero, counter, word=word)
@@ -123,13 +123,13 @@ Words = tuple[Value, Value]  # of many keys: all first words, and all second one
 
 
 def key_of_each(key: ArrayLike, shape: tuple[int, ...]) -> Words:
-    """A key for each element: what `split` gives for their number."""
+    """One key per element: the keys that `split` returns for that many."""
     keys = split(key, shape)
     return index(keys, (..., 0)), index(keys, (..., 1))
 
 
 def split_each(keys: Words, num: int) -> list[Words]:
-    """`num` new keys for each key."""
+    """`num` new keys per key."""
     return [(_block_of_each(keys, number, FIRST), _block_of_each(keys, number, SECOND)) for number in range(num)]
 
 

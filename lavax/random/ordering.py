@@ -1,4 +1,4 @@
-"""Random orders, and draws from what is given."""
+"""Random orders, and draws from given entries."""
 from __future__ import annotations
 
 import math
@@ -26,8 +26,8 @@ from lavax.tracer.values.value import Value
 def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Value:
     """`x` with its entries along `axis` in a random order; for an int, 0 to x - 1.
 
-    With `independent` each line along `axis` has an order of its own. Made by sorting by random keys, so often that
-    equal ones do not matter.
+    With `independent` each line along `axis` has its own order. Sorts by random keys, repeatedly, so that equal keys do
+    not matter.
     """
     if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
         return _shuffled(key, lnp.arange(_count("permutation", x)), 0)
@@ -39,7 +39,7 @@ def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: 
 
 
 def _shuffled(key: ArrayLike, x: Value, axis: int) -> Value:
-    """Sorted by keys of 32 bits until they have among them three times the bits that all positions take."""
+    """Sorted by 32-bit keys, repeatedly, until the keys together have three times the bits of all positions."""
     remaining = as_key("permutation", key)
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
@@ -57,10 +57,10 @@ def choice(
     p: ArrayLike | None = None,
     axis: int = 0,
 ) -> Value:
-    """Entries of `a` along `axis`, or of 0 to a - 1 for an int, in `shape` where that axis was.
+    """Entries of `a` along `axis`, or of 0 to a - 1 for an int; `shape` replaces that axis.
 
-    `p` are their probabilities, equal if not given; they must sum to 1. Raises ShapeError for draws from nothing,
-    for more draws without `replace` than there are entries, and for another number of probabilities than entries.
+    `p` are their probabilities, by default equal; they must sum to 1. Raises ShapeError for draws from nothing,
+    for more draws without `replace` than there are entries, and if there are not as many probabilities as entries.
     """
     extents = checked_shape("choice", shape)
     values = None if isinstance(a, (int, np.integer)) and not isinstance(a, bool) else as_value(a)
@@ -74,7 +74,7 @@ def choice(
 
 
 def _places(key: ArrayLike, count: int, shape: tuple[int, ...], replace: bool, p: ArrayLike | None) -> Value:
-    """Positions below `count`, as `choice` draws them."""
+    """Positions below `count`, as drawn by `choice`."""
     draws = math.prod(shape)
     if draws and not count:
         raise shape_error(f"choice: there is nothing to draw {shape} from")
@@ -94,7 +94,7 @@ def _places(key: ArrayLike, count: int, shape: tuple[int, ...], replace: bool, p
 
 
 def _by_weight(key: ArrayLike, weights: Value, shape: tuple[int, ...]) -> Value:
-    """Where in the running sum of the weights a point falls that is uniform over (0, their sum]."""
+    """The position in the running sum of the weights of a point that is uniform over (0, their sum]."""
     ends = cumsum(as_floating(weights))
     points = lnp.multiply(ends[-1], lnp.subtract(1.0, uniform_between("choice", key, (math.prod(shape),))))
     return lnp.reshape(bind("search_sorted", ends, points, right=False), shape)

@@ -1,4 +1,4 @@
-"""The parameters of distributions: as floats, and the shape they are drawn in."""
+"""The parameters of distributions as floats, and the shape of the draws."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """The Poisson distribution.
 
-Below a rate of 10 a number is counted: how many exponential waiting times fit in the rate (Knuth). From 10 on it is
-found by Hörmann's transformed rejection (PTRS, 1993). Both go on until all elements have a number; of several that are
-accepted for an element until then it has the last.
+Below a rate of 10 a number is counted: how many exponential waiting times fit in the rate (Knuth). From 10 on,
+Hörmann's transformed rejection (PTRS, 1993) is used. Both loops run until all elements have a number; an element for
+which several were accepted until then has the last one.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COUNTED_BELOW = 10.0
 def poisson(
     key: ArrayLike, lam: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = "int32"
 ) -> Value:
-    """Integers from the Poisson distribution of rate `lam`, whose shape it is if none is given.
+    """Integers from the Poisson distribution of rate `lam`, by default of its shape.
 
     -1 where the rate is negative or NaN. Raises DtypeError for a `dtype` that is not an integer dtype.
     """
@@ -45,13 +45,13 @@ def poisson(
 
 
 def _drawn(key: Value, rate: Value) -> Value:
-    """By the way that the rate is for; the other is given a rate with which it ends soon."""
+    """By the method for the rate; the other method gets a rate with which its loop ends soon."""
     small = lnp.less(rate, _COUNTED_BELOW)
     return where(small, _counted(key, lnp.where(small, rate, 0.0)), _proposed(key, lnp.where(small, 1e5, rate)))
 
 
 def _counted(key: Value, rate: Value) -> Value:
-    """How many waiting times pass before `rate` is over: one less than are drawn."""
+    """The number of waiting times that end before `rate`: one less than are drawn."""
     zero = lnp.multiply(lnp.zeros_like(rate), 0.0)
 
     def goes_on(state: Any) -> Value:

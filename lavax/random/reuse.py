@@ -1,8 +1,8 @@
-"""The check, on request, that no key is drawn from twice.
+"""The optional check that no key is drawn from twice.
 
-A key counts as the same where it is the very same object: the keys in an array of keys are taken out anew each time,
-and are not recognized. What is drawn in a function while it is traced counts until its trace ends, so that a body
-traced twice, and two branches, may each draw from one key.
+Two keys are the same if they are one object: the keys in an array of keys are new objects each time they are taken
+out, and are not recognized. Draws in a function that is being traced count until its trace ends, so that a body traced
+twice, and two branches, may each draw from one key.
 """
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _asked: ContextVar[bool] = ContextVar("lavax_key_reuse", default=False)
 
 @dataclass(frozen=True, eq=False)
 class _Use:
-    """A key was drawn from."""
+    """A draw from a key."""
 
-    key: Any  # what gives the key while there is one: a weak reference, or a function that gives a graph's node
+    key: Any  # returns the key while it exists: a weak reference, or a function that returns a graph's node
     trace: Trace | None
     function: str
     location: str | None
@@ -39,15 +39,15 @@ class _Use:
         return self.key() is None or (self.trace is not None and self.trace.ended)
 
 
-_uses: dict[int, _Use] = {}  # by the identity of the key, which is another's once `is_over`
+_uses: dict[int, _Use] = {}  # by the identity of the key, which may be another key's once `is_over`
 
 
 @contextmanager
 def key_reuse() -> Iterator[None]:
-    """Inside the block a key may be drawn from or split only once; a second time raises KeyReuseError.
+    """A context in which a key may be drawn from or split only once; a second time raises KeyReuseError.
 
-    Draws before the block do not count. As LAVAX_CHECK_KEY_REUSE=1 does for a whole process. `fold_in` may take a
-    key any number of times.
+    Draws before the context do not count. LAVAX_CHECK_KEY_REUSE=1 does the same for the whole process. `fold_in` may
+    take a key any number of times.
     """
     before = dict(_uses)
     _uses.clear()
@@ -61,7 +61,7 @@ def key_reuse() -> Iterator[None]:
 
 
 def consume(function: str, key: Any) -> None:
-    """Notes that `function` draws from `key`. Raises KeyReuseError if that has been drawn from before."""
+    """Records that `function` draws from `key`. Raises KeyReuseError if that was drawn from before."""
     if not (_asked.get() or config.check_key_reuse()):
         return
     for identity in [identity for identity, use in _uses.items() if use.is_over]:

@@ -27,10 +27,11 @@ def multivariate_normal(
     dtype: Any = "float32",
     method: str = "cholesky",
 ) -> Value:
-    """Normal vectors of the mean `mean` [..., n] and the covariance `cov` [..., n, n], by its Cholesky factor, or by
-    the roots of its eigenvalues (`method` "eigh"), which a singular one has too.
+    """Normal vectors of the mean `mean` [..., n] and the covariance `cov` [..., n, n], by its Cholesky factor.
 
-    `shape` is that of the result without the axis of the vectors; it is the common one of the batch axes if not given.
+    With `method` "eigh" they are computed by the roots of the eigenvalues, which a singular covariance has too.
+
+    `shape` is that of the result without the axis of the vectors, by default the common one of the batch axes.
     Raises ShapeError if the shapes do not fit, ValueError for another `method`. A `cov` that is not positive
     definite gives NaN by "cholesky".
     """
@@ -59,9 +60,9 @@ def multivariate_normal(
 def orthogonal(
     key: ArrayLike, n: int, shape: int | Sequence[int] = (), dtype: Any = "float32", m: int | None = None
 ) -> Value:
-    """Matrices [*shape, n, m], m = n if not given, with orthonormal columns (rows where n < m), evenly spread.
+    """Matrices [*shape, n, m], m = n by default, with orthonormal columns (rows if n < m), uniformly distributed.
 
-    The orthogonal factor of a matrix of normal numbers, its columns signed as the triangular factor's diagonal is
+    The orthogonal factor of a matrix of normal numbers, with columns of the signs of the triangular factor's diagonal
     (Mezzadri 2007).
     """
     held = floating_dtype("orthogonal", dtype)
@@ -75,7 +76,7 @@ def orthogonal(
 
 
 def _linear_algebra(name: str) -> Any:
-    """The module `lavax.linalg`, found late: the rest of lavax.random does without it."""
+    """The module `lavax.linalg`, imported late: the rest of lavax.random does not need it."""
     try:
         return import_module("lavax.linalg")
     except ModuleNotFoundError:

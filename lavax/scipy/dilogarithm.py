@@ -25,7 +25,7 @@ def spence(z: ArrayLike) -> Value:
     value = as_floating(z)
     positive = where(greater(value, 0), value, 1.0)
     low, high = less(positive, 0.5), greater(positive, 2.0)
-    # Li2(w) is had for w = 1 - z from -1 to 1/2 and there, by u = -log(1 - w), from few terms.
+    # Li2(w) is computed for w = 1 - z from -1 to 1/2, where few terms in u = -log(1 - w) suffice.
     below = where(low, positive, 0.25)
     above = where(high, positive, 3.0)
     inverse = divide(1.0, subtract(above, 1.0))

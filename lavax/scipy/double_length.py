@@ -1,6 +1,6 @@
-"""Numbers of twice the digits: unevaluated sums of two floats, of which the second is the rounding of the first.
+"""Numbers of twice the digits: unevaluated sums of two floats, a rounded number and its rounding error.
 
-Sums are Knuth's and products Dekker's (Dekker 1971): they need additions and products that round correctly, no more.
+Sums are Knuth's and products Dekker's (Dekker 1971): they only require that sums and products round correctly.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sum_of(x: Value, y: ArrayLike) -> Double:
 
 
 def product_of(x: Value, y: Value) -> Double:
-    """x y, exactly, but for what is too small for a float."""
+    """x y, exactly, unless an error is too small for a float."""
     total = multiply(x, y)
     (a, b), (c, d) = _halves(x), _halves(y)
     rest = add(add(subtract(multiply(a, c), total), multiply(a, d)), multiply(b, c))
@@ -86,7 +86,7 @@ _ATANH = tuple(1 / (2 * k + 3) for k in range(11))
 
 
 def logarithm(x: Double) -> Double:
-    """log(x) of positive normal numbers, but for some thousandths of a unit in the last place of 1."""
+    """log(x) of positive normal numbers, to some thousandths of a unit in the last place of 1."""
     mantissa, exponent = frexp(x.high)
     small = mantissa < math.sqrt(0.5)
     mantissa = where(small, multiply(mantissa, 2.0), mantissa)
@@ -100,5 +100,5 @@ def logarithm(x: Double) -> Double:
     return plus_float(plus(of_exponent, of_mantissa), divide(x.low, x.high))
 
 
-# log(2) as a number of 15 bits, or 40, which times an exponent is exact, and the rest.
+# log(2) as a number of 15 bits, or 40, whose product with an exponent is exact, and the rest.
 _LOG_2 = {False: (22713 / 2**15, 1.4286068203094173e-06), True: (762123384785 / 2**40, 7.371002565167799e-13)}

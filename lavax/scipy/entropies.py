@@ -33,9 +33,9 @@ _LEAST = 2.0**-100
 
 def _log_of_ratio(p: Value, q: Value) -> Value:
     """log(p / q) of positive numbers."""
-    # Near each other their difference is exact, and their ratio is not.
+    # If they are near each other, their difference is exact, and their ratio is not.
     near = less(abs(subtract(p, q)), multiply(q, 0.5))
-    # Far from each other the ratio may be too small, or too large, for a float.
+    # If they are far apart, the ratio may be too small, or too large, for a float.
     apart = subtract(log(where(near, 1.0, p)), log(where(near, 1.0, q)))
     ratio = divide(where(near, q, p), q)
     fits = logical_and(greater(ratio, _LEAST), less(ratio, 1 / _LEAST))
@@ -77,12 +77,12 @@ _kl_div.defjvps(
 def _composed_kl_div(first: Value, second: Value) -> Value:
     inside = logical_and(greater(first, 0), greater(second, 0))
     p, q = where(inside, first, 1.0), where(inside, second, 1.0)
-    # As x (r - 1 - log r) with r = y / x, which has its digits near 0 too, where r is neither tiny nor vast.
+    # As x (r - 1 - log r) with r = y / x, which is accurate near 0 too, unless r is tiny or vast.
     fits = logical_and(less(p, multiply(q, 1e3)), less(q, multiply(p, 1e3)))
     r, s = where(fits, p, 1.0), where(fits, q, 1.0)
     near = negative(multiply(r, log_less(divide(s, r), divide(subtract(s, r), r))))
     found = where(fits, near, add(multiply(p, subtract(_log_of_ratio(p, q), 1.0)), q))
-    found = where(equal(p, math.inf), math.nan, found)  # of terms that are infinite, with either sign
+    found = where(equal(p, math.inf), math.nan, found)  # infinite terms have either sign
     is_zero = logical_and(equal(first, 0), greater_equal(second, 0))
     others = where(logical_or(isnan(first), isnan(second)), math.nan, where(is_zero, second, math.inf))
     return where(inside, found, others)

@@ -1,4 +1,4 @@
-"""The gamma function and what is made of it in closed form."""
+"""The gamma function and functions of it in closed form."""
 from __future__ import annotations
 
 import math
@@ -60,7 +60,7 @@ _gamma.defjvps(lambda tangent, result, x: multiply(tangent, multiply(result, _di
 
 
 def _sine_of_half_turns(x: Value) -> Value:
-    """sin(pi x), by way of the exact distance from the nearest whole number."""
+    """sin(pi x), by the exact distance from the nearest whole number."""
     whole = nearest(x)
     value = sin(multiply(subtract(x, whole), math.pi))
     return where(equal(remainder(whole, 2.0), 0), value, negative(value))
@@ -83,7 +83,7 @@ def gammasgn(x: ArrayLike) -> Value:
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Value:
-    """gamma(n + 1), elementwise, and 0 below 0. Raises ValueError for `exact`, which floats are not."""
+    """gamma(n + 1), elementwise, and 0 below 0. Raises ValueError for `exact`, because floats are not."""
     if exact:
         raise ValueError("factorial: floats do not hold exact factorials: use math.factorial")
     value = as_floating(n)
@@ -140,7 +140,7 @@ def _zeta(s: Value, q: Value) -> Value:
 
 
 def _zeta_by_exponent(tangent: Value, _: Value, s: Value, q: Value) -> Value:
-    """Above 1 alone: elsewhere the value is infinite or NaN."""
+    """For exponents above 1 only: elsewhere the value is infinite or NaN."""
     return multiply(tangent, jvp(lambda exponent: _zeta_sum(exponent, q), (s,), (ones_like(s),))[1])
 
 
@@ -164,7 +164,7 @@ def _zeta_sum(exponent: Value, start: Value) -> Value:
 
 
 def _zeta_tail(s: Value, w: Value) -> Value:
-    """The sum of (k + w)^-s, for w from 10 on; terms of the formula are made from the last, so none overflows."""
+    """The sum of (k + w)^-s, for w from 10 on; each term is made from the previous one, so none overflows."""
     last = power(w, negative(s))
     vanished = equal(last, 0)
     held = where(vanished, 2.0, s)
@@ -254,7 +254,7 @@ _boxcox1p.defjvps(
 
 def _power_less_one(logarithm: Any, value: Value, exponent: Value) -> Value:
     grown = logarithm(value)
-    # Where the product is tiny the quotient is the logarithm itself, to rounding.
+    # If the product is tiny, the quotient is the logarithm itself, up to rounding.
     flat = less(abs(exponent), float(np.finfo(np.float32).tiny))
     safe = where(flat, 1.0, exponent)
     return where(flat, grown, divide(expm1(multiply(safe, grown)), safe))

@@ -1,8 +1,8 @@
 """Quotients of gamma functions of positive numbers, within a few units in the last place.
 
-Their logarithms are small differences of large ones, so they are taken in numbers of twice the digits, by Stirling's
+Their logarithms are small differences of large numbers, so they are computed with twice the digits, by Stirling's
 formula: log gamma(x) = (x - 1/2) log(x) - x + log(2 pi) / 2 + a rest. Arguments too small for it are raised by
-gamma(x + 1) = x gamma(x). Arguments have twice the digits too, since a sum of two would be rounded.
+gamma(x + 1) = x gamma(x). Arguments have twice the digits too, because a sum of two would be rounded.
 """
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _FAR = 1 / 16
 _LOG_LESS = tuple((-1) ** k / (k + 2) for k in range(14))
 
 
-# Exponents beyond these, in float32 and float64, are brought nearer by a power of two, since factors may bring back
-# what overflows.
+# Exponents beyond these, in float32 and float64, are reduced by a power of two, because factors may bring an
+# overflow back into range.
 _FAR_EXPONENT, _POWER_OF_TWO = {False: 60.0, True: 500.0}, {False: 64, True: 512}
 
 
@@ -71,13 +71,15 @@ def _two(like: Value) -> Value:
 
 
 def _raising(x: Value) -> int:
-    """From here on Stirling's series is exact in the dtype."""
+    """The argument from which on Stirling's series is exact in the dtype."""
     return 10 if x.type.dtype is float64 else 4
 
 
 def _lowered(x: Double) -> tuple[Double, Double]:
-    """x (x + 1) … up to where Stirling's series begins, as the exponential of the first and the second: what is tiny
-    goes to the logarithm, so that it may meet what overflows there."""
+    """x (x + 1) … up to the start of Stirling's series, as the exponential of the first result times the second.
+
+    Tiny factors go to the logarithm, where they may meet what overflows.
+    """
     one = _one(x.high)
     tiny = is_less(x.high, 2.0**-10)
     total = chosen(tiny, one, x)
@@ -135,7 +137,7 @@ def over_gamma(quotient: Quotient, x: Double) -> Quotient:
 
 
 def gamma_of(x: Value) -> Value:
-    """gamma(x), for positive x: infinite where that is too large for the dtype."""
+    """gamma(x), for positive x: infinite if it is too large for the dtype."""
     held = Double(where(greater(x, LARGEST), LARGEST, x))
     nothing = Quotient(Double(multiply(held.high, 0.0)), (), ())
     return over_gamma(nothing, held).inverse().value()

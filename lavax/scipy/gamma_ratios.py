@@ -89,7 +89,7 @@ _combinations.defjvps(_of_things, _of_chosen)
 
 
 def _exact_if_whole(found: Value, *arguments: Value) -> Value:
-    """Rounded where it is a whole number that the error cannot hide."""
+    """Rounded if it is a whole number: if the arguments are whole, and the error is too small to hide it."""
     digits = 49 if found.type.dtype is float64 else 20
     whole = is_less(abs(found), 2.0**digits)
     for argument in arguments:
@@ -98,9 +98,9 @@ def _exact_if_whole(found: Value, *arguments: Value) -> Value:
 
 
 def comb(N: ArrayLike, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Value:
-    """In how many ways `k` of `N` things are chosen, elementwise, as floats; 0 unless 0 <= k <= N.
+    """The number of ways to choose `k` of `N` things, elementwise, as floats; 0 unless 0 <= k <= N.
 
-    With `repetition` each may be chosen several times. Raises ValueError for `exact`, which floats are not.
+    With `repetition` each may be chosen several times. Raises ValueError for `exact`, because floats are not.
     """
     if exact:
         raise ValueError("comb: floats do not hold exact numbers: use math.comb")

@@ -1,8 +1,8 @@
 """Incomplete gamma and beta functions, and exponential integrals: series and continued fractions.
 
-Values in float32 and below are operations of their own (shaders_glsl). Those in float64, and derivatives by parameters,
-are loops here, which go on until every element is known to its last digits. Derivatives by the upper limit are closed
-forms, of every order; those by parameters follow the loops' steps in forward mode, and have no second derivative in
+In float32 and below, values are operations of their own (shaders_glsl). In float64, and for derivatives by parameters,
+they are loops here, which run until every element has converged. Derivatives by the upper limit are closed forms, of
+every order; those by parameters follow the steps of the loops in forward mode, and have no second derivative in
 reverse mode.
 """
 from __future__ import annotations
@@ -52,7 +52,7 @@ _digamma = real_function("digamma", "The derivative of `lgamma`")
 
 
 def _summed(first: Value, ratio: Callable[[Value], Value]) -> Value:
-    """first (1 + r(1) + r(1) r(2) + …), r(k) being the ratio of neighbouring terms, until nothing changes."""
+    """first (1 + r(1) + r(1) r(2) + …), with r(k) the ratio of neighbouring terms, until nothing changes."""
 
     def is_open(state: Any) -> Value:
         return logical_and(any_of(state[3]), less(state[2], float(_MOST_STEPS)))
@@ -75,9 +75,9 @@ def _number_like(x: Value, number: float) -> Value:
 
 
 def _fraction(a: Value, x: Value, least: int = 0) -> Value:
-    """Gamma(a, x) e^x x^-a for x >= 1 by Legendre's continued fraction, in at least so many steps of Lentz's.
+    """Gamma(a, x) e^x x^-a for x >= 1 by Legendre's continued fraction, in a minimum number of Lentz's steps.
 
-    For whole `a` the fraction ends, and its derivative by `a` does not: that needs the further steps.
+    For whole `a` the fraction ends, but its derivative by `a` does not, and needs the further steps.
     """
     tiny = float(np.finfo(x.type.dtype.numpy).tiny) * 1e4
     eps = float(np.finfo(x.type.dtype.numpy).eps)
@@ -91,7 +91,7 @@ def _fraction(a: Value, x: Value, least: int = 0) -> Value:
         b = add(b, 2.0)
         d = divide(1.0, _not_zero(add(multiply(numerator, d), b), tiny))
         c = _not_zero(add(b, divide(numerator, c)), tiny)
-        change = where(is_coarse, multiply(c, d), 1.0)  # one that is known would gather rounding
+        change = where(is_coarse, multiply(c, d), 1.0)  # a converged element would accumulate rounding errors
         goes_on = logical_or(greater(abs(subtract(change, 1.0)), eps), less(number, float(least)))
         return b, c, d, multiply(h, change), add(number, 1.0), goes_on
 
@@ -107,7 +107,7 @@ def _not_zero(x: Value, tiny: float) -> Value:
 
 
 def _gamma_weight(a: Value, x: Value) -> Value:
-    """x^a e^-x / gamma(a + 1) for positive `a` and `x`, without the loss of digits that large ones would bring."""
+    """x^a e^-x / gamma(a + 1) for positive `a` and `x`, without the loss of digits for large ones."""
     large = greater_equal(a, STIRLING_FROM)
     many = where(large, a, STIRLING_FROM)
     powers = multiply(many, log_less(divide(x, many), divide(subtract(x, many), many)))
@@ -118,20 +118,20 @@ def _gamma_weight(a: Value, x: Value) -> Value:
 
 
 def _lower_part(a: Value, x: Value, least: int) -> tuple[Value, Value, Value]:
-    """For usable arguments: the smaller of both integrals, whether it is the lower one, and where they are usable."""
+    """The smaller of both integrals, whether it is the lower one, and whether the arguments are usable."""
     usable = logical_and(logical_and(greater(a, 0), greater(x, 0)), logical_and(less(a, math.inf), less(x, math.inf)))
     parameter, limit = where(usable, a, 1.0), where(usable, x, 1.0)
     by_series = less(limit, maximum(parameter, 1.0))
     weight = _gamma_weight(parameter, limit)
     inner = where(by_series, limit, 0.0)
     series = _summed(ones_like(inner), lambda k: divide(inner, add(parameter, k)))
-    outer = where(by_series, add(maximum(parameter, 1.0), 30.0), limit)  # one that ends soon
+    outer = where(by_series, add(maximum(parameter, 1.0), 30.0), limit)  # an argument for which the loop ends soon
     fraction = _fraction(parameter, outer, least)
     return multiply(weight, where(by_series, series, multiply(parameter, fraction))), by_series, usable
 
 
 def _at_ends(a: Value, x: Value, usable: Value, inside: Value, at_zero: float) -> Value:
-    """The integral at 0 and infinity, which are its ends or the other way round, and NaN where there is none."""
+    """The integral at 0 and infinity: 0 or 1, and NaN where it does not exist."""
     empty = logical_or(logical_and(equal(x, 0), greater(a, 0)), logical_and(equal(a, math.inf), less(x, math.inf)))
     full = logical_or(logical_and(equal(a, 0), greater(x, 0)), logical_and(equal(x, math.inf), less(a, math.inf)))
     edge = where(empty, at_zero, where(logical_and(full, greater_equal(a, 0)), 1.0 - at_zero, math.nan))
@@ -187,9 +187,9 @@ _gammaincc.defjvps(
 
 
 def gamma_quantile_slope(a: Value, x: Value) -> Value:
-    """The derivative by `a` of the number `x` > 0 below which a gamma variate of parameter `a` is with one probability.
+    """The derivative by `a` of the quantile `x` > 0 of the gamma distribution of parameter `a`, at fixed probability.
 
-    As a share of `x`. Near 0 by the first term of the series, of which nothing underflows.
+    Relative to `x`. Near 0 by the first term of the series, in which nothing underflows.
     """
     near = less(x, 1e-6)
     number = where(near, 1.0, x)
@@ -205,14 +205,14 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Value:
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Value:
-    """1 - gammainc(a, x), elementwise; keeps its digits where it is small."""
+    """1 - gammainc(a, x), elementwise; accurate where it is small."""
     (parameter, limit), weak = together("gammaincc", a, x, real=True)
     return with_weak(_gammaincc(parameter, limit), weak)
 
 
 def _beta_weight(a: Value, b: Value, x: Value) -> Value:
     """x^a (1 - x)^b / B(a, b) for positive parameters and 0 < x < 1."""
-    from lavax.scipy.special import betaln, xlog1py  # late: it shows what is here
+    from lavax.scipy.special import betaln, xlog1py  # late: it exports the functions of this module
 
     large = logical_and(greater_equal(a, STIRLING_FROM), greater_equal(b, STIRLING_FROM))
     p, q = where(large, a, STIRLING_FROM), where(large, b, STIRLING_FROM)
@@ -250,7 +250,7 @@ def _beta_fraction(a: Value, b: Value, x: Value, least: int) -> Value:
         grown = multiply(add(a, m), add(add(a, b), m))
         odd = divide(multiply(negative(grown), x), multiply(twice, add(twice, 1.0)))
         c, d = advanced(c, d, odd)
-        change = where(is_coarse, multiply(c, d), 1.0)  # one that is known would gather rounding
+        change = where(is_coarse, multiply(c, d), 1.0)  # a converged element would accumulate rounding errors
         goes_on = logical_or(greater(abs(subtract(change, 1.0)), eps), less(m, float(least)))
         return c, d, multiply(h, change), add(m, 1.0), goes_on
 
@@ -361,7 +361,7 @@ def exp1(x: ArrayLike) -> Value:
 
 
 def _positive_expi(x: Value) -> Value:
-    """A power series, and from 40 on the asymptotic one, which ends where its terms are least."""
+    """A power series, and from 40 on the asymptotic series, which ends at its least term."""
     large = greater(x, _LARGE_EXPI)
     growing = where(large, 0.0, x)
     # x^k / (k k!): the ratio of neighbours is x k / (k + 1)^2.

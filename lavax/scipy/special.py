@@ -1,6 +1,6 @@
-"""Special functions with the names and meanings they have in scipy.special, elementwise but for the sums.
+"""Special functions with the names and meanings they have in scipy.special, elementwise except for the sums.
 
-All take arrays, traced values, NumPy arrays, nested lists and Python scalars, and give floats: integers and truth
+All take arrays, traced values, NumPy arrays, nested lists and Python scalars, and return floats: integers and truth
 values count as floats. All have derivatives of every order.
 """
 from __future__ import annotations
@@ -97,9 +97,8 @@ def logsumexp(
 ) -> Value | tuple[Value, Value]:
     """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
-    Of the elements where `where`, which broadcasts to `x`, is true; None: all. Where the sum is negative the result is
-    NaN; with `return_sign` it is the logarithm of the sum's absolute value, and the sum's sign (-1, 0 or 1) comes with
-    it.
+    Over the elements where `where`, which broadcasts to `x`, is true; None: all. If the sum is negative the result is
+    NaN; with `return_sign` it is the logarithm of the sum's absolute value, followed by the sum's sign (-1, 0 or 1).
     """
     if not return_sign:
         return functional.logsumexp(x, axis, b, keepdims, where)
@@ -133,7 +132,7 @@ def logit(x: ArrayLike) -> Value:
 def _product_with_logarithm(
     name: str, x: ArrayLike, y: ArrayLike, logarithm: Callable[[ArrayLike], Value], root: float
 ) -> Value:
-    """x * logarithm(y), and 0 where x is 0 and y no NaN; `root` is where the logarithm is -inf."""
+    """x * logarithm(y), and 0 if x is 0 and y is not NaN; `root` is where the logarithm is -inf."""
     (factor, argument), weak = together(name, x, y, real=True)
     is_zero = equal(factor, 0)
     regular = logical_and(greater(argument, root), less(argument, math.inf))
@@ -169,7 +168,7 @@ def entr(x: ArrayLike) -> Value:
 def betaln(a: ArrayLike, b: ArrayLike) -> Value:
     """The logarithm of the absolute value of the beta function, elementwise: lgamma(a) + lgamma(b) - lgamma(a + b).
 
-    For positive arguments of which one is large the three are not taken apart, since their digits would cancel.
+    For positive arguments of which one is large, the three terms are combined, because their digits would cancel.
     """
     (first, second), weak = together("betaln", a, b, real=True)
     above = greater(first, second)
@@ -184,7 +183,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Value:
 
 
 def loggamma(x: ArrayLike) -> Value:
-    """`lgamma` of positive numbers, and NaN for negative ones, at which the function is complex."""
+    """`lgamma` of positive numbers, and NaN for negative ones, for which the function is complex."""
     value = as_floating(x)
     below = less(value, 0)
     return with_weak(where(below, math.nan, lgamma(where(below, 1.0, value))), value.weak)
@@ -204,7 +203,7 @@ def _beta_of_two_large(s: Value, z: Value) -> Value:
 
 
 def log_ndtr(x: ArrayLike) -> Value:
-    """The logarithm of `ndtr(x)`, exact where that is 0 or 1 in float32, too."""
+    """The logarithm of `ndtr(x)`, accurate even if that is 0 or 1 in float32."""
     value = as_floating(x)
     is_low, is_middle = less(value, -0.5), less_equal(abs(value), 0.5)
     lower = where(is_low, value, -1.0)

@@ -1,4 +1,4 @@
-"""Stirling's formula and what it is used with: parts of gamma functions that keep their digits at large arguments."""
+"""Stirling's formula: parts of gamma functions that are accurate for large arguments."""
 from __future__ import annotations
 
 from lavax.ir.types import float64
@@ -14,7 +14,7 @@ STIRLING_FROM = 10.0  # from here on the terms are exact in float64
 
 
 def horner(coefficients: tuple[float, ...], x: Value) -> Value:
-    """The polynomial with these coefficients, that of the lowest power first."""
+    """The polynomial with these coefficients, lowest power first."""
     total: ArrayLike = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = add(multiply(total, x), coefficient)
@@ -22,13 +22,13 @@ def horner(coefficients: tuple[float, ...], x: Value) -> Value:
 
 
 def stirling_rest(x: Value) -> Value:
-    """What (x - 1/2) log x - x + log(2 pi) / 2 lacks of lgamma(x), from 10 upwards."""
+    """lgamma(x) less (x - 1/2) log x - x + log(2 pi) / 2, from 10 upwards."""
     inverse = divide(1.0, x)
     return multiply(inverse, horner(_TERMS, square(inverse)))
 
 
 def log_less(ratio: Value, excess: Value) -> Value:
-    """log(ratio) - excess, with excess = ratio - 1, of which each is given without the other's rounding."""
+    """log(ratio) - excess, where excess = ratio - 1 is given too, without the rounding of the other."""
     near = logical_and(greater(excess, -0.66), less(excess, 2.0))
     small = where(near, excess, 0.1)
     # With r = x / (2 + x), log(1 + x) = 2 (r + r^3/3 + r^5/5 + …), and x = 2 r + r x. |r| is 1/2 at most.

@@ -34,14 +34,14 @@ def together(name: str, *arguments: ArrayLike | Splat, real: bool = False) -> tu
 def apply(op: str, *arguments: ArrayLike | Splat, name: str = "", real: bool = False) -> Value:
     """The elementwise operation `op` on arguments in their common shape and dtype.
 
-    `name` is what errors call it, `op` if not given. With `real`, integers and truth values are first made
-    floats. The result is weak where all arguments are and the operation keeps the dtype.
+    `name` is what errors call it, `op` by default. With `real`, integers and truth values are first converted to
+    floats. The result is weak if all arguments are and the operation keeps the dtype.
     """
     return applied(op, *together(name or op, *arguments, real=real))
 
 
 def applied(op: str, values: Sequence[Value], weak: bool) -> Value:
-    """The elementwise operation `op` on what `together` gave."""
+    """The elementwise operation `op` on the result of `together`."""
     result = bind(op, *values)
     return with_weak(result, True) if weak and result.type.dtype == values[0].type.dtype else result
 
@@ -59,7 +59,7 @@ def as_truth(x: ArrayLike) -> Value:
 
 
 def real_function(op: str, meaning: str, name: str = "") -> Callable[[ArrayLike], Value]:
-    """The array function of one operation on real numbers, named as the operation is if it has no `name` of its own."""
+    """The array function of one operation on real numbers, under `name` or else the operation's name."""
 
     def function(x: ArrayLike) -> Value:
         return apply(op, x, name=name or op, real=True)
@@ -69,7 +69,7 @@ def real_function(op: str, meaning: str, name: str = "") -> Callable[[ArrayLike]
 
 
 def binary_function(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], Value]:
-    """The array function of one operation on two operands in their common dtype, named as the operation is."""
+    """The array function of one operation on two operands in their common dtype, under the operation's name."""
 
     def function(x: ArrayLike, y: ArrayLike) -> Value:
         values, weak = together(op, x, y)

@@ -1,4 +1,4 @@
-"""Axes as users give them, and the axes they mean."""
+"""Axes as users give them, normalized."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Axis: TypeAlias = int | Sequence[int] | None
 
 
 def normal_axis(name: str, axis: int, type: TensorType, rank: int | None = None) -> int:
-    """`axis` counted from the front; `rank` is given where axes are counted in the result.
+    """`axis` counted from the front; `rank` is given if axes are counted in the result.
 
     Raises ShapeError if there is no such axis.
     """
@@ -25,7 +25,7 @@ def normal_axis(name: str, axis: int, type: TensorType, rank: int | None = None)
 
 
 def normal_axes(name: str, axis: Axis, type: TensorType, rank: int | None = None) -> tuple[int, ...]:
-    """The distinct axes that `axis` means, in the order given; None means all of them.
+    """The distinct axes of `axis`, counted from the front, in the given order; None: all axes.
 
     Raises ShapeError if there is no such axis or one is named twice.
     """

@@ -1,4 +1,4 @@
-"""Shapes that combine, and values spread to them."""
+"""Common shapes, and values broadcast to them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 def _combine(shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, int, int] | None]:
-    """The common shape, and where there is none: (an axis counted from the end, two extents that differ)."""
+    """The common shape, and if there is none: (an axis counted from the end, two extents that differ)."""
     rank = max((len(shape) for shape in shapes), default=0)
     common = [1] * rank
     for shape in shapes:
@@ -30,7 +30,7 @@ def _combine(shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, int, int] | Non
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape that arrays of `shapes` have together: aligned at the last axis, extents of 1 are repeated.
+    """The common shape of arrays of `shapes`: aligned at the last axis, extents of 1 are repeated.
 
     Raises ShapeError if two extents differ and neither is 1.
     """
@@ -62,7 +62,7 @@ def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
 
 
 def spread(value: Value, shape: Shape) -> Value:
-    """`value` repeated to `shape`, which must be one it broadcasts to; itself where it has that shape."""
+    """`value` repeated to `shape`, to which it must broadcast; itself if it has that shape."""
     if value.shape == shape:
         return value
     axes = tuple(range(len(shape) - value.ndim, len(shape)))
@@ -70,7 +70,7 @@ def spread(value: Value, shape: Shape) -> Value:
 
 
 def spread_back(value: Value, axes: Sequence[int], shape: Shape) -> Value:
-    """`value`, which was made by folding `axes` of an array of `shape` away, repeated along them."""
+    """`value`, the result of a reduction over `axes` of an array of `shape`, repeated along them."""
     if not axes:
         return value
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
@@ -78,7 +78,7 @@ def spread_back(value: Value, axes: Sequence[int], shape: Shape) -> Value:
 
 
 def fit(operand: Operand, type: TensorType) -> Value:
-    """`operand` as a value of `type`: cast, then spread; a scalar becomes a constant of `type` at once."""
+    """`operand` as a value of `type`: cast, then broadcast; a scalar becomes a constant of `type` at once."""
     if isinstance(operand, Splat):
         return constant_of(operand, type)
     if operand.abstract.type is type:
@@ -87,7 +87,7 @@ def fit(operand: Operand, type: TensorType) -> Value:
 
 
 def type_together(name: str, operands: Sequence[Operand], dtype: DType) -> TensorType:
-    """The type in which the elementwise operation `name` has `operands`, in `dtype`: an operand's own, if it can be."""
+    """The type, in `dtype`, of the operands of the elementwise operation `name`: an operand's own, if possible."""
     shape = common_shape(name, operands)
     for operand in operands:
         type = operand.abstract.type
@@ -97,7 +97,7 @@ def type_together(name: str, operands: Sequence[Operand], dtype: DType) -> Tenso
 
 
 def broadcast_to(x: ArrayLike, shape: int | Sequence[int]) -> Value:
-    """`x` repeated to `shape`. Raises ShapeError if it does not broadcast to just that."""
+    """`x` repeated to `shape`. Raises ShapeError if it does not broadcast to exactly that shape."""
     operand = as_operand(x)
     target = (shape,) if isinstance(shape, int) else tuple(shape)
     common, conflict = _combine([operand.shape, target])

@@ -1,4 +1,4 @@
-"""The `device` and `copy` arguments of the array API standard: one device holds all arrays, and none is written to."""
+"""The `device` and `copy` arguments of the array API standard: there is one device, and arrays are immutable."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,13 +10,13 @@ from lavax.tracer.values.value import Value
 
 
 def require_device(name: str, device: Any) -> None:
-    """Raises ValueError if `device` is neither None nor the one device that arrays are made on."""
+    """Raises ValueError if `device` is neither None nor the one device."""
     if device is not None and device != default_device():
         raise ValueError(f"{name}: arrays are made on {default_device()!r} only, got device={device!r}")
 
 
 def copied(name: str, x: ArrayLike, result: Value, copy: bool | None) -> Value:
-    """`result`, which was made of `x`, with memory of its own if `copy`.
+    """`result`, which was made from `x`, with its own memory if `copy`.
 
     Raises ValueError if `copy` is False and `result` is not `x` itself.
     """

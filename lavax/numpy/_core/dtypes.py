@@ -1,4 +1,4 @@
-"""From the many ways a user names a dtype to the dtypes that lavax has."""
+"""Dtypes as users name them, as dtypes of lavax."""
 from __future__ import annotations
 
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from lavax.ir.types import DTYPES, DType, bool_, dtype_of_data, float32, int32
 from lavax.numpy._core.errors import dtype_error
 
-# Python's own types stand for the default dtypes.
+# Python's types mean the default dtypes.
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
 _NAMES = ", ".join(dtype.user_name for dtype in DTYPES.values())
 
 
 def canonical_dtype(dtype: Any) -> DType:
-    """The dtype that `dtype` stands for: one of lavax, of NumPy, a name such as "float32", or float, int, bool.
+    """The dtype of lavax for `dtype`: a dtype of lavax or NumPy, a name such as "float32", or float, int, bool.
 
     Raises DtypeError if lavax has no such dtype.
     """

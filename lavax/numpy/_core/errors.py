@@ -6,15 +6,15 @@ from lavax.ir.location import for_user
 
 
 def shape_error(message: str) -> ShapeError:
-    """A ShapeError to be raised, with the user's line."""
+    """A ShapeError, with the user's line."""
     return ShapeError(for_user(message))
 
 
 def dtype_error(message: str) -> DtypeError:
-    """A DtypeError to be raised, with the user's line."""
+    """A DtypeError, with the user's line."""
     return DtypeError(for_user(message))
 
 
 def index_error(message: str) -> ArrayIndexError:
-    """An IndexError to be raised, with the user's line."""
+    """An IndexError, with the user's line."""
     return ArrayIndexError(for_user(message))

@@ -1,4 +1,4 @@
-"""Values whose elements are moved: reshaped, transposed, cut and padded, without a check of what users gave."""
+"""Values reshaped, transposed, cut and padded. Arguments are not checked."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,21 +10,21 @@ from lavax.tracer.values.value import Value
 
 
 def reshaped(value: Value, shape: Shape) -> Value:
-    """`value` in a shape of as many elements: itself where it has that shape."""
+    """`value` in a shape of equal size; itself if it has that shape."""
     if value.shape == shape:
         return value
     return with_weak(bind("reshape", value, type=value.type.with_shape(shape)), value.weak)
 
 
 def transposed(value: Value, axes: Sequence[int]) -> Value:
-    """`value` with its axes in the order `axes`: itself where that is theirs."""
+    """`value` with its axes in the order `axes`; itself if they are in that order."""
     if tuple(axes) == tuple(range(value.ndim)):
         return value
     return with_weak(bind("transpose", value, axes=tuple(axes)), value.weak)
 
 
 def cut(value: Value, axis: int, start: int, limit: int, step: int = 1) -> Value:
-    """The elements start, start + step, … below `limit` of `axis`; `value` itself where that is all."""
+    """The elements start, start + step, … below `limit` of `axis`; `value` itself if these are all."""
     if (start, limit, step) == (0, value.shape[axis], 1):
         return value
     starts, limits, steps = [0] * value.ndim, list(value.shape), [1] * value.ndim
@@ -33,7 +33,7 @@ def cut(value: Value, axis: int, start: int, limit: int, step: int = 1) -> Value
 
 
 def padded(value: Value, low: Sequence[int], high: Sequence[int]) -> Value:
-    """`value` with `low` zeros in front of each axis and `high` behind; itself if these are all 0."""
+    """`value` with `low` zeros before each axis and `high` after it; itself if these are all 0."""
     if not any((*low, *high)):
         return value
     zero = value.type.dtype.number(0)

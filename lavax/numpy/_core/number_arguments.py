@@ -1,4 +1,4 @@
-"""Numbers that say how many, how far, which or how much, as users give them."""
+"""Integer and real arguments as users give them."""
 from __future__ import annotations
 
 import operator
@@ -11,7 +11,7 @@ from lavax.numpy._core.errors import dtype_error
 def whole_number(what: str, given: Any) -> int:
     """`given`, a Python or NumPy integer or an array of one, as a Python integer.
 
-    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError if the number is not
+    Raises DtypeError, which names the argument by `what`, for anything else, ConcretizationError if the number is not
     known yet.
     """
     try:
@@ -25,11 +25,11 @@ def whole_number(what: str, given: Any) -> int:
 def real_number(what: str, given: Any) -> float:
     """`given`, a number or an array of one, as a Python float.
 
-    Raises DtypeError, which says what it was to be, for anything else, ConcretizationError if the number is not
+    Raises DtypeError, which names the argument by `what`, for anything else, ConcretizationError if the number is not
     known yet.
     """
     try:
-        if not isinstance(given, (str, bytes)):  # which Python reads numbers from
+        if not isinstance(given, (str, bytes)):  # Python would parse them
             return float(given)
     except LavaxError:
         raise

@@ -1,4 +1,4 @@
-"""From what users pass to array functions (arrays, NumPy arrays, nested lists, scalars) to values."""
+"""Arguments of array functions (arrays, NumPy arrays, nested lists, scalars) as values."""
 from __future__ import annotations
 
 import math
@@ -23,7 +23,7 @@ ArrayLike: TypeAlias = "Value | np.ndarray | np.generic | Scalar | Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Splat:
-    """A scalar that becomes a constant of the shape and dtype that its operation works in."""
+    """A scalar that becomes a constant of the shape and dtype of its operation."""
 
     value: Scalar
     abstract: Abstract  # of shape (); weak if its dtype yields
@@ -51,7 +51,7 @@ Operand: TypeAlias = Value | Splat
 
 
 def as_operand(x: ArrayLike | Splat) -> Operand:
-    """`x` as an operand: scalars stay open in shape and, if Python's, in dtype; all else becomes a value.
+    """`x` as an operand: scalars keep an open shape and, if Python's, an open dtype; all else becomes a value.
 
     Raises DtypeError for anything but numbers.
     """
@@ -70,7 +70,7 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
     try:
         return lift(x)
     except DtypeError as error:
-        raise dtype_error(str(error)) from None  # which names the function that was called
+        raise dtype_error(str(error)) from None  # with the user's line
 
 
 def as_value(x: ArrayLike) -> Value:
@@ -86,9 +86,9 @@ def constant_of(splat: Splat, type: TensorType) -> Value:
 
 
 def scalar_as(value: Scalar, dtype: DType) -> Scalar:
-    """`value` as an attribute of `dtype`; a float becomes an integer as `cast` does it.
+    """`value` as an attribute of `dtype`; a float is converted to an integer as by `cast`.
 
-    Raises DtypeError for an integer that an integer dtype does not hold.
+    Raises DtypeError for an integer out of the range of an integer dtype.
     """
     if dtype.kind == "float":
         return float(value)
@@ -103,19 +103,19 @@ def scalar_as(value: Scalar, dtype: DType) -> Scalar:
 
 
 def cast(value: Value, dtype: DType) -> Value:
-    """`value` with elements of `dtype`: itself where they are."""
+    """`value` with elements of `dtype`; itself if it has that dtype."""
     if value.type.dtype == dtype:
         return value
     return bind("cast", value, type=value.type.with_dtype(dtype))
 
 
 def holds_values(x: Any) -> bool:
-    """Whether `x` is a value or nested lists with one in them: not known from the program alone."""
+    """Whether `x` is a value or nested lists that contain one, so that its numbers may not be known."""
     return isinstance(x, Value) or (isinstance(x, (list, tuple)) and any(map(holds_values, x)))
 
 
 def join_along_new_axis(name: str, parts: Sequence[ArrayLike], axis: int) -> Value:
-    """Values of one shape, side by side along a new axis (0 <= axis <= rank). Raises ShapeError if shapes differ."""
+    """Values of one shape, stacked along a new axis (0 <= axis <= rank). Raises ShapeError if shapes differ."""
     operands = [as_operand(part) for part in parts]
     shape = operands[0].shape
     if any(operand.shape != shape for operand in operands):

@@ -1,4 +1,4 @@
-"""Which dtype operands of several dtypes are computed in."""
+"""Promotion: the common dtype of operands."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -10,15 +10,15 @@ from lavax.tracer.values.abstract import Abstract
 
 
 class Promotable(Protocol):
-    """What promotion looks at: a type, and whether its dtype yields to others."""
+    """An operand of promotion: a type, and whether its dtype yields to others."""
 
     @property
     def abstract(self) -> Abstract: ...
 
 
 _KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
-# The promotion table of the array API standard. Where the standard says nothing: bool yields to numbers; integers
-# yield to the float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64.
+# The promotion table of the array API standard. Beyond the standard: bool yields to numbers; integers yield to the
+# float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64.
 _FLOATS = {
     (float16, bfloat16): float32,
     **{(narrow, float32): float32 for narrow in (float16, bfloat16)},
@@ -47,7 +47,7 @@ PROMOTION: dict[tuple[DType, DType], DType] = {
 
 
 def join(first: DType, second: DType) -> DType:
-    """The dtype two strong dtypes are computed in."""
+    """The common dtype of two strong dtypes."""
     return PROMOTION[first, second]
 
 
@@ -63,7 +63,7 @@ def promote(operands: Iterable[Promotable]) -> tuple[DType, bool]:
 
 @lru_cache(1024)
 def _promoted(dtypes: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
-    """The same of dtypes, each with whether it is weak."""
+    """The same for dtypes, each with whether it is weak."""
     strong = [dtype for dtype, is_weak in dtypes if not is_weak]
     weak = [dtype for dtype, is_weak in dtypes if is_weak]
     if not weak:
@@ -78,17 +78,17 @@ def _promoted(dtypes: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
 
 
 def floating(dtype: DType) -> DType:
-    """The dtype that functions of real numbers compute `dtype` in."""
+    """The dtype in which functions of real numbers compute `dtype`."""
     return dtype if dtype.is_float else float32
 
 
 def accumulating(dtype: DType) -> DType:
-    """The dtype in which elements of `dtype` are summed: truth values are counted, integers have 32 bits at least."""
+    """The dtype in which elements of `dtype` are summed: truth values are counted, integers have at least 32 bits."""
     if dtype.is_float or dtype.bits >= 32:
         return dtype
     return uint32 if dtype.kind == "uint" else int32
 
 
 def averaging(dtype: DType) -> DType:
-    """The dtype in which floats of `dtype` are averaged: sums of many of 16 bits are beyond their range."""
+    """The dtype in which floats of `dtype` are averaged: sums of many 16-bit floats exceed their range."""
     return float32 if dtype in (float16, bfloat16) else dtype

@@ -1,4 +1,4 @@
-"""Sequences of arrays, as the functions take them that join arrays or choose among them."""
+"""Sequences of arrays, as arguments of functions that join arrays or choose among them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ Arrays: TypeAlias = "Sequence[ArrayLike] | Value | np.ndarray"
 
 
 def parts_of(name: str, arrays: Arrays) -> Sequence[ArrayLike]:
-    """The arrays that are to be put together: at least one. Raises ShapeError, or DtypeError for what has none."""
+    """The arrays of a sequence. Raises ShapeError if there is none, DtypeError for anything but sequences."""
     if not isinstance(arrays, (Value, Iterable)):
         raise dtype_error(f"{name} takes a sequence of arrays, got {arrays!r:.40} of type {type(arrays).__name__}")
     parts: Sequence[ArrayLike] = rows(arrays) if isinstance(arrays, Value) else list(arrays)

@@ -10,14 +10,14 @@ Shape = tuple[int, ...]
 
 
 def as_shape(shape: int | Iterable[int], what: str = "an extent of the shape") -> Shape:
-    """A shape, or other numbers, from an int or a sequence of them. Raises DtypeError for anything but integers."""
+    """A shape, or other integers, from an int or a sequence of them. Raises DtypeError for anything but integers."""
     if not isinstance(shape, Iterable) or getattr(shape, "ndim", 1) == 0:
         return (whole_number(what, shape),)
     return tuple(whole_number(what, extent) for extent in shape)
 
 
 def checked_shape(name: str, shape: int | Iterable[int]) -> Shape:
-    """The shape of an array that `name` is to make.
+    """The shape of an array that `name` makes.
 
     Raises ShapeError for negative extents, DtypeError for anything but integers.
     """

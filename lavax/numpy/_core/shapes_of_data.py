@@ -1,4 +1,4 @@
-"""One number read from the device, for the shape of a result."""
+"""Shapes that depend on data: one number is read from the device."""
 from __future__ import annotations
 
 from lavax.base.errors import ConcretizationError
@@ -8,7 +8,7 @@ from lavax.tracer.values.value import Value
 
 
 def length_of(name: str, count: Value, size: int | None, advice: str) -> int:
-    """How many entries a result has: `size`, or the number `count`, which must be known.
+    """The number of entries of a result: `size`, or the number `count`, which must be known.
 
     Raises ConcretizationError, with `advice`, if it is not.
     """

@@ -35,9 +35,9 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """The mean over `axis` (None: all axes), weighted by `weights`: of the shape of `x`, or of its axes `axis` alone.
+    """The mean over `axis` (None: all axes), weighted by `weights`, of the shape of `x` or of its axes `axis` alone.
 
-    With `returned` also the sum of the weights, of the mean's shape.
+    With `returned` also the sum of the weights, in the shape of the mean.
     """
     value = as_floating(x)
     axes = rising_axes("average", axis, value.type)
@@ -56,7 +56,7 @@ def average(
 
 
 def _along(weights: Value, value: Value, axes: tuple[int, ...]) -> Value:
-    """Weights of the entries along `axes`, which they have in this order, for all of `value`."""
+    """Weights of the entries along `axes`, in this order, broadcast to `value`."""
     if weights.shape != tuple(value.shape[d] for d in axes):
         raise shape_error(f"average: weights {weights.type} do not fit {value.type} over axes {list(axes)}")
     rising = transposed(weights, sorted(range(len(axes)), key=lambda place: axes[place]))
@@ -75,8 +75,8 @@ def cov(
 ) -> Value:
     """The covariances of variables, one per row (a column if not `rowvar`) with its observations.
 
-    Divides by their number less `ddof` (1, or 0 if `bias`). `fweights` says how often each observation was made,
-    `aweights` how much it counts.
+    Divides by their number less `ddof` (1, or 0 if `bias`). `fweights` is the number of times each observation was
+    made, `aweights` its weight.
     """
     rows, held = _variables_to_average((m,) if y is None else (m, y), rowvar)
     return cast(_covariances(rows, ddof if ddof is not None else int(not bias), fweights, aweights), held)

@@ -1,4 +1,4 @@
-"""Differences, slopes, areas and interpolation of sampled functions."""
+"""Differences, gradients, integrals and interpolation of sampled functions."""
 from __future__ import annotations
 
 import math
@@ -45,7 +45,7 @@ def diff(
 ) -> Value:
     """The differences of neighbours along `axis`, taken `n` times; of truth values: whether they differ.
 
-    `prepend` and `append` are scalars or arrays that are put at the ends first. Raises ShapeError if `n` is negative
+    `prepend` and `append` are scalars or arrays that are first added at the ends. Raises ShapeError if `n` is negative
     or there is no such axis.
     """
     value = as_value(x)
@@ -67,7 +67,7 @@ def ediff1d(x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike |
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Value:
-    """The area under `y` along `axis` by trapezoids, at the points `x` or at distances `dx`."""
+    """The integral of `y` along `axis` by the trapezoidal rule, at the points `x` or at distances `dx`."""
     given = as_floating(y)
     held, _ = promote([given, as_operand(dx) if x is None else as_floating(x)])
     value = cast(given, averaging(given.type.dtype))
@@ -83,10 +83,10 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
 
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
-    """Slopes along each axis by central differences, one-sided at the ends, of order `edge_order` (1 or 2) there.
+    """Slopes along each axis by central differences; at the ends one-sided, of order `edge_order` (1 or 2).
 
     `varargs` are distances: none (1), one for all axes, or one per axis, each a number or the points themselves.
-    One array, or a list of one per axis. Raises ShapeError for an axis of fewer than edge_order + 1 elements.
+    Returns one array, or a list of one per axis. Raises ShapeError for an axis of fewer than edge_order + 1 elements.
     """
     value = as_floating(f)
     axes = normal_axes("gradient", axis, value.type)
@@ -145,10 +145,10 @@ def interp(
     right: ArrayLike | None = None,
     period: float | None = None,
 ) -> Value:
-    """At `x` the straight line between neighbouring points (xp, fp), whose `xp` rise; float32.
+    """Linear interpolation at `x` between the points (xp, fp), with rising `xp`; float32.
 
-    Beyond the ends `left` and `right` (the first and last `fp`). With `period` the points repeat, and may be unsorted.
-    Raises ShapeError if these are not along one axis, as many of both.
+    Beyond the ends it is `left` and `right` (by default the first and last `fp`). With `period` the points repeat, and
+    may be unsorted. Raises ShapeError unless `xp` and `fp` have one axis and equal extents.
     """
     places, points, values = as_floating(x), as_floating(xp), as_floating(fp)
     if points.ndim != 1 or points.shape != values.shape or not points.size:
@@ -189,7 +189,7 @@ def _periodic(places: Value, points: Value, values: Value, period: float) -> tup
 def unwrap(
     p: ArrayLike, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
 ) -> Value:
-    """`p` with jumps between neighbours along `axis` greater than `discont` (half the period) made good by periods."""
+    """`p` with jumps between neighbours along `axis` greater than `discont` (half the period) corrected by periods."""
     value = as_floating(p)
     along = normal_axis("unwrap", axis, value.type)
     if value.shape[along] < 2:

@@ -29,7 +29,7 @@ def _lines(name: str, a: ArrayLike, v: ArrayLike) -> list[Value]:
 
 
 def _sliding(long: Value, short: Value, precision: str | None) -> Value:
-    """All sums of products of `short`, from its end, with a window of `long` that may stick out at its ends."""
+    """The sums of products of the reversed `short` with windows of `long` that may extend beyond its ends."""
     count, width = long.size, short.size
     padded = pad(long, width - 1)
     length = count + width - 1
@@ -51,8 +51,11 @@ def _trimmed(full: Value, count: int, width: int, mode: Mode) -> Value:
 
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: Mode = "full", *, precision: str | None = None) -> Value:
-    """The convolution of two one-axis arrays: wherever they overlap ("full"), of the longer one's length ("same"), or
-    where they overlap wholly ("valid"). `precision` is as in `matmul`."""
+    """The convolution of two one-axis arrays.
+
+    `mode`: "full", wherever they overlap; "same", of the longer one's length; "valid", where they overlap completely.
+    `precision` is as in `matmul`.
+    """
     first, second = _lines("convolve", a, v)
     if second.size > first.size:
         first, second = second, first
@@ -60,8 +63,10 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: Mode = "full", *, precision: str 
 
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: Mode = "valid", *, precision: str | None = None) -> Value:
-    """The correlation of two one-axis arrays: `convolve` of `a` with `v` reversed; modes are those of `convolve`, and
-    `precision` is as in `matmul`."""
+    """The correlation of two one-axis arrays: `convolve` of `a` with `v` reversed.
+
+    `mode` is as in `convolve`, `precision` as in `matmul`.
+    """
     first, second = _lines("correlate", a, v)
     if second.size > first.size:
         return flip(_trimmed(_sliding(second, flip(first), precision), second.size, first.size, mode))

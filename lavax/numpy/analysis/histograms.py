@@ -1,4 +1,4 @@
-"""Elements counted by their values."""
+"""Counts of elements by value."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_ed
 def bincount(
     x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None
 ) -> Value:
-    """How often each number from 0 on occurs in the one-axis integers `x`, or the sum of the `weights` there.
+    """The count of each number from 0 on in the one-axis integers `x`, or the sum of its `weights`.
 
-    The result ends with the greatest number, but has `minlength` entries at least; inside `compile` its `length` must
+    The result ends with the greatest number, but has at least `minlength` entries; inside `compile` its `length` must
     be given, and greater numbers are dropped. Negative numbers count as 0. Raises ShapeError for other ranks and for
     weights of another shape, DtypeError for floats.
     """
@@ -64,10 +64,10 @@ Range: TypeAlias = Sequence[ArrayLike] | None
 def histogram_bin_edges(
     x: ArrayLike, bins: int | ArrayLike = 10, range: Range = None, weights: ArrayLike | None = None
 ) -> Value:
-    """The edges of `bins` equal intervals from the smallest to the greatest element, or over `range`; or `bins` itself.
+    """The edges of `bins` equal intervals from the smallest to the greatest element, or over `range`.
 
-    Elements that are all equal get an interval of half a unit on either side. Raises TypeError for the name of a rule,
-    ShapeError for less than one interval.
+    If `bins` is an array, it is the result. Elements that are all equal get an interval of half a unit on either side.
+    Raises TypeError for the name of a rule, ShapeError for less than one interval.
     """
     if isinstance(bins, str):
         raise TypeError("histogram: bins is a number or the edges, not the name of a rule")
@@ -96,9 +96,9 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool = False,
 ) -> tuple[Value, Value]:
-    """How many elements lie in each of `bins` equal intervals (or between the edges `bins`), and the edges.
+    """The number of elements in each of `bins` equal intervals (or between the edges `bins`), and the edges.
 
-    An interval holds its lower edge, the last one both. `weights` are summed instead; `density` makes the area 1.
+    An interval contains its lower edge, the last one both. `weights` are summed instead; `density` makes the area 1.
     """
     value = ravel(as_value(x))
     edges = histogram_bin_edges(value, bins, range)
@@ -133,9 +133,9 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool = False,
 ) -> tuple[Value, list[Value]]:
-    """How many rows of `sample` (n, d) lie in each cell of a grid in d dimensions, and the edges of each dimension.
+    """The number of rows of `sample` (n, d) in each cell of a grid in d dimensions, and the edges of each dimension.
 
-    The counts are floats, as NumPy's are. Raises ShapeError unless the sample has two axes.
+    The counts are floats, as in NumPy. Raises ShapeError unless the sample has two axes.
     """
     value = as_floating(sample)
     if value.ndim != 2:
@@ -163,15 +163,15 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool = False,
 ) -> tuple[Value, Value, Value]:
-    """How many points (x, y) lie in each cell of a grid, as floats, and the edges of both axes."""
+    """The number of points (x, y) in each cell of a grid, as floats, and the edges of both axes."""
     counts, (first, second) = histogramdd(stack([x, y], 1), bins, range, weights, density)
     return counts, first, second
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Value:
-    """The int32 number of the interval between `bins`, which rise or fall, that each element of `x` lies in.
+    """For each element of `x` the int32 number of its interval between `bins`, which rise or fall.
 
-    An interval holds its lower bound, or its upper one if `right`. Falling bins are known by their ends. Raises
+    An interval contains its lower bound, or its upper one if `right`. Falling bins are recognized by their ends. Raises
     ShapeError for bins that do not have one axis.
     """
     edges = as_value(bins)

@@ -1,4 +1,4 @@
-"""Polynomials as one-axis arrays of their coefficients, that of the highest power first."""
+"""Polynomials as one-axis arrays of their coefficients, highest power first."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ def _coefficients(name: str, p: ArrayLike) -> Value:
 
 
 def polyval(p: ArrayLike, x: ArrayLike) -> Value:
-    """The polynomial with coefficients `p` along axis 0, of the highest power first, at `x`: Horner's scheme.
+    """The polynomial with coefficients `p` along axis 0, highest power first, at `x`: Horner's scheme.
 
     Raises ShapeError for coefficients that do not have one axis.
     """
@@ -74,7 +74,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Value:
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Value:
     """The product of two polynomials.
 
-    With `trim_leading_zeros` the factors lose the zeros in front first, as NumPy has it: outside `compile` only.
+    With `trim_leading_zeros` leading zeros of the factors are dropped first, as in NumPy: outside `compile` only.
     """
     first, second = (_coefficients("polymul", p) for p in (a1, a2))
     if trim_leading_zeros:
@@ -91,14 +91,14 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     """The quotient and the remainder of two polynomials, as floats: u = quotient * v + remainder.
 
     The first coefficient of `v` must not be 0. The remainder has as many coefficients as `u`, the first of them 0;
-    with `trim_leading_zeros` it loses these: outside `compile` only.
+    with `trim_leading_zeros` they are dropped: outside `compile` only.
     """
     dividend, divisor = common_dtype([as_floating(_coefficients("polydiv", p)) for p in (u, v)])
     steps = dividend.size - divisor.size + 1
     if steps < 1:
         return zeros(1, dividend.type.dtype), dividend
     rest, quotient = dividend, []
-    for _ in range(steps):  # each step takes the first coefficient off
+    for _ in range(steps):  # each step removes the first coefficient
         factor = divide(rest[0], divisor[0])
         quotient.append(factor)
         head = subtract(rest[1 : divisor.size], multiply(factor, divisor[1:]))
@@ -150,7 +150,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Value:
 def poly(seq_of_zeros: ArrayLike) -> Value:
     """The polynomial with these zeros and a first coefficient of 1; of a square matrix: its characteristic polynomial.
 
-    That is found without the eigenvalues (Faddeev and Leverrier), in as many products of matrices as it has rows.
+    That is computed without the eigenvalues (Faddeev and Leverrier), by one matrix product per row.
     Raises ShapeError for other ranks.
     """
     zeros_of = as_floating(seq_of_zeros)
@@ -175,7 +175,7 @@ def _characteristic(matrix: Value) -> Value:
 
 
 class PolynomialFit(NamedTuple):
-    """What `polyfit` gives with `full`."""
+    """The result of `polyfit` with `full`."""
 
     coefficients: Value
     residuals: Value
@@ -193,14 +193,14 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The polynomial of degree `deg` with the least squares of its distances to `y` [n] or [n, k] at `x` [n].
+    """The polynomial of degree `deg` that fits `y` [n] or [n, k] at `x` [n] by least squares.
 
-    `w` weighs the distances; `rcond`: singular values below this share of the largest count as 0. With `full` also
+    `w` weights the distances; `rcond`: singular values below this share of the largest count as 0. With `full` also
     the sums of squares, the rank, the singular values and `rcond`; with `cov` also the covariance of the
-    coefficients, scaled by the distances unless it is "unscaled". Floats of 16 bits are taken as float32. Raises
+    coefficients, scaled by the distances unless it is "unscaled". 16-bit floats are computed in float32. Raises
     ShapeError if the shapes do not fit.
     """
-    from lavax.linalg.inverses import lstsq, pinv  # late: it is made of lavax.numpy
+    from lavax.linalg.inverses import lstsq, pinv  # late: it uses lavax.numpy
 
     places, values = _fitted(x), _fitted(y)
     degree = whole_number("deg", deg)
@@ -233,7 +233,7 @@ def polyfit(
 
 
 def _fitted(x: ArrayLike) -> Value:
-    """Floats that linear algebra is defined for."""
+    """Floats of a dtype that linear algebra takes."""
     value = as_floating(x)
     return cast(value, averaging(value.type.dtype))
 

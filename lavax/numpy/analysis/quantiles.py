@@ -36,7 +36,7 @@ def quantile(
 ) -> Value:
     """The value below which the fraction `q` of the elements over `axis` (None: all axes) lies; NaN if one is.
 
-    The axes of `q` come first in the result. `method` says what is taken between two elements. Fractions outside
+    The axes of `q` come first in the result. `method` chooses the value between two elements. Fractions outside
     0 to 1 give NaN.
     """
     return _quantile("quantile", x, q, axis, method, keepdims, skip_nan=False)
@@ -51,7 +51,7 @@ def _quantile(
     count = rows.shape[-1]
     operand = as_operand(q)
     dtype, _ = promote([rows, operand])
-    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    # Positions count up to the number of elements, beyond the precision of 16-bit floats.
     places = dtype if dtype == float64 else float32
     rows, fractions = cast(rows, places), fit(operand, operand.type.with_dtype(places))
     if not count:
@@ -77,7 +77,7 @@ def _quantile(
 
 
 def _rows(name: str, x: ArrayLike, axis: Axis) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
-    """`x` as floats with the axes to fold joined into a last one; the shape without them, and with extents of 1."""
+    """`x` as floats, with the axes to reduce joined into a last one; the shape without them, and with extents of 1."""
     value = as_floating(x)
     axes = rising_axes(name, axis, value.type)
     kept = [d for d in range(value.ndim) if d not in axes]
@@ -87,7 +87,7 @@ def _rows(name: str, x: ArrayLike, axis: Axis) -> tuple[Value, tuple[int, ...], 
 
 
 def _at_place(ordered: Value, place: Value, method: Method) -> Value:
-    """The elements of sorted rows at fractional places, which broadcast with the rows' other axes."""
+    """The elements of sorted rows at fractional positions, which broadcast with the rows' other axes."""
     below = floor(place)
     low = _taken(ordered, below)
     if method == "lower":
@@ -123,7 +123,7 @@ def percentile(
 
 
 def _of_hundredths(q: ArrayLike) -> ArrayLike:
-    """A Python number stays one, as exact as the array that it meets."""
+    """`q` / 100; a Python number stays one, in the precision of the array."""
     return q / 100 if isinstance(q, (int, float)) else divide(as_floating(q), 100.0)
 
 

@@ -1,4 +1,4 @@
-"""Windows that fade a signal out at its ends, and the Bessel function that one of them is made of."""
+"""Windows that taper a signal at its ends, and the Bessel function of one of them."""
 from __future__ import annotations
 
 import math
@@ -23,7 +23,7 @@ _scaled_i0 = real_function("bessel_i0e", "i0(x) exp(-|x|)", "i0e")
 
 
 def _places(name: str, count: int) -> Value:
-    """From -1 to 1 at equal distances, float32; 0 where it is one place."""
+    """From -1 to 1 at equal distances, float32; 0 for one point."""
     number = whole_number("the number of points", count)
     if number < 0:
         raise shape_error(f"{name}: {number} is not a number of points")
@@ -48,7 +48,7 @@ def hamming(M: int) -> Value:
 
 def blackman(M: int) -> Value:
     """`M` points of 0.42 + 0.5 cos(pi t) + 0.08 cos(2 pi t), t from -1 to 1, float32."""
-    # With cos(2 a) = 2 cos(a)^2 - 1 it is a product, in which nothing cancels at the ends.
+    # By cos(2 a) = 2 cos(a)^2 - 1 it is a product, without cancellation at the ends.
     wave = cos(multiply(_places("blackman", M), math.pi))
     return multiply(0.16, multiply(add(1.0, wave), add(2.125, wave)))
 
@@ -62,7 +62,7 @@ def kaiser(M: int, beta: ArrayLike) -> Value:
     if breadth.ndim:
         raise shape_error(f"kaiser: beta must be one number, got {breadth.type}")
     places = _places("kaiser", M)
-    # The root has no derivative at 0, where the ends are, and `beta` needs none there.
+    # The root has no derivative at 0, at the ends; the derivative by `beta` is 0 there.
     height = sqrt(maximum(multiply(subtract(1.0, places), add(1.0, places)), 0.0))
     argument = multiply(breadth, height)
     fall = exp(subtract(abs(argument), abs(breadth)))

@@ -1,4 +1,4 @@
-"""What functions of complex numbers give for real ones: there are no others here."""
+"""Functions of complex numbers, for real numbers: lavax has no complex dtypes."""
 from __future__ import annotations
 
 import math

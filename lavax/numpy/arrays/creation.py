@@ -31,9 +31,9 @@ def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool |
     """`x` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
 
     `dtype` None keeps the dtype of the data, but 64-bit numbers become 32-bit ones unless `lavax.enable_x64` says
-    otherwise, and a Python scalar stays weak. An array of that dtype is given back itself; with `copy` True the
-    result has memory of its own. Raises ValueError if `copy` is False and a copy is needed, as of all that is no
-    array yet.
+    otherwise, and a Python scalar stays weak. An array of that dtype is returned itself; with `copy` True the
+    result has its own memory. Raises ValueError if `copy` is False and a copy is needed, as for all data that are not
+    arrays.
     """
     require_device("asarray", device)
     if dtype is None:
@@ -46,7 +46,7 @@ def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool |
 
 
 def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
-    """Whether data become `held` at once: on the way by 32 bits they would be rounded twice, or not fit."""
+    """Whether data must be converted to `held` directly: by way of 32 bits they would be rounded twice or overflow."""
     if held.bits == 64:
         return True
     numbers = np.asarray(x)
@@ -58,9 +58,9 @@ def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
 def array(
     x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None, ndmin: int = 0
 ) -> Value:
-    """As `asarray`; a Python scalar becomes an array of a dtype that does not yield.
+    """As `asarray`; a Python scalar becomes an array of a strong dtype.
 
-    Axes of extent 1 are put in front of fewer than `ndmin`.
+    If it has fewer than `ndmin` axes, axes of extent 1 are added in front.
     """
     value = with_weak(asarray(x, dtype, device=device, copy=copy), False)
     return reshaped(value, (1,) * (whole_number("array: ndmin", ndmin) - value.ndim) + value.shape)
@@ -74,8 +74,8 @@ def copy(x: ArrayLike) -> Value:
 def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -> Value:
     """`x` with elements of `dtype`.
 
-    Floats become integers by truncation, held to the ends of the range, NaN 0; anything not zero is true. An array
-    of `dtype` is given back itself whatever `copy` says: nothing can be written to it.
+    Floats become integers by truncation, clamped to the range, NaN 0; anything not zero is true. An array
+    of `dtype` is returned itself whatever `copy` says, because arrays are immutable.
     """
     require_device("astype", device)
     return with_weak(cast(as_value(x), canonical_dtype(dtype)), False)
@@ -97,7 +97,7 @@ def ones(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
 
 
 def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
-    """An array of `shape` of no particular elements (zeros); float32 if no `dtype` is given."""
+    """An array of `shape` with unspecified elements (zeros); float32 if no `dtype` is given."""
     return _filled("empty", shape, 0, dtype, device)
 
 
@@ -124,28 +124,28 @@ def _like(name: str, x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents 
 def zeros_like(
     x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """Zeros in the shape and dtype of `x`, where these are not given."""
+    """Zeros, by default in the shape and dtype of `x`."""
     return _like("zeros_like", x, 0, dtype, shape, device)
 
 
 def ones_like(
     x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """Ones in the shape and dtype of `x`, where these are not given."""
+    """Ones, by default in the shape and dtype of `x`."""
     return _like("ones_like", x, 1, dtype, shape, device)
 
 
 def empty_like(
     x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """No particular elements (zeros) in the shape and dtype of `x`, where these are not given."""
+    """Unspecified elements (zeros), by default in the shape and dtype of `x`."""
     return _like("empty_like", x, 0, dtype, shape, device)
 
 
 def full_like(
     x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """`fill_value` in the shape and dtype of `x`, where these are not given."""
+    """`fill_value`, by default in the shape and dtype of `x`."""
     return _like("full_like", x, fill_value, dtype, shape, device)
 
 

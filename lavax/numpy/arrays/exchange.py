@@ -1,4 +1,4 @@
-"""Arrays handed to and taken from other libraries, through NumPy arrays in host memory."""
+"""Arrays exchanged with other libraries, through NumPy arrays in host memory."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,9 +16,9 @@ _CPU = 1  # kDLCPU
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Value:
-    """An array with the numbers of `x`, which has `__dlpack__`: they are copied, by way of host memory.
+    """An array with the numbers of `x`, which has `__dlpack__`: they are copied through host memory.
 
-    Raises DtypeError for what has none, ValueError if `copy` is False, BufferError if `x` cannot export to host
+    Raises DtypeError if it has no `__dlpack__`, ValueError if `copy` is False, BufferError if `x` cannot export to host
     memory.
     """
     require_device("from_dlpack", device)

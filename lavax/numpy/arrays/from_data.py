@@ -21,15 +21,15 @@ __all__ = ["frombuffer", "fromfunction", "fromiter", "fromstring"]
 
 
 def _in_memory(dtype: Any) -> Any:
-    """The dtype as NumPy reads it from memory: that of `dtype`, or 64 bits for Python's own."""
+    """The dtype of the bytes: that of `dtype`, or 64 bits for Python's own types."""
     return dtype.dtype if isinstance(dtype, ScalarType) else dtype
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Value:
-    """The numbers of `dtype` that lie in a buffer (bytes, …) from the byte `offset` on, `count` of them (-1: all).
+    """`count` numbers of `dtype` (-1: all) in a buffer (bytes, …), from the byte `offset` on.
 
     64-bit numbers become 32-bit ones unless `lavax.enable_x64` says otherwise. Raises ValueError if the buffer does
-    not hold as many.
+    not hold that many.
     """
     held = _in_memory(dtype)
     if is_brain_float(held):
@@ -38,7 +38,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Value:
-    """The numbers in a text, parted by `sep`, `count` of them (-1: all). Raises ValueError if it holds others."""
+    """`count` numbers (-1: all) in a text, separated by `sep`. Raises ValueError if it contains anything else."""
     held = canonical_dtype(dtype)
     words = string.replace(sep, " ") if sep.strip() else string
     read = np.fromiter((float(word) if held.is_float else int(word) for word in words.split()), held.numpy, -1)
@@ -48,7 +48,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 def fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1) -> Value:
-    """The numbers that an iterable gives, `count` of them (-1: all). Raises ValueError if it gives fewer."""
+    """`count` numbers (-1: all) from an iterable. Raises ValueError if it has fewer."""
     held = canonical_dtype(dtype)
     return asarray(np.fromiter(iterable, held.numpy, count), held)
 
@@ -56,9 +56,9 @@ def fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1) -> Value:
 def fromfunction(
     function: Callable[..., Any], shape: int | Sequence[int], *, dtype: Any = float, **kwargs: Any
 ) -> Any:
-    """What `function` gives for the position of each element of an array of `shape`, one argument an axis.
+    """The results of `function` for the position of each element of an array of `shape`, one argument per axis.
 
-    It is called once, with scalars of `dtype` that stand for all positions, as by `vmap`.
+    It is called once, with scalars of `dtype` that represent all positions, as by `vmap`.
     """
     require_function(function, "fromfunction takes a function")
     extents = checked_shape("fromfunction", shape)

@@ -23,12 +23,12 @@ def _converted(parts: Sequence[ArrayLike], dtype: Any) -> Sequence[ArrayLike]:
 
 
 def _common(name: str, arrays: Arrays, dtype: Any) -> list[Value]:
-    """The arrays in the dtype, or in the one they have in common."""
+    """The arrays in `dtype`, or in their common dtype."""
     return common_dtype(_converted(parts_of(name, arrays), dtype))
 
 
 def concatenate(arrays: Arrays, axis: int | None = 0, dtype: Any = None) -> Value:
-    """`arrays` one after the other along an axis they have (None: flattened first), in `dtype` or their common one.
+    """`arrays` concatenated along an existing axis (None: flattened first), in `dtype` or their common one.
 
     Raises ShapeError if they differ in another axis.
     """
@@ -40,22 +40,20 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: Any = None) -> Valu
 
 
 def stack(arrays: Arrays, axis: int = 0, *, dtype: Any = None) -> Value:
-    """`arrays` of one shape side by side along a new axis, in `dtype` or their common one."""
+    """`arrays` of one shape, stacked along a new axis, in `dtype` or their common one."""
     parts = _converted(parts_of("stack", arrays), dtype)
     first = as_value(parts[0]).type
     return join_along_new_axis("stack", parts, normal_axis("stack", axis, first, first.rank + 1))
 
 
 def hstack(arrays: Arrays, dtype: Any = None) -> Value:
-    """`arrays` side by side, in `dtype` or their common one: along axis 1, or along axis 0 if they have just one
-    axis."""
+    """`arrays` side by side along axis 1 (axis 0 if they have one axis), in `dtype` or their common one."""
     values = [atleast_1d(array) for array in parts_of("hstack", arrays)]
     return concatenate(values, 0 if values[0].ndim == 1 else 1, dtype)
 
 
 def vstack(arrays: Arrays, dtype: Any = None) -> Value:
-    """`arrays` on top of each other: along axis 0, where an array of one axis is a row; in `dtype` or their common
-    one."""
+    """`arrays` on top of each other along axis 0; those of one axis are rows. In `dtype` or their common one."""
     return concatenate([atleast_2d(array) for array in parts_of("vstack", arrays)], 0, dtype)
 
 
@@ -71,7 +69,7 @@ def dstack(arrays: Arrays, dtype: Any = None) -> Value:
 
 
 def block(arrays: Any) -> Value:
-    """An array put together from nested lists of blocks: the innermost lists along the last axis, and so on outward."""
+    """An array assembled from nested lists of blocks: the innermost lists along the last axis, and so on outward."""
     depth = _depth(arrays)
     parts = _leaves(arrays)
     rank = max([depth, *(as_value(part).ndim for part in parts)])

@@ -21,12 +21,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Which index changes fastest from element to element: the last one or the first.
+# The index that changes fastest from element to element: the last or the first.
 Order: TypeAlias = Literal["C", "F"]
 
 
 def _filled_in(shape: Shape, type: TensorType) -> Shape:
-    """`shape` with the one extent -1 replaced by what is left of the elements."""
+    """`shape` with the one extent -1 replaced by the extent that fits."""
     unknown = [axis for axis, extent in enumerate(shape) if extent == -1]
     known, wanted = math.prod(extent for extent in shape if extent != -1), shape
     if len(unknown) > 1 or min(shape, default=0) < -1:
@@ -46,11 +46,11 @@ def _require_order(name: str, order: str) -> None:
 def reshape(
     x: ArrayLike, shape: int | Sequence[int], order: Order = "C", *, copy: bool | None = None
 ) -> Value:
-    """`x` in another shape of as many elements; one extent may be -1: what is left.
+    """`x` in another shape of equal size; one extent may be -1: the one that fits.
 
-    `order` says how elements are counted in both shapes: "C" with the last index changing fastest, "F" with the first.
+    `order` is the order of elements in both shapes: "C" with the last index changing fastest, "F" with the first.
 
-    With `copy` True the result has memory of its own; else it may share that of `x`, to which nothing can be written.
+    With `copy` True the result has its own memory; else it may share that of `x`, because arrays are immutable.
     Raises ShapeError if the numbers of elements differ, ValueError for another order.
     """
     _require_order("reshape", order)
@@ -135,7 +135,7 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
 
 
 def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
-    """`x` without the axes `axis`, which must have extent 1; None: without all that have.
+    """`x` without the axes `axis`, which must have extent 1; None: without all axes of extent 1.
 
     Raises ShapeError if one has another extent.
     """
@@ -169,7 +169,7 @@ def atleast_3d(x: ArrayLike) -> Value:
 
 
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
-    """`x` with `axis` moved to stand before what is the axis `start`.
+    """`x` with `axis` moved in front of the axis `start`.
 
     Raises ShapeError if there is no such axis or position.
     """

@@ -46,7 +46,7 @@ def _diagonal_length(shape: Shape, offset: int) -> int:
 
 
 def diag(x: ArrayLike, k: int = 0) -> Value:
-    """The `k`-th diagonal of a matrix; of a one-axis array: the matrix that has it there, zeros elsewhere.
+    """The `k`-th diagonal of a matrix; or the matrix with a one-axis array on it, and zeros elsewhere.
 
     Raises ShapeError for other ranks.
     """

@@ -35,8 +35,9 @@ def arange(
 ) -> Value:
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
-    int32 where all arguments are integers, else float32, if no `dtype` is given. The arguments are Python numbers: they
-    make the shape. Raises ShapeError for a step of 0, DtypeError for anything but numbers and for bool.
+    int32 if all arguments are integers, else float32, unless `dtype` is given. The arguments are Python numbers,
+    because they determine the shape. Raises ShapeError for a step of 0, DtypeError for anything but numbers and for
+    bool.
     """
     require_device("arange", device)
     first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
@@ -51,7 +52,7 @@ def arange(
 
 
 def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
-    """The Python number behind `x`, which makes a shape. Raises ConcretizationError if there is none."""
+    """The Python number behind `x`, which determines a shape. Raises ConcretizationError if there is none."""
     if isinstance(x, (Value, np.generic, np.ndarray)):
         number: Scalar = x.item()
         return number
@@ -61,7 +62,7 @@ def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
 
 
 def _counted(count: int, first: float, step: float, dtype: DType) -> Value:
-    """first + i * step; in floats if one of the two is none of the integers that `dtype` holds."""
+    """first + i * step; in floats if `dtype` is an integer dtype and one of them is not whole."""
     exact = not dtype.is_integer or (first == int(first) and step == int(step))
     line = iota(TensorType((count,), dtype if exact else float32), 0)
     if step != 1:
@@ -112,8 +113,8 @@ def linspace(
 ) -> Value | tuple[Value, Value]:
     """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
 
-    `start` and `stop` may be arrays, that broadcast; the numbers lie along the new axis `axis`. Floats, if no `dtype`
-    is given; an integer dtype takes their floor. With `retstep` the distance comes with them: NaN where there is none.
+    `start` and `stop` may be arrays, which broadcast; the numbers lie along the new axis `axis`. Floats, if no `dtype`
+    is given; an integer dtype takes their floor. With `retstep` also returns the distance: NaN if there is none.
     Raises ShapeError for a negative `num`, DtypeError for one that is not an integer.
     """
     if retstep:
@@ -127,7 +128,7 @@ def linspace(
     low, high = as_operand(start), as_operand(stop)
     kind = floating(promote([low, high])[0])
     wanted = kind if dtype is None else canonical_dtype(dtype)
-    # Places are numbers up to the count, which floats of 16 bits do not hold.
+    # Positions count up to `num`, beyond the precision of 16-bit floats.
     held = float64 if float64 in (kind, wanted) else float32
     first, last, distance = _span(low, high, held)
     rank = distance.ndim if isinstance(distance, Value) else 0
@@ -157,7 +158,7 @@ def logspace(
 
 
 def _exponents(dtype: Any) -> Any:
-    """What exponents are computed in: float64 where that is wanted, else what their ends are."""
+    """The dtype of exponents: float64 if that is wanted, else that of their ends."""
     return dtype if dtype is not None and canonical_dtype(dtype) == float64 else None
 
 

@@ -34,7 +34,7 @@ def flipud(x: ArrayLike) -> Value:
 
 
 def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
-    """`x` turned `k` times by a right angle, from the first of `axes` towards the second."""
+    """`x` rotated `k` times by a right angle, from the first of `axes` towards the second."""
     value = as_value(x)
     first, second = normal_axes("rot90", tuple(axes), value.type)
     turns = whole_number("k", k) % 4
@@ -48,7 +48,7 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
 
 
 def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
-    """`x` with elements moved on by `shift` along `axis`, those at the end to the front; None: flattened.
+    """`x` with elements shifted by `shift` along `axis`, the last ones to the front; None: flattened.
 
     Raises ShapeError if shifts and axes differ in number, or there is no such axis.
     """

@@ -1,4 +1,4 @@
-"""Names of dtypes that users pass and call: `lnp.float32`."""
+"""Dtypes by name, which users pass and call: `lnp.float32`."""
 from __future__ import annotations
 
 from dataclasses import dataclass

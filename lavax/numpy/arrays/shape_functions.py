@@ -1,4 +1,4 @@
-"""What an argument is: its axes, extents and elements, and whether it has some."""
+"""The axes, extents and size of an argument."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
 
 
 def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
-    """`x` cut along `axis` into so many equal parts, or before the given positions.
+    """`x` split along `axis` into a number of equal parts, or before the given positions.
 
     Raises ShapeError if the extent is not a multiple of the number of parts.
     """
@@ -30,7 +30,7 @@ def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0)
 
 
 def array_split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
-    """As `split`, but the first parts are longer by one where the extent is no multiple of their number.
+    """As `split`, but if the extent is not a multiple of the number of parts, the first parts are longer by one.
 
     Raises ShapeError for less than one part.
     """

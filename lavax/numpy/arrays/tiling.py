@@ -23,10 +23,10 @@ __all__ = ["repeat", "tile"]
 def repeat(
     x: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Value:
-    """`x` with each element `repeats` times in a row along `axis`; None: flattened first.
+    """`x` with each element repeated `repeats` times along `axis`; None: flattened first.
 
-    `repeats` may be an array of one number for each entry. Where it is computed inside `compile`, the extent of the
-    result must be given as `total_repeat_length`: what is more is dropped, and the last entry fills up.
+    `repeats` may be an array of one number per entry. If it is computed inside `compile`, the extent of the result must
+    be given as `total_repeat_length`: excess entries are dropped, and the last entry fills up.
     """
     value = as_value(x)
     if axis is None:
@@ -48,7 +48,7 @@ def _repeated(value: Value, along: int, times: int) -> Value:
 
 
 def _repeated_each(value: Value, along: int, times: Value, length: int | None) -> Value:
-    """Each place of the result is looked for among the ends of what the entries become."""
+    """Each position of the result is searched among the ends of the repeated entries."""
     extent = value.shape[along]
     if times.size == 1 and times.ndim < 2:
         times = bind("broadcast", reshaped(times, ()), type=times.type.with_shape((extent,)), axes=())
@@ -66,7 +66,7 @@ def _repeated_each(value: Value, along: int, times: Value, length: int | None) -
 
 
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Value:
-    """`x` as a tile laid `reps` times along each axis; both are aligned at the last axis.
+    """`x` as a tile, repeated `reps` times along each axis; both are aligned at the last axis.
 
     Raises ShapeError for negative numbers.
     """

@@ -24,7 +24,7 @@ Order = Literal["big", "little"]
 
 
 def _shifts(name: str, order: Order) -> Value:
-    """How far up in a byte each of eight bits stands."""
+    """The position in a byte of each of eight bits."""
     if order not in ("big", "little"):
         raise ValueError(f"{name}: bitorder is 'big' or 'little', got {order!r}")
     line = iota(TensorType((8,), uint8), 0)
@@ -56,7 +56,7 @@ def unpackbits(
 ) -> Value:
     """The bits of bytes along `axis` (None: flattened), as uint8 0 and 1.
 
-    `count` is how many are kept: more are filled up with zeros, a negative number is cut off the end. Raises
+    `count` is the number of bits kept: missing ones are zeros, a negative number is cut off the end. Raises
     DtypeError unless `x` is uint8.
     """
     value = as_value(x)

@@ -1,4 +1,4 @@
-"""Entries taken out of an array, and put in between."""
+"""Entries deleted, inserted and appended, arrays resized."""
 from __future__ import annotations
 
 import math
@@ -53,9 +53,9 @@ def delete(
 ) -> Value:
     """`x` without the entries `obj` along `axis` (None: of the flattened array).
 
-    `obj` is a position, a slice, positions in any number, or a mask. Positions computed inside `compile` are one
-    number, or with `assume_unique_indices` an array of which no two name the same entry: else the shape of the
-    result would depend on them (ConcretizationError). Raises an IndexError for a known position outside.
+    `obj` is a position, a slice, positions, or a mask. Positions computed inside `compile` are one number, or with
+    `assume_unique_indices` an array without repetitions: else the shape of the result would depend on them
+    (ConcretizationError). Raises an IndexError for a known position outside.
     """
     value, along = _along("delete", x, axis)
     if isinstance(obj, Tracer) and (not obj.ndim or assume_unique_indices):
@@ -72,7 +72,7 @@ def delete(
 
 
 def _pieces(value: Value, places: np.ndarray, axis: int) -> Value:
-    """The entries at known positions in rising order: cut out where they are few runs, which moves no bytes."""
+    """The entries at known positions in rising order: cut out if they form few runs, which moves no bytes."""
     starts = [0, *np.flatnonzero(np.diff(places) != 1) + 1]
     if len(starts) > _MOST_PIECES or not places.size:
         return take(value, places, axis)
@@ -82,20 +82,20 @@ def _pieces(value: Value, places: np.ndarray, axis: int) -> Value:
 
 
 def _kept_places(obj: Value, axis: int, type: TensorType) -> Value:
-    """The positions that are left when the distinct ones in `obj` are taken out."""
+    """The positions that remain after the distinct ones in `obj` are deleted."""
     extent = type.shape[axis]
     gone = sort(ravel(as_index(obj, axis, extent, type).positions))
     line = _counting(extent - gone.size)
-    # So many entries before the k-th that is left are gone: those that lie at most k beyond their own number.
+    # The number of deleted entries before the k-th remaining one: those whose position less their rank is at most k.
     return add(line, searchsorted(subtract(gone, _counting(gone.size)), line, "right"))
 
 
 def insert(x: ArrayLike, obj: int | slice | ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
-    """`x` with `values` put in before the positions `obj` along `axis` (None: into the flattened array).
+    """`x` with `values` inserted before the positions `obj` along `axis` (None: into the flattened array).
 
-    `obj` is a position (of any number of entries), a slice, positions, or a mask; positions are those in `x`.
+    `obj` is a position (for any number of entries), a slice, positions, or a mask; positions are those in `x`.
     `values` are cast to the dtype of `x` and broadcast. Raises an IndexError for a known position outside; a computed
-    one is held to the range.
+    one is clamped to the range.
     """
     value, along = _along("insert", x, axis)
     new = cast(as_value(values), value.type.dtype)
@@ -112,7 +112,7 @@ def insert(x: ArrayLike, obj: int | slice | ArrayLike, values: ArrayLike, axis: 
 
 
 def _insertion_places(obj: Any, type: TensorType, axis: int) -> tuple[Value, bool]:
-    """The positions, of one axis and counted from the front, and whether `obj` is a number."""
+    """The positions, along one axis and counted from the front, and whether `obj` is a number."""
     extent = type.shape[axis]
     if isinstance(obj, slice):
         return as_value(np.arange(extent, dtype=np.int32)[obj]), False
@@ -167,12 +167,12 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Value:
 
 
 def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
-    """`values` behind `x` along `axis`; None: both flattened."""
+    """`values` after `x` along `axis`; None: both flattened."""
     return concatenate([x, values], axis)
 
 
 def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
-    """The flattened `x`, over and over, in `new_shape`; zeros where `x` has no elements.
+    """The flattened `x`, repeated as needed, in `new_shape`; zeros if `x` has no elements.
 
     Raises ShapeError for negative extents.
     """

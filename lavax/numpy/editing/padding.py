@@ -45,8 +45,8 @@ def pad(
 ) -> Value:
     """`x` with `pad_width` more elements at the ends of its axes.
 
-    Widths and values are a number, a pair (before, after), or a pair for each axis. The modes are NumPy's: "constant"
-    (`constant_values`; where the edges of two axes meet, the later axis's stands), "edge", "reflect" and "symmetric"
+    Widths and values are a number, a pair (before, after), or a pair per axis. The modes are NumPy's: "constant"
+    (`constant_values`; where the edges of two axes meet, that of the later axis), "edge", "reflect" and "symmetric"
     (mirrored at or beyond the last element; `reflect_type` "odd" about its value), "wrap", "linear_ramp" (to
     `end_values`), "maximum", "minimum", "mean" and "median" (of `stat_length` elements at that end, or all), "empty".
     Raises ShapeError for negative widths, and if there is no element to repeat; ValueError for another mode.
@@ -83,7 +83,7 @@ def _with_constants(value: Value, widths: Sequence[tuple[int, int]], values: Pad
 def _steps(
     widths: Sequence[tuple[int, int]], sides: Sequence[tuple[Scalar, Scalar]]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Scalar]]:
-    """The pads to be done one after the other, as (low, high, value): one if there is one value, else one per side."""
+    """The pads in order, as (low, high, value): one pad if there is one value, else one per side."""
     wanted = [
         (axis, side, width, fill)
         for axis, (pair, fills) in enumerate(zip(widths, sides, strict=True))

@@ -1,4 +1,4 @@
-"""Padding of one axis by what is made of its own elements."""
+"""Padding of one axis with values computed from its own elements."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Mode: TypeAlias = Literal[
 
 
 def _positions(extent: int, pair: tuple[int, int], mode: str) -> np.ndarray:
-    """Where each element of the padded axis is read."""
+    """The positions from which the elements of the padded axis are read."""
     places = np.arange(-pair[0], extent + pair[1])
     if mode == "edge" or extent == 1:
         return places.clip(0, extent - 1)
@@ -41,7 +41,7 @@ def _positions(extent: int, pair: tuple[int, int], mode: str) -> np.ndarray:
 
 
 def _read_at(value: Value, axis: int, pair: tuple[int, int], mode: str) -> Value:
-    """The axis read at other places, as runs of neighbours, which are slices."""
+    """The axis read at other positions, as runs of neighbours, which are slices."""
     places = _positions(value.shape[axis], pair, mode)
     parts, start = [], 0
     while start < len(places):
@@ -66,7 +66,7 @@ def _run(value: Value, axis: int, first: int, step: int, count: int) -> Value:
 
 
 def _odd(value: Value, axis: int, pair: tuple[int, int], mode: str) -> Value:
-    """Mirrored about the value of the last element; as often as it takes."""
+    """Mirrored about the value of the last element, repeatedly if needed."""
     before, after = pair
     while before or after:
         extent = value.shape[axis]
@@ -134,7 +134,7 @@ def _statistic(value: Value, axis: int, pair: tuple[int, int], given: tuple[Any,
 def padded_axis(
     value: Value, axis: int, pair: tuple[int, int], mode: Mode, given: tuple[Any, Any], odd: bool
 ) -> Value:
-    """`value` with so many elements before and after along `axis`, in a mode other than "constant" and "empty"."""
+    """`value` with elements added before and after along `axis`, in a mode other than "constant" and "empty"."""
     if mode in _STATISTICS:
         return _statistic(value, axis, pair, given, mode)
     if mode == "linear_ramp":

@@ -1,4 +1,4 @@
-"""New arrays with some elements replaced: what NumPy writes into the array itself."""
+"""New arrays with some elements replaced; NumPy's functions of these names write into the array itself."""
 from __future__ import annotations
 
 import math
@@ -35,14 +35,14 @@ def _require_new(name: str, inplace: bool) -> None:
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplace: bool = True) -> Value:
-    """`a` with the elements at the positions `ind` of the flattened array replaced by `v`, over and over if shorter.
+    """`a` with the elements at the positions `ind` of the flattened array replaced by `v`, repeated if shorter.
 
     `mode` is one of `a.at[...]`'s. Raises ValueError unless `inplace` is False, an IndexError for a known position
     outside.
     """
     _require_new("put", inplace)
     value = as_value(a)
-    # Positions that the program knows stay known: those outside are then refused.
+    # Known positions stay known, so that those outside are refused.
     places = ravel(ind) if holds_values(ind) else np.ravel(np.asarray(ind))
     if not places.size:
         return value
@@ -51,7 +51,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplac
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Value:
-    """`arr` with the elements where `mask` is true replaced by those of `vals` in their order, over and over.
+    """`arr` with the elements where `mask` is true replaced by those of `vals` in order, repeated if fewer.
 
     Raises ValueError unless `inplace` is False, ShapeError if the sizes of `arr` and `mask` differ, or `vals` is
     empty.
@@ -70,10 +70,10 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Value:
-    """`a` with `val` on its main diagonal, over and over where it has fewer elements.
+    """`a` with `val` on its main diagonal, repeated if it has fewer elements.
 
-    With `wrap` the diagonal of a tall matrix goes on from the top, one row below each end. Raises ValueError unless
-    `inplace` is False, ShapeError for one axis, or for more than two that are not all alike.
+    With `wrap` the diagonal of a tall matrix restarts at the left, one row below each end. Raises ValueError unless
+    `inplace` is False, ShapeError for one axis, or for more than two of different extents.
     """
     _require_new("fill_diagonal", inplace)
     value = as_value(a)
@@ -89,10 +89,10 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 
 def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None) -> Value:
-    """A new array: `x` with `values` at the positions along `axis` (None: flattened) that `indices` say.
+    """A new array: `x` with `values` at the positions `indices` along `axis` (None: flattened).
 
-    `indices` has the rank of `x` and broadcasts at the other axes; `values` is broadcast to it. Where a place is
-    named twice, the last value stands. Raises an IndexError for a known position outside; computed ones are dropped.
+    `indices` has the rank of `x` and broadcasts at the other axes; `values` is broadcast to it. If a position is
+    named twice, the last value remains. Raises an IndexError for a known position outside; computed ones are dropped.
     """
     value = as_value(x)
     if axis is None:

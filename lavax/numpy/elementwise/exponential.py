@@ -56,6 +56,6 @@ def logaddexp2(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 def _log2_1p(x: ArrayLike) -> Value:
-    """log2(1 + x) for x in [0, 1]: exactly 1 at 1, also where a device adds to a product without rounding it."""
+    """log2(1 + x) for x in [0, 1]: exactly 1 at 1, even if a device fuses products and sums."""
     small = multiply(log1p(x), 1 / math.log(2))
     return where(greater(x, 0.5), log2(add(x, 1.0)), small)

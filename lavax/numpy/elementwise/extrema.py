@@ -21,10 +21,10 @@ def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = Non
 
 
 def fmax(x: ArrayLike, y: ArrayLike) -> Value:
-    """The greater of `x` and `y`, elementwise; where one is NaN the other."""
+    """The greater of `x` and `y`, elementwise; if one is NaN, the other."""
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
 def fmin(x: ArrayLike, y: ArrayLike) -> Value:
-    """The smaller of `x` and `y`, elementwise; where one is NaN the other."""
+    """The smaller of `x` and `y`, elementwise; if one is NaN, the other."""
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))

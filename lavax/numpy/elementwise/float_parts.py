@@ -1,4 +1,4 @@
-"""Mantissa, exponent and neighbours of floats, and what stands in for infinities and NaN."""
+"""Mantissa, exponent and neighbours of floats, and replacements of infinities and NaN."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ __all__ = ["frexp", "heaviside", "ldexp", "modf", "nan_to_num", "nextafter", "sp
 
 @dataclass(frozen=True)
 class _FloatFormat:
-    """How a float is made of bits: the integers of its width, the bits of its mantissa, what exponents have added."""
+    """The bits of a float: the integer dtype of its width, the bits of the mantissa, the exponent's bias."""
 
     integer: DType
     mantissa: int
@@ -58,7 +58,7 @@ def nextafter(x: ArrayLike, y: ArrayLike) -> Value:
     start, end = cast(start, dtype), cast(end, dtype)
     integer = _LAYOUTS[dtype].integer
     lowest = integer.lowest
-    # As integers in the floats' order: those of negative floats count downwards from that of zero.
+    # Integers in the order of the floats: those of negative floats count downwards from zero's.
     bits = _bits(start)
     order, target = (where(less(one, 0), subtract(lowest, one), one) for one in (bits, _bits(end)))
     step = subtract(cast(greater(target, order), integer), cast(less(target, order), integer))
@@ -77,7 +77,7 @@ def _power_of_two(exponent: Value, dtype: DType) -> Value:
 
 
 def _wide(value: Value) -> Value:
-    """Floats of 16 bits as float32, which has all of them and their products with powers of two."""
+    """16-bit floats as float32, which holds all of them and their products with powers of two."""
     return value if value.type.dtype in (float32, float64) else cast(value, float32)
 
 
@@ -98,7 +98,7 @@ def ldexp(x: ArrayLike, n: ArrayLike) -> Value:
 
 
 def _within(dtype: DType, most: int) -> tuple[int, int]:
-    """The ends of [-most, most], or of what the dtype holds of it."""
+    """The interval [-most, most], or the part of it that the dtype holds."""
     if dtype.kind == "bool":
         return 0, 1
     return max(-most, dtype.lowest), min(most, dtype.highest)
@@ -153,8 +153,10 @@ def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 def spacing(x: ArrayLike) -> Value:
-    """The distance from each float to the next one that is further from 0, which is infinity for the largest, with its
-    sign; NaN of infinities."""
+    """The distance from each float to the next one further from 0, with its sign.
+
+    It is infinity for the largest float; NaN of infinities.
+    """
     value = as_floating(x)
     given = value.type.dtype
     # The bits of bfloat16 are the upper ones of float32.

@@ -46,7 +46,7 @@ def power(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 def _static_power(base: Value, exponent: Scalar, dtype: DType) -> Value | None:
-    """The power by multiplications or roots, or None where that is not the way."""
+    """The power by multiplications or roots, or None if neither applies."""
     if dtype.is_integer and exponent < 0:
         raise dtype_error(f"power: {base.type} cannot be raised to {exponent}; make it a float first, by astype")
     if dtype.is_float and exponent in _ROOTS:
@@ -95,9 +95,9 @@ def hypot(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 def _power_of_two_below(value: Value) -> Value:
-    """A power of two between half of the positive `value` and itself; of what is too small or large, a near one.
+    """A power of two between half of the positive `value` and itself; near that for values too small or large.
 
-    It is a constant for derivatives: made to be divided out again.
+    It is a constant for derivatives, because results are scaled by it and back.
     """
     exponent = apply("floor", apply("log2", bind("stop_gradient", value), real=True))
     return apply("exp2", minimum(maximum(exponent, -126.0), 126.0))

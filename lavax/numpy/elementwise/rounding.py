@@ -39,8 +39,8 @@ def trunc(x: ArrayLike) -> Value:
 def round(x: ArrayLike, decimals: int = 0) -> Value:
     """The nearest whole number, halves to the even one, elementwise; `decimals` places are kept.
 
-    Integers stay as they are, but for negative `decimals`: these round to tens, hundreds, … What a half is decides
-    x * 10**decimals in the dtype of `x`, in float32 where that has 16 bits. A number without further places is itself.
+    Integers are unchanged, except for negative `decimals`, which round to tens, hundreds, … Halves are decided by x *
+    10**decimals in the dtype of `x`, or in float32 if that has 16 bits. A number without further places is unchanged.
     """
     value, places = as_value(x), whole_number("decimals", decimals)
     if not value.type.dtype.is_float:
@@ -49,17 +49,17 @@ def round(x: ArrayLike, decimals: int = 0) -> Value:
 
 
 def _to_places(value: Value, places: int) -> Value:
-    """Floats to `places` decimals, which are not 0. It is flat, as rounding to whole numbers is."""
+    """Floats to `places` decimals, other than 0. Its derivative is 0, as that of rounding to whole numbers."""
     wide = bind("stop_gradient", cast(value, averaging(value.type.dtype)))
     limits = np.finfo(wide.type.dtype.numpy)
-    if 10 ** max(places, -places) > int(limits.max):  # all numbers have so many places, or all are nearest to 0
+    if 10 ** max(places, -places) > int(limits.max):  # no number has more places, or all are nearest to 0
         found = wide if places > 0 else where(isfinite(wide), multiply(wide, 0.0), wide)
     elif places < 0:
         unit = 10.0**-places
         found = multiply(apply("round", divide(wide, unit)), unit)
     else:
         scaled = multiply(wide, 10.0**places)
-        has_more = less(abs(scaled), 2.0**limits.nmant)  # false where the product is beyond the range, too
+        has_more = less(abs(scaled), 2.0**limits.nmant)  # false also if the product overflows
         found = where(has_more, divide(apply("round", scaled), 10.0**places), wide)
     return with_weak(cast(found, value.type.dtype), value.weak)
 
@@ -133,9 +133,9 @@ def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 def _floor_divide_floats(x: Value, y: Value) -> Value:
-    """By way of the exact remainder, since the floor of a rounded quotient can be one too high. It is flat."""
+    """By the exact remainder, because the floor of a rounded quotient may be one too high. Its derivative is 0."""
     dividend, divisor = bind("stop_gradient", x), bind("stop_gradient", y)
-    # Of two small numbers the remainder may be denormal, which not every device tells from zero.
+    # The remainder of two small numbers may be denormal, which some devices treat as zero.
     small = less(maximum(abs(dividend), abs(divisor)), 2.0**-60)
     dividend, divisor = (where(small, multiply(value, 2.0**60), value) for value in (dividend, divisor))
     truncated = apply("remainder", dividend, divisor)
@@ -144,7 +144,7 @@ def _floor_divide_floats(x: Value, y: Value) -> Value:
     nearly_whole = where(_opposite(truncated, divisor), subtract(quotient, 1.0), quotient)
     below = floor(nearly_whole)
     whole = where(greater(subtract(nearly_whole, below), 0.5), add(below, 1.0), below)
-    # A quotient of 0 has the sign that x / y has.
+    # A quotient of 0 has the sign of x / y.
     signed = where(equal(nearly_whole, 0), copysign(0.0, ratio), whole)
     return where(equal(divisor, 0), ratio, signed)
 

@@ -1,4 +1,4 @@
-"""Signs of numbers, as they stand in the bits of floats."""
+"""The sign bits of numbers."""
 from __future__ import annotations
 
 from lavax.ir.types import float32, int32

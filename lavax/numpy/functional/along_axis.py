@@ -1,4 +1,4 @@
-"""Functions of lines applied along an axis, or along several axes one after the other."""
+"""Functions applied along one axis, or along several in sequence."""
 from __future__ import annotations
 
 import math
@@ -22,8 +22,7 @@ def apply_along_axis(
 ) -> Value:
     """`func1d(line, *args, **kwargs)` of each line of `arr` along `axis`, all at once by `vmap`.
 
-    What `func1d` gives, of any one shape, stands in the place of `axis`. Raises ShapeError if there is no such
-    axis or no line.
+    The result of `func1d`, of any one shape, replaces `axis`. Raises ShapeError if there is no such axis or no line.
     """
     require_function(func1d, "apply_along_axis takes a function")
     value = as_value(arr)
@@ -40,7 +39,7 @@ def apply_along_axis(
 
 
 def apply_over_axes(func: Callable[[Value, int], ArrayLike], x: ArrayLike, axes: Axis) -> Value:
-    """`func(x, axis)` for each of `axes` in turn (None: all); each result keeps its rank or has lost the axis.
+    """`func(x, axis)` for each of `axes` in sequence (None: all); each result keeps its rank or loses the axis.
 
     Raises ShapeError if a result has another rank.
     """

@@ -1,4 +1,4 @@
-"""Functions that are defined piece by piece."""
+"""Piecewise functions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ __all__ = ["piecewise"]
 def piecewise(x: ArrayLike, condlist: Sequence[Any] | ArrayLike, funclist: Sequence[Any], *args: Any) -> Value:
     """For each element the function (or number) of the last condition that is true, applied to it.
 
-    One function more than conditions is for where none is; else 0. Every function is computed for all elements. Raises
-    ShapeError if conditions and functions do not fit in number.
+    If there is one function more than conditions, it applies where none is true; else the result there is 0. Every
+    function is computed for all elements. Raises ShapeError if conditions and functions do not fit in number.
     """
     value = as_value(x)
     given = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]

@@ -1,4 +1,4 @@
-"""Functions of small arrays, made functions of arrays of them."""
+"""Functions of small arrays, extended to arrays of them."""
 from __future__ import annotations
 
 import functools
@@ -26,7 +26,7 @@ _SIGNATURE = re.compile(rf"{_GROUP}(?:,{_GROUP})*->{_GROUP}(?:,{_GROUP})*")
 
 @dataclass(frozen=True)
 class _Signature:
-    """The names of the axes that the function itself sees, for each argument and each result."""
+    """The names of the core axes of each argument and each result."""
 
     arguments: tuple[tuple[str, ...], ...]
     results: tuple[tuple[str, ...], ...]
@@ -46,11 +46,11 @@ def _parsed(signature: str) -> _Signature:
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
-    """`pyfunc`, a function of scalars, made a function of arrays that broadcast; one program, by `vmap`.
+    """`pyfunc`, a function of scalars, as a function of arrays that broadcast; one program, by `vmap`.
 
-    With `signature`, such as "(m,n),(n)->(m)", it is a function of arrays whose last axes these are; axes in front of
-    them broadcast. `excluded` are positions of arguments that are passed on as they are; so are all keyword arguments.
-    Raises ShapeError if arguments or results do not have the axes that the signature says.
+    With `signature`, such as "(m,n),(n)->(m)", it is a function of arrays with these last axes; the axes in front of
+    them broadcast. `excluded` are positions of arguments that are passed on unchanged; so are all keyword arguments.
+    Raises ShapeError if arguments or results do not have the axes of the signature.
     """
     require_function(pyfunc, "vectorize takes a function")
     known = None if signature is None else _parsed(signature)
@@ -71,7 +71,7 @@ def vectorize(
 
 
 def _over_loops(function: Callable[..., Any], values: list[Value], signature: _Signature | None) -> Any:
-    """The function along all axes that it does not see itself, as one axis."""
+    """The function mapped over all axes other than its core axes, as one axis."""
     ranks = [0] * len(values) if signature is None else _core_ranks(signature, values)
     cores = [value.shape[value.ndim - rank :] for value, rank in zip(values, ranks, strict=True)]
     extents = {} if signature is None else _extents(signature, cores)
@@ -106,7 +106,7 @@ def _extents(signature: _Signature, cores: list[tuple[int, ...]]) -> dict[str, i
 
 
 def _checked(function: Callable[..., Any], signature: _Signature, extents: dict[str, int]) -> Callable[..., Any]:
-    """`function`, whose results must have the axes that the signature says."""
+    """`function`, whose results must have the axes of the signature."""
 
     def checked(*values: Value) -> Any:
         found = function(*values)

@@ -1,4 +1,4 @@
-"""Positions in an array of several axes, and in the same array flattened."""
+"""Positions in an array, and in the same array flattened."""
 from __future__ import annotations
 
 import math
@@ -24,7 +24,7 @@ __all__ = ["ravel_multi_index", "unravel_index"]
 
 
 def _strides(name: str, shape: tuple[int, ...], order: Order) -> list[int]:
-    """How many elements apart neighbours along each axis are."""
+    """The distance between neighbours along each axis, in elements."""
     if order not in ("C", "F"):
         raise ValueError(f"{name}: order is 'C' or 'F', got {order!r}")
     if min(shape, default=0) < 0 or math.prod(shape) > 2**31 - 1:
@@ -46,10 +46,10 @@ def ravel_multi_index(
     mode: Literal["raise", "wrap", "clip"] = "raise",
     order: Order = "C",
 ) -> Value:
-    """The int32 positions in the flattened array of shape `dims` of elements at positions `multi_index`, one per axis.
+    """The int32 positions in the flattened array of shape `dims` of the elements at `multi_index`, one array per axis.
 
-    Positions outside: `mode` "raise" raises an IndexError, for which their numbers must be known (ConcretizationError
-    inside `compile`); "wrap" counts on from the other end, "clip" holds them to the range.
+    For positions outside: `mode` "raise" raises an IndexError, which requires known numbers (ConcretizationError
+    inside `compile`); "wrap" wraps them around, "clip" clamps them to the range.
     """
     shape = as_shape(dims)
     strides = _strides("ravel_multi_index", shape, order)
@@ -77,10 +77,10 @@ def _require_inside(places: Value, extent: int) -> None:
 
 
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int], order: Order = "C") -> tuple[Value, ...]:
-    """The int32 positions along each axis of an array of `shape` of the elements at `indices` in it when flattened.
+    """The int32 positions along each axis of an array of `shape`, of the elements at `indices` of it flattened.
 
-    Negative ones count from the end. Raises an IndexError if one known to the program is outside; a computed one
-    is held to the range.
+    Negative ones count from the end. Raises an IndexError if a known position is outside; a computed one is clamped to
+    the range.
     """
     extents = as_shape(shape)
     strides = _strides("unravel_index", extents, order)

@@ -1,4 +1,4 @@
-"""The coordinates of grids."""
+"""Coordinates of grids."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ __all__ = ["indices", "meshgrid"]
 
 
 def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False) -> list[Value]:
-    """Coordinate arrays of a grid from one-axis arrays of coordinates, one each.
+    """Coordinate arrays of a grid, one per one-axis array of coordinates.
 
     With "ij" the array k varies along axis k; with "xy" axes 0 and 1 are exchanged. `sparse` leaves the other axes at
     extent 1. Raises ValueError for another `indexing`.

@@ -19,12 +19,12 @@ from lavax.tracer.values.value import Value
 
 __all__ = ["c_", "index_exp", "ix_", "mgrid", "ogrid", "r_", "s_"]
 
-s_ = np.s_  # what stands in the brackets of x[...], as a value
+s_ = np.s_  # the key of x[...], as a value
 index_exp = np.index_exp  # the same, always as a tuple
 
 
 def _line(part: slice) -> Value:
-    """start:stop:step as `arange`; start:stop:nj as `linspace` of n points, with the last."""
+    """start:stop:step as `arange`; start:stop:nj as `linspace` of n points, including the last."""
     if not isinstance(part, slice):
         raise index_error(f"a grid is made of slices, got {part!r:.40}")
     start = 0 if part.start is None else part.start
@@ -38,7 +38,7 @@ def _line(part: slice) -> Value:
 
 @dataclass(frozen=True)
 class Grid:
-    """Makes coordinates from slices, one per axis; an imaginary step is a number of points that includes the end.
+    """Makes coordinates from slices, one per axis; an imaginary step is a number of points including the end.
 
     `sparse`: a list of arrays, each along its own axis, that broadcast; else they are stacked in their full shape.
     One slice gives an array of one axis.
@@ -57,9 +57,8 @@ class Grid:
 class Join:
     """Joins arrays, numbers and slices (as in `Grid`) along an axis.
 
-    A leading string of up to three integers says otherwise: the axis, the least number of axes that each part is
-    given, and where the axes of parts of fewer go among them (-1: behind the new ones). Raises ValueError for
-    another string.
+    A leading string of up to three integers changes: the axis, the minimum number of axes of each part, and the
+    position of the axes of parts with fewer (-1: behind the new ones). Raises ValueError for another string.
     """
 
     axis: int
@@ -101,9 +100,9 @@ c_ = Join(-1, 2, 0)
 
 
 def ix_(*args: ArrayLike) -> tuple[Value, ...]:
-    """Index arrays that together choose all combinations of the positions in `args`, one per axis.
+    """Index arrays that together select all combinations of the positions in `args`, one per axis.
 
-    Each has one axis, and integers or truth values, which choose where they are true. Raises ShapeError for others.
+    Each has one axis, of integers, or of truth values, which select where they are true. Raises ShapeError for others.
     """
     result = []
     for place, positions in enumerate(args):

@@ -1,4 +1,4 @@
-"""The positions of triangles and diagonals."""
+"""Positions of triangles and diagonals."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Value, ...]:
 
 
 def diag_indices_from(x: ArrayLike) -> tuple[Value, ...]:
-    """`diag_indices` of the shape of `x`, whose axes, two or more, must be of one extent.
+    """`diag_indices` of the shape of `x`.
 
     Raises ShapeError unless it has two axes or more, all of one extent.
     """

@@ -1,4 +1,4 @@
-"""Reading at computed positions: index arrays along some axes."""
+"""Reads at index arrays along some axes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ class Index:
 
 
 def is_index_array(part: Any) -> bool:
-    """Whether a part of a key is an array of positions (or a traced one), not an int, slice, None or Ellipsis."""
+    """Whether a part of a key is an index array (or a traced one), not an int, slice, None or Ellipsis."""
     return isinstance(part, (Value, np.ndarray, list)) and not (isinstance(part, np.ndarray) and not part.ndim)
 
 
 def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> Index:
     """Positions along `axis` of `type`, of the given extent; negative ones count from the end.
 
-    Raises an IndexError if one known while tracing is outside, DtypeError if they are not integers.
+    Raises an IndexError if a position known while tracing is outside, DtypeError if they are not integers.
     """
     if not holds_values(part):
         return Index(_known_positions(np.asarray(part), axis, extent, type))
@@ -48,7 +48,7 @@ def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> Index
 
 
 def as_positions(numbers: Value) -> Value:
-    """Integers of any width as int32; those beyond it become its ends, which are outside of every array."""
+    """Integers of any width as int32; larger ones are clamped to its range, which is outside every array."""
     dtype = numbers.type.dtype
     if dtype.highest > int32.highest:
         numbers = minimum(numbers, int32.highest)
@@ -69,7 +69,7 @@ def _kind_error(positions: str, axis: int, type: TensorType) -> Exception:
 
 
 def _known_positions(numbers: np.ndarray, axis: int, extent: int, type: TensorType) -> Value:
-    """Positions that the program itself knows: checked, and one constant where they are all the same."""
+    """Positions that are known while tracing: checked, and a constant if they are all equal."""
     if numbers.size == 0:
         return constant(0, TensorType(numbers.shape, int32))
     if numbers.dtype.kind == "b":

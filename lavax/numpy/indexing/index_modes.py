@@ -1,4 +1,4 @@
-"""What becomes of positions outside an array, where the user says it: they are held, left out or read as a number."""
+"""Modes for positions outside an array: they are clamped, left out, or read as a number."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ def check_mode(method: str, mode: Mode) -> None:
 
 
 def leaves_out(mode: Mode) -> bool:
-    """Whether positions outside are none of the array's, in this mode."""
+    """Whether this mode ignores positions outside."""
     return mode in ("drop", "fill")
 
 
 def filling(dtype: DType, fill_value: Scalar | None) -> Scalar:
-    """What is read outside: NaN, the least signed integer, the greatest unsigned one and True, if not given."""
+    """The number read outside; by default NaN, the least signed integer, the greatest unsigned one or True."""
     if fill_value is not None:
         return scalar_as(fill_value, dtype)
     if dtype.is_float:
@@ -46,7 +46,7 @@ def filling(dtype: DType, fill_value: Scalar | None) -> Scalar:
 def with_margin(array: Value, key: Any, value: Scalar) -> tuple[Value, tuple[Any, ...]]:
     """`array` with one more entry, of `value`, at the end of each axis that has positions, and the key to match.
 
-    Positions outside the array are that entry's.
+    Positions outside the array refer to that entry.
     """
     parts = _placed(key, array.type)
     margin = [0] * array.ndim
@@ -60,7 +60,7 @@ def with_margin(array: Value, key: Any, value: Scalar) -> tuple[Value, tuple[Any
 
 
 def held_inside(key: Any, type: TensorType) -> tuple[Any, ...]:
-    """The key with positions outside an axis replaced by its nearest end."""
+    """The key with positions outside an axis clamped to it."""
     parts = _placed(key, type)
     return _rebuilt(key, parts, [_clipped(part, type.shape[axis]) for axis, part in parts])
 
@@ -77,7 +77,7 @@ def _placed(key: Any, type: TensorType) -> list[tuple[int, Any]]:
         if part is Ellipsis:
             axis = type.rank - sum(map(axes_used, parts[place + 1 :]))
         elif part is not None:
-            if axis < type.rank:  # too long a key is refused where it is read
+            if axis < type.rank:  # a key that is too long is refused when it is read
                 placed.append((axis, part))
             axis += axes_used(part)
     return placed
@@ -97,7 +97,7 @@ def _rebuilt(key: Any, placed: Sequence[tuple[int, Any]], parts: Sequence[Any]) 
 
 
 def _has_positions(part: Any) -> bool:
-    """Whether a part of a key holds integers; what is no index at all is refused where it is read."""
+    """Whether a part of a key holds integers; parts that are not indices are refused when they are read."""
     if isinstance(part, (slice, bool, np.bool_)) or is_mask(part):
         return False
     if isinstance(part, Value):
@@ -106,7 +106,7 @@ def _has_positions(part: Any) -> bool:
 
 
 def _marked(part: Any, extent: int, margin: int) -> Any:
-    """Positions counted from the front, those outside `extent` at `extent`; a slice as it is without the margin."""
+    """Positions counted from the front, with those outside `extent` at `extent`; a slice never reaches the margin."""
     if isinstance(part, slice) or not margin:
         return part
     if isinstance(part, Value):

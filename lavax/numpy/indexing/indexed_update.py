@@ -1,4 +1,4 @@
-"""New arrays that differ from old ones at some places: `x.at[key].set(y)` and its kind."""
+"""New arrays that differ from old ones at some positions: `x.at[key].set(y)` and its relatives."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ from lavax.tracer.values.value import Value
 
 @dataclass(frozen=True, eq=False)
 class At:
-    """`x.at`: index it with a key as one would index `x`."""
+    """`x.at`: takes a key in brackets, as `x` does."""
 
     array: Value
 
@@ -48,21 +48,21 @@ class At:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Places in an array. Each method gives a new array of the same shape and dtype that differs there.
+    """Positions in an array. Each method returns a new array of the same shape and dtype that differs there.
 
-    Keys are those of indexing. Updates are broadcast to the shape of `x[key]` and cast to the dtype of `x`. Where
-    a place is named more than once, updates come one after the other in row-major order: the last one set stands,
-    and each is added. A position known while tracing that is outside the range raises an IndexError; an update at
-    a computed one is dropped. Gradients flow to `x` and to the updates.
-    `mode` says otherwise, for known and computed positions alike: "clip" takes the nearest place, "drop" and "fill"
-    leave such updates out, None and "promise_in_bounds" are as above.
+    Keys are those of indexing. Updates are broadcast to the shape of `x[key]` and cast to the dtype of `x`. If a
+    position is named more than once, its updates are applied in row-major order: the last one set remains, and all are
+    added. A position known while tracing that is outside the range raises an IndexError; an update at a computed one is
+    dropped. Gradients flow to `x` and to the updates. `mode` changes this for known and computed positions alike:
+    "clip" takes the nearest position, "drop" and "fill" leave such updates out, None and "promise_in_bounds" are as
+    above.
     """
 
     array: Value
     key: Any
 
     def set(self, values: ArrayLike, *, mode: Mode = None) -> Value:
-        """With `values` in place of what stood there."""
+        """With `values` there."""
         return _updated_in_mode(self, "set", values, mode)
 
     def add(self, values: ArrayLike, *, mode: Mode = None) -> Value:
@@ -89,22 +89,22 @@ class Place:
         return power(self.array, Place(ones_like(self.array), self.key).multiply(values, mode=mode))
 
     def min(self, values: ArrayLike, *, mode: Mode = None) -> Value:
-        """With `values` where they are smaller; NaN where one of both is."""
+        """With `values` where they are smaller; NaN where either is."""
         return _updated_in_mode(self, "minimum", values, mode)
 
     def max(self, values: ArrayLike, *, mode: Mode = None) -> Value:
-        """With `values` where they are greater; NaN where one of both is."""
+        """With `values` where they are greater; NaN where either is."""
         return _updated_in_mode(self, "maximum", values, mode)
 
     def apply(self, function: Callable[[Value], ArrayLike], *, mode: Mode = None) -> Value:
-        """With `function` of what stood there, once for each place."""
+        """With `function` of the old values, once per position."""
         return self.set(function(self.get(mode=mode)), mode=mode)
 
     def get(self, *, mode: Mode = None, fill_value: Scalar | None = None) -> Value:
         """`x[key]`; with the mode "fill", positions outside read `fill_value`.
 
         If that is None: NaN, the least signed integer, the greatest unsigned one, True. The mode "clip" reads the
-        nearest place, "drop" is as "fill". Raises ValueError for another mode, or a `fill_value` without "fill".
+        nearest position, "drop" is as "fill". Raises ValueError for another mode, or a `fill_value` without "fill".
         """
         check_mode("get", mode)
         if fill_value is not None and mode != "fill":
@@ -149,7 +149,7 @@ def _shape_of(mask: Any) -> tuple[int, ...]:
 
 
 def _where_mask(array: Value, mask: Any, join: str, values: ArrayLike) -> Value:
-    """A mask with one update for all places, or one for each row, needs no positions."""
+    """A mask with one update for all positions, or one per row, needs no positions."""
     truth = as_truth(mask)
     if truth.shape != array.shape[: truth.ndim]:
         raise shape_error(f"at[mask]: a mask of shape {truth.shape} does not fit {array.type}")
@@ -159,7 +159,7 @@ def _where_mask(array: Value, mask: Any, join: str, values: ArrayLike) -> Value:
 
 
 def _fitting(array: Value, values: ArrayLike, shape: tuple[int, ...]) -> Value:
-    """The updates in the dtype of `array` and the shape they must have. Raises ShapeError if they do not."""
+    """The updates in the dtype of `array`, broadcast to `shape`. Raises ShapeError if they do not broadcast."""
     updates = cast(as_value(values), array.type.dtype)
     extra = updates.ndim - len(shape)
     if extra > 0 and updates.shape[:extra] == (1,) * extra:
@@ -183,7 +183,7 @@ def index_shape(items: Sequence[Item], array: Value) -> tuple[int, ...]:
 
 
 def _scattered(kept: Value, layout: GatherLayout, join: str, arrays: Sequence[Index], updates: Value) -> Value:
-    """The updates, which have the shape of what the key reads, joined to the places of the index arrays."""
+    """The updates, of the shape of `x[key]`, scattered to the positions of the index arrays."""
     rank = len(layout.order) - (kept.ndim - len(layout.axes))
     places = common_shape("at", [item.positions for item in arrays])
     window = [extent for axis, extent in enumerate(kept.shape) if axis not in layout.axes]
@@ -196,7 +196,7 @@ def _scattered(kept: Value, layout: GatherLayout, join: str, arrays: Sequence[In
 
 
 def _put_back(array: Value, items: Sequence[Item], join: str, updates: Value) -> Value:
-    """Updates of a key's ranges and entries, spread over the whole array by padding and joined there."""
+    """Updates of a key's ranges and entries, padded to the whole array and joined with it."""
     real = [item for item in items if not isinstance(item, NewAxis)]
     bounds = [bounds_of(item, extent) for item, extent in zip(real, array.shape, strict=True)]
     cut = tuple(len(range(*bound)) for bound in bounds)

@@ -1,4 +1,4 @@
-"""Reading parts of an array: `x[…]` as NumPy has it."""
+"""Reads of parts of an array: `x[…]` as in NumPy."""
 from __future__ import annotations
 
 import operator
@@ -36,7 +36,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Entry:
-    """An int known while tracing: one element, and the axis is gone."""
+    """An int known while tracing: one element; the axis is dropped."""
 
     position: int
 
@@ -47,9 +47,9 @@ Item: TypeAlias = NewAxis | Range | Entry | Index
 def index(x: ArrayLike, key: Any) -> Value:
     """`x[key]` with ints, slices of any step, None, Ellipsis, integer arrays and masks, as in NumPy.
 
-    A mask stands for the positions where it is true, as `nonzero` gives them: inside `compile` only where the
-    program itself knows them. One truth value puts an axis in front, of extent 1 or 0. Raises an IndexError if a
-    position known while tracing is outside; a computed one is held to the range.
+    A mask means the positions where it is true, as from `nonzero`: inside `compile` only if they are known. One truth
+    value adds an axis in front, of extent 1 or 0. Raises an IndexError if a position known while tracing is outside; a
+    computed one is clamped to the range.
     """
     value = as_value(x)
     if is_truth(key):
@@ -65,7 +65,7 @@ def index(x: ArrayLike, key: Any) -> Value:
 
 
 def key_items(key: Any, type: TensorType) -> list[Item]:
-    """The key's parts with what each means for its axis; axes that the key leaves out are taken whole."""
+    """One item per axis for the key's parts; axes that the key leaves out are taken whole."""
     parts = _without_masks(list(key) if isinstance(key, tuple) else [key], type)
     used = sum(part is not None and part is not Ellipsis for part in parts)
     if used > type.rank:
@@ -80,7 +80,7 @@ def key_items(key: Any, type: TensorType) -> list[Item]:
 
 
 def _without_masks(parts: Sequence[Any], type: TensorType) -> list[Any]:
-    """The key's parts with each mask replaced by the positions where it is true, one array for each of its axes."""
+    """The key's parts with each mask replaced by the positions where it is true, one array per axis of the mask."""
     result: list[Any] = []
     axis = 0
     for place, part in enumerate(parts):
@@ -124,7 +124,7 @@ def _all_or_nothing(value: Value, chosen: bool) -> Value:
 
 
 def axes_used(part: Any) -> int:
-    """How many axes a part of a key stands for."""
+    """The number of axes that a part of a key indexes."""
     if part is None or part is Ellipsis:
         return 0
     return int(np.ndim(part)) if is_mask(part) else 1
@@ -164,7 +164,7 @@ def _range(part: slice, extent: int) -> Range:
 
 
 def sliced(value: Value, items: Sequence[Item]) -> Value:
-    """The ranges and single entries (with their axis still there, at extent 1) of each axis."""
+    """The ranges and single entries of each axis; the axis of a single entry stays, with extent 1."""
     real = [item for item in items if not isinstance(item, NewAxis)]
     bounds = [bounds_of(item, extent) for item, extent in zip(real, value.shape, strict=True)]
     if bounds != [(0, extent, 1) for extent in value.shape]:
@@ -181,7 +181,7 @@ def flipped_axes(items: Sequence[Item]) -> tuple[int, ...]:
 
 
 def bounds_of(item: Item, extent: int) -> tuple[int, int, int]:
-    """(start, limit, step); the limit is the extent where the range goes through to the end."""
+    """(start, limit, step); the limit is the extent if the range reaches the end."""
     if isinstance(item, Entry):
         return item.position, item.position + 1, 1
     if isinstance(item, Range):
@@ -190,7 +190,7 @@ def bounds_of(item: Item, extent: int) -> tuple[int, int, int]:
 
 
 def spread_shape(items: Sequence[Item], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape once single entries are dropped and new axes put in; `shape` has an extent for each real axis."""
+    """The shape without the axes of single entries and with new axes; `shape` has an extent per real axis."""
     extents = iter(shape)
     result = []
     for item in items:
@@ -205,12 +205,12 @@ def spread_shape(items: Sequence[Item], shape: tuple[int, ...]) -> tuple[int, ..
 
 @dataclass(frozen=True)
 class GatherLayout:
-    """Where the entries read at index arrays come to stand.
+    """The order of axes after a read at index arrays.
 
-    `kept` is the shape of the cut array less the axes of single entries, `axes` those of its axes that are indexed.
-    What is read has the axes of the positions, then the window; `order` transposes it, and `shape` is the result's,
-    with new axes put in. As in NumPy the positions' axes stand where the index arrays stood if these, and ints, were
-    side by side, else in front.
+    `kept` is the shape of the cut array less the axes of single entries, `axes` are its indexed axes. The gathered
+    array has the axes of the positions, then those of the window; `order` transposes it, and `shape` is the result's,
+    with new axes. As in NumPy, the axes of positions replace the index arrays if these, and ints, are adjacent; else
+    they come first.
     """
 
     kept: tuple[int, ...]

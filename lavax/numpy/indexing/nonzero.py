@@ -23,14 +23,14 @@ USE_SIZE = "give the number of entries as size=, or choose by where(condition, x
 
 
 def counted(mask: Value) -> Value:
-    """For each entry of a mask of one axis how many are true up to it."""
+    """For each entry of a one-axis mask, the number of true entries up to it."""
     return bind("cumulative_sum", cast(mask, int32), axis=0)
 
 
 def true_places(name: str, mask: Value, size: int | None, advice: str) -> tuple[Value, Value | None]:
-    """The positions of a mask's true entries (one axis), and whether each is one, where `size` may be too large.
+    """The positions of a one-axis mask's true entries, and, if `size` may be too large, whether each is one.
 
-    Positions that are too many are the mask's length.
+    Excess positions equal the mask's length.
     """
     if not mask.size:
         kind = TensorType((length_of(name, constant(0, TensorType((), int32)), size, advice),), int32)
@@ -46,10 +46,11 @@ def true_places(name: str, mask: Value, size: int | None, advice: str) -> tuple[
 def nonzero(
     x: ArrayLike, *, size: int | None = None, fill_value: Scalar | tuple[Scalar, ...] | None = None
 ) -> tuple[Value, ...]:
-    """The int32 positions of the elements that are not zero, in row-major order: one array an axis.
+    """The int32 positions of the elements that are not zero, in row-major order: one array per axis.
 
-    `size` is how many are given: the first so many; if there are fewer, `fill_value` (0, or one per axis) fills up.
-    Needed inside `compile`; else ConcretizationError is raised there. Raises ShapeError for a scalar.
+    `size` is the number of positions returned: the first ones; if there are fewer, `fill_value` (0, or one per axis)
+    fills up. It is required inside `compile`, which raises ConcretizationError without it. Raises ShapeError for a
+    scalar.
     """
     value = as_value(x)
     if not value.ndim:

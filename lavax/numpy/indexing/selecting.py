@@ -1,4 +1,4 @@
-"""Elements and entries selected by conditions and numbers."""
+"""Elements and entries selected by conditions or numbers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ def compress(
 ) -> Value:
     """The entries of `x` along `axis` (None: of the flattened array) where `condition`, of one axis, is true.
 
-    `size` is how many are given: the first so many, then entries of `fill_value`, cast to the dtype of `x`. Needed
-    inside `compile`, where ConcretizationError is raised without it.
+    `size` is the number of entries returned: the first ones, then entries of `fill_value`, cast to the dtype of `x`. It
+    is required inside `compile`, which raises ConcretizationError without it.
     """
     value = as_value(x)
     if axis is None:
@@ -62,7 +62,7 @@ def where(
     """`x` where `condition` is true (not zero), else `y`, elementwise; with `condition` alone: `nonzero` of it.
 
     The gradient of the choice not taken is zero, but 0 times an infinity is NaN: keep both choices finite. Raises
-    TypeError if one choice is given alone, ShapeError if shapes do not broadcast.
+    TypeError if only one choice is given, ShapeError if shapes do not broadcast.
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -72,7 +72,7 @@ def where(
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Value:
-    """Of the choices the one whose condition is the first to be true, elementwise; `default` where none is.
+    """The choice of the first true condition, elementwise; `default` where none is true.
 
     Raises ShapeError if conditions and choices differ in number.
     """
@@ -85,7 +85,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 
 
 def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Value, mode: Literal["clip", "wrap"] = "clip") -> Value:
-    """For each element of the integers `a` the element of that choice; numbers outside are held or wrapped.
+    """For each element of the integers `a` the element of the choice with that number; others are clamped or wrapped.
 
     Raises ShapeError for no choices.
     """

@@ -35,12 +35,12 @@ def take(
     mode: TakeMode = None,
     fill_value: Scalar | None = None,
 ) -> Value:
-    """The entries of `x` at `indices` along `axis` (None: of the flattened array), in whose place theirs come.
+    """The entries of `x` at `indices` along `axis` (None: of the flattened array); axes of `indices` replace that axis.
 
-    Negative positions count from the end. Positions outside: by default one known while tracing raises an IndexError
-    and a computed one is held to the range; with `mode` "clip" all are held to the range, negative ones at 0; with
-    "wrap" they count on from the other end; with "fill" `fill_value` is read there (None: NaN, the least signed
-    integer, the greatest unsigned one, True). Raises ValueError for another mode.
+    Negative positions count from the end. For positions outside: by default one known while tracing raises an
+    IndexError and a computed one is clamped to the range; with `mode` "clip" all are clamped, negative ones to 0; with
+    "wrap" they wrap around; with "fill" they read `fill_value` (None: NaN, the least signed integer, the greatest
+    unsigned one, True). Raises ValueError for another mode.
     """
     if mode not in TAKE_MODES:
         raise ValueError(f"take: mode is {', '.join(map(repr, TAKE_MODES[:-1]))} or {TAKE_MODES[-1]!r}, got {mode!r}")
@@ -61,7 +61,7 @@ def take(
 
 
 def _filled(value: Value, indices: ArrayLike, along: int, fill_value: Scalar | None) -> tuple[Value, ArrayLike]:
-    """The array with an entry more along the axis, and positions of which those outside are its."""
+    """The array with one more entry along the axis, and positions with those outside referring to it."""
     key = (*[slice(None)] * along, indices)
     widened, marked = with_margin(value, key, filling(value.type.dtype, fill_value))
     return widened, marked[along]
@@ -74,12 +74,12 @@ def take_along_axis(
     mode: Literal["clip", "fill"] | None = None,
     fill_value: Scalar | None = None,
 ) -> Value:
-    """For each place of `indices` the entry of `x` there, but along `axis` at the position it says.
+    """For each position of `indices` the entry of `x` there, but along `axis` at the position given by `indices`.
 
     `x` and `indices` have one rank and broadcast at the other axes; `axis` None takes both flattened. Negative
-    positions count from the end. Positions outside: by default one known while tracing raises an IndexError and a
-    computed one is held to the range; with `mode` "clip" all are held to the range; with "fill" `fill_value` is read
-    there (None: NaN, the least signed integer, the greatest unsigned one, True). Raises ValueError for another mode.
+    positions count from the end. For positions outside: by default one known while tracing raises an IndexError and a
+    computed one is clamped to the range; with `mode` "clip" all are clamped; with "fill" they read `fill_value`
+    (None: NaN, the least signed integer, the greatest unsigned one, True). Raises ValueError for another mode.
     """
     if mode not in (None, "clip", "fill"):
         raise ValueError(f"take_along_axis: mode is None, 'clip' or 'fill', got {mode!r}")

@@ -1,4 +1,4 @@
-"""The methods of arrays and traced values that are more than operators, by name."""
+"""Further methods of arrays and traced values, by name."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from lavax.tracer.values.value import Value
 
 def _namespace(self: Value, /, *, api_version: str | None = None) -> ModuleType:
     """lavax.numpy; `api_version` is one of the array API standard's, up to 2024.12."""
-    from lavax import numpy  # late: it is made of this module
+    from lavax import numpy  # late: it imports this module
     from lavax.numpy.types.namespace_info import array_api_version
 
     if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", array_api_version):
@@ -41,7 +41,7 @@ def _device(self: Value) -> Any:
 
 
 def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
-    """The array on `device`, which is the one that holds all arrays. Raises ValueError for another."""
+    """The array on `device`, which must be the one device. Raises ValueError for another."""
     require_device("to_device", device)
     return device_put(self) if isinstance(self, Array) else self
 

@@ -86,7 +86,7 @@ def _round(self: Value, places: int | None = None) -> Value:
 
 
 def _reduction(function: Callable[..., Value]) -> Callable[..., Value]:
-    """The method for `function`: NumPy's functions call it with an `out`, which must be None."""
+    """The method for `function`. NumPy's functions pass an `out`, which must be None."""
 
     def method(self: Value, *arguments: Any, out: None = None, **options: Any) -> Value:
         if out is not None:
@@ -127,7 +127,7 @@ _METHODS: dict[str, Callable[..., Any] | property] = {
     "transpose": _transpose,
 }
 
-# What `Value` is given, by name; an operator gives way (NotImplemented) to operands that are no arrays.
+# By name; an operator returns NotImplemented for operands that are not arrays.
 OPERATORS: dict[str, Callable[..., Any] | property] = {
     **_UNARY,
     **{name: _operator(function) for name, function in _COMPARISONS.items()},

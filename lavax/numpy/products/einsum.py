@@ -1,4 +1,4 @@
-"""Einstein's summation convention: any contraction, by its labels."""
+"""Einstein's summation convention: any contraction, by labels of axes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ from lavax.tracer.values.value import Value
 
 __all__ = ["einsum", "einsum_path"]
 
-_LETTERS = ascii_uppercase + ascii_lowercase  # those that stand for numbers, in order
-# An ellipsis becomes labels of its own, counted from the last axis: no letter is a number.
+_LETTERS = ascii_uppercase + ascii_lowercase  # the letters of numbers, in order
+# An ellipsis becomes numbers as labels, counted from the last axis; they differ from all letters.
 Label = str | int
 Labels = tuple[Label, ...]
 Pair = tuple[int, int]
@@ -49,12 +49,12 @@ class _Term:
 def einsum(subscripts: Any, *operands: Any, optimize: Optimize = True, precision: str | None = None) -> Value:
     """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
 
-    Labels are letters. One that is not in the result is summed over; one twice in a term takes the diagonal; `...`
-    stands for further axes, which broadcast. Without `->` the result has, in alphabetical order, the labels that
-    stand once. Labels may also be numbers below 52, in a list behind each operand and one for the result, which may be
-    left out: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, the cheapest pair
-    first; with `optimize` False from left to right, or as a path of `einsum_path` says. `precision` is as in `matmul`.
-    Raises ShapeError if the labels do not fit the operands, ValueError for a path that does not.
+    Labels are letters. A label that is not in the result is summed over; one that occurs twice in a term takes the
+    diagonal; `...` means further axes, which broadcast. Without `->` the result has the labels that occur once, in
+    alphabetical order. Labels may also be numbers below 52, in a list after each operand and one for the result, which
+    may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, the cheapest
+    pair first; with `optimize` False from left to right, or by a path from `einsum_path`. `precision` is as in
+    `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for a path that does not.
     """
     text, values = _in_letters(subscripts, operands)
     terms, output, of_truth = _terms(text, values)
@@ -66,9 +66,9 @@ def einsum(subscripts: Any, *operands: Any, optimize: Optimize = True, precision
 def einsum_path(
     subscripts: Any, *operands: Any, optimize: Optimize = True
 ) -> tuple[list[str | tuple[int, ...]], str]:
-    """The order in which `einsum` combines operands, and a text about it.
+    """The order in which `einsum` combines operands, and a description.
 
-    The order is "einsum_path" and pairs of positions: a pair's product goes to the end of the operands that are left.
+    The order is "einsum_path" and pairs of positions: a pair's product is appended to the remaining operands.
     """
     text, values = _in_letters(subscripts, operands)
     terms, output, _ = _terms(text, values)
@@ -82,7 +82,7 @@ def einsum_path(
 
 
 def _in_letters(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[ArrayLike]]:
-    """What describes the sum as text, and the operands; lists of labels stand behind theirs, the result's last."""
+    """The subscripts as text, and the operands, from calls with lists of labels too."""
     if isinstance(subscripts, str):
         return subscripts, operands
     given = [subscripts, *operands]
@@ -92,7 +92,7 @@ def _in_letters(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence
 
 
 def _term_of(labels: Any) -> str:
-    """A list of labels as text. Raises ShapeError for what is none."""
+    """A list of labels as text. Raises ShapeError for anything else."""
     if isinstance(labels, Sequence) and all(label is Ellipsis or label in range(len(_LETTERS)) for label in labels):
         return "".join("..." if label is Ellipsis else _LETTERS[label] for label in labels)
     raise shape_error(
@@ -140,7 +140,7 @@ def _parse(subscripts: str, values: Sequence[Value]) -> tuple[list[Labels], Labe
 
 
 def _labels(subscripts: str, term: str, rank: int) -> Labels:
-    """One label an axis; the axes of an ellipsis are -1, -2, … from the last."""
+    """One label per axis; the axes of an ellipsis are -1, -2, … from the last."""
     before, ellipsis, after = term.partition("...")
     letters = before + after
     if not all(letter.isalpha() for letter in letters):
@@ -165,7 +165,7 @@ def _extents(subscripts: str, inputs: Sequence[Labels], values: Sequence[Value])
 
 
 def _simple_term(value: Value, labels: Labels, extents: dict[Label, int]) -> _Term:
-    """Each label once, with its full extent: diagonals are taken, axes of 1 against more are dropped."""
+    """Each label once, with its full extent: diagonals are taken, axes of 1 against larger ones are dropped."""
     kept = [axis for axis, label in enumerate(labels) if value.shape[axis] == extents[label]]
     value = reshaped(value, tuple(value.shape[axis] for axis in kept))
     term = _Term(value, tuple(labels[axis] for axis in kept))
@@ -195,7 +195,7 @@ def _contract_all(terms: list[_Term], output: Labels, path: Sequence[Pair], prec
 
 
 def _chosen_path(subscripts: str, terms: Sequence[_Term], output: Labels, optimize: Optimize) -> list[Pair]:
-    """The pairs of positions that are combined one after the other."""
+    """The pairs of positions, in the order in which they are combined."""
     if optimize is False:
         return [(0, 1), *((0, rest) for rest in range(len(terms) - 2, 0, -1))] if len(terms) > 1 else []
     if not isinstance(optimize, (bool, str)):
@@ -218,7 +218,7 @@ def _given_path(subscripts: str, count: int, steps: Sequence[Any]) -> list[Pair]
 
 
 def _after(terms: Sequence[dict[Label, int]], pair: Pair, output: Labels) -> list[dict[Label, int]]:
-    """The labels and extents of the terms that are left when a pair is combined, its product last."""
+    """The labels and extents of the remaining terms after a pair is combined, its product last."""
     others = [term for place, term in enumerate(terms) if place not in pair]
     wanted = set(output).union(*others)
     both = {**terms[pair[0]], **terms[pair[1]]}
@@ -226,7 +226,7 @@ def _after(terms: Sequence[dict[Label, int]], pair: Pair, output: Labels) -> lis
 
 
 def _cheapest_pair(terms: Sequence[dict[Label, int]], output: Labels) -> Pair:
-    """The pair whose product adds the fewest elements to those that are there; the first of several."""
+    """The pair whose product adds the fewest elements; the first of several."""
 
     def growth(pair: Pair) -> int:
         size = prod(_after(terms, pair, output)[-1].values())
@@ -236,7 +236,7 @@ def _cheapest_pair(terms: Sequence[dict[Label, int]], output: Labels) -> Pair:
 
 
 def _summed(term: _Term, wanted: set[Label]) -> _Term:
-    """The term with the labels that nobody wants summed away."""
+    """The term, summed over the labels that nothing else uses."""
     axes = tuple(axis for axis, label in enumerate(term.labels) if label not in wanted)
     if not axes:
         return term
@@ -244,7 +244,7 @@ def _summed(term: _Term, wanted: set[Label]) -> _Term:
 
 
 def _combined(left: _Term, right: _Term, wanted: set[Label], output: Labels, precision: str | None) -> _Term:
-    """The product of two terms, summed over the labels that they share and nobody else wants."""
+    """The product of two terms, summed over the labels that they share and nothing else uses."""
     shared = [label for label in left.labels if label in right.labels]
     contract = [label for label in shared if label not in wanted]
     if not contract:

@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and stacks of them."""
+"""Products of vectors, matrices and stacks of them, and traces."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ AxisPair = tuple[Sequence[int], Sequence[int]]
 
 
 def precision_attributes(function: str, left: Value, precision: str | None = None) -> dict[str, Any]:
-    """What a dot or conv of operands like `left` records: the precision given, or what `lx.matmul_precision` says.
+    """The precision that a dot or conv of operands like `left` records: the given one, or `lx.matmul_precision`'s.
 
-    Raises ValueError, naming `function`, for a precision that there is not.
+    Raises ValueError, naming `function`, for a precision that does not exist.
     """
     chosen, backward = config.chosen_matmul_precision()
     if precision is not None:
@@ -40,10 +40,10 @@ def precision_attributes(function: str, left: Value, precision: str | None = Non
 def contracted(
     left: Value, right: Value, contract: AxisPair, batch: AxisPair = ((), ()), precision: str | None = None
 ) -> Value:
-    """The sum of products over the axes `contract`, for each place of the axes `batch`; both of one dtype.
+    """The sum of products over the axes `contract`, per position of the axes `batch`; both of one dtype.
 
     The result's axes: batch, then the others of `left`, then the others of `right`. The sum of truth values is
-    whether any product is true. `precision` None: as `lx.matmul_precision` says.
+    whether any product is true. `precision` None: that of `lx.matmul_precision`.
     """
     if left.type.dtype == bool_:
         return as_truth(contracted(cast(left, int32), cast(right, int32), contract, batch))
@@ -69,9 +69,9 @@ def _require_inner(name: str, left: Value, right: Value, left_axis: int, right_a
 def matmul(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
     """The matrix product over the last two axes; the axes before these broadcast.
 
-    A vector counts as a row on the left and as a column on the right, and its axis is not in the result.
-    `precision`: what float32 operands are rounded to, "float32", "bfloat16" or "float16". None: as
-    `lx.matmul_precision` says, which also chooses the precision of gradients.
+    A vector is a row on the left and a column on the right, and its axis is not in the result.
+    `precision`: the dtype to which float32 operands are rounded, "float32", "bfloat16" or "float16". None: that of
+    `lx.matmul_precision`, which also chooses the precision of gradients.
     Raises ShapeError if the inner extents differ, and for scalars; ValueError for another precision.
     """
     left, right = common_dtype([x, y])
@@ -86,7 +86,7 @@ def matmul(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
 
 
 def _matmul_of_one(left: Value, right: Value, inner: int, precision: str | None) -> Value:
-    """Where one side has no stack: its axes are free ones, and nothing is repeated."""
+    """If one side has no stack: its axes are free, and nothing is repeated."""
     product = contracted(left, right, ((left.ndim - 1,), (inner,)), precision=precision)
     if right.ndim < 3 or left.ndim == 1:
         return product
@@ -95,7 +95,7 @@ def _matmul_of_one(left: Value, right: Value, inner: int, precision: str | None)
 
 
 def _matmul_of_stacks(left: Value, right: Value, precision: str | None) -> Value:
-    """Extents that agree are batched; an extent of 1 against another is dropped, so that nothing is repeated."""
+    """Equal extents are batch axes; an extent of 1 against another is dropped, so that nothing is repeated."""
     rank = max(left.ndim, right.ndim) - 2
     of_left = _stack_axes(left, rank)
     of_right = _stack_axes(right, rank)
@@ -123,13 +123,13 @@ def _matmul_of_stacks(left: Value, right: Value, precision: str | None) -> Value
 
 
 def _stack_axes(value: Value, rank: int) -> list[int | None]:
-    """For each axis of the result's stack the operand's axis, or None where it has none."""
+    """For each stack axis of the result, the operand's axis, or None if it has none."""
     missing = rank - (value.ndim - 2)
     return [None] * missing + list(range(value.ndim - 2))
 
 
 def _without_dropped(value: Value, axes: list[int | None]) -> tuple[Value, list[int | None]]:
-    """`value` without the stack axes that `axes` no longer names, and where the others are now."""
+    """`value` without the stack axes that `axes` no longer names, and the new positions of the others."""
     kept = [axis for axis in axes if axis is not None]
     shape = tuple(value.shape[axis] for axis in kept) + value.shape[-2:]
     count = iter(range(len(kept)))
@@ -137,10 +137,10 @@ def _without_dropped(value: Value, axes: list[int | None]) -> tuple[Value, list[
 
 
 def dot(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
-    """NumPy's dot: a product with scalars, else the sum over the last axis of `x` and the last but one of `y`.
+    """NumPy's dot: a product with scalars, else the sum over the last axis of `x` and the second to last of `y`.
 
     The result has the other axes of `x`, then those of `y`. `precision` is as in `matmul`.
-    Raises ShapeError if the two extents differ, ValueError for a precision that there is not.
+    Raises ShapeError if the two extents differ, ValueError for another precision.
     """
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:

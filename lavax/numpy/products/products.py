@@ -1,4 +1,4 @@
-"""Products of vectors and matrices that are no plain contraction."""
+"""Products of vectors and matrices other than plain contractions."""
 from __future__ import annotations
 
 from lavax.numpy._core.axes import normal_axis
@@ -30,7 +30,7 @@ def kron(x: ArrayLike, y: ArrayLike) -> Value:
 def cross(
     x: ArrayLike, y: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Value:
-    """The cross product of vectors of 3 (or 2) components along `axis`; of two of 2 components: its third component.
+    """The cross product of vectors of 3 (or 2) components along `axis`; if both have 2, its third component.
 
     Raises ShapeError for other extents.
     """

@@ -1,4 +1,4 @@
-"""Whether arrays are equal, or nearly."""
+"""Equality and near equality of arrays."""
 from __future__ import annotations
 
 from lavax.base.errors import ShapeError

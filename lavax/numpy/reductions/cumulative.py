@@ -1,4 +1,4 @@
-"""Folds along an axis that keep every partial result."""
+"""Cumulative reductions along an axis."""
 from __future__ import annotations
 
 from typing import Any
@@ -32,13 +32,13 @@ def accumulated(op: str, value: Value, axis: int, reverse: bool = False) -> Valu
 
 
 def _counting(value: Value, dtype: Any) -> tuple[Value, DType]:
-    """`value` in the dtype that its elements are summed in, and the dtype of the result."""
+    """`value` in the dtype in which its elements are summed, and the dtype of the result."""
     held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
     return cast(value, accumulating(held)), held
 
 
 def _numeric(op: str, x: ArrayLike, axis: int | None, dtype: Any) -> Value:
-    """As NumPy has it: None flattens."""
+    """As in NumPy: None flattens."""
     value = as_value(x)
     if axis is None:
         value, axis = ravel(value), 0
@@ -64,7 +64,7 @@ def cumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
 
 
 def _standard(op: str, start: int, x: ArrayLike, axis: int | None, dtype: Any, include_initial: bool) -> Value:
-    """As the array API has it: `axis` may be left out for one axis only."""
+    """As in the array API: `axis` may be omitted for one axis only."""
     value = as_value(x)
     if axis is None and value.ndim != 1:
         raise shape_error(f"{op}: {value.type} has {value.ndim} axes: say which by axis=")
@@ -81,7 +81,7 @@ def cumulative_sum(
 ) -> Value:
     """The sums of the elements up to each along `axis`; with `include_initial` after a first 0.
 
-    Raises ShapeError if `axis` is None and `x` has not just one.
+    Raises ShapeError if `axis` is None and `x` does not have exactly one axis.
     """
     return _standard("cumulative_sum", 0, x, axis, dtype, include_initial)
 
@@ -91,7 +91,7 @@ def cumulative_prod(
 ) -> Value:
     """The products of the elements up to each along `axis`; with `include_initial` after a first 1.
 
-    Raises ShapeError if `axis` is None and `x` has not just one.
+    Raises ShapeError if `axis` is None and `x` does not have exactly one axis.
     """
     return _standard("cumulative_prod", 1, x, axis, dtype, include_initial)
 
@@ -132,10 +132,10 @@ def _without_nan(x: ArrayLike, instead: int) -> Value:
 
 
 def nancumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
-    """As `cumsum`, with NaN taken for 0."""
+    """As `cumsum`, with NaN counted as 0."""
     return cumsum(_without_nan(x, 0), axis, dtype)
 
 
 def nancumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
-    """As `cumprod`, with NaN taken for 1."""
+    """As `cumprod`, with NaN counted as 1."""
     return cumprod(_without_nan(x, 1), axis, dtype)

@@ -28,7 +28,7 @@ def _magnitudes(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Value, Value, DT
 
 
 def _euclid(first: Value, second: Value) -> Value:
-    """Remainders until all are 0; where one is, the step before it stays."""
+    """Remainders until all are 0; an element whose remainder is 0 keeps its divisor."""
 
     def unfinished(pair: Any) -> Value:
         return any_of(not_equal(pair[1], 0))

@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out."""
+"""Reductions that ignore NaN."""
 from __future__ import annotations
 
 from typing import Any
@@ -39,7 +39,7 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Value:
-    """As `sum`, with NaN taken for 0."""
+    """As `sum`, with NaN counted as 0."""
     return sum(_with(x, 0.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -52,7 +52,7 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Value:
-    """As `prod`, with NaN taken for 1."""
+    """As `prod`, with NaN counted as 1."""
     return prod(_with(x, 1.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 

@@ -1,4 +1,4 @@
-"""Functions that fold axes away."""
+"""Reductions over axes."""
 from __future__ import annotations
 
 import math
@@ -28,7 +28,7 @@ def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def fold(op: str, value: Value, axes: tuple[int, ...], keepdims: bool, weak: bool = False) -> Value:
-    """The reduction `op` over `axes`, which are in rising order; with `keepdims` they stay, with extent 1."""
+    """The reduction `op` over `axes`, in rising order; with `keepdims` they stay, with extent 1."""
     result = bind(op, value, axes=axes) if axes else value
     if keepdims and axes:
         result = bind("reshape", result, type=result.type.with_shape(_kept(value.shape, axes)))
@@ -45,7 +45,7 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
 
 
 def among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
-    """`value` with `instead` where `where` is false. Raises ShapeError if that does not broadcast to it."""
+    """`value` where `where` is true, else `instead`. Raises ShapeError if `where` does not broadcast to `value`."""
     if where is None:
         return value
     return choice(_mask(name, value, where), value, cast(as_value(instead), value.type.dtype))
@@ -69,8 +69,8 @@ def sum(
 ) -> Value:
     """The sum over `axis` (None: all axes), computed in `dtype`.
 
-    None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values. Of the elements where
-    `where` is true, and of `initial`.
+    `dtype` None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values. The sum is over the
+    elements where `where` is true, plus `initial`.
     """
     total = _accumulate("sum", among("sum", as_value(x), where, 0), axis, dtype, keepdims)
     return total if initial is None else cast(add(total, initial), total.type.dtype)
@@ -85,9 +85,9 @@ def prod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Value:
-    """The product over `axis` (None: all axes), computed in `dtype`, as `sum` has it.
+    """The product over `axis` (None: all axes), computed in `dtype`, as in `sum`.
 
-    Of the elements where `where` is true, and of `initial`.
+    The product is over the elements where `where` is true, times `initial`.
     """
     product = _accumulate("prod", among("prod", as_value(x), where, 1), axis, dtype, keepdims)
     return product if initial is None else cast(multiply(product, initial), product.type.dtype)
@@ -123,7 +123,7 @@ def max(
 ) -> Value:
     """The greatest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements.
 
-    With `initial` the greatest of that, too, also over no elements, and of those where `where` is true.
+    With `initial` the greatest of that and the elements where `where` is true, which may be none.
     """
     return _extremum("max", x, axis, keepdims, initial, where)
 
@@ -138,7 +138,7 @@ def min(
 ) -> Value:
     """The smallest element over `axis` (None: all axes); NaN if one is. Raises ShapeError over no elements.
 
-    With `initial` the smallest of that, too, also over no elements, and of those where `where` is true.
+    With `initial` the smallest of that and the elements where `where` is true, which may be none.
     """
     return _extremum("min", x, axis, keepdims, initial, where)
 
@@ -163,7 +163,7 @@ def _truth_over(
 def any(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
     """Whether any element over `axis` (None: all axes) is true (not zero); of no elements: False.
 
-    Of the elements where `where` is true.
+    Only elements where `where` is true count.
     """
     return _truth_over("max", "any", x, axis, keepdims, where, of_nothing=False)
 
@@ -171,18 +171,18 @@ def any(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: Array
 def all(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
     """Whether all elements over `axis` (None: all axes) are true (not zero); of no elements: True.
 
-    Of the elements where `where` is true.
+    Only elements where `where` is true count.
     """
     return _truth_over("min", "all", x, axis, keepdims, where, of_nothing=True)
 
 
 def count_nonzero(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
-    """How many elements over `axis` (None: all axes) are not zero, as int32."""
+    """The number of elements over `axis` (None: all axes) that are not zero, as int32."""
     return sum(as_truth(x), axis, keepdims=keepdims)
 
 
 def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple[int, ...], DType]:
-    """`x` as floats to be averaged, the axes to fold, and the dtype of the result."""
+    """`x` as floats to be averaged, the axes to reduce, and the dtype of the result."""
     given = as_value(x)
     axes = rising_axes(name, axis, given.type)
     held = floating(given.type.dtype if dtype is None else canonical_dtype(dtype))
@@ -190,7 +190,7 @@ def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple
 
 
 def _number(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | None) -> ArrayLike:
-    """How many elements are folded into each one, as a float, with the axes kept."""
+    """The number of elements reduced to each result, as a float, with the axes kept."""
     if where is None:
         return float(_count(value, axes))
     mask = spread(_mask(name, value, where), value.shape)
@@ -204,7 +204,7 @@ def _mean(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | Non
 
 
 def _without(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
-    """`value` without the axes, of extent 1, that were folded."""
+    """`value` without the reduced axes, of extent 1."""
     shape = tuple(extent for d, extent in enumerate(value.shape) if d not in axes)
     return value if keepdims or not axes else bind("reshape", value, type=value.type.with_shape(shape))
 
@@ -214,7 +214,7 @@ def mean(
 ) -> Value:
     """The arithmetic mean over `axis` (None: all axes), as a float; of no elements: NaN.
 
-    Of the elements where `where` is true.
+    Only elements where `where` is true count.
     """
     value, axes, held = _real("mean", x, axis, dtype)
     if where is None:
@@ -234,7 +234,7 @@ def var(
 ) -> Value:
     """The variance over `axis` (None: all axes), as a float: the mean of squared deviations from the mean.
 
-    Of the elements where `where` is true. The divisor is their number less `ddof`, which the array API calls
+    Only elements where `where` is true count. The divisor is their number less `ddof`, which the array API calls
     `correction`.
     """
     value, axes, held = _real("var", x, axis, dtype)

@@ -17,11 +17,11 @@ __all__ = ["searchsorted"]
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "left", sorter: ArrayLike | None = None
 ) -> Value:
-    """For each element of `v` the int32 position in the sorted one-axis `a` before which it would go.
+    """For each element of `v` the int32 position in the sorted one-axis `a` at which it would be inserted.
 
-    `side` "left" is before its equals, "right" behind them; NaN is behind all numbers. `sorter` is what `argsort` of an
-    `a` that is not sorted gives. Raises ValueError for another `side`, ShapeError if the sorted array does not have
-    one axis.
+    `side` "left" is before equal elements, "right" behind them; NaN is behind all numbers. If `a` is not sorted,
+    `sorter` is its `argsort`. Raises ValueError for another `side`, ShapeError if the sorted array does not have one
+    axis.
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', got {side!r}")

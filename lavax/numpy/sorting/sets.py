@@ -1,6 +1,6 @@
-"""Arrays as sets: distinct elements, and what two arrays have in common.
+"""Arrays as sets: distinct elements, unions, intersections and differences.
 
-Their shapes depend on data: outside `compile` one number is read for the shape; inside, `size` is needed.
+Their shapes depend on data: outside `compile` one number is read for the shape; inside, `size` is required.
 """
 from __future__ import annotations
 
@@ -118,9 +118,10 @@ def unique(
 ) -> Any:
     """The distinct elements of `x` in rising order; with `axis` the distinct entries along it.
 
-    Then, as asked for: the int32 positions of their first occurrences, which of them each element of `x` is, and how
-    often each occurs. NaNs are one element unless `equal_nan` is false. `size` is how many are given: the first so
-    many, then `fill_value` (the smallest). Needed inside `compile`: ConcretizationError is raised there without it.
+    Then, on request: the int32 positions of their first occurrences, the number of the distinct element for each
+    element of `x`, and the counts. NaNs are one element unless `equal_nan` is false. `size` is the number of elements
+    returned: the first ones, then `fill_value` (the smallest). It is required inside `compile`, which raises
+    ConcretizationError without it.
     """
     value = as_value(x)
     line = ravel(value) if axis is None else moveaxis(value, axis, 0)
@@ -170,7 +171,7 @@ def union1d(x: ArrayLike, y: ArrayLike, *, size: int | None = None, fill_value: 
 
 
 def _in_order(line: Value) -> tuple[Value, Value, Value]:
-    """The elements of a line in rising order, where they are in it, and which differ from the one before."""
+    """The elements of a line in rising order, their positions in it, and whether each differs from the one before."""
     order = bind("sort_order", line, axis=0)
     ordered = take(line, order, 0)
     return ordered, order, _changes(ordered, True) if line.size else constant(False, line.type.with_dtype(bool_))
@@ -187,9 +188,9 @@ def intersect1d(
 ) -> Any:
     """The distinct elements that are in both arrays, in rising order.
 
-    `size` is how many are given: the first so many, then `fill_value`. Needed inside `compile`: ConcretizationError is
-    raised there without it. With `return_indices` also the int32 positions of their first occurrences in either
-    flattened array; filled up with its length.
+    `size` is the number of elements returned: the first ones, then `fill_value`. It is required inside `compile`, which
+    raises ConcretizationError without it. With `return_indices` also the int32 positions of their first occurrences in
+    either flattened array; filled up with its length.
     """
     lines = [ravel(value) for value in common_dtype([x, y])]
     found = []
@@ -214,13 +215,13 @@ def setdiff1d(
 def setxor1d(
     x: ArrayLike, y: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
 ) -> Value:
-    """The distinct elements that are in just one of the arrays, in rising order. `size` as in `intersect1d`.
+    """The distinct elements that are in exactly one of the arrays, in rising order. `size` as in `intersect1d`.
 
-    NaN equals none, so that each array has its own.
+    NaN equals nothing, so each array contributes its own.
     """
     first, second = (ravel(value) for value in common_dtype([x, y]))
     ordered, order, is_new = _in_order(concatenate([first, second]))
-    if ordered.size and ordered.type.dtype.is_float:  # of equal elements those of `x` come first
+    if ordered.size and ordered.type.dtype.is_float:  # among equal elements those of `x` come first
         is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
     is_in_both = logical_and(isin(ordered, first), isin(ordered, second))
     return compress(logical_and(is_new, logical_not(is_in_both)), ordered, size=size, fill_value=fill_value)
@@ -229,7 +230,7 @@ def setxor1d(
 def isin(
     element: ArrayLike, test_elements: ArrayLike, *, assume_unique: bool = False, invert: bool = False
 ) -> Value:
-    """Whether each element of `element` is one of `test_elements`, as bool; the contrary if `invert`. NaN never is."""
+    """Whether each element of `element` is one of `test_elements`, as bool; negated if `invert`. NaN never is."""
     values, tests = common_dtype([element, test_elements])
     if not tests.size:
         return constant(invert, values.type.with_dtype(bool_))

@@ -1,4 +1,4 @@
-"""Elements put in order: NaN behind all numbers, equal elements in the order they had."""
+"""Sorted elements: NaN behind all numbers, equal elements in their original order."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class TopK(NamedTuple):
 
 
 def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Value, int]:
-    """`x` with at least one axis, and that to sort along; None flattens."""
+    """`x` with at least one axis, and the axis to sort along; None flattens."""
     value = as_value(x)
     if axis is None:
         return ravel(value), 0
@@ -40,7 +40,7 @@ def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Value, int]:
 def sort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Value:
     """`x` in rising order along `axis` (None: flattened), NaN last; with `descending` the reverse of that.
 
-    The sort is stable whatever `stable` says.
+    The sort is stable whatever `stable` is.
     """
     value, along = _line("sort", x, axis)
     result = with_weak(bind("sort", value, axis=along), value.weak)
@@ -50,7 +50,7 @@ def sort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stabl
 def argsort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Value:
     """The int32 positions along `axis` (None: in the flattened array) that put `x` in rising order, NaN last.
 
-    With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` says.
+    With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` is.
     """
     value, along = _line("argsort", x, axis)
     if not descending:

@@ -1,4 +1,4 @@
-"""Questions about dtypes: what casts, what promotes, what kind."""
+"""Casting, promotion and kinds of dtypes."""
 from __future__ import annotations
 
 from typing import Any
@@ -26,7 +26,7 @@ _KINDS: dict[str, str] = {
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether the promotion table leads from one dtype (or the dtype of an array) to the other: no kind is lost."""
+    """Whether promotion leads from one dtype (or the dtype of an array) to the other."""
     source = from_.type.dtype if isinstance(from_, Value) else canonical_dtype(from_)
     target = canonical_dtype(to)
     return PROMOTION.get((source, target)) == target
@@ -54,7 +54,7 @@ def _operand(x: Any) -> Operand:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype that operations on arrays, scalars and dtypes compute in; Python scalars yield.
+    """The dtype in which operations on arrays, scalars and dtypes compute; Python scalars yield.
 
     Raises DtypeError if nothing is given.
     """
@@ -64,5 +64,5 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 def promote_types(first: Any, second: Any) -> np.dtype:
-    """The dtype two dtypes are computed in."""
+    """The common dtype of two dtypes."""
     return result_type(canonical_dtype(first), canonical_dtype(second))

@@ -1,4 +1,4 @@
-"""What the array API standard's inspection asks of a namespace."""
+"""The inspection functions of the array API standard."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ array_api_version = "2024.12"
 
 
 class NamespaceInfo:
-    """What this namespace can do: no complex dtypes, and arrays whose shapes depend on data outside `compile` only."""
+    """The capabilities of this namespace: no complex dtypes, and data-dependent shapes outside `compile` only."""
 
     def capabilities(self) -> dict[str, Any]:
         """By name: boolean masks, data-dependent shapes, and the greatest rank (None: any)."""
@@ -31,7 +31,7 @@ class NamespaceInfo:
         return list(devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The dtypes of numbers that say nothing of theirs; there are no complex ones."""
+        """The dtypes of numbers without a given dtype; there are no complex ones."""
         return {
             "real floating": np.dtype(np.float32),
             "integral": np.dtype(np.int32),
@@ -39,11 +39,11 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
-        """The dtypes there are, by name, of a kind as `isdtype` takes it."""
+        """The dtypes, by name, of a kind as in `isdtype`."""
         held = {dtype.numpy.name: dtype.numpy for dtype in DTYPES.values()}
         return {name: dtype for name, dtype in held.items() if kind is None or isdtype(dtype, kind)}
 
 
 def namespace_info() -> NamespaceInfo:
-    """What this namespace can do, as the array API standard asks for it."""
+    """The capabilities of this namespace, for the array API standard."""
     return NamespaceInfo()

@@ -1,4 +1,4 @@
-"""The classes that NumPy's scalar types are sorted into, and the question which of them a dtype is in."""
+"""NumPy's classes of scalar types, and whether a dtype belongs to one."""
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +22,7 @@ signedinteger = np.signedinteger
 unsignedinteger = np.unsignedinteger
 inexact = np.inexact
 floating = np.floating
-# No array here is of these: code that asks for them gets a no.
+# No array of lavax belongs to these; code that asks for them gets False.
 complexfloating = np.complexfloating
 flexible = np.flexible
 character = np.character
@@ -37,9 +37,9 @@ def _of_numpy(x: Any) -> Any:
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether the dtype or class `arg1` is `arg2` or in it: `issubdtype(x.dtype, floating)`.
+    """Whether the dtype or class `arg1` is `arg2` or belongs to it: `issubdtype(x.dtype, floating)`.
 
-    Raises TypeError for what is neither.
+    Raises TypeError for anything else.
     """
     first, second = _of_numpy(arg1), _of_numpy(arg2)
     if is_brain_float(second):
