@@ -15,7 +15,6 @@ from lavax.passes.build.finite_rules import finite_rules
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.compiled.compile import CompiledFunction, compile
 from lavax.tracer.compiled.executable import Executable, apply_graph, refuse_tracers
-from lavax.tracer.compiled.export_file import Contents, read, write
 from lavax.tracer.pytrees.plain_trees import plain, plain_order
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import argument, lift
@@ -53,6 +52,8 @@ class Exported:
 
     def save(self, path: str | Path) -> None:
         """Writes a file: a zip archive of the graph's text, the constants as .npy and the structures as JSON."""
+        from lavax.tracer.compiled.export_file import Contents, write  # late: it imports zip archives and JSON
+
         write(Path(path), Contents(self.function, self.graph, self.constants, self.arguments, self.result, self.weak))
 
     def as_text(self) -> str:
@@ -132,5 +133,7 @@ def load_exported(path: str | Path) -> Exported:
 
     Raises ExportError if the file is damaged, is not an exported function, or has another version of the format.
     """
+    from lavax.tracer.compiled.export_file import read  # late: it imports zip archives and JSON
+
     found = read(Path(path))
     return Exported(found.function, found.graph, found.constants, found.arguments, found.result, found.weak)
