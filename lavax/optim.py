@@ -70,7 +70,7 @@ def chain(*transformations: Transformation) -> Transformation:
     def update(gradients: Any, state: tuple[Any, ...], params: Any = None) -> tuple[Any, tuple[Any, ...]]:
         if len(state) != len(transformations):
             what = f"a tuple of {len(transformations)} states"
-            raise TypeError(f"chain: the state must be what init or the last update gave, {what}, got {state!r:.80}")
+            raise TypeError(f"chain: the state must come from init or the last update, {what}, got {state!r:.80}")
         following = []
         for transformation, part in zip(transformations, state, strict=True):
             gradients, part = transformation.update(gradients, part, params)
@@ -144,7 +144,7 @@ def _adam(name: str, learning_rate: Any, b1: float, b2: float, eps: float, weigh
 
     def update(gradients: Any, state: AdamState, params: Any = None) -> tuple[Any, AdamState]:
         if not isinstance(state, AdamState):
-            raise TypeError(f"{name}: the state must be what init or the last update gave, got {state!r:.80}")
+            raise TypeError(f"{name}: the state must come from init or the last update, got {state!r:.80}")
         if weight_decay and params is None:
             raise TypeError(f"{name}: weights decay, so update needs them: update(gradients, state, params)")
         count = state.count + 1

@@ -154,7 +154,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lnp.poly(X), ShapeError, "zeros along one axis or a square matrix"),
     (lambda: lnp.vectorize(lnp.sin, signature="n->n")(X), ValueError, "a signature is written like"),
     (lambda: lnp.vectorize(lnp.sum, signature="(n)->(n)")(X), ShapeError, "does not have the axes (n)"),
-    (lambda: lnp.einsum("i,i", X[0], X[0], optimize=[(0, 5)]), ValueError, "is no path through 2 operands"),
+    (lambda: lnp.einsum("i,i", X[0], X[0], optimize=[(0, 5)]), ValueError, "is not a path through 2 operands"),
     (lambda: lnp.max(X, where=X > 1), ValueError, "max: with where, initial is needed too"),
     (lambda: lnp.min(X, initial=X), ShapeError, "min: initial must be one number, got f32[2,3]"),
     (lambda: lnp.mean(X, where=np.ones((4, 2, 3), bool)), ShapeError, "mean: where bool[4,2,3] does not broadcast"),

@@ -20,7 +20,7 @@ PAIR = {"a": X, "b": X}
         (lambda: lx.cond(True, lambda x: x, lambda x: x > 0, X), r"branch 1 gives f32\[3\], .* branch 0 has bool\[3\]"),
         (lambda: lx.cond(True, lambda x: x, lambda x: (x, x), X), "gives the structure"),
         (lambda: lx.switch(1, [lambda x: PAIR, lambda x: {"a": x, "b": x[:2]}], X), r"branch 1 gives f32\[2\] at b"),
-        (lambda: lx.scan(lambda c, x: (c[:2], None), X, X), r"body gives f32\[2\], but what it takes has f32\[3\]"),
+        (lambda: lx.scan(lambda c, x: (c[:2], None), X, X), r"body gives f32\[2\], but its argument has f32\[3\]"),
         (lambda: lx.scan(lambda c, x: c, X, X), "must give a pair"),
         (lambda: lx.while_loop(lambda x: x, lambda x: x, X), r"scalar bool, got f32\[3\]"),
         (lambda: lx.associative_scan(lambda a, b: (a, b), X), "associative_scan: fn gives the structure"),

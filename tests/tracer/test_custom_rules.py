@@ -256,9 +256,9 @@ def broken(forward: Any, backward: Any) -> Any:
         (broken(lambda x: x * 2, lambda r, g: (g,)), r"must give \(result, residuals\)"),
         (broken(lambda x: (x[0], None), lambda r, g: (g,)), r"its result is f32\[\], but the function's is f32\[3\]"),
         (broken(lambda x: ((x, x), None), lambda r, g: (g,)), "its result is tuple"),
-        (broken(lambda x: (x * 2, None), lambda r, g: g), "must give a tuple with one entry an argument"),
-        (broken(lambda x: (x * 2, None), lambda r, g: (g, g)), "must give one entry an argument"),
-        (broken(lambda x: (x * 2, None), lambda r, g: (g[0],)), r"what it gives for x: f32\[3\] must be like it"),
+        (broken(lambda x: (x * 2, None), lambda r, g: g), "must give a tuple with one entry per argument"),
+        (broken(lambda x: (x * 2, None), lambda r, g: (g, g)), "must give one entry per argument"),
+        (broken(lambda x: (x * 2, None), lambda r, g: (g[0],)), r"its cotangent for x: f32\[3\] must be like it"),
     ],
 )
 def test_rules_that_do_not_fit_say_why(call: Any, message: str) -> None:

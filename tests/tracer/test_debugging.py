@@ -92,7 +92,7 @@ def test_callbacks_in_rules_are_refused() -> None:
     f.defvjp(lambda x: (x * 2, None), lambda _, t: (shown(t),))
     g.defjvp(lambda primals, tangents: (g(*primals), shown(tangents[0])))
     for function in (f, g):
-        with pytest.raises(SideEffectError, match="cannot stand in rules for derivatives"):
+        with pytest.raises(SideEffectError, match="cannot be used in rules for derivatives"):
             lx.grad(function)(1.0)
 
 

@@ -34,7 +34,7 @@ def trace_loop_body(
         settled = [_settled(value, type, weak) for value, type, weak in outputs]
         if any(new is not old for new, old in zip(settled, carried, strict=True)):
             return trace_loop_body(name, function, structures, settled, others)
-    require_same(f"{name}: the body", given, types, "what it takes", structures[0], [v.type for v in carried])
+    require_same(f"{name}: the body", given, types, "its argument", structures[0], [v.type for v in carried])
     return body, carried
 
 

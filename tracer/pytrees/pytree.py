@@ -266,16 +266,21 @@ def broadcast_prefix(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], boo
     return found
 
 
+def _prefix_error(prefix: Any, treedef: TreeDef, path: str) -> TreeMismatchError:
+    where = path or "the top"
+    return user_error(TreeMismatchError, f"at {where}: expected a prefix of {treedef!r}, got {prefix!r:.60}")
+
+
 def _spread(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool], found: list[Any], path: str) -> None:
     if is_leaf(prefix):
         found += [prefix] * treedef.leaf_count
         return
     kind = _kinds[type(prefix)]
     if kind is None or kind is not treedef.kind:
-        raise user_error(TreeMismatchError, f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+        raise _prefix_error(prefix, treedef, path)
     children, data = kind.flatten(prefix)
     if data != treedef.data or len(children) != len(treedef.children):
-        raise user_error(TreeMismatchError, f"at {path or 'the top'}: {prefix!r:.60} stands where there is {treedef!r}")
+        raise _prefix_error(prefix, treedef, path)
     names = kind.child_names(data, len(children))
     for name, child, child_def in zip(names, children, treedef.children, strict=True):
         _spread(child, child_def, is_leaf, found, f"{path}.{name}" if path else name)

@@ -64,8 +64,8 @@ def trace_function(
         if trace.effects:
             raise user_error(
                 SideEffectError,
-                f"{purpose}: debug.print and debug.callback cannot stand in rules for derivatives, which are computed "
-                "where and as often as derivatives need them. Let them stand in the function itself, or print the "
+                f"{purpose}: debug.print and debug.callback cannot be used in rules for derivatives, which "
+                "run as often as derivatives need them. Use them in the function itself, or print the "
                 "derivative outside",
             )
         outputs = [node_in(trace, value) for value in values]

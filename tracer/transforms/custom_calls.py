@@ -51,14 +51,14 @@ class CustomCall:
         except TreeMismatchError as error:
             raise user_error(
                 CustomRuleError,
-                f"{what} must give one entry an argument, like the arguments, with None for zeros: {error}"
+                f"{what} must give one entry per argument, like the arguments, with None for zeros: {error}"
             ) from None
         names = call.names(self.arguments.signature)
         found = []
         for leaf in self.arguments.inputs:
             type = self.arguments.leaves[leaf].type
             if type.dtype.is_float:
-                found.append(_like(parts[leaf], type, f"{what}: what it gives for {names[leaf]}: {type}"))
+                found.append(_like(parts[leaf], type, f"{what}: its cotangent for {names[leaf]}: {type}"))
         return found
 
     def in_arguments(self, floats: Sequence[Value]) -> tuple[Any, ...]:
@@ -114,7 +114,7 @@ def trace_backward(
         if not isinstance(found, (tuple, list)):
             raise user_error(
                 CustomRuleError,
-                f"{what} must give a tuple with one entry an argument, got a {_type_name(found)}; for one argument "
+                f"{what} must give a tuple with one entry per argument, got a {_type_name(found)}; for one argument "
                 "return (gradient,)",
             )
         return call.float_leaves(found, what)

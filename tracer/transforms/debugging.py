@@ -86,8 +86,8 @@ def check_leaks() -> Iterator[None]:
     if leaked:
         listed = "; ".join(f"{describe(tracer)}, of the {tracer.trace.purpose}" for tracer in leaked[:5])
         raise TracerLeakError(
-            f"{len(leaked)} traced values are still held after their traces have ended: {listed}. Return what is "
-            "needed from the function, and keep no traced values in lists, attributes or globals"
+            f"{len(leaked)} traced values are still held after their traces have ended: {listed}. Return the values "
+            "that are needed from the function, and keep no traced values in lists, attributes or globals"
         )
 
 

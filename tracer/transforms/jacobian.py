@@ -91,7 +91,7 @@ def _require_floats(call: TransformedCall, transformation: str) -> None:
             raise user_error(
                 DtypeError,
                 f"{transformation} of {call.arguments.signature.function}: the result must be made of floats, but it "
-                f"holds {node.type}. Return what is not to be differentiated as aux, with has_aux=True",
+                f"holds {node.type}. Return values that are not to be differentiated as aux, with has_aux=True",
             )
 
 

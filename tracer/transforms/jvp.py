@@ -31,7 +31,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     tangent of anything but floats.
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError("jvp takes primals and tangents as two tuples, with one entry an argument: jvp(f, (x,), (t,))")
+        raise TypeError("jvp takes primals and tangents as two tuples, with one entry per argument: jvp(f, (x,), (t,))")
     call = transformed_call(function, primals, {}, "jvp", has_aux, floats)
     by, given = _tangents_of(call.arguments, tangents)
     graph = finished(_with_tangents(simplify(call.graph), call, by))

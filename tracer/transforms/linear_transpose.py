@@ -69,6 +69,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
             raise user_error(
                 LinearityError,
                 f"{what}: the function is not linear in its arguments: its derivative depends on them, by way of "
-                f"{node.op}{place}. Use vjp for the derivative at a point, or close over what is not to be transposed",
+                f"{node.op}{place}. Use vjp for the derivative at a point, or close over values that are "
+                "not to be transposed",
             )
     return Transpose(transposed, traced.captured, call, traced.structure, traced.graph.outputs)

@@ -131,7 +131,7 @@ def _counted(axis: int | None, rank: int, what: str, function: str) -> int | Non
         raise user_error(
             VmapAxisError,
             f"vmap of {function}: axis {axis} is not an axis of {what}, which has {rank}. Choose another axis, or "
-            "give None for what is the same for all elements",
+            "give None for values that are the same for all elements",
         )
     return axis % rank
 
@@ -160,7 +160,7 @@ def _extent(axes: Sequence[int | None], given: int | None, arguments: Arguments)
         raise user_error(
             VmapAxisError,
             f"vmap of {function}: the mapped axes have different extents: {listed}. Choose axes of one extent with "
-            "in_axes, with None for what is the same for all elements",
+            "in_axes, with None for values that are the same for all elements",
         )
     return next(iter(found))
 

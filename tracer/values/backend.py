@@ -102,7 +102,9 @@ def runtime() -> Runtime:
     if found is None:
         with _lock:
             if _factory is None:
-                raise DeviceError("no backend is registered: lavax.tracer.backend.register(factory) gives one")
+                raise DeviceError(
+                    "no backend is registered: register one by lavax.tracer.values.backend.register(factory)"
+                )
             found = in_use.runtime = in_use.runtime or Runtime(_factory())
     return found
 

@@ -107,7 +107,7 @@ def _slope(value: Value, axis: int, spacing: ArrayLike, edge_order: int) -> Valu
     points = as_value(spacing)
     if points.ndim:
         if points.shape != (count,):
-            raise shape_error(f"gradient: {points.type} are no points along axis {axis} of {value.type}")
+            raise shape_error(f"gradient: {points.type} are not points along axis {axis} of {value.type}")
         steps = reshaped(diff(as_floating(points)), tuple(count - 1 if d == axis else 1 for d in range(value.ndim)))
     later, earlier = _neighbours(value, axis)
     between = divide(subtract(later, earlier), steps)  # the slopes from point to point

@@ -53,7 +53,7 @@ def _repeated_each(value: Value, along: int, times: Value, length: int | None) -
     if times.size == 1 and times.ndim < 2:
         times = bind("broadcast", reshaped(times, ()), type=times.type.with_shape((extent,)), axes=())
     if times.shape != (extent,) or not times.type.dtype.is_integer:
-        raise shape_error(f"repeat: {times.type} are no numbers of repetitions for axis {along} of {value.type}")
+        raise shape_error(f"repeat: {times.type} are not numbers of repetitions for axis {along} of {value.type}")
     ends = bind("cumulative_sum", bind("cast", times, type=times.type.with_dtype(int32)), axis=0)
     if length is None:
         last = reshaped(cut(ends, 0, extent - 1, extent), ()) if extent else constant(0, TensorType((), int32))

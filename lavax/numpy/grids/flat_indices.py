@@ -28,7 +28,7 @@ def _strides(name: str, shape: tuple[int, ...], order: Order) -> list[int]:
     if order not in ("C", "F"):
         raise ValueError(f"{name}: order is 'C' or 'F', got {order!r}")
     if min(shape, default=0) < 0 or math.prod(shape) > 2**31 - 1:
-        raise shape_error(f"{name}: {shape} is no shape of fewer than 2^31 elements")
+        raise shape_error(f"{name}: {shape} is not a shape of fewer than 2^31 elements")
     axes = range(len(shape))
     return [math.prod(shape[axis + 1 :] if order == "C" else shape[:axis]) for axis in axes]
 

@@ -96,7 +96,7 @@ def _term_of(labels: Any) -> str:
     if isinstance(labels, Sequence) and all(label is Ellipsis or label in range(len(_LETTERS)) for label in labels):
         return "".join("..." if label is Ellipsis else _LETTERS[label] for label in labels)
     raise shape_error(
-        f"einsum: {labels!r:.60} is no list of labels: begin with a text such as 'ij,jk->ik', or give a list of "
+        f"einsum: {labels!r:.60} is not a list of labels: begin with a text such as 'ij,jk->ik', or give a list of "
         f"integers from 0 to {len(_LETTERS) - 1} behind each operand"
     )
 
@@ -213,7 +213,7 @@ def _given_path(subscripts: str, count: int, steps: Sequence[Any]) -> list[Pair]
         len(pair) == 2 and 0 <= min(pair) < max(pair) < count - number for number, pair in enumerate(pairs)
     )
     if not fits:
-        raise ValueError(f"einsum {subscripts!r}: {list(steps)} is no path through {count} operands, two at a time")
+        raise ValueError(f"einsum {subscripts!r}: {list(steps)} is not a path through {count} operands, two at a time")
     return [(min(pair), max(pair)) for pair in pairs]
 
 

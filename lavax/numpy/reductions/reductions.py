@@ -100,7 +100,7 @@ def _extremum(
     axes = rising_axes(op, axis, value.type)
     if initial is None:
         if where is not None:
-            raise ValueError(f"{op}: with where, initial is needed too: what there is where no element is chosen")
+            raise ValueError(f"{op}: with where, initial is needed too: the result where no element is chosen")
         return fold(op, value, axes, keepdims, value.weak)
     least = cast(as_value(initial), value.type.dtype)
     if least.shape:
