@@ -1,4 +1,5 @@
-"""Gradients of attention: operations of their own, in memory linear in the sequence; theirs are of compositions."""
+"""Gradients of attention: separate operations with memory linear in the sequence, whose own gradients are
+those of their compositions."""
 from __future__ import annotations
 
 from functools import lru_cache
@@ -15,7 +16,7 @@ _GRADIENTS = {"query": "attention_query_gradient", "key": "attention_key_gradien
 
 @lru_cache(maxsize=1)
 def _statistics(node: Node, cotangent: Node) -> tuple[Node, Node]:
-    """The logsumexp and delta. The rule is asked for one operand after the other, and these are the same for all."""
+    """The logsumexp and delta, cached because the rule is called once per operand and they are the same for all."""
     more = node.operands[3:]
     logsumexp = build("attention_logsumexp", *node.operands[:2], *more, **node.attrs)
     statistic = statistic_dtype(node.dtype)
@@ -39,8 +40,8 @@ def _attention(node: Node, cotangent: Node, position: int) -> Node:
 
 
 def _by_composition(node: Node, cotangent: Node, position: int) -> Node:
-    """The gradient by one operand's place alone: the same node may stand in several."""
-    from lavax.passes.differentiate.reverse import vjp  # which goes through compositions by these rules
+    """The gradient by a single operand position; the same node may be the operand at several positions."""
+    from lavax.passes.differentiate.reverse import vjp  # reverse uses this table
 
     inputs = further_inputs("operand", (operand.type for operand in node.operands), ())
     value = composition(with_operands(node, tuple(inputs)))

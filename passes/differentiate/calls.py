@@ -1,4 +1,4 @@
-"""Both modes through functions with derivatives of their own, and through those that are computed again."""
+"""Both modes through functions with custom derivatives, and through checkpoints, which are recomputed."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def _rule(node: Node, name: str) -> Graph:
 
 
 def _refuse_outer(node: Node, matters: Sequence[bool]) -> None:
-    """A rule says nothing of values that the function only met outside."""
+    """Raises an error if a value matters that the function captured from outside: rules do not cover it."""
     count = node.attrs["arguments"]
     for operand, needed in zip(node.operands[count:], matters[count:], strict=True):
         if needed:
@@ -30,18 +30,18 @@ def _refuse_outer(node: Node, matters: Sequence[bool]) -> None:
 
 
 def _float_positions(node: Node) -> list[int]:
-    """The arguments that are floats: those that rules have tangents and cotangents of."""
+    """The positions of float arguments: rules have tangents and cotangents for these."""
     return [p for p, operand in enumerate(node.operands[: node.attrs["arguments"]]) if operand.dtype.is_float]
 
 
 def _cotangents_given(node: Node, cotangents: Maybe) -> list[Node]:
-    """One for each float result."""
+    """One cotangent per float result."""
     pairs = zip(cotangents, parts_of(node), strict=True)
     return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_float]
 
 
 def _pulled_back(node: Node, given: Sequence[Node]) -> list[Node]:
-    """What a custom_vjp function's rules give for the cotangents of its float results."""
+    """The result of a custom_vjp function's rules for the cotangents of its float results."""
     residuals = inline(_rule(node, "forward"), node.operands)[len(parts_of(node)) :]
     return inline(_rule(node, "backward"), (*residuals, *given))
 
@@ -57,10 +57,10 @@ def custom_vjp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
 
 
 def custom_vjp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
-    """The backward rule is linear in the cotangents: its transpose pushes forward."""
+    """Transposes the backward rule, which is linear in the cotangents."""
     _refuse_outer(node, [tangent is not None for tangent in tangents])
-    places = [type for type in parts_of(node) if type.dtype.is_float]
-    cotangents = [input_node(f"cotangent{number}", type) for number, type in enumerate(places)]
+    floats = [type for type in parts_of(node) if type.dtype.is_float]
+    cotangents = [input_node(f"cotangent{number}", type) for number, type in enumerate(floats)]
     pulled = _pulled_back(node, cotangents)
     seeds = [tangents[position] for position in _float_positions(node)]
     return node, _at_floats(node, _transposed(node, "backward rule", pulled, cotangents, seeds))
@@ -73,7 +73,7 @@ def custom_jvp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
 
 
 def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
-    """The rule is linear in the tangents: its transpose pulls back."""
+    """Transposes the rule, which is linear in the tangents."""
     _refuse_outer(node, matters)
     floats = _float_positions(node)
     directions = {p: input_node(f"tangent{p}", node.operands[p].type) for p in floats if matters[p]}
@@ -91,8 +91,8 @@ def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
 def _transposed(
     node: Node, rule: str, results: Sequence[Node], sources: Sequence[Node], seeds: Maybe
 ) -> list[Node]:
-    """The other mode of a rule that gives `results` for `sources`. Raises CustomRuleError where it is not linear."""
-    from lavax.passes.differentiate.forward import transpose_linear  # which goes through calls by these rules
+    """The other mode of a rule that gives `results` for `sources`. Raises CustomRuleError if it is not linear."""
+    from lavax.passes.differentiate.forward import transpose_linear  # forward mode uses these rules
 
     found = transpose_linear(results, sources, seeds, node.operands)
     behind = (*node.operands, *(seed for seed in seeds if seed is not None))
@@ -114,14 +114,14 @@ def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:
 
 
 def _at_floats(node: Node, found: Sequence[Node]) -> list[Node | None]:
-    """One for each result, None for those that are not float."""
+    """One entry per result; None for those that are not floats."""
     remaining = iter(found)
     return [next(remaining) if type.dtype.is_float else None for type in parts_of(node)]
 
 
 def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
-    """The tangents are a checkpoint of their own, so that their gradient computes again what it needs."""
-    from lavax.passes.differentiate.forward import jvp  # which goes through calls by these rules
+    """Computes the tangents in a separate checkpoint, so that their gradient recomputes the values it needs."""
+    from lavax.passes.differentiate.forward import jvp  # forward mode uses these rules
 
     body = node.attrs["body"]
     wrt = [position for position, tangent in enumerate(tangents) if tangent is not None]
@@ -133,8 +133,8 @@ def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
 
 
 def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
-    """The body is computed once more, behind a barrier that waits for the cotangents, and differentiated there."""
-    from lavax.passes.differentiate.reverse import backward, with_kept_carries  # which go through calls by these rules
+    """Recomputes the body after a barrier that waits for the cotangents, and differentiates it there."""
+    from lavax.passes.differentiate.reverse import backward, with_kept_carries  # reverse mode uses these rules
 
     given = [cotangent for cotangent in cotangents if cotangent is not None and cotangent.type.size]
     if not given:
@@ -156,9 +156,9 @@ def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
 def _computed_again(
     body: Graph, operands: Sequence[Node], again: Sequence[Node], keep: str, after: Node
 ) -> list[Node]:
-    """The outputs of `body` on `again`; with dots kept, these are the ones that were computed on `operands`.
+    """The outputs of `body` on `again`, the repeated operands; kept dots are those computed from `operands`.
 
-    A dot that is kept is still differentiated by what it was made of: it stands as the value of a dot on `again`.
+    A kept dot is still differentiated by its operands: it is the known value of a dot on `again`.
     """
     first: dict[Node, Node] = dict(zip(body.inputs, operands, strict=True))
     second: dict[Node, Node] = dict(zip(body.inputs, again, strict=True))
@@ -171,6 +171,6 @@ def _computed_again(
 
 
 def _barrier(value: Node, after: Node) -> Node:
-    """`value`, once `after` is there."""
+    """`value`, available only after `after` has been computed."""
     corner = slice_(after, [0] * after.type.rank, [1] * after.type.rank, [1] * after.type.rank)
     return build("barrier", value, broadcast(reshape(corner, ()), value.shape, ()))

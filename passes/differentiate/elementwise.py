@@ -1,4 +1,4 @@
-"""Gradients of the operations on single elements. In each rule `g` is the cotangent of the node's value."""
+"""Gradients of elementwise operations. In each rule `g` is the cotangent of the node's value."""
 from __future__ import annotations
 
 import math
@@ -66,7 +66,7 @@ def _log2(node: Node, g: Node) -> Node:
 
 
 def _expm1(node: Node, g: Node) -> Node:
-    """exp(x), not the value + 1, which has no correct digit left where exp(x) is small."""
+    """exp(x), rather than the value + 1, which has no correct digit if exp(x) is small."""
     return multiply(g, exp(node.operands[0]))
 
 
@@ -106,14 +106,14 @@ def _divisor(node: Node, g: Node) -> Node:
 
 
 def _remainder_divisor(node: Node, g: Node) -> Node:
-    """remainder(x, y) = x − n·y with a whole n, which is found from the value and so is the one it was made with."""
+    """remainder(x, y) = x − n·y with an integer n. It is computed from the value, so it is the n that was used."""
     x, y = node.operands
     quotient = divide(subtract(x, node), y)
     return negate(multiply(g, floor(add(quotient, splat(0.5, x.type)))))
 
 
 def _base(node: Node, g: Node) -> Node:
-    """y·x^(y − 1), which is 0 where y is 0: there 0^(−1) would make 0·∞."""
+    """y·x^(y − 1), and 0 if y is 0, because 0^(−1) would give 0·∞."""
     x, y = node.operands
     undefined = logical_and(equal(x, zeros(x.type)), equal(y, zeros(y.type)))
     exponent = where(undefined, splat(1, y.type), subtract(y, splat(1, y.type)))
@@ -121,14 +121,14 @@ def _base(node: Node, g: Node) -> Node:
 
 
 def _exponent(node: Node, g: Node) -> Node:
-    """log(x)·x^y, which is 0 where x is 0 (for positive y); not defined for negative x."""
+    """log(x)·x^y, and 0 if x is 0 (for positive y); undefined for negative x."""
     x, _ = node.operands
     positive = where(equal(x, zeros(x.type)), splat(1, x.type), x)
     return multiply(g, multiply(log(positive), node))
 
 
 def _extremum(compare: Callable[[Node, Node], Node], position: int) -> OperandGradientRule:
-    """The operand that wins gets all, two equal ones get half each."""
+    """The chosen operand gets the whole gradient; equal operands get half each."""
 
     def rule(node: Node, g: Node) -> Node:
         own, other = node.operands[position], node.operands[1 - position]
@@ -139,13 +139,13 @@ def _extremum(compare: Callable[[Node, Node], Node], position: int) -> OperandGr
 
 
 def _where(node: Node, g: Node, position: int) -> Node:
-    """Selected, not multiplied by a mask, so that no NaN of one branch reaches the other."""
+    """Selects instead of multiplying by a mask, so that a NaN in one branch does not reach the other."""
     condition, zero = node.operands[0], zeros(g.type)
     return where(condition, g, zero) if position == 1 else where(condition, zero, g)
 
 
 def _nothing(position: int) -> OperandGradientRule:
-    """For an operand whose value does not matter."""
+    """The rule for an operand that does not affect the result."""
     return lambda node, g: zeros(node.operands[position].type)
 
 

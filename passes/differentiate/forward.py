@@ -1,7 +1,7 @@
-"""The walk forwards over a graph that gives each value its tangent.
+"""Forward mode: a walk over a graph that computes the tangent of each value.
 
-There is no second table of derivatives: the cotangent rule of an operation is linear in the cotangent, and its
-transpose is the tangent rule. Operations that are linear themselves, or in each operand, need not even that.
+There is no second table of derivatives: the gradient rule of an operation is linear in the cotangent, and its
+transpose is the tangent rule. Operations that are linear, or linear in each operand, do not need even that.
 """
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lavax.passes.differentiate.forward_control_flow import TANGENT_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
-Tangents = Sequence[Node | None]  # of a node's operands; None where there is none
+Tangents = Sequence[Node | None]  # of a node's operands; None if an operand has none
 
-# Linear in all operands that are floats, taken together; those that are not stay.
+# Linear in all float operands together; other operands are fixed.
 _LINEAR = frozenset(
     {
         "add",
@@ -43,7 +43,7 @@ _LINEAR = frozenset(
 )
 # Linear in each of two operands.
 _BILINEAR = frozenset({"conv", "dot", "multiply"})
-# Change as the first operand does, whatever the second.
+# The tangent is that of the first operand.
 _OF_FIRST = frozenset({"barrier", "known_value"})
 
 
@@ -51,7 +51,7 @@ def jvp(graph: Graph, wrt: Sequence[int]) -> Graph:
     """The graph of `graph`'s outputs, followed by the tangents of its float outputs.
 
     It has one more input for each of the inputs at `wrt`, after those of `graph`: that input's tangent. They are
-    called tangent0, tangent1, …, less the names that are taken. The tangents of the outputs are linear in them.
+    called tangent0, tangent1, …, skipping names that are taken. The tangents of the outputs are linear in them.
     Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
@@ -69,7 +69,7 @@ def jvp(graph: Graph, wrt: Sequence[int]) -> Graph:
 def push_forward(
     graph: Graph, operands: Sequence[Node], tangents: Mapping[Node, Node]
 ) -> tuple[list[Node], list[Node | None]]:
-    """The outputs of `graph` on `operands`, one an input, and their tangents, given those of some operands."""
+    """The outputs of `graph` on `operands`, one per input, and their tangents, given those of some operands."""
     found: dict[Node, Node] = dict(zip(graph.inputs, operands, strict=True))
     known = dict(tangents)
     parts: dict[Node, list[Node | None]] = {}
@@ -98,7 +98,7 @@ def push_forward(
 
 
 def _through_composition(node: Node, tangents: Tangents) -> tuple[Node, Node | None]:
-    """Attention and its tangent by the same weights, which take memory then."""
+    """Attention and its tangent, from the same weights, which are then stored in memory."""
     body = graph_of(node.operands, (composition(node),))
     known = {operand: tangent for operand, tangent in zip(node.operands, tangents, strict=True) if tangent is not None}
     (value,), (tangent,) = push_forward(body, node.operands, known)
@@ -126,7 +126,7 @@ def _tangent(node: Node, tangents: Tangents) -> Node:
 
 
 def _of_linear(node: Node, tangents: Tangents) -> Node:
-    """The operation itself on the tangents, with zeros for those that there are not."""
+    """The operation itself on the tangents, with zeros for missing ones."""
     if node.op in ("add", "subtract") and None in tangents:
         left, right = tangents
         if right is None:
@@ -141,7 +141,7 @@ def _of_linear(node: Node, tangents: Tangents) -> Node:
 
 
 def _transposed_rule(node: Node, position: int, tangent: Node) -> Node:
-    """What the tangent of the operand at `position` adds to that of `node`."""
+    """The contribution of the tangent of the operand at `position` to that of `node`."""
     cotangent = input_node("cotangent", node.type)
     pulled = RULES[node.op](node, cotangent, position)
     return transpose_linear([pulled], [cotangent], [tangent], (node, *node.operands))[0]
@@ -150,7 +150,7 @@ def _transposed_rule(node: Node, position: int, tangent: Node) -> Node:
 def transpose_linear(
     results: Sequence[Node], sources: Sequence[Node], seeds: Sequence[Node | None], stop: Sequence[Node]
 ) -> list[Node]:
-    """The cotangents of `sources` for those of `results`, which depend on them linearly; nodes in `stop` are fixed."""
+    """The cotangents of `sources`, given those of `results`, which are linear in them; nodes in `stop` are fixed."""
     body = Graph((*sources, *stop), tuple(topological(results, stop=stop)), tuple(results))
     body = with_kept_carries(body, sources)
     given: dict[Node, Node] = {}

@@ -1,4 +1,4 @@
-"""Forward mode through branches and loops: bodies carry tangents along with what they carry."""
+"""Forward mode through branches, loops and calls: bodies compute tangents along with values."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from lavax.passes.differentiate import calls
 Tangents = Sequence[Node | None]
 Pushed = tuple[Node, list[Node | None]]
 
-# rule(node, tangents of its operands, None where there is none): a node that gives what `node` gives in its first
-# parts, and the tangent or None of each part of `node`.
+# rule(node, tangents of its operands, None for those without): a node whose first results are those of `node`, and for
+# each result of `node` the tangent or None.
 TangentRule = Callable[[Node, Tangents], Pushed]
 
 
 def _body_jvp(body: Graph, wrt: Sequence[int]) -> Graph:
     """The body's outputs and the tangents of its float outputs, from its inputs and tangents of those at `wrt`."""
-    from lavax.passes.differentiate.forward import jvp  # which walks bodies by these rules
+    from lavax.passes.differentiate.forward import jvp  # forward mode uses these rules
 
     return jvp(body, wrt)
 
 
 def _tangent_parts(node: Node, whole: Node, first: int) -> list[Node | None]:
-    """The tangents of a node's float results, which stand in order from part `first` of `whole`."""
+    """The tangents of a node's float results: the results of `whole` from `first` on, in order."""
     found: list[Node | None] = []
     for part in parts_of(node):
         found.append(item(whole, first) if part.dtype.is_float else None)
@@ -116,8 +116,8 @@ def _scan(node: Node, tangents: Tangents) -> Pushed:
 
 
 def _in_order(node: Node, step: Graph, operands: Sequence[Node], carried: int, gone_through: int) -> Pushed:
-    """The scan with tangents, as a node whose first parts are those of the scan without: a call around it, since a
-    scan gives all it carries first."""
+    """The scan with tangents, as a node whose first results are those of the original scan. This takes a call around
+    it, because the first results of a scan are all carried values."""
     attrs = node.attrs
     carries, count = attrs["carries"], len(parts_of(node))
     stacked = [
@@ -140,7 +140,7 @@ def _in_order(node: Node, step: Graph, operands: Sequence[Node], carried: int, g
     return call, _tangent_parts(node, call, count)
 
 
-# Operations with several results have no cotangent rule to transpose: one tangent rule each.
+# Operations with several results have no gradient rule to transpose, so each has a tangent rule.
 TANGENT_RULES: dict[str, TangentRule] = {
     "checkpoint": calls.checkpoint_forwards,
     "custom_jvp": calls.custom_jvp_forwards,

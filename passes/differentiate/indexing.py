@@ -1,4 +1,4 @@
-"""Gradients of reads and writes at computed positions. The positions themselves are integers and have none."""
+"""Gradients of reads and writes at computed positions. The positions are integers and have no gradient."""
 from __future__ import annotations
 
 from functools import reduce
@@ -30,7 +30,7 @@ from lavax.passes.differentiate.gradient_rule import GradientRule
 
 
 def _gather(node: Node, g: Node, position: int) -> Node:
-    """A gather reads the nearest element for a position outside the range, so that element gets the gradient."""
+    """A gather clamps positions outside the range, so the element at the clamped position gets the gradient."""
     x, *indices = node.operands
     axes = node.attrs["axes"]
     if x.type.size == 0:
@@ -40,7 +40,7 @@ def _gather(node: Node, g: Node, position: int) -> Node:
 
 
 def _inside(node: Node) -> Node:
-    """Whether each position is within the range: an update outside was dropped and has no gradient."""
+    """Whether each position is within the range; an update outside was dropped and has no gradient."""
     x, _, *indices = node.operands
     checks = []
     for index, axis in zip(indices, node.attrs["axes"], strict=True):
@@ -50,7 +50,7 @@ def _inside(node: Node) -> Node:
 
 
 def _read(node: Node, value: Node) -> Node:
-    """The elements of `value`, a value like the result, at the places of the updates; zero for dropped ones."""
+    """The elements of `value`, typed like the result, at the updates' positions; zero for dropped updates."""
     indices = node.operands[2:]
     read = gather(value, indices, node.attrs["axes"])
     inside = _inside(node)
@@ -58,7 +58,7 @@ def _read(node: Node, value: Node) -> Node:
 
 
 def _like(node: Node, join: str, start: Node, updates: Node) -> Node:
-    """A scatter at the same places."""
+    """A scatter at the same positions."""
     return scatter(join, start, updates, node.operands[2:], node.attrs["axes"])
 
 
@@ -70,16 +70,16 @@ def _scatter_add(node: Node, g: Node, position: int) -> Node:
 
 
 def _scatter_set(node: Node, g: Node, position: int) -> Node:
-    """The last update of a place has its gradient, or, where there is none, the element that stood there."""
+    """The last update of a position gets its gradient; if there is none, the original element does."""
     x, updates, *indices = node.operands
     axes, shape = node.attrs["axes"], indices[0].shape
     if x.type.size == 0 or updates.type.size == 0:
         return zeros(updates.type) if position else g
     numbers = reshape(iota(index_type((indices[0].type.size,)), 0), shape)
-    places = index_type([x.shape[axis] for axis in axes])
-    last = scatter("maximum", splat(-1, places), numbers, indices, range(len(axes)))
+    positions = index_type([x.shape[axis] for axis in axes])
+    last = scatter("maximum", splat(-1, positions), numbers, indices, range(len(axes)))
     if position == 0:
-        unwritten = broadcast(less(last, zeros(places)), x.shape, axes)
+        unwritten = broadcast(less(last, zeros(positions)), x.shape, axes)
         return where(unwritten, g, zeros(x.type))
     is_last = logical_and(_inside(node), equal(gather(last, indices, range(len(axes))), numbers))
     read = gather(g, indices, axes)
@@ -87,7 +87,7 @@ def _scatter_set(node: Node, g: Node, position: int) -> Node:
 
 
 def _scatter_extremum(node: Node, g: Node, position: int) -> Node:
-    """All that equal the extremum share its gradient equally."""
+    """All elements and updates that equal the extremum share its gradient equally."""
     x, updates, *_ = node.operands
     if x.type.size == 0 or updates.type.size == 0:
         return zeros(updates.type) if position else g
@@ -98,7 +98,7 @@ def _scatter_extremum(node: Node, g: Node, position: int) -> Node:
 
 
 def _scatter_multiply(node: Node, g: Node, position: int) -> Node:
-    """What the others multiply to. Zeros are counted apart, so that there is no division by them."""
+    """The gradient is the product of the other factors. Zeros are counted separately to avoid dividing by them."""
     x, updates, *indices = node.operands
     if x.type.size == 0 or updates.type.size == 0:
         return zeros(updates.type) if position else g

@@ -1,9 +1,9 @@
-"""Gradients of matrices taken apart and of systems of equations.
+"""Gradients of matrix decompositions and of linear systems.
 
 Formulas: Giles, "Collected matrix derivative results" (2008); Murray, "Differentiation of the Cholesky decomposition"
 (2016); Walter and Lehmann, "Algorithmic differentiation of linear algebra functions" (2012) for qr; Townsend,
-"Differentiating the singular value decomposition" (2016). Where eigenvalues or singular values are equal, vectors have
-no gradient, and what would be divided by their difference is left out.
+"Differentiating the singular value decomposition" (2016). If eigenvalues or singular values are equal, their vectors
+have no gradient, and the terms with their difference as the divisor are omitted.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def _triangular(matrix: Node, right: Node, *, lower: bool, transposed: bool, uni
 
 
 def _between(left: Node, middle: Node, right: Node, **triangle: bool) -> Node:
-    """T₁⁻¹ · middle · T₂⁻ᵀ, the triangles being `left` and `right`, transposed if the setting says so."""
+    """T₁⁻¹ · middle · T₂⁻ᵀ for the triangles `left` and `right`, transposed if `triangle` says so."""
     outer = _triangular(left, middle, **triangle)
     return turned(_triangular(right, turned(outer), **triangle))
 
 
 def _read_below(x: Node) -> Node:
-    """The gradient of a matrix of which only the lower triangle is read, from that of the symmetric matrix."""
+    """The gradient of a matrix of which only the lower triangle is read, from the gradient of the symmetric matrix."""
     return add(lower(x), lower(turned(x), -1))
 
 
@@ -46,7 +46,7 @@ def _read_below(x: Node) -> Node:
 
 
 def _cholesky(node: Node, g: Node) -> Node:
-    """S = L⁻ᵀ Φ(LᵀL̄) L⁻¹, where Φ halves the diagonal and drops what is above."""
+    """S = L⁻ᵀ Φ(LᵀL̄) L⁻¹, where Φ halves the diagonal and clears the elements above it."""
     whole = lower(product(turned(node), lower(g)))
     halved = subtract(whole, scale(where(is_lower(whole, -1), zeros(whole.type), whole), 0.5))
     found = _between(node, halved, node, lower=True, transposed=True)
@@ -54,7 +54,7 @@ def _cholesky(node: Node, g: Node) -> Node:
 
 
 def _triangular_solve(node: Node, g: Node, position: int) -> Node:
-    """b̄ = op(T)⁻ᵀ x̄, T̄ = -b̄ xᵀ where the triangle is."""
+    """b̄ = op(T)⁻ᵀ x̄, T̄ = -b̄ xᵀ within the triangle."""
     matrix, _ = node.operands
     attrs = node.attrs
     back = build("triangular_solve", matrix, g, **{**attrs, "transposed": not attrs["transposed"]})
@@ -84,7 +84,7 @@ def _lu(node: Node, g: Node) -> Node:
 
 
 def _linear_solve(node: Node, g: Node, position: int) -> Node:
-    """b̄ = op(A)⁻ᵀ x̄, Ā = -b̄ xᵀ; what A is factored into follows A, whose gradient has it all."""
+    """b̄ = op(A)⁻ᵀ x̄, Ā = -b̄ xᵀ; the factors of A get none, because A gets the whole gradient."""
     matrix, factored, _ = node.operands
     if position == 1:
         return zeros(factored.type)
@@ -96,7 +96,7 @@ def _linear_solve(node: Node, g: Node, position: int) -> Node:
 
 
 def _qr(node: Node, g: Node) -> Node:
-    """Ā = (Q̄ + Q·copyltu(R R̄ᵀ - Q̄ᵀ Q)) R⁻ᵀ, copyltu(M) being symmetric with the lower triangle of M."""
+    """Ā = (Q̄ + Q·copyltu(R R̄ᵀ - Q̄ᵀ Q)) R⁻ᵀ, where copyltu(M) is symmetric with the lower triangle of M."""
     (matrix,) = node.operands
     if node.attrs["complete"] and matrix.shape[-2] != matrix.shape[-1]:
         raise NotImplementedError("qr: mode='complete' of a matrix that is not square has no gradient; use 'reduced'")
@@ -125,7 +125,7 @@ def _eigh(node: Node, g: Node) -> Node:
 
 
 def _svd(node: Node, g: Node) -> Node:
-    """With right vectors V as rows, of which there are all, and F[i, j] = 1 / (s[j]² - s[i]²):
+    """With the right vectors, all of them, as rows of V, and F[i, j] = 1 / (s[j]² - s[i]²):
     Ā = U (diag(s̄) + (F ∘ (UᵀŪ - ŪᵀU)) S + S (F ∘ (VV̄ᵀ - V̄Vᵀ))) V + (I - UUᵀ) Ū S⁻¹ V."""
     (matrix,) = node.operands
     attrs = node.attrs
@@ -140,7 +140,7 @@ def _svd(node: Node, g: Node) -> Node:
         raise NotImplementedError("svd: full_matrices=True of a matrix that is not square has no gradient")
     values, left, right = (part(node, "svd", matrix, name, **attrs) for name in ("values", "left", "right"))
     left_given, right_given = (part(g, "svd", matrix, name, **attrs) for name in ("left", "right"))
-    # The difference of squares as a product: exactly 0 on the diagonal, also where a device rounds x*x - x*x once only.
+    # The difference of squares as a product is exactly 0 on the diagonal, even if a device rounds x*x - x*x only once.
     ahead, behind = by_column(values, square), by_row(values, square)
     gaps = inverse_or_zero(multiply(subtract(ahead, behind), add(ahead, behind)))
     of_left, of_right = product(turned(left), left_given), product(right, turned(right_given))

@@ -1,4 +1,4 @@
-"""Gradients of the operations that rearrange elements: each is undone, and what was repeated is summed."""
+"""Gradients of movement: each rule inverts it, and sums the elements that it repeated."""
 from __future__ import annotations
 
 from itertools import accumulate

@@ -1,5 +1,5 @@
-"""Gradients of reductions over a named axis. The cotangent of an element of the batch is what all elements' results
-hand back to it."""
+"""Gradients of reductions over a named axis. The results of all batch elements contribute to the cotangent of each
+element."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node

@@ -1,4 +1,4 @@
-"""Gradients of the operations that fold axes away."""
+"""Gradients of reductions."""
 from __future__ import annotations
 
 from math import prod
@@ -40,8 +40,8 @@ def _extremum(node: Node, g: Node) -> Node:
 def _product_of_others(rows: Node) -> Node:
     """For each element of a row of f32[rows,n], the product of the row's other elements.
 
-    A tree of products over pairs, then down again: what lies outside a pair, times the pair's other half.
-    There is no division, so zeros are no special case, in any order of derivative. Work is linear in n.
+    Goes up a tree of products over pairs, and down again: multiplies the product outside a pair by the other half of
+    the pair. There is no division, so zeros are no special case in derivatives of any order. Work is linear in n.
     """
     count, length = rows.shape
     levels = max(length - 1, 0).bit_length()

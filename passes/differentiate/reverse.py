@@ -1,4 +1,4 @@
-"""The walk backwards over a graph that appends the nodes of its gradient."""
+"""Reverse mode: a walk over a graph, from its outputs, that appends the nodes of its gradient."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def _depending_on(graph: Graph, sources: Sequence[Node]) -> set[Node]:
 
 
 def with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
-    """The graph with scans that keep what their gradients need."""
+    """The graph in which scans keep the values that their gradients need."""
     if not any(node.op == "scan" for node in graph.nodes):
         return graph
     active = _depending_on(graph, sources)
@@ -44,7 +44,7 @@ def with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
 
 
 class _Cotangents:
-    """What has been found so far: one cotangent a value, and one a result of each node with several; none is zero."""
+    """The nonzero cotangents found so far: one per value, and one per result of nodes with several."""
 
     def __init__(self, active: set[Node], seeds: Mapping[Node, Node]) -> None:
         self.active = active
@@ -61,7 +61,7 @@ class _Cotangents:
             parts[index] = add_to(parts[index], cotangent)
 
     def go_through(self, node: Node) -> None:
-        """Hands on what is known of a node to its operands."""
+        """Adds the contributions of a node's cotangents to those of its operands."""
         if node.op in CONTROL_FLOW_RULES:
             parts = self.of_parts.get(node)
             if parts is not None:
@@ -92,10 +92,10 @@ def backward(graph: Graph, sources: Sequence[Node], seeds: Mapping[Node, Node]) 
 def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
     """The graph of `graph`'s outputs, followed by the gradients of one of them.
 
-    `wrt` are the positions of float inputs; the gradient for each has that input's type, and is zero where the
-    input does not matter. `output` is the position of a float scalar. The result is an ordinary graph and can
-    be differentiated again. Raises NonScalarGradError for another output, DtypeError for an input that is not
-    a float, IndexError for an input that does not exist.
+    `wrt` holds positions of float inputs; each gradient has its input's type, and is zero if the output does not
+    depend on the input. `output` is the position of a float scalar. The result is an ordinary graph and can be
+    differentiated again. Raises NonScalarGradError if the output is no float scalar, DtypeError for an input that
+    is not a float, IndexError for an input that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
     graph = with_kept_carries(graph, sources)
@@ -110,7 +110,7 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     """The graph of `graph`'s outputs, followed by the cotangents of the inputs at `wrt`.
 
     It has one more input for each float output, after the inputs of `graph`: that output's cotangent. They are
-    called cotangent0, cotangent1, …, less the names that are taken. The result is linear in them.
+    called cotangent0, cotangent1, …, skipping names that are taken. The result is linear in them.
     Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
     """
     sources = chosen_inputs(graph, wrt)

@@ -1,7 +1,7 @@
-"""Reverse mode through branches and loops: each becomes one more, whose bodies are gradients of bodies.
+"""Reverse mode through branches, loops and calls: for each, one more with the gradients of its bodies.
 
-A branch computes its forward values again in its gradient. A scan keeps what it carried into every step, and
-its gradient is a scan the other way round that computes each step's values again from that.
+The gradient of a branch recomputes its forward values. A scan keeps the values that it carries into each step; its
+gradient is a scan in the opposite direction that recomputes the values of each step from those.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from lavax.passes.build.builder import add, zeros
 from lavax.passes.build.control_flow import control_flow, item, parts_of
 from lavax.passes.differentiate import calls
 
-# (node, cotangent or None for each result, which operands matter) -> cotangent or None for each operand.
+# rule(node, cotangent or None per result, whether each operand matters): cotangent or None per operand.
 ControlFlowGradientRule = Callable[[Node, Sequence[Node | None], Sequence[bool]], list[Node | None]]
 
 
 def _body_gradient(body: Graph, wrt: Sequence[int]) -> Graph:
-    """The cotangents of the inputs at `wrt`, from the body's inputs and one cotangent a float output."""
-    from lavax.passes.differentiate.reverse import vjp  # which walks bodies by these rules
+    """The cotangents of the inputs at `wrt`, from the body's inputs and one cotangent per float output."""
+    from lavax.passes.differentiate.reverse import vjp  # reverse mode uses these rules
 
     whole = vjp(body, wrt)
     return graph_of(whole.inputs, whole.outputs[len(body.outputs) :])
@@ -55,7 +55,7 @@ def _while(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool
 
 
 def keep_carried(node: Node) -> Node:
-    """The same scan with what it carries into each step stacked as further results."""
+    """The same scan; further results stack the values that it carries into each step."""
     body, carries = node.attrs["body"], node.attrs["carries"]
     kept = graph_of(body.inputs, (*body.outputs, *body.inputs[:carries]))
     stacked = (part.with_shape((node.attrs["length"], *part.shape)) for part in parts_of(node)[:carries])
@@ -69,7 +69,7 @@ def _scan(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]
     carried = [item(node, original + position) for position in range(carries)]
     gone_through = node.operands[carries : carries + sequences]
     invariant = node.operands[carries + sequences :]
-    # A carried float always matters within the loop; of what is only read, what matters outside.
+    # A carried float always matters within the loop; a value that is only read matters if it does outside.
     wrt = [p for p, operand in enumerate(node.operands) if operand.dtype.is_float and (p < carries or matters[p])]
     of_carry = [p for p in wrt if p < carries]
     of_sequence = [p for p in wrt if carries <= p < carries + sequences]
@@ -106,8 +106,8 @@ def _scan(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]
 def _backward_step(
     inner: Graph, wrt: Sequence[int], first_invariant: int, float_carries: int, counts: Sequence[int]
 ) -> Graph:
-    """One step backwards: inputs are the carried cotangents, sums for what stays, then the forward step's inputs
-    carried and gone through, cotangents of what was stacked, and what stays."""
+    """One step backwards. Its inputs are the carried cotangents, the sums for invariant inputs, the forward step's
+    carried values and slices, the cotangents of stacked results, and the invariant inputs."""
     gradient = _body_gradient(inner, wrt)
     carry, sequence = counts
     forward, cotangents = gradient.inputs[: len(inner.inputs)], gradient.inputs[len(inner.inputs) :]

@@ -28,7 +28,7 @@ from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
 def _moved(x: Node, axis: int, by: int, filling: float) -> Node:
-    """Elements moved on by `by` along `axis` (back, if negative); `filling` comes in at the end that is left free."""
+    """Elements shifted by `by` along `axis`, backwards if negative; `filling` fills the gap."""
     length, rank = x.shape[axis], x.type.rank
     kept = slice_along(x, axis, max(-by, 0), length - max(by, 0))
     low, high = ([width if d == axis else 0 for d in range(rank)] for width in (max(by, 0), max(-by, 0)))
@@ -40,14 +40,14 @@ def _cumulative_sum(node: Node, g: Node) -> Node:
 
 
 def _direction(node: Node) -> int:
-    """Which way a cumulative operation goes along its axis."""
+    """The direction of a cumulative operation along its axis."""
     return -1 if node.attrs["reverse"] else 1
 
 
 def _by_doubling(node: Node, g: Node, joined: Callable[..., Node], shares: Callable[..., Node]) -> Node:
-    """Through log2(n) steps that each join every element with the one a power of two before it.
+    """The gradient through log2(n) steps, each of which joins every element with the one a power of two before it.
 
-    `shares(x, y, xy)` is the derivative of xy, the join of x and y, by x. There is no division, so that zeros are no
+    `shares(x, y, xy)` is the derivative of xy, the join of x and y, by x. There is no division, so zeros are no
     special case.
     """
     (value,) = node.operands
@@ -69,14 +69,14 @@ def _cumulative_prod(node: Node, g: Node) -> Node:
 
 
 def _log_of_sum(x: Node, y: Node) -> Node:
-    """log(exp(x) + exp(y)); two equal infinities have no distance."""
+    """log(exp(x) + exp(y)); the difference of two equal infinities counts as zero."""
     highest = build("maximum", x, y)
     distance = where(equal(x, y), zeros(x.type), build("abs", subtract(x, y)))
     return add(highest, build("log1p", exp(build("negate", distance))))
 
 
 def _share_of_sum(x: Node, y: Node, whole: Node) -> Node:
-    """exp(x) / (exp(x) + exp(y)); nothing has a share of minus infinity."""
+    """exp(x) / (exp(x) + exp(y)); the share is zero if the whole is minus infinity."""
     nothing = equal(whole, splat(float("-inf"), whole.type))
     safe = where(nothing, zeros(whole.type), whole)
     return where(nothing, zeros(x.type), exp(subtract(x, safe)))
@@ -87,27 +87,27 @@ def _cumulative_logsumexp(node: Node, g: Node) -> Node:
 
 
 def _cumulative_extremum(node: Node, g: Node) -> Node:
-    """Each partial extremum has its gradient from the first element that equals it."""
+    """The first element that equals a partial extremum gets its gradient."""
     (x,) = node.operands
     axis = node.attrs["axis"]
     if x.type.size == 0:
         return g
-    places = iota(index_type(x.shape), axis)
+    positions = iota(index_type(x.shape), axis)
     before = _moved(node, axis, _direction(node), 0.0)
-    first = splat(x.shape[axis] - 1 if node.attrs["reverse"] else 0, places.type)
-    is_new = logical_not(logical_and(equal(node, before), logical_not(equal(places, first))))
+    first = splat(x.shape[axis] - 1 if node.attrs["reverse"] else 0, positions.type)
+    is_new = logical_not(logical_and(equal(node, before), logical_not(equal(positions, first))))
     latest = "cumulative_min" if node.attrs["reverse"] else "cumulative_max"
-    winner = build(latest, where(is_new, places, first), axis=axis, reverse=node.attrs["reverse"])
+    winner = build(latest, where(is_new, positions, first), axis=axis, reverse=node.attrs["reverse"])
     return scatter_add(zeros(x.type), g, _along(winner, axis), range(x.type.rank))
 
 
-def _along(places: Node, axis: int) -> list[Node]:
-    """Positions of an array of that shape: `places` along `axis`, each other axis at its own."""
-    return [places if d == axis else iota(places.type, d) for d in range(places.type.rank)]
+def _along(positions: Node, axis: int) -> list[Node]:
+    """Indices into an array of that shape: `positions` along `axis`, and each element's own position elsewhere."""
+    return [positions if d == axis else iota(positions.type, d) for d in range(positions.type.rank)]
 
 
 def _sort(node: Node, g: Node) -> Node:
-    """Each element has the gradient of the place it went to."""
+    """Each element gets the gradient of the position that it moved to."""
     (x,) = node.operands
     axis = node.attrs["axis"]
     if x.type.size == 0:

@@ -1,4 +1,4 @@
-"""The table of gradients: one rule an operation, or a place among those that have none by intent."""
+"""The table of gradients: one rule per operation, or membership in the set of operations that have none."""
 from __future__ import annotations
 
 from lavax.ir.operation import names_of_family

@@ -29,7 +29,7 @@ from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 _TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
-# trigamma: the steps of its recurrence before the asymptotic series, and the series' numbers, Bernoulli's.
+# trigamma: the steps of the recurrence before the asymptotic series, and the Bernoulli numbers of the series.
 _STEPS = 6
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66)
 
@@ -84,7 +84,7 @@ def _trigamma(x: Node) -> Node:
         series = multiply(square, add(series, splat(number, x.type)))
     tail = add(scale(square, 0.5), multiply(u, add(series, one)))
     above = add(total, tail)
-    # A place away from whole numbers where the reflection is not asked for, so that nothing infinite comes of it.
+    # If the reflection is not used, the sine is taken far from integers, so that nothing becomes infinite.
     distance = where(below, subtract(x, build("round", x)), splat(0.5, x.type))
     sine = divide(splat(math.pi, x.type), sin(scale(distance, math.pi)))
     return where(below, subtract(multiply(sine, sine), above), above)

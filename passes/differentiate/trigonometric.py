@@ -1,6 +1,6 @@
 """Gradients of trigonometric and hyperbolic functions and their inverses. `g` is the cotangent of the node's value.
 
-Squares of arguments are avoided where they would overflow, or cancel, before the derivative itself does.
+Squares of arguments are avoided if they would overflow or cancel before the derivative does.
 """
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def _tanh(node: Node, g: Node) -> Node:
 
 
 def _asinh(node: Node, g: Node) -> Node:
-    """1 / sqrt(1 + x^2), both summands divided by the square of the greater: a factor that cancels has no gradient."""
+    """1 / sqrt(1 + x^2). Both summands are divided by the square of the greater, a factor that cancels and so has no
+    gradient."""
     (x,) = node.operands
     size = build("stop_gradient", maximum(absolute(x), _one(x)))
     unit, ratio = divide(_one(x), size), divide(x, size)
@@ -92,7 +93,8 @@ def _atanh(node: Node, g: Node) -> Node:
 
 
 def _atan2(node: Node, g: Node, position: int) -> Node:
-    """x / (x^2 + y^2) for y and -y / (x^2 + y^2) for x, by way of the quotient that is at most 1; 0 at the origin."""
+    """x / (x^2 + y^2) for y and -y / (x^2 + y^2) for x, from the quotient whose magnitude is at most 1; 0 at the
+    origin."""
     y, x = node.operands
     steep = greater(absolute(y), absolute(x))
     large, small = where(steep, y, x), where(steep, x, y)

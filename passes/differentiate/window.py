@@ -1,4 +1,4 @@
-"""Gradients of convolutions, which are convolutions, and of the movement that windows are made of."""
+"""Gradients of convolutions, which are convolutions, and of the movement that forms windows."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,43 +23,43 @@ Axes = tuple[int, ...]
 
 
 def _axes_in_result(node: Node) -> tuple[Axes, dict[int, int], Axes]:
-    """In a convolution's result: the batch axes, where each other axis of the left operand stands, the right's axes."""
+    """The batch axes of a convolution's result, the position of each other left axis, and the right's free axes."""
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
     left, right = node.operands
     first = len(left_batch)
     kept = free_axes(left.type, left_batch, left_sum)
     free = free_axes(right.type, (*right_batch, *node.attrs["window"][1]), right_sum)
-    places = {axis: first + number for number, axis in enumerate(kept)}
+    positions = {axis: first + number for number, axis in enumerate(kept)}
     last = first + len(kept)
-    return tuple(range(first)), places, tuple(range(last, last + len(free)))
+    return tuple(range(first)), positions, tuple(range(last, last + len(free)))
 
 
-def _ordered(x: Node, places: Sequence[int]) -> Node:
-    """`x` with its axis d at places[d]."""
-    return transpose(x, sorted(range(len(places)), key=places.__getitem__))
+def _ordered(x: Node, positions: Sequence[int]) -> Node:
+    """`x` with its axis d at positions[d]."""
+    return transpose(x, sorted(range(len(positions)), key=positions.__getitem__))
 
 
 def _of_left(node: Node, g: Node) -> Node:
-    """The cotangent, spread by the stride, meets the right operand from its other end.
+    """Convolves the cotangent, spread by the stride, with the flipped right operand.
 
     With j = i·(interior + 1) + low, the element i of an axis of the left operand is in the window o at k where
     j = o·stride + k·dilation, so it gets the sum over k of g[(j - k·dilation)/stride] · right[k].
     """
     left, right = node.operands
     of_left, of_right = node.attrs["window"]
-    batch, places, free = _axes_in_result(node)
+    batch, positions, free = _axes_in_result(node)
     right_batch, right_sum = node.attrs["batch"][1], node.attrs["contract"][1]
     low, high = [], []
     for number, (axis, other) in enumerate(zip(of_left, of_right, strict=True)):
         stride, dilation, interior = (node.attrs[name][number] for name in ("stride", "dilation", "interior"))
         before = node.attrs["low"][number]
         low.append((right.shape[other] - 1) * dilation - before)
-        high.append((left.shape[axis] - 1) * (interior + 1) + before - (g.shape[places[axis]] - 1) * stride)
+        high.append((left.shape[axis] - 1) * (interior + 1) + before - (g.shape[positions[axis]] - 1) * stride)
     pulled = build(
         "conv",
         g,
         flip(right, of_right),
-        window=(tuple(places[axis] for axis in of_left), of_right),
+        window=(tuple(positions[axis] for axis in of_left), of_right),
         stride=tuple(between + 1 for between in node.attrs["interior"]),
         low=tuple(low),
         high=tuple(high),
@@ -70,24 +70,24 @@ def _of_left(node: Node, g: Node) -> Node:
         **precision_of_gradient(node),
     )
     meets = dict(zip(right_sum, node.attrs["contract"][0], strict=True))
-    return _ordered(pulled, [*node.attrs["batch"][0], *places, *(meets[axis] for axis in sorted(right_sum))])
+    return _ordered(pulled, [*node.attrs["batch"][0], *positions, *(meets[axis] for axis in sorted(right_sum))])
 
 
 def _of_strided_left(node: Node, g: Node) -> Node:
     """The same without multiplying by the zeros that a stride would put between the cotangent's elements.
 
-    The cotangent times the right operand gives, for each window o, what each of its elements k adds; that goes to where
-    the element stands, and is summed.
+    The cotangent times the right operand gives, for each window o, the contribution of each of its elements k. The
+    contributions are moved to the position of the element and summed.
     """
     left, right = node.operands
     of_left, of_right = node.attrs["window"]
     (left_batch, right_batch), (left_sum, right_sum) = node.attrs["batch"], node.attrs["contract"]
-    batch, places, free = _axes_in_result(node)
+    batch, positions, free = _axes_in_result(node)
     contract = free, free_axes(right.type, (*right_batch, *of_right), right_sum)
     product = dot(g, right, contract, (batch, right_batch), **precision_of_gradient(node))
-    first = len(batch) + len(places)
+    first = len(batch) + len(positions)
     rest = {axis: first + number for number, axis in enumerate(sorted((*right_sum, *of_right)))}
-    standing = places | dict(zip(left_batch, batch, strict=True))
+    standing = positions | dict(zip(left_batch, batch, strict=True))
     standing |= {axis: rest[other] for axis, other in zip(left_sum, right_sum, strict=True)}
     rank = left.type.rank
     parts = transpose(product, [*(standing[axis] for axis in range(rank)), *(rest[axis] for axis in of_right)])
@@ -112,28 +112,28 @@ def _of_strided_left(node: Node, g: Node) -> Node:
 
 
 def _of_right(node: Node, g: Node) -> Node:
-    """The left operand meets the cotangent as a window: its stride was the dilation, and the other way round."""
+    """Convolves the left operand with the cotangent as the window; stride and dilation change roles."""
     left, right = node.operands
     of_left, of_right = node.attrs["window"]
-    batch, places, _ = _axes_in_result(node)
+    batch, positions, _ = _axes_in_result(node)
     left_batch, left_sum = node.attrs["batch"][0], node.attrs["contract"][0]
-    alike = [axis for axis in places if axis not in of_left]
+    alike = [axis for axis in positions if axis not in of_left]
     high = []
     for number, (axis, other) in enumerate(zip(of_left, of_right, strict=True)):
         stride, dilation, interior = (node.attrs[name][number] for name in ("stride", "dilation", "interior"))
-        span = (right.shape[other] - 1) * dilation + (g.shape[places[axis]] - 1) * stride + 1
+        span = (right.shape[other] - 1) * dilation + (g.shape[positions[axis]] - 1) * stride + 1
         high.append(span - node.attrs["low"][number] - (left.shape[axis] - 1) * (interior + 1) - 1)
     pulled = build(
         "conv",
         left,
         g,
-        window=(of_left, tuple(places[axis] for axis in of_left)),
+        window=(of_left, tuple(positions[axis] for axis in of_left)),
         stride=node.attrs["dilation"],
         low=node.attrs["low"],
         high=tuple(high),
         interior=node.attrs["interior"],
         dilation=node.attrs["stride"],
-        contract=(tuple(alike), tuple(places[axis] for axis in alike)),
+        contract=(tuple(alike), tuple(positions[axis] for axis in alike)),
         batch=(left_batch, batch),
         **precision_of_gradient(node),
     )
