@@ -1,4 +1,4 @@
-"""Batching: a graph for one element becomes a graph for many at once, none by a loop."""
+"""Batching: turns a graph for one element into a graph for many at once, without loops."""
 from lavax.passes.batch.batching import batch, batch_nodes, differing_outputs
 from lavax.passes.batch.rules import NEVER_BATCHED, RULES
 

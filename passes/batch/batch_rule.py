@@ -1,6 +1,6 @@
-"""What a batching rule is, and what rules are made of.
+"""The type of batching rules, and the functions that rules share.
 
-In normal form a batched value has the batch axis in front of its own axes.
+In normal form, a batched value has the batch axis in front of its own axes.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lavax.passes.build.builder import broadcast, build
 
 @dataclass(frozen=True)
 class Axis:
-    """The axis that is put in front: its extent, and its name if it has one."""
+    """The batch axis: its extent, and its name if it has one."""
 
     size: int
     name: str | None = None
@@ -21,21 +21,21 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A value of the new graph: one for each element of the batch, or one for all of them."""
+    """A value of the new graph, either one per batch element or one for all of them."""
 
     node: Node
     batched: bool
 
 
-# rule(node, operands, axis): the value of `node` on these operands. It is called only where an operand is batched,
-# and where the node speaks of the axis by its name.
+# rule(node, operands, axis): the value of `node` on these operands. It is called only if an operand is batched or the
+# node refers to the axis by name.
 BatchRule = Callable[[Node, Sequence[Operand], Axis], Operand]
-# The same, for operations that are batched as soon as an operand is.
+# The same, for operations whose result is always batched if an operand is.
 SimpleBatchRule = Callable[[Node, Sequence[Operand], Axis], Node]
 
 
 def batched_by(simple: SimpleBatchRule) -> BatchRule:
-    """The rule that gives what `simple` builds as a batched value."""
+    """The rule that marks the result of `simple` as batched."""
 
     def rule(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
         return Operand(simple(node, operands, axis), True)
@@ -44,7 +44,7 @@ def batched_by(simple: SimpleBatchRule) -> BatchRule:
 
 
 def in_front(operand: Operand, axis: Axis) -> Node:
-    """The operand with a batch axis: its own, or by repetition."""
+    """The operand with a batch axis; one without is repeated."""
     node = operand.node
     if operand.batched:
         return node
@@ -55,7 +55,7 @@ def in_front(operand: Operand, axis: Axis) -> Node:
 
 
 def shifted(axes: Sequence[int]) -> tuple[int, ...]:
-    """Axes of a value as axes of the batched one."""
+    """The numbers of a value's axes once it is batched."""
     return tuple(axis + 1 for axis in axes)
 
 
@@ -68,7 +68,7 @@ def to_front(node: Node, axis: int) -> Node:
 
 
 def from_front(node: Node, axis: int) -> Node:
-    """`node` with its first axis moved to be the one at `axis`."""
+    """`node` with its first axis moved to position `axis`."""
     if axis == 0:
         return node
     order = list(range(1, node.type.rank))

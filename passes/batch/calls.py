@@ -1,4 +1,4 @@
-"""Functions that keep their name in the graph: their bodies and rules are batched."""
+"""Batching of calls, by batching their bodies and rules."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ from lavax.passes.build.builder import build, sum_over
 
 def batched_body(graph: Graph, batched: Sequence[bool], axis: Axis) -> Graph:
     """`graph` with the batch axis in front of those inputs and of all outputs."""
-    from lavax.passes.batch.batching import batch  # which goes through calls by these rules
+    from lavax.passes.batch.batching import batch  # batching uses these rules
 
-    places = [0 if flag else None for flag in batched]
-    return batch(graph, places, [0] * len(graph.outputs), axis.size, axis.name)
+    axes = [0 if flag else None for flag in batched]
+    return batch(graph, axes, [0] * len(graph.outputs), axis.size, axis.name)
 
 
 def _custom_vjp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
-    """Only what differs between elements has the batch axis, among operands and residuals."""
+    """Operands and residuals have the batch axis only if they differ between elements."""
     flags = [operand.batched for operand in operands]
     attrs = {
         "arguments": node.attrs["arguments"],
@@ -33,7 +33,7 @@ def _custom_vjp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 
 def _rule(node: Node, names: Sequence[str], made: Callable[..., Graph]) -> Graph | LaterGraph:
-    """What is made of the rules of these names; later where one of them is known only then."""
+    """The result of `made` on the rules of these names; computed on demand if one of them is."""
     rules = [node.attrs[name] for name in names]
     if not any(isinstance(rule, LaterGraph) for rule in rules):
         return made(*rules)
@@ -41,12 +41,12 @@ def _rule(node: Node, names: Sequence[str], made: Callable[..., Graph]) -> Graph
 
 
 def _batched_forward(node: Node, forward: Graph, flags: Sequence[bool], axis: Axis) -> Graph:
-    from lavax.passes.batch.batching import batch  # which goes through calls by these rules
+    from lavax.passes.batch.batching import batch  # batching uses these rules
 
     count = len(node.attrs["body"].outputs)
     differ = _differing_residuals(forward, count, flags, axis)
-    places = [0] * count + [0 if flag else None for flag in differ]
-    return batch(forward, [0 if flag else None for flag in flags], places, axis.size, axis.name)
+    axes = [0] * count + [0 if flag else None for flag in differ]
+    return batch(forward, [0 if flag else None for flag in flags], axes, axis.size, axis.name)
 
 
 def _differing_residuals(forward: Graph, results: int, flags: Sequence[bool], axis: Axis) -> list[bool]:
@@ -56,7 +56,7 @@ def _differing_residuals(forward: Graph, results: int, flags: Sequence[bool], ax
 
 
 def _batched_backward(node: Node, forward: Graph, backward: Graph, flags: Sequence[bool], axis: Axis) -> Graph:
-    """The cotangent of an operand that is the same for all elements is the sum of what the elements give."""
+    """The cotangent of an operand that is the same for all elements is the sum over the elements."""
     differ = _differing_residuals(forward, len(node.attrs["body"].outputs), flags, axis)
     cotangents = len(backward.inputs) - len(differ)
     each = batched_body(backward, [*differ, *[True] * cotangents], axis)
@@ -69,7 +69,7 @@ def _batched_backward(node: Node, forward: Graph, backward: Graph, flags: Sequen
 
 
 def _custom_jvp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
-    """Only what differs between elements has the batch axis, and so has its tangent."""
+    """Operands and their tangents have the batch axis only if they differ between elements."""
     flags = [operand.batched for operand in operands]
     first = node.operands[: node.attrs["arguments"]]
     of_tangents = [flag for operand, flag in zip(first, flags, strict=False) if operand.dtype.is_float]

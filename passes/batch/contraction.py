@@ -1,4 +1,4 @@
-"""Sums of products: a batch axis of both operands is one of the dot's own, that of one operand is free."""
+"""Batching of contractions: a batch axis of both operands becomes one of the dot; of one operand, a free axis."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Branches and loops over a batch.
 
-What is the same for all elements stays so as long as it can: a counter, a predicate. A predicate that differs between
-elements makes a branch a choice between both, and a loop one that goes on until it has ended for all elements, each
-of which keeps what it had when it ended for it.
+Values that are the same for all elements, such as counters and predicates, stay unbatched if possible. If the predicate
+differs between elements, a branch computes all alternatives and selects. A loop then runs until it has ended for all
+elements, and an element for which it has ended keeps its values.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _INDEX = TensorType((), int32)
 
 
 def as_call(graph: Graph, operands: Sequence[Node]) -> Node:
-    """A node with the outputs of `graph` as its results: a branch without alternatives."""
+    """A node with the outputs of `graph` as its results: a switch with a single branch."""
     types = [output.type for output in graph.outputs]
     return control_flow("switch", (splat(0, _INDEX), *operands), types, branches=(graph,))
 
 
 def _batched(graph: Graph, flags: Sequence[bool], outputs: Sequence[bool], axis: Axis) -> Graph:
-    from lavax.passes.batch.batching import batch  # which goes through control flow by these rules
+    from lavax.passes.batch.batching import batch  # batching uses these rules
 
-    places = [0 if flag else None for flag in flags]
-    return batch(graph, places, [0 if flag else None for flag in outputs], axis.size, axis.name)
+    axes = [0 if flag else None for flag in flags]
+    return batch(graph, axes, [0 if flag else None for flag in outputs], axis.size, axis.name)
 
 
 def _differing(graph: Graph, flags: Sequence[bool], axis: Axis) -> list[bool]:
@@ -50,7 +50,7 @@ def _switch(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 
 def _choice(branches: Sequence[Graph], index: Node) -> Graph:
-    """All branches, and for each element the results of its own."""
+    """Computes all branches and selects, per element, the results of its own."""
     from lavax.passes.build.inline import inline
 
     number = input_node("index", index.type)
@@ -64,7 +64,7 @@ def _choice(branches: Sequence[Graph], index: Node) -> Graph:
 
 
 def _select(condition: Node, chosen: Node, other: Node) -> Node:
-    """By element of the batch: the condition has the batch axis alone."""
+    """Selects per batch element; the condition has only the batch axis."""
     spread = condition
     if chosen.type.rank > 1:
         spread = build("broadcast", condition, type=chosen.type.with_dtype(condition.dtype), axes=(0,))
@@ -75,7 +75,7 @@ def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     condition, body = node.attrs["condition"], node.attrs["body"]
     count = len(body.outputs)
     flags = [operand.batched for operand in operands]
-    while True:  # what is carried differs as soon as a step makes it differ; each turn settles at least one more
+    while True:  # a step may make further carried values differ; each pass finds at least one more
         differs = [a or b for a, b in zip(flags[:count], _differing(body, flags, axis), strict=True)]
         ends_apart = _differing(condition, flags, axis)[0]
         differs = [True] * count if ends_apart else differs
@@ -92,7 +92,7 @@ def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 
 def _until_all_end(condition: Graph, body: Graph) -> tuple[Graph, Graph]:
-    """A loop that goes on while any element does; an element that has ended keeps what it carries."""
+    """A loop that runs while it does for any element; an element for which it has ended keeps its carried values."""
     from lavax.passes.build.inline import inline
 
     some = graph_of(condition.inputs, [build("max", condition.outputs[0], axes=(0,))])
@@ -123,7 +123,7 @@ def _scan(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 
 def _item(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
-    """A result that is the same for all elements has the type it had; what a scan stacked has the batch axis second."""
+    """An unbatched result keeps its type; a stacked result of a scan has the batch axis second."""
     (whole,) = operands
     index = node.attrs["index"]
     part = item(whole.node, index)

@@ -1,4 +1,4 @@
-"""Operations on single elements: what is not batched is repeated."""
+"""Batching of elementwise operations: operands without a batch axis are repeated."""
 from __future__ import annotations
 
 from collections.abc import Sequence

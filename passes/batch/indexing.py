@@ -1,4 +1,4 @@
-"""Reads and writes at computed positions: batched positions are positions in one more axis, which they count along."""
+"""Batching of reads and writes at computed positions: the batch axis gets positions of its own, which count up."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from lavax.passes.build.builder import build, gather, index_type, iota
 
 
 def _positions(indices: Sequence[Operand], axis: Axis) -> list[Node]:
-    """The positions with the batch axis, which the first of them counts along."""
+    """The positions with a batch axis; the first of them counts up along it."""
     repeated = [in_front(index, axis) for index in indices]
     return [iota(index_type(repeated[0].shape), 0), *repeated]
 
@@ -30,8 +30,8 @@ def _scatter(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
     x, updates, *indices = operands
     axes = node.attrs["axes"]
     if any(index.batched for index in indices):
-        places = _positions(indices, axis)
-        return build(node.op, in_front(x, axis), in_front(updates, axis), *places, axes=(0, *shifted(axes)))
+        positions = _positions(indices, axis)
+        return build(node.op, in_front(x, axis), in_front(updates, axis), *positions, axes=(0, *shifted(axes)))
     moved = from_front(in_front(updates, axis), indices[0].node.type.rank)
     return build(node.op, in_front(x, axis), moved, *(index.node for index in indices), axes=shifted(axes))
 

@@ -1,4 +1,4 @@
-"""Reductions over a named axis: over the batch if it has that name, else as operations on single elements."""
+"""Batching of reductions over a named axis: over the batch if it has that name, otherwise elementwise."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,18 +10,18 @@ from lavax.passes.batch.elementwise import elementwise
 from lavax.passes.build.builder import build, index_type, iota, multiply, reduce, splat
 
 
-def speaks_of(node: Node, name: str | None) -> bool:
-    """Whether the node, or one of the graphs it holds, is about the axis of that name."""
+def refers_to(node: Node, name: str | None) -> bool:
+    """Whether the node, or one of the graphs it holds, refers to the axis of that name."""
     if name is None:
         return False
     if node.op in RULES:
         return bool(node.attrs["name"] == name)
     graphs = (part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,)))
-    return any(speaks_of(inner, name) for graph in graphs if isinstance(graph, Graph) for inner in graph.nodes)
+    return any(refers_to(inner, name) for graph in graphs if isinstance(graph, Graph) for inner in graph.nodes)
 
 
 def _elsewhere(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
-    """Of another axis than the batch's."""
+    """The rule for an axis other than the batch axis."""
     if not any(operand.batched for operand in operands):
         return Operand(build(node.op, *(operand.node for operand in operands), **node.attrs), False)
     return Operand(elementwise(node, operands, axis), True)
@@ -45,13 +45,13 @@ def _index(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 
 def _gather(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
-    """All elements' values, in front: what the batch axis is already."""
+    """The values of all elements along a new first axis, which is the batch axis itself."""
     (x,) = operands
     if node.attrs["name"] == axis.name:
         return Operand(in_front(x, axis), False)
     if not x.batched:
         return Operand(build(node.op, x.node, **node.attrs), False)
-    gathered = build(node.op, x.node, **node.attrs)  # the named axis, the batch axis, then those of x
+    gathered = build(node.op, x.node, **node.attrs)  # the named axis, the batch axis, then the axes of x
     order = (1, 0, *shifted(shifted(range(node.operands[0].type.rank))))
     return Operand(build("transpose", gathered, axes=order), True)
 

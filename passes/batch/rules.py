@@ -1,4 +1,4 @@
-"""The table of batching rules: one an operation."""
+"""The table of batching rules: one per operation."""
 from __future__ import annotations
 
 from lavax.ir.operation import OPERATIONS, names_of_family

@@ -1,4 +1,4 @@
-"""Operations that treat each axis by itself: their axes move one place, and the batch axis stays as it is."""
+"""Batching of operations that treat each axis separately: their axes shift by one, and the batch axis is untouched."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, batched_by, in_front, shifted
 from lavax.passes.build.builder import build
 
-# attribute -> what it becomes, given its value and the batch axis
+# attribute -> its new value, from the old one and the batch axis
 Change = Callable[[Any, Axis], Any]
 
 
@@ -40,7 +40,7 @@ def _with_size(value: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
 
 
 def shifting(**changes: Change) -> BatchRule:
-    """The rule of an operation whose attributes change so; all others stay, and so do the result's other axes."""
+    """The rule of an operation whose attributes change this way; others, and the result's other axes, stay."""
 
     def rule(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
         attrs: Mapping[str, Any] = {
