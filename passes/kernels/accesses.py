@@ -9,9 +9,12 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
 
-def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node, set[Index]]:
-    """For each input reached from `roots`, the row-major positions read. Stops at reductions and contractions."""
-    found: dict[Node, set[Index]] = {}
+def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node, dict[Index, None]]:
+    """For each input reached from `roots`, the row-major positions read. Stops at reductions and contractions.
+
+    The positions are the keys of a dictionary rather than a set, because a set's order differs between processes.
+    """
+    found: dict[Node, dict[Index, None]] = {}
     seen: set[tuple[Node, Coordinates]] = set()
     stack = list(roots)
     while stack:
@@ -20,7 +23,7 @@ def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node
             continue
         seen.add((node, at))
         if node.op == INPUT:
-            found.setdefault(node, set()).add(flatten(at, node.shape))
+            found.setdefault(node, {})[flatten(at, node.shape)] = None
         elif node.op in READS:
             stack.extend(READS[node.op](node, at))
     return found
@@ -59,8 +62,8 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
         return False
     if kernel.kind == "contract" and any(read in _cone(operand) for node in kernel.places for operand in _dots(node)):
         return False
-    positions = accesses(kernel, roots_of(kernel)).get(read, set())
-    return positions <= {flatten(kernel.places[written], written.shape)}
+    positions = accesses(kernel, roots_of(kernel)).get(read, {})
+    return positions.keys() <= {flatten(kernel.places[written], written.shape)}
 
 
 def updated_in_place(kernel: Kernel) -> Node | None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import gcd, inf
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from lavax.ir.graph import Node
 
 _Kept = TypeVar("_Kept")
 
-# With this begins the key of a number that is read from an array; no variable's name has it.
+# Marks the key of a number that is read from an array; no variable's name has it.
 _LOOKUP = "@"
 # Shaders compute indices as 32-bit integers.
 _INT_LIMIT = 1 << 31
@@ -38,14 +39,24 @@ class kept(Generic[_Kept]):  # noqa: N801  # used as a decorator
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """constant + Σ coefficient · atom; `terms` are sorted by the atoms' keys."""
+    """constant + Σ coefficient · atom; `terms` are sorted by the atoms' orders."""
 
     terms: tuple[tuple[Atom, int], ...]
     constant: int
 
     @kept
     def key(self) -> str:
-        parts = [f"{coefficient}*{atom.key}" if coefficient != 1 else atom.key for atom, coefficient in self.terms]
+        return self._text(sorted((atom.key, coefficient) for atom, coefficient in self.terms))
+
+    @kept
+    def order(self) -> str:
+        """Sorts indices the same way in every process."""
+        if not self.reads_array:
+            return self.key
+        return self._text([(atom.order, coefficient) for atom, coefficient in self.terms])
+
+    def _text(self, terms: Iterable[tuple[str, int]]) -> str:
+        parts = [f"{coefficient}*{atom}" if coefficient != 1 else atom for atom, coefficient in terms]
         return "+".join(parts + ([str(self.constant)] if self.constant or not parts else []))
 
     @kept
@@ -82,10 +93,21 @@ class Index:
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """What an Index is a sum of. Atoms with equal keys are the same number."""
+    """What an Index is a sum of. Atoms with equal keys are the same number.
+
+    Keys hold the addresses of arrays, which differ between processes, so terms are sorted by `order` instead, the key
+    without the arrays. Atoms of the same order stay as they were added.
+    """
 
     @kept
     def key(self) -> str:
+        return self._text(_KEY)
+
+    @kept
+    def order(self) -> str:
+        return self._text(_ORDER) if _LOOKUP in self.key else self.key
+
+    def _text(self, part: Callable[[Index], str]) -> str:
         raise NotImplementedError
 
     @kept
@@ -102,8 +124,7 @@ class Variable(Atom):
 
     name: str
 
-    @kept
-    def key(self) -> str:
+    def _text(self, part: Callable[[Index], str]) -> str:
         return self.name
 
     @kept
@@ -118,9 +139,8 @@ class Quotient(Atom):
     dividend: Index
     divisor: int
 
-    @kept
-    def key(self) -> str:
-        return f"({self.dividend.key})/{self.divisor}"
+    def _text(self, part: Callable[[Index], str]) -> str:
+        return f"({part(self.dividend)})/{self.divisor}"
 
     @kept
     def variables(self) -> frozenset[str]:
@@ -139,9 +159,8 @@ class Remainder(Atom):
         """dividend // divisor."""
         return quotient(self.dividend, self.divisor)
 
-    @kept
-    def key(self) -> str:
-        return f"({self.dividend.key})%{self.divisor}"
+    def _text(self, part: Callable[[Index], str]) -> str:
+        return f"({part(self.dividend)})%{self.divisor}"
 
     @kept
     def variables(self) -> frozenset[str]:
@@ -154,9 +173,8 @@ class Clamped(Atom):
 
     index: Index
 
-    @kept
-    def key(self) -> str:
-        return f"clamp({self.index.key},{self.low},{self.high})"
+    def _text(self, part: Callable[[Index], str]) -> str:
+        return f"clamp({part(self.index)},{self.low},{self.high})"
 
     @kept
     def variables(self) -> frozenset[str]:
@@ -172,11 +190,18 @@ class Lookup(Atom):
 
     @kept
     def key(self) -> str:
-        return f"{_LOOKUP}{id(self.array)}[{','.join(index.key for index in self.coordinates)}]<{self.high}"
+        return f"{super().key}<{self.high} of {id(self.array)}"
+
+    def _text(self, part: Callable[[Index], str]) -> str:
+        return f"{_LOOKUP}[{','.join(map(part, self.coordinates))}]"
 
     @kept
     def variables(self) -> frozenset[str]:
         return frozenset().union(*(index.variables for index in self.coordinates))
+
+
+_KEY: Callable[[Index], str] = attrgetter("key")
+_ORDER: Callable[[Index], str] = attrgetter("order")
 
 
 def constant(value: int) -> Index:
@@ -207,8 +232,8 @@ def linear(parts: Iterable[tuple[Index, int]], offset: int = 0) -> Index:
             coefficients[atom.key] = coefficients.get(atom.key, 0) + factor * coefficient
     if any(isinstance(atom, Remainder) for atom in atoms.values()):
         total += _join_quotients_and_remainders(atoms, coefficients)
-    terms = tuple((atoms[key], coefficients[key]) for key in sorted(atoms) if coefficients[key])
-    return Index(terms, total)
+    terms = [(atoms[key], coefficients[key]) for key in atoms if coefficients[key]]
+    return Index(tuple(sorted(terms, key=_order_of_term)), total)
 
 
 def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[str, int]) -> int:
@@ -232,6 +257,10 @@ def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[st
                 coefficients[part.key] = coefficients.get(part.key, 0) + multiple * coefficient
             changed = True
     return offset
+
+
+def _order_of_term(term: tuple[Atom, int]) -> str:
+    return term[0].order
 
 
 def add(index: Index, offset: int) -> Index:

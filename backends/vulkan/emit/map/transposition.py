@@ -74,9 +74,9 @@ def find_transposition(kernel: Kernel, least: int) -> Transposition | None:
 
 
 def _positions(kernel: Kernel) -> list[tuple[Node, Index]]:
-    """Every position at which an array is read, in an order that does not depend on the run."""
+    """Every position at which an array is read, in the same order in every process."""
     found = accesses(kernel, roots_of(kernel))
-    return [(node, index) for node, of in found.items() for index in sorted(of, key=lambda index: index.key)]
+    return [(node, index) for node, of in found.items() for index in sorted(of, key=lambda index: index.order)]
 
 
 def _unit_axis(kernel: Kernel, position: Index) -> int | None:

@@ -13,7 +13,7 @@ row's elements in registers, so that memory is read once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.reduce.online_sum import online_sum_of, phases_of
@@ -355,7 +355,7 @@ def _unit_strides(kernel: Kernel) -> tuple[int, int]:
     return along_row, along_rows
 
 
-def _accesses(kernel: Kernel) -> Mapping[Node, set[Index]]:
+def _accesses(kernel: Kernel) -> Mapping[Node, Collection[Index]]:
     """For each array, the positions read at element `k` of row `row`."""
     element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
     values = at_row(row, kernel) | at_element(element, kernel)
