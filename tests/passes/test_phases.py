@@ -10,6 +10,7 @@ from lavax.ir import Graph, TensorType, float32, interpret, verify
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
 from lavax.passes.prepare.decompose import phases
+from lavax.passes.prepare.decompose.phases import PhaseLimits
 from lavax.passes.prepare.pipeline import prepare
 
 
@@ -32,7 +33,7 @@ def _arrays(graph: Graph) -> list[np.ndarray]:
 
 @pytest.fixture
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "_FEWEST_PRODUCTS", 0)
+    monkeypatch.setattr(phases, "_LIMITS", PhaseLimits(least_products=0))
 
 
 @pytest.mark.usefixtures("however_small")

@@ -1,4 +1,4 @@
-"""Routines as several kernels: what one kernel would do too slowly becomes a few nodes that each have a good one."""
+"""Splits routines that one kernel would compute too slowly into nodes that each have a fast kernel."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
 from lavax.passes.prepare.decompose.jacobi import RULES as JACOBI
 from lavax.passes.prepare.decompose.linear_algebra import RULES as LINEAR_ALGEBRA
 
-# One entry an operation: the node -> a node of the same value that kernels are made of.
+# Per operation: the node -> a node of the same value that has kernels.
 RULES: dict[str, Callable[[Node], Node]] = {**ATTENTION, **JACOBI, **LINEAR_ALGEBRA}
 
 __all__ = ["RULES"]

@@ -1,4 +1,4 @@
-"""Attention that one kernel would take too long for, in parts; what kernels have no form for, as a composition."""
+"""Splits attention that would take one kernel too long; attention without a kernel becomes plain operations."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ from lavax.passes.build.builder import (
 from lavax.passes.target.kernel_limits import ATTENTION, MAX_LOOP_ITERATIONS
 
 _BY_KEYS = frozenset(("attention_key_gradient", "attention_value_gradient"))
-# Which axes of the operands are keys, and which queries, counted from the end.
+# The operands' axes of keys and of queries, counted from the end.
 _KEYS: Mapping[str, int] = {"key": 2, "value": 2, "bias": 1, "mask": 1}
 _QUERIES: Mapping[str, int] = {"query": 2, "cotangent": 2, "delta": 1, "logsumexp": 1, "bias": 2, "mask": 2}
 
@@ -36,7 +36,7 @@ _QUERIES: Mapping[str, int] = {"query": 2, "cotangent": 2, "delta": 1, "logsumex
 def _attention(node: Node) -> Node:
     if not _is_kept(node):
         return composition(node)
-    if _turns(node) <= MAX_LOOP_ITERATIONS:
+    if _iterations(node) <= MAX_LOOP_ITERATIONS:
         return node
     return _IN_PARTS.get(node.op, _sum_of_parts)(node)
 
@@ -47,40 +47,40 @@ def _is_kept(node: Node) -> bool:
 
 def has_kernel(node: Node) -> bool:
     """Whether one kernel computes the node."""
-    return _is_kept(node) and _turns(node) <= MAX_LOOP_ITERATIONS
+    return _is_kept(node) and _iterations(node) <= MAX_LOOP_ITERATIONS
 
 
 def _heads(node: Node) -> tuple[int, int]:
-    """How long the vectors of queries and of values are."""
+    """The lengths of the vectors of queries and of values."""
     operands = named_operands(node)
     of_values = operands.get("value", operands.get("cotangent", operands["query"]))
     return operands["query"].shape[-1], of_values.shape[-1]
 
 
 def _columns(node: Node) -> int:
-    """What an invocation goes over: keys, or queries where it has keys of its own."""
+    """How many keys an invocation iterates over, or how many queries if it has keys of its own."""
     return node.operands[0 if node.op in _BY_KEYS else 1].shape[-2]
 
 
-def _turns_of_block(node: Node) -> int:
-    """At most: in each block, two products along the heads, and two results to which columns are added by fours, or
-    that are gone over vector by vector."""
+def _iterations_of_block(node: Node) -> int:
+    """An upper bound for the loop iterations per block: two products along the heads, and two results to which columns
+    are added four at a time, or which are updated vector by vector."""
     steps = [length // 4 if length % 4 == 0 else length for length in _heads(node)]
     return 1 + sum(count + max(count, ATTENTION.block_of_columns // 4) for count in steps)
 
 
-def _turns(node: Node) -> int:
-    """How many turns the loops of an invocation make at most."""
-    return (-(-_columns(node) // ATTENTION.block_of_columns) + 4) * _turns_of_block(node)
+def _iterations(node: Node) -> int:
+    """An upper bound for the loop iterations of one invocation."""
+    return (-(-_columns(node) // ATTENTION.block_of_columns) + 4) * _iterations_of_block(node)
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
 
 
 def _parts(node: Node, op: str, **changed: bool) -> Iterator[Node]:
-    """`op` on the operands of `node`, of a part of the columns each."""
+    """`op` on the operands of `node`, for each part of the columns."""
     columns = _columns(node)
-    size = (MAX_LOOP_ITERATIONS // _turns_of_block(node) - 4) * ATTENTION.block_of_columns
+    size = (MAX_LOOP_ITERATIONS // _iterations_of_block(node) - 4) * ATTENTION.block_of_columns
     by_keys = node.op in _BY_KEYS
     for start in range(0, columns, size):
         operands = named_operands(node)
@@ -88,7 +88,7 @@ def _parts(node: Node, op: str, **changed: bool) -> Iterator[Node]:
         for name, axis in (_QUERIES if by_keys else _KEYS).items():
             if name in operands:
                 operands[name] = slice_along(operands[name], operands[name].type.rank - axis, start, end)
-        moved = start if by_keys else -start  # how much further keys are from queries
+        moved = start if by_keys else -start  # the change in distance from queries to keys
         attrs = {**node.attrs, **changed}
         attrs |= {name: node.attrs[name] + moved for name in ("lowest", "highest")}
         yield build(op, *(operands[name] for name in names_of(op, attrs)), **attrs)
@@ -99,7 +99,7 @@ def _sum_of_parts(node: Node) -> Node:
 
 
 def _with_peak(node: Node) -> tuple[list[Node], Node, Node]:
-    """The parts' logsumexps, -inf where a part sees nothing; that of all; and the greatest."""
+    """The logsumexp of each part, -inf if no key of it is visible; the logsumexp of all parts; and the greatest."""
     found = []
     for part in _parts(node, "attention_logsumexp", empty=True):
         found.append(where(equal(part, splat(inf, part.type)), splat(-inf, part.type), part))
@@ -110,7 +110,7 @@ def _with_peak(node: Node) -> tuple[list[Node], Node, Node]:
 
 
 def _attention_of_parts(node: Node) -> Node:
-    """Each part's result, by its share of the sum of weights."""
+    """The sum of the parts' results, each scaled by its share of the weights."""
     statistics, total, peak = _with_peak(node)
     last = (node.type.rank - 1,)
     terms = [
@@ -138,9 +138,9 @@ _IN_PARTS: dict[str, Callable[[Node], Node]] = {
 
 
 def with_read_shapes(graph: Graph) -> Graph:
-    """Attention whose result is only read in another shape gives that shape, so that nobody copies it.
+    """Attention whose result is read only after a reshape computes that shape directly, which saves a copy.
 
-    Where there are gradients it stays as it is, to be computed together with its logsumexp.
+    If the graph has gradients, attention stays as it is, so that it is computed together with its logsumexp.
     """
     ops = {node.op for node in graph.nodes}
     if "attention" not in ops or "attention_logsumexp" in ops:

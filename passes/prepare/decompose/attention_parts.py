@@ -1,4 +1,4 @@
-"""The gradient of attention's queries in parts, each of which the kernel of keys' gradients computes for its keys."""
+"""Splits the gradient of attention's queries into parts by keys. The kernel of the keys' gradient computes them too."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from lavax.passes.target.target import Target
 
 
 def with_query_parts(graph: Graph, target: Target) -> Graph:
-    """The graph with gradients of queries as sums of parts, where those of keys are asked for too and the device has a
-    kernel for both."""
+    """The graph with gradients of queries as sums of parts, if it also computes the keys' gradients and the device
+    has a kernel for both."""
     beside = {
         joint_kernel_key(node)
         for node in graph.nodes
@@ -40,7 +40,7 @@ def _in_parts(gradient: Node, target: Target) -> Node | None:
 
 
 def _query_parts(node: Node, target: Target) -> Node:
-    """As it is where the device has a kernel for it; else the parts one by one."""
+    """The node itself if the device has a kernel for it, else the parts one by one."""
     attrs = {name: value for name, value in node.attrs.items() if name != "block"}
     block = node.attrs["block"]
     if target.attention.query_parts(build("attention_query_gradient", *node.operands, **attrs)) == block:

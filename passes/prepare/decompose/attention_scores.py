@@ -1,7 +1,7 @@
-"""Derivatives of attention by contractions, with scores in memory, where a device has these faster and has room.
+"""Computes derivatives of attention by contractions, with scores in memory, if that is faster and they fit.
 
-Where there is room for them from the first use on, the weights of attention itself wait there for its derivatives.
-Else these compute scores once more, in an order in which what is made of them is part of the contraction.
+If there is room from the forward pass on, the weights of attention stay in memory for its derivatives. Otherwise the
+derivatives compute the scores again, in an order that makes the operations on them epilogues of the contraction.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
 from lavax.passes.target.target import Target
 
 _FORWARD = ("attention", "attention_logsumexp")
-# What says which scores a node has.
+# Identifies the scores of a node.
 _Key = tuple[object, ...]
 
 
 def with_stored_scores(graph: Graph, target: Target) -> Graph:
-    """The graph with derivatives of attention as products where that suits the device."""
+    """The graph with derivatives of attention as contractions, where that suits the device."""
     chosen = {node for node in graph.nodes if node.op in GRADIENTS and target.attention.stores_scores(node)}
     if not chosen:
         return graph
@@ -58,7 +58,7 @@ def _of_scores(node: Node) -> _Key:
 
 
 def _with_room(graph: Graph, wanted: set[_Key], room: int) -> set[_Key]:
-    """Of the scores that are wanted for derivatives, those for whose weights there is room from the first use on."""
+    """The scores, of those `wanted` for derivatives, whose weights fit in `room` bytes from the forward pass on."""
     found: set[_Key] = set()
     for node in graph.nodes:
         if node.op in _FORWARD and _of_scores(node) in wanted - found:
@@ -71,8 +71,8 @@ def _with_room(graph: Graph, wanted: set[_Key], room: int) -> set[_Key]:
 
 
 def _stored(node: Node, weights: Node | None) -> Node:
-    """A derivative as products. The product of queries and keys comes once the logsumexp is there, that of cotangents
-    and values after the weights and delta: so weights and the scores' cotangents are all that goes to memory."""
+    """A derivative as contractions. Queries times keys is computed after the logsumexp, and cotangents times values
+    after the weights and delta, so that only the weights and the scores' cotangents are stored."""
     operands = named_operands(node)
     if weights is None:
         weights = weights_of_derivative(node, query=_after(operands["query"], operands["logsumexp"]))
@@ -83,7 +83,7 @@ def _stored(node: Node, weights: Node | None) -> Node:
 
 
 def _stored_by_rows(node: Node, weights: Node | None) -> Node:
-    """A derivative as products of which nothing is made element by element: kernels over rows do that."""
+    """A derivative as contractions without epilogues: kernels over rows do the elementwise part."""
     return derivative(node, weights or weights_of_derivative(node))
 
 
@@ -101,15 +101,15 @@ def _has_own_delta(node: Node) -> bool:
 
 
 def _with_delta_of(node: Node, weights: Node) -> Node:
-    """A derivative whose delta is Σ weights · their cotangents, which is the same: the kernel over rows that makes the
-    scores' cotangents sums that for itself."""
+    """The derivative with delta computed as Σ weights · cotangent of weights, which is the same number. The kernel over
+    rows that computes the scores' cotangents can sum that itself."""
     operands = named_operands(node)
     operands["delta"] = sum_over(multiply(weights, cotangent_of_weights(node)), (weights.type.rank - 1,))
     return with_operands(node, tuple(operands[name] for name in names_of(node.op, node.attrs)))
 
 
 def _after(value: Node, other: Node) -> Node:
-    """`value`, once `other` is there."""
+    """`value`, to be computed after `other`."""
     rank = other.type.rank
     corner = slice_(other, [0] * rank, [1] * rank, [1] * rank)
     return build("barrier", value, broadcast(reshape(corner, ()), value.shape, ()))

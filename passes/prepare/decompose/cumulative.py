@@ -1,4 +1,4 @@
-"""Long cumulative operations by chunks: the totals of all chunks, their partial folds, and each chunk from its own.
+"""Splits long cumulative operations into chunks: folds each chunk, then the totals, then continues from each total.
 
 The array is read twice and written once.
 """

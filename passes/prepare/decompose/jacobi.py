@@ -1,15 +1,16 @@
-"""Jacobi's methods by blocks, as loops over turns, in each of which all matrices are turned by products.
+"""Jacobi's methods by blocks, as loops over rounds, each of which multiplies whole matrices by rotations.
 
-Players of a round-robin tournament are blocks of rows. They sit at a table, each opposite the one it meets: seat k
-opposite seat N - 1 - k. A turn makes what every two that meet have to do with each other diagonal, by the operation
-`jacobi`, and multiplies all rows by the rotations; then all but the first move one seat on. After N - 1 turns all have
-met, and sit where they sat. Matrices small enough for one kernel stay as they are.
+Blocks of rows are paired as in a round-robin tournament: seat k plays against seat N - 1 - k. In each round the
+operation `jacobi` makes the submatrix of every pair diagonal, and all rows are multiplied by the rotations. Then all
+blocks but the first move one seat on. After N - 1 rounds, every two blocks have been paired, and all are in their
+first seats again. Matrices small enough for one kernel stay as they are.
 
-Arrays keep the blocks that meet side by side, [..., matches, 2, rows of a block, …] in one axis.
+Arrays keep paired blocks side by side, [..., matches, 2, rows of a block, …] in one axis.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,19 +60,23 @@ from lavax.passes.prepare.decompose.linear_algebra import orthogonal_factors, re
 from lavax.passes.prepare.decompose.sorting import order_of_rows
 from lavax.passes.target.kernel_limits import MATRICES
 
-# Convergence is quadratic in the end: 7 or 8 sweeps do for some hundred rows.
-_MOST_SWEEPS = 14
-# The following are in units in the last place of 1: off-diagonal elements of a matrix whose largest is 1 that no longer
-# matter,
-_SETTLED = 1 / 12
-# cosines of angles between columns that are rounding alone, over the root of how many rows there are,
-_NEGLIGIBLE = 1 / 2
-# and singular values, relative to the largest, that have right vectors of rounding alone.
-_NOTHING = 1.0
+
+@dataclass(frozen=True)
+class Convergence:
+    """When rounds end, and which vectors hold rounding errors alone. All but `most_sweeps` are in units in the last
+    place of 1. Checked by the tests of eigenvalues and singular values, tests/backends/vulkan/test_decompositions.py.
+    """
+
+    most_sweeps: int = 14  # convergence is quadratic in the end: 7 or 8 are enough for some hundred rows
+    off_diagonal: float = 1 / 12  # off-diagonal elements that no longer matter, in a matrix whose largest element is 1
+    cosine: float = 1 / 2  # cosines of angles between columns that are rounding alone, over the root of the rows' count
+    singular_value: float = 1.0  # relative to the largest; right vectors of smaller ones are rounding alone
 
 
-# What is carried, the number of matches, and the attributes of `jacobi` -> what is carried after a turn.
-Turn = Callable[..., list[Node]]
+_CONVERGENCE = Convergence()
+
+# The carried values, the number of matches, and the attributes of `jacobi` -> the carried values after a round.
+Round = Callable[..., list[Node]]
 
 
 def _unit(x: Node) -> float:
@@ -80,7 +85,7 @@ def _unit(x: Node) -> float:
 
 
 def _scaled(matrix: Node) -> tuple[Node, Node]:
-    """The matrix divided by its largest element, and that."""
+    """The matrix divided by its largest element, and the divisor."""
     rank = matrix.type.rank
     largest = reduce("max", absolute(matrix), (rank - 2, rank - 1))
     divisor = where(equal(largest, zeros(largest.type)), splat(1, largest.type), largest)
@@ -88,14 +93,14 @@ def _scaled(matrix: Node) -> tuple[Node, Node]:
 
 
 def _blocks(size: int) -> tuple[int, int]:
-    """How many blocks there are for `size` players, an even number, and how large they are."""
+    """The number of blocks for `size` rows, which is even, and the size of each."""
     most = MATRICES.eigenvalues // 2
     count = 2 * -(-size // (2 * most))
     return count, -(-size // count)
 
 
 def _filled(x: Node, axes: Sequence[int]) -> Node:
-    """With rows, and columns, of zeros that fill the blocks: players who never turn."""
+    """The matrix padded to whole blocks with zeros, which are never rotated."""
     more = [0] * x.type.rank
     for axis in axes:
         count, block = _blocks(x.shape[axis])
@@ -105,18 +110,18 @@ def _filled(x: Node, axes: Sequence[int]) -> Node:
 
 
 def _meeting(rows: Node, matches: int) -> Node:
-    """The rows of the blocks that meet, [..., matches, rows of two blocks, columns]."""
+    """The rows of paired blocks, [..., matches, rows of two blocks, columns]."""
     *stack, count, columns = rows.shape
     return reshape(rows, (*stack, matches, count // matches, columns))
 
 
 def _rotated(rotation: Node, rows: Node) -> Node:
-    """The rows of the blocks that meet, turned by their rotation."""
+    """The rows of paired blocks, multiplied by their rotation."""
     return reshape(product(rotation, _meeting(rows, rotation.shape[-3])), rows.shape)
 
 
 def _came_from(place: Node, matches: int, block: int) -> Node:
-    """The place of the row, before all blocks move on, that a row's place then has."""
+    """For each row, the row that moves to its position when all blocks move on."""
     type, count = place.type, 2 * matches
     whole, two = splat(block, type), splat(2, type)
     number = divide(place, whole)
@@ -132,7 +137,7 @@ def _came_from(place: Node, matches: int, block: int) -> Node:
 
 
 def _moved_on(x: Node, axes: Sequence[int], matches: int) -> Node:
-    """All blocks but the first one seat further, along the axes."""
+    """All blocks but the first moved one seat on, along the axes."""
     if matches == 1:
         return x
     type = index_type(x.shape)
@@ -143,7 +148,7 @@ def _moved_on(x: Node, axes: Sequence[int], matches: int) -> Node:
 
 
 def _orthonormal(rows: Node) -> Node:
-    """Rows that are orthonormal but for the rounding of many turns, nearly without it: one step of Newton's method."""
+    """One step of Newton's method, which removes most of the rounding of many rounds from nearly orthonormal rows."""
     square = product(rows, turned(rows))
     one = on_diagonal(splat(1, square.type.with_shape(square.shape[:-1])), square.shape)
     excess = subtract(square, one)
@@ -158,38 +163,39 @@ def _inputs_like(values: Sequence[Node]) -> list[Node]:
     return [input_node(f"state{number}", value.type) for number, value in enumerate(values)]
 
 
-def _swept(turn: Turn, state: Sequence[Node]) -> list[Node]:
-    """What is carried after a sweep: as many turns as there are blocks to meet, in the first of which every row also
-    meets those of its own block."""
+def _swept(one_round: Round, state: Sequence[Node]) -> list[Node]:
+    """The carried values after a sweep: one round per other block. In the first round, every row is also paired with
+    the rows of its own block."""
     matches = _blocks(state[0].shape[-2])[0] // 2
     if matches == 1:
-        return turn(state, matches, across=False, sweeps=MATRICES.sweeps)
-    first = turn(state, matches, across=False, sweeps=1)
-    inputs, turns = _inputs_like(state), 2 * matches - 2
-    body = graph_of(inputs, turn(inputs, matches, across=True, sweeps=1))
-    loop = build("scan", *first, carries=len(state), sequences=0, length=turns, reverse=False, body=body)
+        return one_round(state, matches, across=False, sweeps=MATRICES.sweeps)
+    first = one_round(state, matches, across=False, sweeps=1)
+    inputs, rounds = _inputs_like(state), 2 * matches - 2
+    body = graph_of(inputs, one_round(inputs, matches, across=True, sweeps=1))
+    loop = build("scan", *first, carries=len(state), sequences=0, length=rounds, reverse=False, body=body)
     return _items(loop, len(state))
 
 
 def _until_settled(
-    turn: Turn, distance: Callable[[Node], Node], state: Sequence[Node]
+    one_round: Round, distance: Callable[[Node], Node], state: Sequence[Node]
 ) -> list[Node]:
-    """What is carried when no element of `distance` of the first array is more than 1 but on the diagonal."""
+    """The carried values once no off-diagonal element of `distance` of the first array exceeds 1."""
     far = splat(2, TensorType((), state[0].dtype))
     carried = [*state, far, splat(0, index_type(()))]
     inputs = _inputs_like(carried)
-    swept = _swept(turn, inputs[:-2])
+    swept = _swept(one_round, inputs[:-2])
     sweeps = add(inputs[-1], splat(1, index_type(())))
     body = graph_of(inputs, [*swept, _farthest(distance(swept[0])), sweeps])
     inputs = _inputs_like(carried)
     goes_on = greater(inputs[-2], splat(1, far.type))
-    condition = graph_of(inputs, [logical_and(goes_on, less(inputs[-1], splat(_MOST_SWEEPS, index_type(()))))])
+    may_go_on = less(inputs[-1], splat(_CONVERGENCE.most_sweeps, index_type(())))
+    condition = graph_of(inputs, [logical_and(goes_on, may_go_on)])
     loop = build("while", *carried, condition=condition, body=body)
     return _items(loop, len(carried))[: len(state)]
 
 
 def _farthest(distances: Node) -> Node:
-    """The largest number above 1 off the diagonals, else zero: matrices with NaN in them keep no others waiting."""
+    """The largest off-diagonal number above 1, else zero; a matrix with NaN does not delay the rest of its batch."""
     type, rank = index_type(distances.shape), distances.type.rank
     off = build("not_equal", iota(type, rank - 2), iota(type, rank - 1))
     counts = logical_and(off, greater(distances, splat(1, distances.type)))
@@ -197,14 +203,14 @@ def _farthest(distances: Node) -> Node:
 
 
 def _in_order(values: Node, falling: bool, *vectors: Node) -> list[Node]:
-    """The values in order, and the vectors, which are rows, with them."""
+    """The sorted values, and the vectors, which are rows, in the same order."""
     order = order_of_rows(negate(values) if falling else values)
     column = reshape(values, (*values.shape, 1))
     return [reshape(rows_in_order(column, order), values.shape), *(rows_in_order(rows, order) for rows in vectors)]
 
 
 def _signs(rows: Node) -> Node:
-    """What makes the component of largest magnitude of each row positive."""
+    """The sign of the component of largest magnitude of each row."""
     last = rows.type.rank - 1
     highest, lowest = reduce("max", rows, (last,)), reduce("min", rows, (last,))
     one = splat(1, highest.type)
@@ -212,13 +218,13 @@ def _signs(rows: Node) -> Node:
 
 
 def _unit_rows(size: int, count: int, like: Node) -> Node:
-    """A vector for each of `count` players, of which those that fill blocks have none."""
+    """A unit vector for each of `count` rows; rows of padding get zeros."""
     shape = (*like.shape[:-2], count, size)
     return on_diagonal(splat(1, like.type.with_shape(shape[:-1])), shape)
 
 
 def _or_nan(rows: Node, values: Node) -> Node:
-    """The rows, and NaN in place of those of values that are."""
+    """The rows, with NaN in those whose value is NaN."""
     found = by_row(values, rows.shape)
     return where(equal(found, found), rows, found)
 
@@ -237,9 +243,9 @@ def _eigh(node: Node) -> Node:
     work, divisor = _scaled(symmetric)
     work = _filled(work, (rank - 2, rank - 1))
     carried = [work, _unit_rows(size, work.shape[-1], matrix)] if with_vectors else [work]
-    work, *vectors = _until_settled(_eigen_turn, _far_from_diagonal, carried)
+    work, *vectors = _until_settled(_eigen_round, _far_from_diagonal, carried)
     vectors = [_orthonormal(rows_of(rows, 0, size)) for rows in vectors]
-    if vectors:  # of the matrix itself, so that the rounding of all turns is not in them
+    if vectors:  # of the matrix itself, so that they do not have the rounding of all rounds
         values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
     else:
         values = _diagonal(columns_of(rows_of(work, 0, size), 0, size))
@@ -250,8 +256,8 @@ def _eigh(node: Node) -> Node:
 
 
 def _far_from_diagonal(work: Node) -> Node:
-    """Magnitudes in units of what is settled."""
-    return scale(absolute(work), 1 / (_SETTLED * _unit(work)))
+    """Magnitudes, in units of the largest that no longer matters."""
+    return scale(absolute(work), 1 / (_CONVERGENCE.off_diagonal * _unit(work)))
 
 
 def _diagonal(work: Node) -> Node:
@@ -262,7 +268,7 @@ def _diagonal(work: Node) -> Node:
 
 
 def _own_blocks(work: Node, matches: int) -> Node:
-    """What the two blocks of every match have to do with each other: [..., matches, n, n]."""
+    """The submatrices of the paired blocks: [..., matches, n, n]."""
     *stack, rows, _ = work.shape
     size = rows // matches
     type = index_type((*stack, matches, size, size))
@@ -274,7 +280,7 @@ def _own_blocks(work: Node, matches: int) -> Node:
 
 
 def _with_own_blocks(work: Node, blocks: Node) -> Node:
-    """The matrix with other elements where rows meet."""
+    """The matrix with `blocks` as the submatrices of the paired blocks."""
     type, rank = index_type(work.shape), work.type.rank
     whole = splat(blocks.shape[-1], type)
     places = [iota(type, axis) for axis in range(rank)]
@@ -283,8 +289,8 @@ def _with_own_blocks(work: Node, blocks: Node) -> Node:
     return where(equal(match, divide(places[-1], whole)), own, work)
 
 
-def _eigen_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
-    """What `jacobi` leaves of the blocks is taken from there: products would have the rounding of the diagonal."""
+def _eigen_round(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+    """One round. Takes the diagonal blocks from `jacobi`, because products would have the rounding of the diagonal."""
     work, *vectors = state
     rank = work.type.rank
     own = _own_blocks(work, matches)
@@ -303,8 +309,8 @@ def _eigen_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list[No
 
 
 def _svd(node: Node) -> Node:
-    """By those of the triangle R of Q·R, whose rows are rotated: that converges in half as many sweeps as rotating
-    columns does, and in as few where columns depend on each other (Drmač and Veselić 2008)."""
+    """Through the singular values of the triangle R of Q·R, whose rows are rotated. That converges in half as many
+    sweeps as rotating columns, and in as few if columns depend on each other (Drmač and Veselić 2008)."""
     (matrix,) = node.operands
     rank, (rows, columns) = matrix.type.rank, matrix.shape[-2:]
     complete, with_vectors = node.attrs["complete"], node.attrs["vectors"]
@@ -330,13 +336,13 @@ def _singular_values(triangle: Node, divisor: Node) -> Node:
         found = build("svd", triangle, vectors=False, complete=False)
         values = part(found, "svd", triangle, "values", vectors=False, complete=False)
     else:
-        (work,) = _until_settled(_singular_turn, _far_from_orthogonal, [_filled(triangle, (rank - 2,))])
+        (work,) = _until_settled(_singular_round, _far_from_orthogonal, [_filled(triangle, (rank - 2,))])
         (values,) = _in_order(_lengths(rows_of(work, 0, size)), True)
     return multiply(values, by_row(divisor, values.shape))
 
 
 def _singular_vectors(triangle: Node) -> tuple[Node, Node, Node]:
-    """Values, right vectors as rows and left ones as columns, of a triangle."""
+    """The singular values of a triangle, the right vectors as rows and the left ones as columns."""
     rank, size = triangle.type.rank, triangle.shape[-1]
     if size <= MATRICES.singular_columns:
         found = build("svd", triangle, vectors=True, complete=False)
@@ -345,7 +351,7 @@ def _singular_vectors(triangle: Node) -> tuple[Node, Node, Node]:
         return values, right, left
     work = _filled(triangle, (rank - 2,))
     carried = [work, _unit_rows(size, work.shape[-2], triangle)]
-    settled = _until_settled(_singular_turn, _far_from_orthogonal, carried)
+    settled = _until_settled(_singular_round, _far_from_orthogonal, carried)
     work, left = (rows_of(each, 0, size) for each in settled)
     lengths, work, left = _in_order(_lengths(work), True, work, left)
     right = turned(_directions(lengths, work))
@@ -358,7 +364,7 @@ def _lengths(rows: Node) -> Node:
     return build("sqrt", sum_over(multiply(rows, rows), (rows.type.rank - 1,)))
 
 
-def _singular_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+def _singular_round(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
     meeting = _meeting(state[0], matches)
     products = product(meeting, turned(meeting))
     found = build("jacobi", products, relative=True, **sweeping)
@@ -368,20 +374,19 @@ def _singular_turn(state: Sequence[Node], matches: int, **sweeping: Any) -> list
 
 
 def _far_from_orthogonal(work: Node) -> Node:
-    """Cosines of angles between rows, in units of some times the rounding of their products."""
+    """Cosines of angles between rows, in units of a multiple of the rounding of their products."""
     gram = product(work, turned(work))
     inverse = build("sqrt", inverse_or_zero(sum_over(multiply(work, work), (work.type.rank - 1,))))
     cosines = multiply(multiply(absolute(gram), by_row(inverse, gram.shape)), by_column(inverse, gram.shape))
-    return scale(cosines, 1 / (4 * _NEGLIGIBLE * _unit(work) * work.shape[-1] ** 0.5))
+    return scale(cosines, 1 / (4 * _CONVERGENCE.cosine * _unit(work) * work.shape[-1] ** 0.5))
 
 
 def _directions(lengths: Node, rows: Node) -> Node:
-    """The rows divided by their lengths, as columns; in place of those that are nothing, what an orthogonal factor has
-    there."""
+    """The normalised rows, as columns. Negligible rows are replaced by the columns of an orthogonal factor."""
     last = lengths.type.rank - 1
     longest = broadcast(reduce("max", lengths, (last,)), lengths.shape, range(last))
     one = splat(1, lengths.type)
-    is_known = greater(lengths, scale(longest, _NOTHING * _unit(longest)))
+    is_known = greater(lengths, scale(longest, _CONVERGENCE.singular_value * _unit(longest)))
     inverse = where(is_known, divide(one, where(is_known, lengths, one)), zeros(one.type))
     q, r = orthogonal_factors(turned(multiply(rows, by_row(inverse, rows.shape))), complete=False)
     signs = where(less(_diagonal(r), zeros(one.type)), negate(one), one)

@@ -1,7 +1,7 @@
-"""Matrices by halves: what one kernel would take long for becomes products, and matrices small enough for one.
+"""Splits large matrices recursively into halves, which leaves products, and matrices small enough for one kernel.
 
-No kernel goes through more than some ten thousand turns of its loops: there are drivers that end loops which take more
-than 65535. Methods: Golub and Van Loan, 4.2.6 (Cholesky), 3.2.11 (elimination), 5.2.3 (products of reflections).
+No kernel makes more than some ten thousand loop iterations, because some drivers end loops after 65535.
+Methods: Golub and Van Loan, 4.2.6 (Cholesky), 3.2.11 (elimination), 5.2.3 (products of reflections).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 
 
 def times(left: Node, right: Node) -> Node:
-    """The matrix product; with a vector, or of vectors, by sums, for which contractions have no form."""
+    """The matrix product; if an operand is a vector, by multiplication and a sum, because a dot needs matrices."""
     if left.shape[-2] > 1 and right.shape[-1] > 1:
         return product(left, right)
     *stack, rows, inner = left.shape
@@ -67,13 +67,13 @@ def _half(extent: int) -> int:
     return (extent + 1) // 2
 
 
-def _is_small(turns: int, columns: int) -> bool:
-    """Whether one kernel takes a matrix apart at once."""
-    return columns <= 2 or turns <= MAX_LOOP_ITERATIONS * MATRICES.least_invocations
+def _is_small(iterations: int, columns: int) -> bool:
+    """Whether one kernel factors the whole matrix."""
+    return columns <= 2 or iterations <= MAX_LOOP_ITERATIONS * MATRICES.least_invocations
 
 
 def _eliminating(rows: int, columns: int) -> int:
-    """How many turns that takes all invocations together."""
+    """The loop iterations of all invocations together."""
     return rows * columns * (columns + 5) // 2
 
 
@@ -85,7 +85,7 @@ def _reflecting(rows: int, columns: int) -> int:
 
 
 def triangular_solution(matrix: Node, right: Node, *, lower: bool, transposed: bool, unit: bool) -> Node:
-    """Solves for one half of the unknowns, takes them out, and solves for the others."""
+    """Solves for one half of the unknowns, substitutes them, and solves for the others."""
     size = matrix.shape[-1]
     few = right.shape[-1] < MATRICES.few_sides
     if size <= (MATRICES.solved_for_few_sides if few else MATRICES.solved_for_many_sides):
@@ -114,7 +114,7 @@ def _triangular_solve(node: Node) -> Node:
 
 
 def _cholesky(node: Node) -> Node:
-    """Where the last corner fails, so does the whole."""
+    """If the factor's last element is NaN, the whole result is."""
     (matrix,) = node.operands
     if matrix.shape[-1] <= MATRICES.cholesky:
         return node
@@ -150,7 +150,7 @@ def _lu(node: Node) -> Node:
 
 
 def _eliminated(matrix: Node) -> tuple[Node, Node, Node]:
-    """Factors, the order of rows, and its parity: of the left half, then of what that leaves of the right one."""
+    """The factors, the permutation of rows and its parity: eliminates the left half, then the rest of the right one."""
     rows, columns = matrix.shape[-2:]
     if _is_small(_eliminating(rows, columns), columns):
         node = build("lu", matrix)
@@ -170,7 +170,7 @@ def _eliminated(matrix: Node) -> tuple[Node, Node, Node]:
 
 
 def _linear_solve(node: Node) -> Node:
-    """An exchange of rows and two triangular systems."""
+    """A permutation of rows and two triangular solves."""
     matrix, factored, right = node.operands
     factors = part(factored, "lu", matrix, "factors")
     order = cast(part(factored, "lu", matrix, "permutation"), int32)
@@ -187,13 +187,13 @@ def _linear_solve(node: Node) -> Node:
 
 
 def orthogonal_factors(matrix: Node, complete: bool) -> tuple[Node, Node]:
-    """The orthonormal columns q, all that there are if `complete`, and the triangle r."""
+    """The orthonormal columns q, a whole basis if `complete`, and the triangle r."""
     whole = _qr(build("qr", matrix, complete=complete))
     return part(whole, "qr", matrix, "q", complete=complete), part(whole, "qr", matrix, "r", complete=complete)
 
 
 def _orthogonal_factors(matrix: Node, kept: int) -> tuple[Node, Node]:
-    """`kept` orthonormal columns, and the triangle with as many rows."""
+    """The first `kept` orthonormal columns, and the triangle with as many rows."""
     columns = matrix.shape[-1]
     vectors, r = reflected(matrix)
     unit = on_diagonal(splat(1, matrix.type.with_shape(matrix.shape[:-1])), (*matrix.shape[:-1], kept))
@@ -204,9 +204,9 @@ def _orthogonal_factors(matrix: Node, kept: int) -> tuple[Node, Node]:
 
 
 def _combined(vectors: Node, right: Node, transposed: bool) -> Node:
-    """T·right, where I - V·T·Vᵀ is the product of the reflections: T⁻¹ + T⁻ᵀ is VᵀV, and T an upper triangle.
+    """T·right, where I - V·T·Vᵀ is the product of the reflections. T is upper triangular, and T⁻¹ + T⁻ᵀ = VᵀV.
 
-    A vector of zeros, which reflects nothing, has a one on the diagonal of T⁻¹.
+    A zero vector, whose reflection is the identity, has a one on the diagonal of T⁻¹.
     """
     square = times(turned(vectors), vectors)
     diagonal = sum_over(multiply(vectors, vectors), (vectors.type.rank - 2,))
@@ -216,7 +216,7 @@ def _combined(vectors: Node, right: Node, transposed: bool) -> Node:
 
 
 def reflected(matrix: Node) -> tuple[Node, Node]:
-    """The reflections' vectors, and what they make of the matrix: of the left half, then of the right one."""
+    """The reflections' vectors, and the reflected matrix: reflects the left half, then the right one."""
     rows, columns = matrix.shape[-2:]
     if _is_small(_reflecting(rows, columns), columns):
         node = build("householder", matrix)

@@ -1,4 +1,4 @@
-"""Values as unsigned integers of the same order: equal numbers become equal, NaN the greatest."""
+"""Maps values to unsigned integers in the same order. Equal numbers get equal integers, and NaN the greatest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from lavax.ir.graph import Node
 from lavax.ir.types import DType, float32, int32, uint32, uint64
 from lavax.passes.build.builder import add, build, cast, greater, splat, where
 
-# How many bits of float32 the numbers of narrower dtypes use, counted from the sign.
+# How many bits of float32, counted from the sign bit, hold the numbers of narrower dtypes.
 _UPPER_BITS = {"f16": 19, "bf16": 16}
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Integers of 32 or 64 bits, in the order of `width` bits from bit `first` on; the bits below are no part of it."""
+    """Integers of 32 or 64 bits, ordered by the `width` bits from bit `first` on; lower bits do not count."""
 
     node: Node
     first: int
@@ -36,7 +36,7 @@ def order_keys(x: Node) -> Keys:
 
 
 def _of_integers(x: Node) -> Node:
-    """Counted from the lowest."""
+    """The distance from the lowest value."""
     if x.dtype.kind != "int":
         return cast(x, unsigned(x.dtype))
     wide = cast(x, int32) if x.dtype.bits < 32 else x
@@ -45,7 +45,7 @@ def _of_integers(x: Node) -> Node:
 
 
 def integers_of(keys: Node, dtype: DType) -> Node:
-    """The integers or truth values that `order_keys` made these keys of."""
+    """The inverse of `order_keys` for integers and truth values."""
     if dtype.kind != "int":
         return cast(keys, dtype)
     shifted = build("subtract", keys, splat(-dtype.lowest, keys.type))
@@ -54,11 +54,11 @@ def integers_of(keys: Node, dtype: DType) -> Node:
 
 
 def _of_floats(x: Node) -> Node:
-    """The bits: of negative numbers inverted, of others with the sign's bit set."""
+    """The bits, inverted for negative numbers, with the sign bit set for others."""
     bits = build("bitcast", x, type=x.type.with_dtype(unsigned(x.dtype)))
     sign = splat(1 << x.dtype.bits - 1, bits.type)
     infinity = splat({32: 0xFF << 23, 64: 0x7FF << 52}[x.dtype.bits], bits.type)
     magnitude = build("and", bits, splat((1 << x.dtype.bits - 1) - 1, bits.type))
-    # Minus zero is no negative number here.
+    # Minus zero counts as zero here.
     key = where(greater(bits, sign), build("not", bits), build("or", magnitude, sign))
     return where(greater(magnitude, infinity), splat(bits.dtype.highest, bits.type), key)

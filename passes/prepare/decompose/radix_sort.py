@@ -1,7 +1,7 @@
-"""Radix sort: rows of unsigned integers are put in order digit by digit, the least significant first.
+"""Radix sort of rows of unsigned integers, from the least significant digit to the most significant.
 
-Each row is cut into tiles. Counting how many values of each tile have each digit tells where those of every tile and
-digit begin, and then each tile moves its values there.
+Each row is cut into tiles. A radix pass counts the values of each digit in each tile, which gives the position at which
+the values of every tile and digit start. Then each tile moves its values there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lavax.ir.types import int32, uint32, uint64
 from lavax.passes.build.builder import add, broadcast, build, cast, multiply, reshape, slice_along, splat, subtract
 from lavax.passes.target.kernel_limits import RADIX_SORT
 
-# A digit has one of these numbers of bits.
+# The possible numbers of bits per radix pass.
 _DIGITS = (4, 6, 8)
 
 
@@ -33,12 +33,12 @@ def keys_of(pairs: Node) -> Node:
 
 
 def payload_of(pairs: Node) -> Node:
-    """What goes with the keys, as int32."""
+    """The payloads, as int32."""
     return cast(cast(pairs, uint32), int32)
 
 
 def sorted_by_bits(values: Node, first: int, width: int) -> Node:
-    """Each row of `values` in the order of `width` bits from bit `first` on; values equal in these keep their order."""
+    """Each row of `values`, sorted stably by the `width` bits from bit `first` on."""
     passes = -(-width // _DIGITS[-1])
     bits = next(bits for bits in _DIGITS if bits * passes >= width)
     for shift in range(first, first + width, bits):

@@ -1,8 +1,9 @@
-"""Sorting: short rows by counting, longer ones by merging short runs, long ones by their digits."""
+"""Sorting: short rows by counting, longer ones by merging sorted runs, long ones by radix sort."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.types import float32, uint32, uint64
@@ -11,25 +12,40 @@ from lavax.passes.prepare.decompose.order_keys import integers_of, order_keys
 from lavax.passes.prepare.decompose.radix_sort import WORD, payload_of, sorted_by_bits, with_payload
 from lavax.passes.target.target import ANY_DEVICE, Target
 
-# Counting takes time in proportion to the row. A row is one run where that is little work in all.
-_RUN, _SHORT_ROW, _LONGEST_RUN, _LITTLE_WORK = 32, 64, 2048, 1 << 20
-# Tables of how many have each digit are worth their making for longer rows.
-_MERGED_ROW = 512
+
+@dataclass(frozen=True)
+class RowSorts:
+    """Which rows are sorted by counting, merging and radix sort.
+
+    Counting compares each element with its whole row. Chosen by `python -m benchmarks algorithms` and the table of
+    docs/rejected.md, "Radix sort for short rows".
+    """
+
+    run: int = 32  # elements that are sorted by counting, then merged
+    short_row: int = 64  # rows up to this length are always sorted by counting
+    longest_counted: int = 2048  # longer rows never are
+    little_work: int = 1 << 20  # comparisons in all, below which rows in between are sorted by counting
+    longest_merged: int = 512  # in longer rows radix sort gains more than its tables of counts cost
 
 
-def has_digits_sorted(x: Node, target: Target) -> bool:
-    """Whether its rows are put in order by their digits."""
-    return target.sorting.moves_pairs and x.shape[-1] > _MERGED_ROW and not _is_run(x)
+_ROW_SORTS = RowSorts()
+
+
+def uses_radix_sort(x: Node, target: Target) -> bool:
+    """Whether the rows are sorted by radix sort."""
+    return target.sorting.moves_pairs and x.shape[-1] > _ROW_SORTS.longest_merged and not _is_run(x)
 
 
 def _is_run(x: Node) -> bool:
-    length = x.shape[-1]
-    return length <= _SHORT_ROW or (length <= _LONGEST_RUN and x.type.size * length <= _LITTLE_WORK)
+    length, limits = x.shape[-1], _ROW_SORTS
+    if length <= limits.short_row:
+        return True
+    return length <= limits.longest_counted and x.type.size * length <= limits.little_work
 
 
 def order_of_rows(x: Node, target: Target = ANY_DEVICE) -> Node:
     """The stable order along the last axis."""
-    if not has_digits_sorted(x, target):
+    if not uses_radix_sort(x, target):
         return _by_runs(x)
     keys = order_keys(x)
     numbers = iota(keys.node.type.with_dtype(uint32), x.type.rank - 1)
@@ -41,9 +57,9 @@ def order_of_rows(x: Node, target: Target = ANY_DEVICE) -> Node:
 
 
 def sharing_orders(graph: Graph) -> Graph:
-    """The graph with no sort beside the order of the same values: they are taken in that order.
+    """The graph in which values whose order is computed too are not sorted again, but taken in that order.
 
-    A gradient asks for the order of what was sorted.
+    Gradients of sorts need that order.
     """
     both = sorted_with_order(graph)
     if not both:
@@ -78,7 +94,7 @@ def sorted_by(node: Node) -> tuple[Node, int] | None:
 
 def _by_runs(x: Node) -> Node:
     length = x.shape[-1]
-    run = length if _is_run(x) else _RUN
+    run = length if _is_run(x) else _ROW_SORTS.run
     order = build("sort_runs", x, run=run)
     while run < length:
         order = build("merge_runs", x, order, run=run)
@@ -87,7 +103,7 @@ def _by_runs(x: Node) -> Node:
 
 
 def _moved_with(keys: Node, payload: Node, first: int = 0) -> Node:
-    """The payload, 32-bit integers, in the order of the keys' bits from `first` on."""
+    """The payload, 32-bit integers, sorted by the keys' bits from `first` on."""
     return payload_of(sorted_by_bits(with_payload(keys, payload), WORD + first, WORD - first))
 
 
@@ -101,8 +117,8 @@ def _sorted_along(x: Node, order: Node) -> Node:
 
 
 def _sorted_rows(x: Node, target: Target) -> Node:
-    """Sorted along the last axis. Floats go along with their keys, which do not tell the signs of zeros."""
-    if not has_digits_sorted(x, target) or x.dtype.bits == 64:
+    """Sorted along the last axis. Floats move with their keys, because keys do not hold the sign of zero."""
+    if not uses_radix_sort(x, target) or x.dtype.bits == 64:
         return _sorted_along(x, order_of_rows(x, target))
     keys = order_keys(x)
     if not x.dtype.is_float:
@@ -113,7 +129,7 @@ def _sorted_rows(x: Node, target: Target) -> Node:
 
 
 def _along_last(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target], Node]:
-    """`rule`, which knows rows only, along the axis that a node names."""
+    """Applies `rule`, which works on the last axis, along the axis of the node."""
 
     def along(node: Node, target: Target) -> Node:
         (x,) = node.operands

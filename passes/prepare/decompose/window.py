@@ -1,4 +1,4 @@
-"""Convolutions as dots of windows: the windows are the left operand read at other places, so nothing is copied."""
+"""Convolutions as dots of windows. The windows are the left operand read at other coordinates, so nothing is copied."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
@@ -7,7 +7,7 @@ from lavax.passes.build.builder import broadcast, dot, pad, precision_of, shear,
 
 
 def _widened(node: Node) -> Node:
-    """The left operand with zeros between and around its elements, or cut."""
+    """The left operand with zeros between and around its elements, or cropped."""
     left, axes = node.operands[0], node.attrs["window"][0]
     low, high, interior = ([0] * left.type.rank for _ in range(3))
     for axis, *widths in zip(axes, *(node.attrs[name] for name in ("low", "high", "interior")), strict=True):
@@ -23,7 +23,7 @@ def _widened(node: Node) -> Node:
 
 
 def _windows(node: Node) -> Node:
-    """The left operand's windows: its own axes, along the window's those of the result, then the window's elements."""
+    """The left operand's windows: its axes, the window's with the result's extents, then the window's elements."""
     left, right = _widened(node), node.operands[1]
     of_left, of_right = node.attrs["window"]
     rank = left.type.rank
@@ -40,13 +40,13 @@ def _sides(node: Node, side: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def convolution_as_dot(node: Node, staged: bool) -> tuple[Node, tuple[int, ...]]:
-    """A dot of the windows and the right operand, and in what order its axes are those of the convolution.
+    """A dot of the windows and the right operand, and the order of its axes that gives those of the convolution.
 
-    Where operands are `staged` (Target.stages_operands), the windows are the dot's left operand, and its axes stand in
-    the convolution's order. Else they are its right operand where neighbours in memory are neighbours along a window's
-    axis, and its left one where they are channels: so columns of the result lie side by side in the operand they come
-    from. What is summed goes in the order in which the dot's left operand lies in memory; but where neighbours are
-    staged along a window's axis, which is no sum, in that of the right operand.
+    If operands are `staged` (Products.stages_operands), the windows are the dot's left operand, and its axes are in the
+    convolution's order. Otherwise they are its right operand if neighbours in memory are neighbours along a window's
+    axis, and its left one if neighbours are channels, so that the result's columns are adjacent in the operand they
+    come from. Summed axes are in the order in which the dot's left operand lies in memory; if neighbours are staged
+    along a window's axis, which is not summed, they are in the order of the right operand.
     """
     left, (left_batch, right_batch) = node.operands[0], node.attrs["batch"]
     along_window = left.type.rank - 1 in node.attrs["window"][0]
@@ -59,12 +59,12 @@ def convolution_as_dot(node: Node, staged: bool) -> tuple[Node, tuple[int, ...]]
     contract = tuple(other for _, other in met), tuple(axis for axis, _ in met)
     product = dot(node.operands[1], _windows(node), contract, (right_batch, left_batch), **precision_of(node))
     batch, kept = len(left_batch), len(free_axes(left.type, *_sides(node, 0)))
-    count = node.type.rank - batch - kept  # of the right operand's free axes, which stand before those of the windows
+    count = node.type.rank - batch - kept  # of the right operand's free axes, which precede those of the windows
     return product, (*range(batch), *range(batch + count, node.type.rank), *range(batch, batch + count))
 
 
 def _met(node: Node) -> list[tuple[int, int]]:
-    """What is summed: axes of the windows and of the right operand, in the order in which the left one lies."""
+    """The summed axes of the windows and of the right operand, in the order in which the left one lies in memory."""
     rank, (of_left, of_right) = node.operands[0].type.rank, node.attrs["window"]
     left_sum, right_sum = node.attrs["contract"]
     elements = range(rank, rank + len(of_left))
@@ -73,7 +73,7 @@ def _met(node: Node) -> list[tuple[int, int]]:
 
 
 def _in_order(product: Node) -> Node:
-    """The dot with a right operand whose axes stand as they are met: fusion may copy it in this order."""
+    """The dot with the right operand's axes in the order in which they are summed; fusion may copy it in this order."""
     windows, right = product.operands
     (_, batch), (of_windows, summed) = product.attrs["batch"], product.attrs["contract"]
     order = (*batch, *summed, *free_axes(right.type, batch, summed))
