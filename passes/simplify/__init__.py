@@ -1,4 +1,4 @@
-"""Rewriting of a graph to a smaller one that computes the same."""
+"""Rewrites a graph to a smaller one that computes the same values."""
 from lavax.ir.graph import Graph
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.simplify.recognise import recognise_attention, stop_cancelling_extrema
@@ -10,7 +10,7 @@ __all__ = ["MERGING", "RULES", "remove_stop_gradient", "simplify"]
 
 def simplify(graph: Graph) -> Graph:
     """Folds constants, applies the algebraic identities, composes movements, merges equal nodes, drops dead ones,
-    and finds attention. Of extrema that cancel it says that they have no gradient (`stop_gradient`).
+    and recognises attention. Puts `stop_gradient` on extrema that cancel.
 
     The inputs and the number, order and types of the outputs stay. `simplify(simplify(graph))` prints as
     `simplify(graph)` does. Takes time linear in the number of nodes.
@@ -21,7 +21,7 @@ def simplify(graph: Graph) -> Graph:
 def remove_stop_gradient(graph: Graph) -> Graph:
     """Simplifies a graph that will not be differentiated any more.
 
-    `stop_gradient` is the identity there, and functions with derivatives of their own are their bodies.
+    Removes `stop_gradient`, and replaces functions that have their own derivatives by their bodies.
     """
     return _simplified(inline_calls(graph), RULES_WITHOUT_GRADIENTS)
 

@@ -1,7 +1,7 @@
 """Algebraic identities of arithmetic.
 
-All hold exactly in IEEE arithmetic, infinities, NaN and signed zeros included, with one liberty: where two operands
-of maximum or minimum are equal, either is the result.
+All hold exactly in IEEE arithmetic, including infinities, NaN and signed zeros, with one exception: if two operands of
+maximum or minimum are equal, either may be the result.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SMALLEST_RECIPROCAL, _LARGEST_RECIPROCAL = 2.0**-126, 2.0**127
 
 
 def splat_to_the_right(node: Node) -> Node | None:
-    """op(splat, x) -> op(x, splat), for operations that commute."""
+    """op(splat, x) -> op(x, splat), for commutative operations."""
     x, y = node.operands
     return build(node.op, y, x) if is_splat(x) and not is_splat(y) else None
 
@@ -42,7 +42,7 @@ def equal_operands(node: Node) -> Node | None:
 
 
 def _add_zero(node: Node) -> Node | None:
-    """x + 0 -> x; x - 0 -> x; of floats x + -0.0 and x - 0.0 only, for -0.0 + 0.0 is 0.0."""
+    """x + 0 -> x; x - 0 -> x; for floats only x + -0.0 and x - 0.0, because -0.0 + 0.0 is 0.0."""
     x, y = node.operands
     if not is_value(y, 0):
         return None
@@ -65,7 +65,7 @@ def _subtract_negated(node: Node) -> Node | None:
 
 
 def _subtract_integers(node: Node) -> Node | None:
-    """x - x -> 0; 0 - x -> -x: integers only, for NaN, infinities and the sign of zero."""
+    """x - x -> 0; 0 - x -> -x; integers only, because of NaN, infinities and the sign of zero."""
     x, y = node.operands
     if node.dtype.is_float:
         return None
@@ -89,7 +89,7 @@ def _negate_multiple(node: Node) -> Node | None:
 
 
 def _multiply_by_splat(node: Node) -> Node | None:
-    """x * 1 -> x; x * -1 -> -x; x * 0 -> 0 of integers; (-x) * c -> x * (-c)."""
+    """x * 1 -> x; x * -1 -> -x; x * 0 -> 0 for integers; (-x) * c -> x * (-c)."""
     x, y = node.operands
     if not is_splat(y):
         return None
@@ -114,7 +114,7 @@ def negation_outward(node: Node) -> Node | None:
 
 
 def _divide_by_splat(node: Node) -> Node | None:
-    """x / 1 -> x; x / c -> x * (1/c) where c is a power of two, so that 1/c is exact."""
+    """x / 1 -> x; x / c -> x * (1/c) if c is a power of two, so that 1/c is exact."""
     x, y = node.operands
     if not is_splat(y):
         return None
@@ -129,7 +129,7 @@ def _divide_by_splat(node: Node) -> Node | None:
 
 
 def _power_of_splat(node: Node) -> Node | None:
-    """x^0 -> 1; x^1 -> x; x^2 -> x * x; x^-1 -> 1 / x of floats: the exponents that round once."""
+    """x^0 -> 1; x^1 -> x; x^2 -> x * x; x^-1 -> 1 / x for floats: the exponents whose results round once."""
     x, y = node.operands
     if not is_splat(y):
         return None
@@ -153,7 +153,7 @@ def _nested_extremum(node: Node) -> Node | None:
 
 
 def _extremum_within_bounds(node: Node) -> Node | None:
-    """max(x, y) -> x where the integer y is known not to be above it; the same for min."""
+    """max(x, y) -> x if the integer y is known not to exceed x; the same for min."""
     x, y = node.operands
     of_x, of_y = bounds(x), bounds(y)
     if of_x is None or of_y is None:
@@ -165,7 +165,7 @@ def _extremum_within_bounds(node: Node) -> Node | None:
 
 
 def _abs(node: Node) -> Node | None:
-    """|-x| -> |x|; ||x|| -> |x|; |x| -> x where x is unsigned."""
+    """|-x| -> |x|; ||x|| -> |x|; |x| -> x if x is unsigned."""
     (x,) = node.operands
     if x.op == "abs" or x.dtype.kind == "uint":
         return x
@@ -173,14 +173,14 @@ def _abs(node: Node) -> Node | None:
 
 
 def _floor(node: Node) -> Node | None:
-    """floor(x) -> x where x is whole already."""
+    """floor(x) -> x if x is known to be whole."""
     (x,) = node.operands
     whole = x.op in ("floor", "sign") or (x.op == "cast" and not x.operands[0].dtype.is_float)
     return x if whole else None
 
 
 def _stop_gradient(node: Node) -> Node | None:
-    """Twice is once; values without gradients need none."""
+    """stop_gradient(x) -> x if x has no gradient anyway."""
     (x,) = node.operands
     return x if x.op == "stop_gradient" or not x.dtype.is_float else None
 

@@ -1,4 +1,4 @@
-"""Attention: no batch axes of extent 1, so that what is computed together has operands of one shape."""
+"""Removes attention's batch axes of extent 1, so that nodes that share a kernel have operands of the same shape."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
@@ -10,7 +10,7 @@ from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def without_units(node: Node) -> Node | None:
-    """Batch axes of extent 1 are put in by a reshape of the result."""
+    """Leaves batch axes of extent 1 to a reshape of the result."""
     batch = node.operands[0].shape[:-2]
     return reshape(batch_reshaped(node, proper_extents(batch)), node.shape) if 1 in batch else None
 

@@ -1,15 +1,15 @@
-"""Where the integers of a value are known to lie."""
+"""Known bounds of integer values."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.passes.build.matching import splat_value
 
 _SAME_ELEMENTS = frozenset({"reshape", "transpose", "broadcast", "slice", "flip", "gather", "stop_gradient"})
-_DEPTH = 4  # how many nodes back the question goes: what an index is made of is near
+_DEPTH = 4  # of the search, in nodes: the bounds of an index come from near it
 
 
 def bounds(node: Node, depth: int = _DEPTH) -> tuple[int, int] | None:
-    """The least and the greatest value an element of an integer `node` can have; None for other dtypes."""
+    """The least and the greatest possible element of an integer `node`; None for other dtypes."""
     whole = (node.dtype.lowest, node.dtype.highest) if node.dtype.is_integer else None
     if whole is None or depth == 0:
         return whole

@@ -1,4 +1,4 @@
-"""Dots: no axes of extent 1, operands as they lie in memory, and none that are no dots at all."""
+"""Dots: removes axes of extent 1, uses operands as they lie in memory, and replaces dots that need no contraction."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Axes = tuple[int, ...]
 
 
 def _pairs(node: Node, name: str) -> list[tuple[int, int]]:
-    """The axes that meet, one pair a meeting."""
+    """The pairs of axes that an attribute names."""
     left, right = node.attrs[name]
     return list(zip(left, right, strict=True))
 
@@ -34,7 +34,7 @@ def _sides(pairs: Sequence[tuple[int, int]]) -> tuple[Axes, Axes]:
 
 
 def _without_units(node: Node) -> Node | None:
-    """Axes of extent 1 are put in by a reshape of the result."""
+    """Leaves axes of extent 1 to a reshape of the result."""
     left, right = node.operands
     if 1 not in left.shape and 1 not in right.shape:
         return None
@@ -50,7 +50,7 @@ def _without_units(node: Node) -> Node | None:
 
 
 def _contract_in_order(node: Node) -> Node | None:
-    """The pairs of contracted axes stand in the order of the left operand's."""
+    """Sorts the pairs of contracted axes by the left operand's axes."""
     if len(node.attrs["contract"][0]) < 2:
         return None
     left, right = node.operands
@@ -61,7 +61,7 @@ def _contract_in_order(node: Node) -> Node | None:
 
 
 def _of_transpose(node: Node) -> Node | None:
-    """dot(transpose(x), y) -> dot(x, y) over other axes, where the free axes of x keep their order."""
+    """dot(transpose(x), y) -> dot(x, y) over other axes, if the free axes of x keep their order."""
     for side, operand in enumerate(node.operands):
         if operand.op != "transpose":
             continue
@@ -78,7 +78,7 @@ def _of_transpose(node: Node) -> Node | None:
 
 
 def _of_repeated_batch(node: Node) -> Node | None:
-    """A right operand that is repeated over batch axes in front of the left one's free axes is used as it is."""
+    """Uses a right operand without its broadcast over batch axes, if these precede the left operand's free axes."""
     left, right = node.operands
     if right.op != "broadcast":
         return None
@@ -98,7 +98,7 @@ def _of_repeated_batch(node: Node) -> Node | None:
 
 
 def as_product(node: Node) -> Node | None:
-    """A dot that sums over nothing is a product of broadcasts, of operands that it does not round."""
+    """A dot that sums over no axes -> a product of broadcasts, unless it rounds its operands."""
     if node.attrs["contract"] != ((), ()) or node.attrs["precision"]:
         return None
     free, batch = free_axes_of(node), node.attrs["batch"]
@@ -115,9 +115,9 @@ def as_product(node: Node) -> Node | None:
 
 
 def _sum_of_products(node: Node) -> Node | None:
-    """A dot without free axes is a reduction of an elementwise product, of operands that it does not round.
+    """A dot without free axes -> a sum of an elementwise product, unless it rounds its operands.
 
-    Floats of 16 bits are multiplied and added up as those of 32.
+    16-bit floats are multiplied and added in 32 bits.
     """
     left, right = node.operands
     met = len(node.attrs["batch"][0]) + len(node.attrs["contract"][0])
@@ -132,7 +132,7 @@ def _sum_of_products(node: Node) -> Node | None:
 
 
 def transpose_of_dot(node: Node) -> Node | None:
-    """transpose(dot(x, y)) -> dot(y, x), or batch axes in another order, where this expresses it."""
+    """transpose(dot(x, y)) -> dot(y, x) or a dot with batch axes in another order, if either gives the same axes."""
     (product,) = node.operands
     if product.op != "dot":
         return None

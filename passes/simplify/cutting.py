@@ -10,7 +10,7 @@ from lavax.passes.build.matching import is_splat, splat_value
 from lavax.passes.simplify import folding
 from lavax.passes.simplify.rewriting import RewriteRule
 
-# A value that grows by one part a step would be written out at every length otherwise.
+# Without a limit, a value that a loop extends part by part would be written out at every length.
 _SHORT_CONCATENATION = 32
 
 
@@ -25,7 +25,7 @@ def _slice_of_all(node: Node) -> Node | None:
 
 
 def _slice_in_form(node: Node) -> Node | None:
-    """The limit lies just behind the last element taken; an axis of which one is taken has the stride 1."""
+    """Normal form: the limit is one past the last element taken; an axis of which one element is taken has stride 1."""
     start, limit, stride = (node.attrs[name] for name in ("start", "limit", "stride"))
     steps = tuple(step if taken > 1 else 1 for step, taken in zip(stride, node.shape, strict=True))
     ends = tuple(first + (taken - 1) * step + 1 for first, taken, step in zip(start, node.shape, steps, strict=True))
@@ -73,7 +73,7 @@ def _before_transpose(node: Node) -> Node | None:
 
 
 def _slice_of_concatenate(node: Node) -> Node | None:
-    """A slice that lies inside one part is a slice of that part."""
+    """A slice that lies inside one part -> a slice of that part."""
     (x,) = node.operands
     if x.op != "concatenate":
         return None
@@ -89,10 +89,10 @@ def _slice_of_concatenate(node: Node) -> Node | None:
 
 
 def _slice_of_pad(node: Node) -> Node | None:
-    """slice(pad(x)) -> pad(slice(x)), less what is cut away, where the slice's strides are those of the padding.
+    """slice(pad(x)) -> pad(slice(x)) without the elements cut away, if the slice's strides are those of the padding.
 
-    On each axis the element k of x stands at low + k·step of the padded value and at (low − start)/step + k of the
-    result. Where that is no whole number, the slice meets padding only.
+    On each axis, element k of x is at position low + k·step of the padded value and (low − start)/step + k of the
+    result. If that is no whole number, the slice contains only padding.
     """
     (x,) = node.operands
     if x.op != "pad":
@@ -116,7 +116,7 @@ def _slice_of_pad(node: Node) -> Node | None:
 
 
 def _pad_of_nothing(node: Node) -> Node | None:
-    """pad by nothing -> x; a splat padded with its own value, and no elements padded -> a splat."""
+    """pad(x) by nothing -> x; a splat padded with its own value -> a splat; pad of no elements -> a splat."""
     (x,) = node.operands
     if x.shape == node.shape:
         return x
@@ -125,7 +125,7 @@ def _pad_of_nothing(node: Node) -> Node | None:
 
 
 def _pad_in_form(node: Node) -> Node | None:
-    """An axis of one element has no neighbours to put anything between."""
+    """An axis of one element needs no interior padding."""
     (x,) = node.operands
     interior = node.attrs["interior"]
     between = tuple(width if extent > 1 else 0 for width, extent in zip(interior, x.shape, strict=True))
@@ -135,7 +135,7 @@ def _pad_in_form(node: Node) -> Node | None:
 
 
 def _pad_twice(node: Node) -> Node | None:
-    """pad(pad(x)) -> pad(x), of one value."""
+    """pad(pad(x)) -> pad(x) if both pad with the same value."""
     (inner,) = node.operands
     if inner.op != "pad" or repr(inner.attrs["value"]) != repr(node.attrs["value"]):
         return None
@@ -150,7 +150,7 @@ def _pad_twice(node: Node) -> Node | None:
 
 
 def _concatenate_parts(node: Node) -> Node | None:
-    """One part is the whole; parts without elements go; short concatenations of the same axis open up."""
+    """One part -> that part; drops parts without elements; inlines short concatenations along the same axis."""
     axis = node.attrs["axis"]
     parts: list[Node] = []
     for part in node.operands:
@@ -163,7 +163,7 @@ def _concatenate_parts(node: Node) -> Node | None:
 
 
 def _concatenate_neighbours(node: Node) -> Node | None:
-    """Equal splats side by side are one splat; slices of one value that follow each other are one slice."""
+    """Joins adjacent equal splats, and adjacent slices of the same value."""
     axis, parts = node.attrs["axis"], list(node.operands[:1])
     for part in node.operands[1:]:
         joined = _joined(parts[-1], part, axis)
@@ -197,7 +197,7 @@ def _joined_slices(left: Node, right: Node, axis: int) -> Node | None:
 
 
 def _flip_in_form(node: Node) -> Node | None:
-    """Nothing is reversed on an axis of one element; a value reversed nowhere is itself."""
+    """Drops axes of one element; flip along no axes -> x."""
     (x,) = node.operands
     axes = tuple(axis for axis in node.attrs["axes"] if node.shape[axis] > 1)
     if not axes:
@@ -223,7 +223,7 @@ def _flip_of_broadcast(node: Node) -> Node | None:
 
 
 def _flip_of_cumulative(node: Node) -> Node | None:
-    """Reversed, folded and reversed again -> folded from the end."""
+    """flip(cumulative(flip(x))) -> the cumulative operation in the other direction."""
     (x,) = node.operands
     if x.op not in CUMULATIVE or x.operands[0].op != "flip":
         return None

@@ -1,8 +1,8 @@
-"""Constants: what is computed from splats alone is a splat.
+"""Constant folding: a value computed from splats alone is a splat.
 
-The value is computed in float64, so it is the oracle's. A floating result is folded only where float32 gives the
-same kind of number: what overflows, vanishes or becomes subnormal on the device must be seen to do so there, and
-what jumps (a comparison, a floor) must jump the same way in both.
+The value is computed in float64, as the reference interpreter does. A floating result is folded only if float32 gives
+the same kind of number: a result that overflows, underflows or becomes subnormal must do so on the device, and a
+discontinuous function (a comparison, a floor) must give the same result in both.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _evaluate(node: Node, floating: type[np.floating[Any]]) -> Any:
 
 
 def _held_value(node: Node) -> Any:
-    """A splat's value as its dtype has it; that of float32 is rounded last of all."""
+    """A splat's value rounded to its dtype, except float32, which is rounded at the very end."""
     value = splat_value(node)
     return value if node.dtype in (float32, float64) or not node.dtype.is_float else _rounded(value, node.dtype)
 
@@ -73,14 +73,14 @@ def elementwise(node: Node) -> Node | None:
 
 
 def empty(node: Node) -> Node | None:
-    """A value of no elements -> a splat, of zeros."""
+    """A value without elements -> a splat of zeros."""
     if node.type.size or (is_splat(node) and not splat_value(node)):
         return None
     return zeros(node.type)
 
 
 def movement(node: Node) -> Node | None:
-    """The elements of a splat stay equal wherever they go."""
+    """Movement of a splat -> a splat."""
     return splat(splat_value(node.operands[0]), node.type) if is_splat(node.operands[0]) else None
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes at positions of which something is known."""
+"""Gathers and scatters whose positions are partly known."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def _placed(x: Node, shape: Sequence[int], places: Sequence[int]) -> Node:
-    """A broadcast whose axes need not rise: the axis d of `x` becomes the axis places[d]."""
+    """A broadcast whose axes need not be sorted: axis d of `x` becomes axis places[d]."""
     order = sorted(range(len(places)), key=places.__getitem__)
     return broadcast(transpose(x, order), shape, sorted(places))
 
 
 def _gather_at_units(node: Node) -> Node | None:
-    """Axes of extent 1 of the positions are put in by a reshape of the result."""
+    """Leaves the positions' axes of extent 1 to a reshape of the result."""
     x, *indices = node.operands
     if 1 not in indices[0].shape:
         return None
@@ -40,7 +40,7 @@ def _gather_at_units(node: Node) -> Node | None:
 
 
 def _gather_at_splat(node: Node) -> Node | None:
-    """A position that is the same everywhere is a slice, less the axis."""
+    """A position that is a splat -> a slice, without that axis."""
     x, *indices = node.operands
     axes = node.attrs["axes"]
     known = next((number for number, index in enumerate(indices) if is_splat(index)), None)
@@ -63,7 +63,7 @@ def _varies_along(index: Node, axis: int) -> bool:
 
 
 def _without_axis(index: Node, axis: int) -> Node:
-    """A broadcast index that does not vary along `axis`, less that axis."""
+    """A broadcast index that does not vary along `axis`, without that axis."""
     kept = other_axes(index.type.rank, (axis,))
     return broadcast(
         index.operands[0], [index.shape[other] for other in kept], [kept.index(a) for a in index.attrs["axes"]]
@@ -71,7 +71,7 @@ def _without_axis(index: Node, axis: int) -> Node:
 
 
 def _gather_of_whole_axis(node: Node) -> Node | None:
-    """A position that counts along an axis that no other position varies along reads the axis as it lies."""
+    """A position that is iota along an axis on which no other position depends -> the whole axis."""
     x, *indices = node.operands
     axes, rank = node.attrs["axes"], indices[0].type.rank
     for number, index in enumerate(indices):
@@ -86,7 +86,7 @@ def _gather_of_whole_axis(node: Node) -> Node | None:
         if not others:
             return _placed(transpose(x, [axis, *window]), node.shape, [along, *range(rank, node.type.rank)])
         read = gather(x, [_without_axis(other, along) for other in others], axes[:number] + axes[number + 1 :])
-        # The axes of `read`: those of the positions less `along`, then the window's with `axis` among them.
+        # The axes of `read`: those of the positions without `along`, then those of the window, which include `axis`.
         place = rank - 1 + sorted((*window, axis)).index(axis)
         order = other_axes(node.type.rank, (place,))
         return transpose(read, [*order[:along], place, *order[along:]])
@@ -94,13 +94,13 @@ def _gather_of_whole_axis(node: Node) -> Node | None:
 
 
 def _scatter_nothing(node: Node) -> Node | None:
-    """Adding zeros anywhere -> x."""
+    """scatter_add(x, 0, i…) -> x."""
     x, updates, *_ = node.operands
     return x if is_value(updates, 0) else None
 
 
 def _scatter_at_units(node: Node) -> Node | None:
-    """Axes of extent 1 of the positions are taken out by a reshape of the updates."""
+    """Removes the positions' axes of extent 1 by a reshape of the updates."""
     x, updates, *indices = node.operands
     shape = indices[0].shape
     if 1 not in shape:
@@ -111,10 +111,10 @@ def _scatter_at_units(node: Node) -> Node | None:
 
 
 def _scatter_once(node: Node) -> Node | None:
-    """scatter_add(0, u, i…) -> where(i = position, u, 0), where each element of the result has at most one update.
+    """scatter_add(0, u, i…) -> where(i = position, u, 0), if each element of the result has at most one update.
 
-    So it is where each axis of the positions is counted along by one of them, over the whole of its axis of the
-    result: the update for an element is then at a known place, and the other positions say whether it is meant.
+    That is the case if, for each axis of the positions, one of them is iota along it and covers the whole axis of the
+    result. Then the update for an element is at known coordinates, and the other positions decide whether it applies.
     """
     x, updates, *indices = node.operands
     axes = node.attrs["axes"]

@@ -1,6 +1,6 @@
 """Identities of truth values, comparisons, selection and conversion.
 
-A comparison of floats with itself stays: it tells whether the value is NaN.
+A comparison of a float with itself stays, because it tests for NaN.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPPOSITE = {
     "not_equal": "equal",
 }
 _TRUE_OF_EQUALS = frozenset({"equal", "less_equal", "greater_equal"})
-# (from, by way of, to) for which cast(cast(x)) is cast(x): no information is lost that the last one keeps.
+# (from, through, to) for which cast(cast(x)) is cast(x), because the first cast loses nothing that the second keeps.
 _INTEGERS = ("i32", "u32")
 _SHORT_CASTS = (
     {("bool", via, to) for via in DTYPES for to in DTYPES}
@@ -51,7 +51,7 @@ def _compare_with_itself(node: Node) -> Node | None:
 
 
 def _compare_with_truth(node: Node) -> Node | None:
-    """x == true -> x; x == false -> not x; the other way round for !=."""
+    """x == true -> x; x == false -> not x; the opposite for !=."""
     x, y = node.operands
     if not is_splat(y) or x.dtype.kind != "bool":
         return None
@@ -59,7 +59,7 @@ def _compare_with_truth(node: Node) -> Node | None:
 
 
 def _compare_within_bounds(node: Node) -> Node | None:
-    """An integer that is known to lie on one side of the other -> true or false."""
+    """A comparison of integers that their bounds decide -> true or false."""
     x, y = node.operands
     of_x, of_y = bounds(x), bounds(y)
     if of_x is None or of_y is None:
@@ -110,7 +110,7 @@ def _is_all_ones(node: Node) -> bool:
 
 
 def _not(node: Node) -> Node | None:
-    """not not x -> x; not (x < y) -> x >= y, though for floats only of equality, as NaN is not ordered."""
+    """not not x -> x; not (x < y) -> x >= y, but for floats only for equality, because NaN is not ordered."""
     (x,) = node.operands
     if x.op == "not":
         return x.operands[0]
@@ -157,7 +157,7 @@ def _cast_to_same(node: Node) -> Node | None:
 
 
 def _cast_of_cast(node: Node) -> Node | None:
-    """cast(cast(x)) -> cast(x) where the first loses nothing that the second keeps."""
+    """cast(cast(x)) -> cast(x) if the first loses nothing that the second keeps."""
     (via,) = node.operands
     if via.op != "cast":
         return None

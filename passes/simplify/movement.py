@@ -1,7 +1,7 @@
-"""Movements: those that move nothing go, neighbours become one, and each value has one form.
+"""Movement: drops movement that has no effect, joins adjacent movement, and gives each value one normal form.
 
-The form: transpose and broadcast work on values without axes of extent 1, and a broadcast always repeats
-something. Where such an axis only comes or goes, it is a reshape, and the reshape comes last.
+In normal form, transpose and broadcast work on values without axes of extent 1, and a broadcast always repeats
+something. A reshape adds and removes axes of extent 1, and it comes last.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _reshape_twice(node: Node) -> Node | None:
 
 
 def _reshape_of_iota(node: Node) -> Node | None:
-    """reshape(iota) -> iota, where only axes of extent 1 come and go."""
+    """reshape(iota) -> iota, if it only adds or removes axes of extent 1."""
     (x,) = node.operands
     if x.op != "iota" or not is_unit_reshape(node):
         return None
@@ -36,7 +36,7 @@ def _reshape_of_iota(node: Node) -> Node | None:
 
 
 def _reshape_of_broadcast(node: Node) -> Node | None:
-    """reshape(broadcast(x)) -> broadcast(x), where the axes of x stay and repeated ones are split or merged."""
+    """reshape(broadcast(x)) -> broadcast(x), if it keeps the axes of x and only splits or merges repeated ones."""
     (x,) = node.operands
     if x.op != "broadcast":
         return None
@@ -55,7 +55,7 @@ def _transpose_of_nothing(node: Node) -> Node | None:
 
 
 def _transpose_with_units(node: Node) -> Node | None:
-    """transpose(x) -> reshape(transpose(reshape(x))), so that axes of extent 1 take no part."""
+    """transpose(x) -> reshape(transpose(reshape(x))), a transpose without axes of extent 1."""
     (x,) = node.operands
     if 1 not in x.shape:
         return None
@@ -77,7 +77,7 @@ def _transpose_of_iota(node: Node) -> Node | None:
 
 
 def _transpose_of_broadcast(node: Node) -> Node | None:
-    """transpose(broadcast(x)) -> broadcast(transpose(x)), less the transpose where the axes of x keep their order."""
+    """transpose(broadcast(x)) -> broadcast(transpose(x)), without the transpose if the axes of x keep their order."""
     (x,) = node.operands
     if x.op != "broadcast":
         return None

@@ -1,4 +1,4 @@
-"""Reductions: over less, of less, and of operands as they lie."""
+"""Reductions: over fewer axes, of fewer elements, and of operands as they lie in memory."""
 from __future__ import annotations
 
 from math import prod
@@ -28,7 +28,7 @@ def _over_nothing(node: Node) -> Node | None:
 
 
 def _over_units(node: Node) -> Node | None:
-    """Axes of extent 1 are taken away by a reshape."""
+    """Removes axes of extent 1 by a reshape."""
     (x,) = node.operands
     axes = [axis for axis in node.attrs["axes"] if x.shape[axis] != 1]
     return None if len(axes) == len(node.attrs["axes"]) else reshape(reduce(node.op, x, axes), node.shape)
@@ -45,7 +45,7 @@ def _twice(node: Node) -> Node | None:
 
 
 def _of_transpose(node: Node) -> Node | None:
-    """reduce(transpose(x)) -> reduce(x), transposed where the axes that stay changed places."""
+    """reduce(transpose(x)) -> reduce(x), transposed if the remaining axes change their order."""
     (moved,) = node.operands
     if moved.op != "transpose":
         return None
@@ -56,7 +56,7 @@ def _of_transpose(node: Node) -> Node | None:
 
 
 def _of_reshape(node: Node) -> Node | None:
-    """reduce(reshape(x)) -> reshape(reduce(x)), where each axis of x goes or stays as a whole."""
+    """reduce(reshape(x)) -> reshape(reduce(x)), if each axis of x is reduced or kept as a whole."""
     (moved,) = node.operands
     if moved.op != "reshape":
         return None
@@ -71,7 +71,7 @@ def _of_reshape(node: Node) -> Node | None:
 
 
 def _of_broadcast(node: Node) -> Node | None:
-    """reduce(broadcast(x)) -> broadcast(reduce(x)); a sum over n repetitions is n times as much, rounded once."""
+    """reduce(broadcast(x)) -> broadcast(reduce(x)); a sum over n repetitions is multiplied by n, rounded once."""
     (repeated,) = node.operands
     if repeated.op != "broadcast":
         return None
@@ -98,7 +98,7 @@ def _sum_of_negated(node: Node) -> Node | None:
 
 
 def _position_of_equals(node: Node) -> Node | None:
-    """The first of equal elements, and of one element, is at 0."""
+    """argmax or argmin of equal elements, or of one element -> 0."""
     (x,) = node.operands
     return zeros(node.type) if x.op == "constant" or x.shape[node.attrs["axis"]] == 1 else None
 
@@ -113,5 +113,5 @@ RULES: dict[str, tuple[RewriteRule, ...]] = {
     "argmax": (_position_of_equals,),
     "argmin": (_position_of_equals,),
 }
-# For nodes that are the only use of what they reduce.
+# For nodes that are the only users of their operand.
 MERGING: dict[str, tuple[RewriteRule, ...]] = dict.fromkeys(("sum", "prod", "max", "min"), (_twice,))

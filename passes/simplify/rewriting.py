@@ -1,4 +1,4 @@
-"""The engine of simplification: one walk forward in which nodes are built so that no rule applies to them."""
+"""The engine of simplification: one forward walk that builds nodes to which no rule applies."""
 from __future__ import annotations
 
 from collections import Counter
@@ -10,8 +10,8 @@ from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import located, set_location
 
-# rule(node): an equal value built otherwise, or None where the rule does not apply. It looks at the node and a
-# few operands behind it, never at users.
+# rule(node): an equal value, or None if the rule does not apply. A rule looks at the node and a few operands behind it,
+# never at users.
 RewriteRule = Callable[[Node], Node | None]
 RewriteRules = Mapping[str, tuple[RewriteRule, ...]]
 
@@ -25,14 +25,14 @@ def _key(node: Node) -> tuple[Any, ...]:
         operands = operands[::-1]
     key: tuple[Any, ...] = (node.op, *operands)
     if operation.attributes:
-        # repr tells 0.0 from -0.0 and finds NaN equal to NaN.
+        # repr distinguishes 0.0 from -0.0, and NaN equals NaN.
         attrs = node.attrs
         key += tuple(repr(attrs[name]) if name == "value" else attrs[name] for name in operation.attributes)
     return key + (node.shape, node.dtype.name) if operation.typed else key
 
 
 class _Rewriter:
-    """Settled nodes: those that no rule applies to, one for each key."""
+    """Settled nodes, to which no rule applies: one per key."""
 
     def __init__(self, rules: RewriteRules, inputs: Iterable[Node]) -> None:
         self._rules = rules
@@ -40,7 +40,7 @@ class _Rewriter:
         self._found: dict[tuple[Any, ...], Node] = {}
 
     def settle(self, node: Node) -> Node:
-        """The settled node of the same value. Goes as deep as rules nest what they build, not as the graph is."""
+        """The settled node of the same value. Recursion is as deep as the nodes that rules build, not as the graph."""
         met = []
         while node not in self._settled:
             node = with_operands(node, tuple(map(self._operand, node.operands)))
@@ -74,7 +74,7 @@ def _settled(graph: Graph, rules: RewriteRules) -> Graph:
 
 
 def _first(rules: Iterable[RewriteRule], node: Node) -> Node | None:
-    """What the first rule that applies makes of the node."""
+    """The result of the first rule that applies to the node."""
     for rule in rules:
         simpler = rule(node)
         if simpler is not None:
@@ -83,7 +83,7 @@ def _first(rules: Iterable[RewriteRule], node: Node) -> Node | None:
 
 
 def _merged(graph: Graph, merging: RewriteRules) -> Graph | None:
-    """`graph` with nodes merged into an operand that has no other use; None where there is none to merge."""
+    """`graph` with nodes merged into operands that have no other user; None if there are none to merge."""
     uses = Counter(chain.from_iterable(node.operands for node in graph.nodes))
     uses.update(graph.outputs)
     candidates = [node for node in graph.nodes if node.op in merging and uses[node.operands[0]] == 1]
@@ -103,8 +103,8 @@ def _merged(graph: Graph, merging: RewriteRules) -> Graph | None:
 def rewrite(graph: Graph, rules: RewriteRules, merging: RewriteRules) -> Graph:
     """`graph` with the rules applied until none applies, and without dead nodes.
 
-    `rules` has an entry for each operation. Those of `merging` would compute twice what somebody else needs too, so
-    they are for nodes that are the only use of their first operand, which is known when all else is done.
+    `rules` has an entry for each operation. The rules of `merging` would repeat work if the operand had other users, so
+    they apply only to nodes that are the only user of their first operand, which is known when all else is done.
     """
     graph = _settled(graph, rules)
     while (merged := _merged(graph, merging)) is not None:

@@ -1,4 +1,4 @@
-"""The table of rewrite rules: for each operation those to try, in order."""
+"""The table of rewrite rules: for each operation, the rules to try, in order."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
@@ -17,7 +17,7 @@ from lavax.passes.simplify import (
 )
 from lavax.passes.simplify.rewriting import RewriteRule, RewriteRules
 
-# Rules of every operation of a family, tried after `folding.empty` and before the operation's own.
+# Rules for every operation of a family, tried after `folding.empty` and before the operation's own.
 _OF_FAMILY: dict[str, tuple[RewriteRule, ...]] = {
     "source": (),
     "elementwise": (folding.elementwise,),
@@ -30,7 +30,7 @@ _OF_FAMILY: dict[str, tuple[RewriteRule, ...]] = {
     "axis": (),
     "lowered": (),
 }
-# Rules of every operation of a family that are tried last.
+# Rules for every operation of a family that are tried last.
 _LAST_OF_FAMILY: dict[str, tuple[RewriteRule, ...]] = {"elementwise": sinking.RULES}
 
 _OWN: dict[str, tuple[RewriteRule, ...]] = {

@@ -1,7 +1,7 @@
-"""Elementwise operations on values that were moved alike work on the values before the movement.
+"""Moves elementwise operations before the movement that all their operands share.
 
-Fewer elements are computed where the movement is a broadcast, and movements meet one another and what they fold
-into: reductions and dots.
+If the movement is a broadcast, fewer elements are computed. Movement also comes next to other movement, reductions and
+dots, into which it can be folded.
 """
 from __future__ import annotations
 

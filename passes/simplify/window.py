@@ -1,4 +1,4 @@
-"""Movement of windows, and what is cut from their sums."""
+"""Movement that forms windows, and slices of reductions."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
@@ -11,9 +11,9 @@ from lavax.passes.simplify.rewriting import RewriteRule
 
 
 def _unshear_of_selection(node: Node) -> Node | None:
-    """unshear(where(c, x, 0)) -> where(unshear(c), unshear(x), 0): what is selected is not written out before it moves.
+    """unshear(where(c, x, 0)) -> where(unshear(c), unshear(x), 0), so that the selection is not stored before it moves.
 
-    What c compares moves, if it compares. Where no element stands c may come out either way: x is zero there.
+    If c is a comparison, its operands are moved. Where the result has no element, c may be either, because x is zero.
     """
     (selection,) = node.operands
     if selection.op != "where" or not is_value(selection.operands[2], 0):
@@ -29,8 +29,8 @@ def _unshear_of_selection(node: Node) -> Node | None:
 
 
 def _conv_of_transpose(node: Node) -> Node | None:
-    """conv(transpose(x), y) -> conv(x, y) over other axes, where the free axes of x keep their order, or the result
-    is the smaller one to transpose. The windows then lie as x does in memory."""
+    """conv(transpose(x), y) -> conv(x, y) over other axes, if the free axes of x keep their order or the result is
+    smaller to transpose. Windows then have the layout of x in memory."""
     moved, right = node.operands
     if moved.op != "transpose":
         return None
@@ -49,7 +49,7 @@ def _conv_of_transpose(node: Node) -> Node | None:
 
 
 def slice_of_reduction(node: Node) -> Node | None:
-    """slice(sum(x)) -> sum(slice(x)), so that no more is summed than is needed; the same for prod, max, min."""
+    """slice(sum(x)) -> sum(slice(x)), which sums only what is needed; the same for prod, max, min."""
     (folded,) = node.operands
     if folded.op not in ("sum", "prod", "max", "min"):
         return None
@@ -66,5 +66,5 @@ RULES: dict[str, tuple[RewriteRule, ...]] = {
     "shear": (folding.movement,),
     "unshear": (_unshear_of_selection,),
 }
-# For nodes that are the only use of their operand.
+# For nodes that are the only users of their operand.
 MERGING: dict[str, tuple[RewriteRule, ...]] = {"slice": (slice_of_reduction,)}

@@ -1,4 +1,4 @@
-"""Finding, in graphs of plain operations, what there is one operation for, and what derivatives need not go through."""
+"""Recognises attention in plain operations, and extrema that derivatives need not go through."""
 from lavax.passes.simplify.recognise.attention import recognise_attention
 from lavax.passes.simplify.recognise.cancelling_extrema import stop_cancelling_extrema
 

@@ -5,11 +5,11 @@ The pattern is followed from the product with the values back to that of queries
     weights = e / sum(e), e = exp(s - max(s)), both over the keys' axis, and s the scores
     scores = sums with biases, products with positive constants and choices by masks, of one dot
 
-with transpositions, casts between floats and axes of extent 1 anywhere, and batch axes in any place. It is taken for
-attention only where nothing in between has another use, since that would have to be computed all the same, and where
-it pays: the scores, which go to memory and back twice, are more than what attention reads and writes. The meaning is
-the same to rounding, NaN included: a row of scores that are all -inf gives NaN. Values that are not finite reach only
-queries that see their keys, where the plain product spreads them as NaN also by weights of 0.
+with transpositions, casts between floats and axes of extent 1 anywhere, and batch axes at any position. It counts as
+attention only if no value in between has another user, because that value would have to be computed anyway, and if it
+pays: moving the scores to memory and back twice costs more than what attention reads and writes. The result is the same
+up to rounding, including NaN: a row of scores that are all -inf gives NaN. Values that are not finite reach only
+queries that see their keys, whereas the plain product spreads them as NaN through weights of 0 too.
 """
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from lavax.passes.build.builder import (
 from lavax.passes.simplify.recognise.score_axes import Axes, Placed, in_order, repeated_from, same_axes, settled
 from lavax.passes.simplify.recognise.visible_keys import visible_keys
 
-# Scores are written and read twice each where they are in memory.
+# Scores in memory are written twice and read twice.
 _TIMES_MOVED = 4
-# How many operations there may be between the products.
+# The most operations between the two products.
 _MOST_STEPS = 32
 
 
 @dataclass(frozen=True)
 class _Scores:
-    """What was found between the softmax and the product of queries and keys."""
+    """The operations found between the softmax and the product of queries and keys."""
 
     product: Placed
     scale: float = 1.0
-    biases: tuple[tuple[Placed, float], ...] = ()  # with what they are multiplied by
+    biases: tuple[tuple[Placed, float], ...] = ()  # with their factors
     masks: tuple[tuple[Placed, bool], ...] = ()  # with the truth value that keeps a score
     fill: float = -inf
     inside: tuple[Node, ...] = ()
@@ -56,21 +56,21 @@ class _Scores:
 
 @dataclass
 class _Pattern:
-    """One product with values that may be attention."""
+    """A product with values that may be attention."""
 
     node: Node  # the product of weights and values
-    side: int  # the operand that is the weights
+    side: int  # which operand is the weights
     inside: list[Node] = field(default_factory=list)
 
     def follow(self, placed: Placed) -> Placed:
-        """The value behind movement; what is passed belongs to the pattern."""
+        """The value behind movement; the nodes passed on the way belong to the pattern."""
         chain = settled(placed)
         self.inside += [step.node for step in chain]
         return chain[0]
 
 
 def recognise_attention(graph: Graph) -> Graph:
-    """The graph with its attention as one operation each. Takes time linear in the number of nodes."""
+    """The graph with each attention as one operation. Takes time linear in the number of nodes."""
     if sum(node.op == "dot" for node in graph.nodes) < 2 or not any(node.op == "exp" for node in graph.nodes):
         return graph
     found = dict(_found(graph))
@@ -80,7 +80,7 @@ def recognise_attention(graph: Graph) -> Graph:
 
 
 def _replaced(graph: Graph, found: dict[Node, Node]) -> Graph:
-    """The graph with nodes exchanged; what is put in reads nodes of the graph that may be exchanged too."""
+    """The graph with nodes replaced. The replacements read nodes of the graph that may be replaced too."""
     rebuilt: dict[Node, Node] = {node: node for node in graph.inputs}
 
     def settle(node: Node) -> Node:
@@ -103,7 +103,7 @@ def _replaced(graph: Graph, found: dict[Node, Node]) -> Graph:
 
 
 def _found(graph: Graph) -> Iterator[tuple[Node, Node]]:
-    """The products with values that are attention, and the same as attention."""
+    """The products with values that are attention, mapped to their replacements."""
     users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
     with located():
         for node in graph.nodes:
@@ -123,7 +123,7 @@ def _found(graph: Graph) -> Iterator[tuple[Node, Node]]:
 
 
 def _attention(pattern: _Pattern) -> Node | None:
-    """The pattern's value as attention, or None where it is something else or does not pay."""
+    """The pattern's value as attention; None if it is something else or does not pay."""
     node, side = pattern.node, pattern.side
     weights = node.operands[side]
     contracted = node.attrs["contract"][side]
@@ -144,7 +144,7 @@ def _attention(pattern: _Pattern) -> Node | None:
 
 
 def _softmax(pattern: _Pattern, weights: Placed, keys: int) -> Placed | None:
-    """The scores whose softmax over the axis `keys` the weights are."""
+    """The scores, if the weights are their softmax over the axis `keys`."""
     quotient = pattern.follow(weights)
     if quotient.node.op != "divide":
         return None
@@ -163,7 +163,7 @@ def _softmax(pattern: _Pattern, weights: Placed, keys: int) -> Placed | None:
 
 
 def _is_reduction(pattern: _Pattern, op: str, repeated: Placed, of: Placed, keys: int) -> bool:
-    """Whether a value is the reduction of another one over the axis `keys`, repeated along it."""
+    """Whether a value is the reduction of another one over the axis `keys`, broadcast along it."""
     steps: list[Node] = []
     placed = repeated
     while True:
@@ -201,7 +201,7 @@ def _between(last: Node, first: Node) -> list[Node]:
 
 
 def _scores(so_far: _Scores, steps: int = _MOST_STEPS) -> _Scores | None:
-    """What leads from `so_far.product`, where the walk stands, to a dot."""
+    """The operations from `so_far.product`, the current node, back to a dot."""
     chain = settled(so_far.product)
     here = replace(so_far, product=chain[0], inside=(*so_far.inside, *(placed.node for placed in chain)))
     node, axes = chain[0].node, chain[0].axes
@@ -217,7 +217,7 @@ def _scores(so_far: _Scores, steps: int = _MOST_STEPS) -> _Scores | None:
 
 
 def _one_step(here: _Scores, node: Node, axes: Axes) -> Iterator[_Scores]:
-    """The ways on through one operation."""
+    """The possible next steps through one operation."""
     if node.op in ("multiply", "divide"):
         for side, other in ((0, 1), (1, 0)) if node.op == "multiply" else ((0, 1),):
             factor = _constant(node.operands[other])
@@ -236,7 +236,7 @@ def _one_step(here: _Scores, node: Node, axes: Axes) -> Iterator[_Scores]:
             fill = _constant(node.operands[other])
             if fill is None:
                 continue
-            # A mask under a bias or another mask means the same only if what it leaves is -inf.
+            # A mask before a bias or another mask has the same meaning only if it sets scores to -inf.
             fill *= here.scale
             if (here.masks or here.biases) and (fill != -inf or here.fill != -inf):
                 continue
@@ -245,7 +245,7 @@ def _one_step(here: _Scores, node: Node, axes: Axes) -> Iterator[_Scores]:
 
 
 def _constant(node: Node) -> float | None:
-    """The value of a floating constant other than 0 and NaN."""
+    """The value of a floating constant, unless it is 0 or NaN."""
     if node.op != "constant" or not node.dtype.is_float:
         return None
     value = float(node.attrs["value"])
@@ -261,11 +261,11 @@ class _Sides:
 
     query: Placed
     key: Placed
-    summed: tuple[tuple[int, ...], tuple[int, ...]]  # the axes of each that meet
+    summed: tuple[tuple[int, ...], tuple[int, ...]]  # the axes of each that are summed
 
 
 def _sides(product: Placed, keys: int) -> _Sides | None:
-    """Which operand is the queries. Score axes of operands are those of the product they become."""
+    """Which operand is the queries. Operands have the score axes of their product."""
     node = product.node
     batch, free = node.attrs["batch"], free_axes_of(node)
     count = len(batch[0])
@@ -287,7 +287,7 @@ def _sides(product: Placed, keys: int) -> _Sides | None:
 
 
 def _unscaled(placed: Placed) -> tuple[Placed, float]:
-    """What a constant multiplies, and the constant."""
+    """The value without a constant factor, and the factor."""
     node = placed.node
     if node.op == "multiply":
         for side, other in ((0, 1), (1, 0)):
@@ -298,7 +298,7 @@ def _unscaled(placed: Placed) -> tuple[Placed, float]:
 
 
 def _as_rows(placed: Placed, summed: Sequence[int], order: Sequence[int], extents: Sequence[int]) -> Node:
-    """The operand as [score axes in `order`, what is summed as one axis]; `order` holds all its own last axis."""
+    """The operand as [score axes in `order`, summed axes as one]; `order` holds all of its score axes."""
     node, length = placed.node, prod(placed.node.shape[axis] for axis in summed)
     kept = [axis for axis in range(node.type.rank) if axis not in summed]
     flat = reshape(transpose(node, [*kept, *summed]), [*(node.shape[axis] for axis in kept), length])
@@ -307,7 +307,7 @@ def _as_rows(placed: Placed, summed: Sequence[int], order: Sequence[int], extent
 
 
 def _built(pattern: _Pattern, scores: _Scores, keys: int) -> Node | None:
-    """The pattern as attention; None where the products do not fit together, or it does not pay."""
+    """The pattern as attention; None if the products do not fit together or it does not pay."""
     node, side = pattern.node, pattern.side
     extents = node.operands[side].shape
     sides = _sides(scores.product, keys)
@@ -346,7 +346,7 @@ def _built(pattern: _Pattern, scores: _Scores, keys: int) -> Node | None:
 
 
 def _queries(sides: _Sides, batch_of_values: Sequence[int], extents: Sequence[int]) -> int | None:
-    """The axis of the queries: the longest of those that neither keys nor values have."""
+    """The axis of the queries: the longest axis that neither keys nor values have."""
     own = [
         axis
         for axis in range(len(extents))
@@ -356,7 +356,7 @@ def _queries(sides: _Sides, batch_of_values: Sequence[int], extents: Sequence[in
 
 
 def _placed_values(node: Node, side: int, keys: int) -> Placed:
-    """The values, with the score axes that they meet."""
+    """The values, with the score axes that they share."""
     values = node.operands[1 - side]
     axes: list[int | None] = [None] * values.type.rank
     for of_weights, of_values in zip(node.attrs["batch"][side], node.attrs["batch"][1 - side], strict=True):
@@ -367,7 +367,7 @@ def _placed_values(node: Node, side: int, keys: int) -> Placed:
 
 
 def _bias(scores: _Scores, order: Sequence[int], extents: Sequence[int], dtype: DType) -> Node | None:
-    """The sum of the biases, each times what multiplies it."""
+    """The sum of the biases times their factors."""
     terms = [scale(cast(in_order(placed, order, extents), dtype), factor) for placed, factor in scores.biases]
     return reduce(add, terms) if terms else None
 
@@ -380,9 +380,9 @@ def _mask(scores: _Scores, order: Sequence[int], extents: Sequence[int]) -> Node
 
 
 def _as_product(result: Node, node: Node, side: int, order: Sequence[int]) -> Node:
-    """[score axes in `order`, what the values have besides] as the product has them."""
+    """[score axes in `order`, other axes of the values] in the order of the product's axes."""
     free = free_axes_of(node)
-    own = [*node.attrs["batch"][side], *free[side]]  # score axes as they stand in the product, were there no values
+    own = [*node.attrs["batch"][side], *free[side]]  # score axes in the order of the product without the values' axes
     of_values = [node.operands[1 - side].shape[axis] for axis in free[1 - side]]
     spread = reshape(result, [*result.shape[:-1], *of_values])
     extra = list(range(len(order), len(order) + len(of_values)))
@@ -393,7 +393,7 @@ def _as_product(result: Node, node: Node, side: int, order: Sequence[int]) -> No
 
 
 def _widest(pattern: _Pattern, sides: _Sides, product: Node) -> DType | None:
-    """The dtype of the whole computation: the widest in it, which has no more than 32 bits if any differ."""
+    """The dtype of the whole computation: the widest in it, at most 32 bits wide if dtypes differ."""
     nodes = (pattern.node, *pattern.inside, sides.query.node, sides.key.node, product)
     dtypes = {node.dtype for node in nodes if node.dtype.is_float}
     if len(dtypes) == 1:
@@ -402,7 +402,7 @@ def _widest(pattern: _Pattern, sides: _Sides, product: Node) -> DType | None:
 
 
 def _pays(sides: _Sides, node: Node, side: int, scores: int) -> bool:
-    """Whether moving the scores costs more than moving what attention takes in and gives."""
+    """Whether moving the scores costs more than moving attention's operands and result."""
     moved = sum(part.type.size for part in (sides.query.node, sides.key.node, node.operands[1 - side], node))
     return _TIMES_MOVED * scores >= moved
 

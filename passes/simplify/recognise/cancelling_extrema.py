@@ -1,14 +1,14 @@
-"""Maxima whose gradient is zero: those that are subtracted before `exp` against overflow, and cancel again.
+"""Finds maxima whose gradient is zero, because they are subtracted before `exp` against overflow and cancel again.
 
 Softmax, its logarithm and losses of scores are written with `m = max(x)`, on which their values do not depend. Reverse
-mode cannot see that: it adds up what the shift does to every element, which is zero but for rounding, and deals that
-out to the greatest elements: two more reductions and a walk over all scores. So the value is followed from the maximum
-on as a function of it, x held: a node is `base + degree · m` or `base · exp(degree · m)`, element by element, with
-`base` free of m. Where all that is left has degree 0, the derivative by m is exactly zero, in every order, and a
-`stop_gradient` says so.
+mode cannot see that. It sums the effect of the shift on every element, which is zero up to rounding, and distributes
+the sum to the greatest elements, which takes two more reductions and a pass over all scores. So this pass follows the
+users of the maximum as functions of m with x fixed: each node is `base + degree · m` or `base · exp(degree · m)`,
+element by element, and `base` does not depend on m. If only degree 0 is left, the derivative by m is exactly zero, in
+every order, and the maximum gets a `stop_gradient`.
 
-An element depends on the maximum of its row, so it is also known which one: coordinates of m, as indices in the node's
-own coordinates. Two elements cancel only if they hang on the same one.
+An element depends on the maximum of its row. So the pass also tracks which one: the coordinates of m, as indices in the
+node's own coordinates. Two elements cancel only if they depend on the same element of m.
 """
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from lavax.passes.build.builder import build
 from lavax.passes.kernels.index import substitute, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
-# How many nodes may hang on an extremum: what cancels does so soon.
+# The most nodes that may depend on an extremum; those that cancel do so soon.
 _MOST_NODES = 64
 
 
 @dataclass(frozen=True)
 class _Shift:
-    """How a node hangs on m: base + degree · m[at], or, as a `factor`, base · exp(degree · m[at])."""
+    """How a node depends on m: base + degree · m[at], or, if `factor`, base · exp(degree · m[at])."""
 
     degree: Fraction
     factor: bool
@@ -40,14 +40,14 @@ class _Shift:
         return replace(self, degree=self.degree * number) if number and self.degree else _NONE
 
 
-_NONE = _Shift(Fraction(0), False, ())  # not at all, or only in steps, whose derivative is zero
+_NONE = _Shift(Fraction(0), False, ())  # no dependence, or only through steps, whose derivative is zero
 
-# What a node's operands make of it; None: something else.
+# The dependence of a node, given those of its operands; None if it is of another form.
 _Rule = Callable[[Node, Sequence[_Shift]], "_Shift | None"]
 
 
 def stop_cancelling_extrema(graph: Graph) -> Graph:
-    """The graph with `stop_gradient` on extrema of floats on which no output depends, where there are some."""
+    """The graph with `stop_gradient` on extrema of floats on which no output depends."""
     extrema = [node for node in graph.nodes if node.op in ("max", "min") and node.dtype.is_float]
     if not extrema:
         return graph
@@ -69,7 +69,7 @@ def _with_stops(graph: Graph, extrema: set[Node]) -> Graph:
 def _cancels(
     extremum: Node, users: Mapping[Node, list[Node]], outputs: frozenset[Node], position: Mapping[Node, int]
 ) -> bool:
-    """Whether something hangs on it, but none of the outputs."""
+    """Whether some nodes depend on it, but none of the outputs."""
     shifts = {extremum: _Shift(Fraction(1), False, _coordinates(extremum))}
     waiting: list[int] = []
     nodes: dict[int, Node] = {}
@@ -109,7 +109,7 @@ def _shift(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
 
 
 def _added(left: _Shift, right: _Shift, sign: int) -> _Shift | None:
-    """Of two summands, or in logarithms of two factors."""
+    """The dependence of a sum of two terms, or of a product of two factors."""
     if not right.degree:
         return left
     if not left.degree:
@@ -144,7 +144,7 @@ def _of_product(sign: int) -> _Rule:
 
 
 def _number(node: Node) -> Fraction | None:
-    """The value of a constant that is a number."""
+    """The value of a finite constant."""
     known = node.op == "constant" and isfinite(node.attrs["value"])
     return Fraction(float(node.attrs["value"])) if known else None
 
@@ -165,7 +165,7 @@ def _of_log(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
 
 
 def _of_choice(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
-    """Of two values that hang on m alike."""
+    """Both values must depend on m in the same way."""
     left, right = operands[-2:]
     return left if left == right else None
 
@@ -186,7 +186,7 @@ def _of_movement(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
 
 
 def _of_reduction(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
-    """Of elements that all hang on the same element of m."""
+    """All elements must depend on the same element of m."""
     (shift,), (operand,) = operands, node.operands
     axes = node.attrs["axes"]
     kept = [axis for axis in range(operand.type.rank) if axis not in axes]

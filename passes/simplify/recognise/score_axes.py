@@ -1,7 +1,7 @@
-"""Values over the axes of scores: what stands along which, and views of them with these axes in another order.
+"""Values whose axes are axes of the scores, and views of them with these axes in another order.
 
-A `Placed` value has for each of its axes the score axis that stands there, or None for an axis of extent 1 that is
-none. So movements between two operations of a pattern leave no trace, as long as they take no axis apart.
+A `Placed` value maps each of its axes to a score axis, or to None for an axis of extent 1 that is not a score axis. So
+movement between two operations of a pattern has no effect, as long as it splits no axis.
 """
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Axes = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Placed:
-    """A node, and which score axis stands along each of its axes."""
+    """A node, and the score axis of each of its axes."""
 
     node: Node
     axes: Axes
 
 
 def same_axes(one: Axes, other: Axes) -> bool:
-    """Whether two values of one shape have the same axes at the same places; those of extent 1 do not matter."""
+    """Whether two values of one shape have the same axes at the same positions; axes of extent 1 do not matter."""
     return all(a == b or a is None or b is None for a, b in zip(one, other, strict=True))
 
 
 def behind(placed: Placed) -> Placed | None:
-    """What a value is made of by movement that takes no axis apart, or by a cast between floats."""
+    """The operand, if the value is a cast between floats or movement that splits no axis; else None."""
     node, axes = placed.node, placed.axes
     if node.op == "cast":
         (operand,) = node.operands
@@ -57,7 +57,7 @@ def _behind_reshape(placed: Placed) -> Placed | None:
 
 
 def settled(placed: Placed) -> list[Placed]:
-    """The value and all that `behind` leads to, the last one first."""
+    """The value and all values that `behind` leads to, the last one first."""
     chain = [placed]
     while (found := behind(chain[-1])) is not None:
         chain.append(found)
@@ -65,7 +65,7 @@ def settled(placed: Placed) -> list[Placed]:
 
 
 def repeated_from(placed: Placed) -> Placed | None:
-    """What a broadcast repeats, with its axes."""
+    """The operand of a broadcast, with its axes; None if the value is no broadcast."""
     if placed.node.op != "broadcast":
         return None
     (operand,) = placed.node.operands
@@ -77,7 +77,7 @@ def repeated_from(placed: Placed) -> Placed | None:
 
 
 def in_order(placed: Placed, order: Sequence[int], extents: Sequence[int]) -> Node:
-    """The value with the score axes in `order`, repeated along those it lacks; axes that are none are dropped."""
+    """The value with the score axes in `order`, broadcast along those it lacks; other axes are dropped."""
     kept = [axis for axis in placed.axes if axis is not None]
     node = placed.node
     if len(kept) != len(placed.axes):

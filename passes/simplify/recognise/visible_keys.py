@@ -1,4 +1,4 @@
-"""What a mask says about the distance from queries to keys: causal masks and windows, found in comparisons."""
+"""The keys that a mask makes visible by their distance from the query: causal masks and sliding windows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -9,14 +9,14 @@ from lavax.passes.build.builder import logical_and
 from lavax.passes.kernels.index import Index, constant, linear, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
-# How many nodes of a mask are looked at.
+# The most nodes of a mask to look at.
 _MOST = 64
 _MOVED = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
 
 
 @dataclass(frozen=True)
 class Visible:
-    """lowest <= key - query <= highest, and where `mask` holds; None: everywhere."""
+    """Keys with lowest <= key - query <= highest for which `mask` holds; it holds for all if it is None."""
 
     lowest: int
     highest: int
@@ -24,7 +24,7 @@ class Visible:
 
 
 def visible_keys(mask: Node | None) -> Visible:
-    """The mask [..., queries, keys] as a window and what is left of it. Without one all is visible."""
+    """The mask [..., queries, keys] as bounds of the distance, and the rest of it. None: all keys are visible."""
     if mask is None:
         return Visible(-(1 << 30), 1 << 30, None)
     names = tuple(variable(f"i{axis}", extent) for axis, extent in enumerate(mask.shape))
@@ -43,9 +43,9 @@ def visible_keys(mask: Node | None) -> Visible:
 
 
 def _conjuncts(mask: Node) -> list[Node]:
-    """What must hold all together, each in the mask's shape."""
+    """The masks whose conjunction is the mask, each in its shape."""
     found: list[Node] = []
-    waiting: list[tuple[Node, tuple[Node, ...]]] = [(mask, ())]  # a node, and the movements from it to the mask
+    waiting: list[tuple[Node, tuple[Node, ...]]] = [(mask, ())]  # a node, and the movement from it to the mask
     while waiting:
         node, moves = waiting.pop()
         if node.op == "and" and len(waiting) + len(found) < _MOST:
@@ -66,7 +66,7 @@ def _holds_and(node: Node) -> bool:
 
 
 def _bounds(part: Node, at: Coordinates, query: Index, key: Index) -> tuple[int, int] | None:
-    """The window of a comparison of positions of queries and keys."""
+    """The bounds of the distance that a comparison of positions of queries and keys sets."""
     sign = 1
     while part.op in _MOVED or part.op == "not":
         sign = -sign if part.op == "not" else sign
@@ -76,7 +76,7 @@ def _bounds(part: Node, at: Coordinates, query: Index, key: Index) -> tuple[int,
     left, right = (_position(operand, at) for operand in part.operands)
     if left is None or right is None:
         return None
-    # The comparison says difference >= least.
+    # The comparison is difference >= least.
     difference, least = _AT_LEAST[part.op](left, right)
     if sign < 0:  # difference <= least - 1, that is -difference >= 1 - least
         difference, least = linear([(difference, -1)]), 1 - least
@@ -88,7 +88,7 @@ def _bounds(part: Node, at: Coordinates, query: Index, key: Index) -> tuple[int,
     return None
 
 
-# comparison -> (difference, least): it holds where difference >= least
+# comparison -> (difference, least): it holds if difference >= least
 _AT_LEAST: Mapping[str, Callable[[Index, Index], tuple[Index, int]]] = {
     "greater_equal": lambda x, y: (linear([(x, 1), (y, -1)]), 0),
     "greater": lambda x, y: (linear([(x, 1), (y, -1)]), 1),
@@ -98,7 +98,7 @@ _AT_LEAST: Mapping[str, Callable[[Index, Index], tuple[Index, int]]] = {
 
 
 def _position(node: Node, at: Coordinates, depth: int = 8) -> Index | None:
-    """The value of an integer node that counts along axes, at coordinates; None: it is something else."""
+    """The value of an integer node at these coordinates, if it is a sum of iotas and constants; else None."""
     while node.op in _MOVED:
         ((node, at),) = READS[node.op](node, at)
     if node.op == "iota" and node.dtype.is_integer:
