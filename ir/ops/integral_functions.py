@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ Function = Callable[..., np.ndarray]
 _STEPS = 400
 # Where the incomplete gamma functions are had from their integral.
 _LARGE, _WIDTH = 50.0, 0.4
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
 # B(2k) / (2k)!, k from 1 on.
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
 
@@ -49,12 +49,18 @@ def _fraction(a: Array, x: Array) -> Array:
     return np.asarray(1 / tail)
 
 
+@cache
+def _gauss_legendre() -> tuple[Array, Array]:
+    """The nodes and weights of the rule: computed late, because that takes 5 ms."""
+    return np.polynomial.legendre.leggauss(100)
+
+
 def smaller_gamma_integral(a: Array, x: Array) -> Array:
     """The upper integral from a on, the lower one below, for large `a` near `x`: by Gauss and Legendre's rule."""
     weight = np.exp(a * log1p_less((x - a) / a) - 1 / (12 * a) + 1 / (360 * a**3)) * np.sqrt(a / (2 * np.pi)) / x
     length = np.minimum(40 * x / np.abs(x - a), 10 * x / np.sqrt(a)) * np.where(x < a, -1, 1)
     total = np.zeros_like(a)
-    for node, share in zip(_NODES, _WEIGHTS, strict=True):
+    for node, share in zip(*_gauss_legendre(), strict=True):
         t = length * ((node + 1) / 2)
         total += share / 2 * np.exp((a - 1) * log1p_less(t / x) - t * ((x - a + 1) / x))
     return np.asarray(weight * np.abs(length) * total)
