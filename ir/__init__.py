@@ -1,4 +1,4 @@
-"""The intermediate representation: graphs of typed operations, their text, their rules and their meaning."""
+"""The intermediate representation: graphs of typed operations, their text, type rules and evaluation."""
 from lavax.ir import ops  # fills the table of operations
 from lavax.ir.graph import Graph, Node
 from lavax.ir.interpreter import interpret

@@ -1,4 +1,4 @@
-"""bfloat16 on the host: the dtype is ml_dtypes', which takes 4 ms to import and is imported when first needed."""
+"""bfloat16 on the host. The dtype is that of ml_dtypes, which takes 4 ms to import, so it is imported when needed."""
 from __future__ import annotations
 
 from functools import cache
@@ -24,7 +24,7 @@ def is_brain_float(dtype: Any) -> bool:
 
 
 def brain_floats_to_bits(numbers: np.ndarray) -> np.ndarray:
-    """Numbers as bits in uint16, rounded to the nearest even."""
+    """Rounds numbers to the nearest even and returns their bits in uint16."""
     if numbers.dtype.itemsize > 4 and numbers.dtype.kind == "f":
         numbers = _rounded_to_odd(numbers)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -32,7 +32,7 @@ def brain_floats_to_bits(numbers: np.ndarray) -> np.ndarray:
 
 
 def _rounded_to_odd(numbers: np.ndarray) -> np.ndarray:
-    """Numbers in float32 that round to the same bfloat16 as `numbers`: ml_dtypes rounds float64 to float32 first."""
+    """Numbers in float32 that round to the same bfloat16; needed because ml_dtypes rounds float64 to float32 first."""
     with np.errstate(over="ignore"):
         single = numbers.astype(np.float32)
     bits = np.atleast_1d(single).view(np.uint32).reshape(numbers.shape)
@@ -43,5 +43,5 @@ def _rounded_to_odd(numbers: np.ndarray) -> np.ndarray:
 
 
 def brain_floats_from_bits(bits: np.ndarray) -> np.ndarray:
-    """The numbers of bits in uint16, in float32."""
+    """Converts bits in uint16 to numbers in float32."""
     return bits.view(brain_float()).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The one intermediate representation: a graph of nodes in single static assignment form."""
+"""The only intermediate representation: a graph of nodes in static single assignment form."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,9 +16,9 @@ _NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One value and the operation that makes it; compared by identity.
+    """One value and the operation that computes it; compared by identity.
 
-    A graph's inputs are nodes of the operation `input`, which only they have.
+    A graph's inputs are the nodes of the operation `input`.
     """
 
     op: str
@@ -42,7 +42,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Inputs, nodes in an order in which operands come first, and outputs."""
+    """Inputs, nodes in topological order, and outputs."""
 
     inputs: tuple[Node, ...]
     nodes: tuple[Node, ...]
@@ -58,7 +58,7 @@ class Graph:
 
 
 class LaterGraph:
-    """A graph in an attribute that is made when it is first asked for: a rule that holds itself. In text, "itself"."""
+    """A graph in an attribute that is built on first use, for a rule that contains itself. Printed as "itself"."""
 
     __slots__ = ("_found", "_make")
 
@@ -74,7 +74,7 @@ class LaterGraph:
 
 
 def require_graph(function: str, graph: object) -> None:
-    """Raises TypeError, which names the function that was given it, where `graph` is none."""
+    """Raises TypeError, which names `function`, if `graph` is not a Graph."""
     if not isinstance(graph, Graph):
         raise TypeError(f"{function} takes a Graph, such as lavax.trace(f)(*args), got {graph!r:.80}")
 
@@ -84,7 +84,7 @@ def input_node(name: str, type: TensorType) -> Node:
 
 
 def further_inputs(prefix: str, types: Iterable[TensorType], beside: Iterable[Node]) -> list[Node]:
-    """Inputs called prefix0, prefix1, …, less the names of the inputs `beside` them: a graph's have different ones."""
+    """Inputs named prefix0, prefix1, …, except names of the inputs `beside` them, because names in a graph differ."""
     taken = {node.name for node in beside}
     names = (name for number in count() if (name := f"{prefix}{number}") not in taken)
     return [input_node(next(names), type) for type in types]
@@ -100,7 +100,7 @@ def make_node(
     """A node whose type follows from the operation's rule.
 
     `type` is given for operations whose result type is a choice (constant, iota, cast, reshape, broadcast).
-    Raises ShapeError or DtypeError where the operands do not fit.
+    Raises ShapeError or DtypeError if the operands do not fit.
     """
     operands, operation = tuple(operands), OPERATIONS[op]
     if operation.defaults and len(attrs) < len(operation.attributes):
@@ -117,7 +117,7 @@ def with_operands(node: Node, operands: tuple[Node, ...]) -> Node:
 
 
 def topological(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
-    """All nodes that `outputs` depend on, operands first, without inputs and what lies behind `stop`."""
+    """All nodes that `outputs` depend on, operands first, without inputs, `stop` and nodes that only `stop` needs."""
     done: set[Node] = set(stop)
     order: list[Node] = []
     for output in outputs:
@@ -136,7 +136,7 @@ def topological(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node
 
 
 def graph_of(inputs: Iterable[Node], outputs: Iterable[Node]) -> Graph:
-    """The graph from `inputs` to `outputs` with just the nodes that are needed."""
+    """The graph from `inputs` to `outputs` with only the nodes that are needed."""
     inputs, outputs = tuple(inputs), tuple(outputs)
     return Graph(inputs, tuple(topological(outputs, stop=inputs)), outputs)
 
@@ -150,7 +150,7 @@ def substitute(graph: Graph, replacements: Mapping[Node, Node]) -> dict[Node, No
 
 
 def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """For each operand, the nodes that read it (once a node, in order)."""
+    """For each operand, the nodes that read it, each once and in order."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:
         for operand in dict.fromkeys(node.operands):

@@ -1,4 +1,4 @@
-"""The reference: runs a graph in NumPy. It shares no code with the device's road and is the oracle of the tests."""
+"""The reference interpreter: runs a graph in NumPy. It shares no code with the device path; tests compare with it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ def evaluate_node(node: Node, operands: list[Any], floating: np.dtype) -> Any:
 
 
 def interpret(graph: Graph, *arrays: Any, dtype: Any = np.float64) -> list[np.ndarray]:
-    """Runs `graph` on `arrays`, one an input, with all floating values held as `dtype` (float64: the oracle).
+    """Runs `graph` on `arrays`, one per input, with all floating values held as `dtype` (float64 for reference).
 
-    Returns one array an output. Raises ShapeError where an array does not fit its input.
+    Returns one array per output. Raises ShapeError if an array does not fit its input.
     """
     require_graph("interpret", graph)
     floating = np.dtype(dtype)

@@ -1,4 +1,4 @@
-"""Where in the user's program a value was made."""
+"""The line of the user's program that created a value."""
 from __future__ import annotations
 
 import os
@@ -16,7 +16,7 @@ _LINE = "\n  at "  # before the user's line, at the end of a message
 
 @cache
 def _own_folders() -> tuple[str, ...]:
-    """The rooms of lavax as they lie on disk: side by side in a checkout, inside the package once installed."""
+    """The folders of lavax on disk: side by side in a checkout, inside the package once installed."""
     rooms = Path(__file__).resolve().parent.parent
     folders = [rooms / room for room in ("ir", "tracer", "passes", "backends")]
     folders += [Path(folder).resolve() for folder in sys.modules["lavax"].__path__]
@@ -35,18 +35,18 @@ def user_location() -> str | None:
 
 
 def user_error(kind: type[_Error], message: str) -> _Error:
-    """An error of that class, whose message ends with the user's line (once)."""
+    """An error of that class whose message ends with the user's line, exactly once."""
     location = None if _LINE in message else user_location()
     return kind(message if location is None else f"{message}{_LINE}{location}")
 
 
 def without_line(error: Exception) -> str:
-    """Its message less the user's line, to be part of another."""
+    """An error's message without the user's line, to be part of another message."""
     return str(error).split(_LINE, 1)[0]
 
 
 def for_user(message: str) -> str:
-    """An error's message that names the function which the user called, and ends with the user's line."""
+    """An error's message, which names the function that the user called and ends with the user's line."""
     frame, called = _frames()
     name = None if called is None else _public_name(called)
     if name and not re.search(rf"\b{name}\b", message):
@@ -57,7 +57,7 @@ def for_user(message: str) -> str:
 
 
 def _frames() -> tuple[FrameType | None, FrameType | None]:
-    """The nearest frame outside lavax, and the frame of lavax that was called there."""
+    """The nearest frame outside lavax, and the frame of lavax that it called."""
     called: FrameType | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_own(frame.f_code.co_filename):
@@ -66,13 +66,13 @@ def _frames() -> tuple[FrameType | None, FrameType | None]:
 
 
 def _public_name(frame: FrameType) -> str | None:
-    """The name of the function that runs in a frame, if it is a public one of a module."""
+    """The name of the function of a frame, if it is a public function of a module."""
     name, whole = frame.f_code.co_name, frame.f_code.co_qualname
     return name if name == whole and not name.startswith(("_", "<")) else None
 
 
 def named(function: Callable[..., Any], name: str, text: str) -> None:
-    """Gives a function that another one made the name by which users know it, in errors too, and a docstring."""
+    """Gives a generated function its public name, which errors show too, and a docstring."""
     assert isinstance(function, FunctionType)
     function.__name__ = function.__qualname__ = name
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)

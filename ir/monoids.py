@@ -11,7 +11,7 @@ from lavax.ir.types import NUMBERS, DType
 
 @dataclass(frozen=True)
 class Monoid:
-    """An associative operation on two values, and the value that it leaves others unchanged with."""
+    """An associative operation on two values, and its identity."""
 
     reduction: str  # its name as an operation over axes
     join: str | None  # its name as an elementwise operation, if there is one
@@ -30,5 +30,5 @@ _TABLE = (
 
 MONOIDS: dict[str, Monoid] = {monoid.reduction: monoid for monoid in _TABLE}
 BY_JOIN: dict[str, Monoid] = {monoid.join: monoid for monoid in _TABLE if monoid.join is not None}
-# Those that are operations over axes by themselves: the graph has no sum of exponentials.
+# The monoids that are also reductions over axes; the graph has no such operation for logsumexp.
 REDUCTIONS: dict[str, Monoid] = {name: monoid for name, monoid in MONOIDS.items() if monoid.join is not None}

@@ -1,4 +1,4 @@
-"""What an operation is, and the table of all of them."""
+"""The type of operations, and the table of all operations."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,15 +27,15 @@ class Operation:
     infer: TypeRule
     evaluate: Evaluation
     attributes: tuple[str, ...] = ()
-    typed: bool = False  # the result type is chosen by whoever makes the node
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # of attributes that may be left out, in text too
+    typed: bool = False  # the result type is given when the node is made
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of attributes that may be omitted, also in text
 
 
 OPERATIONS: dict[str, Operation] = {}
 
 
 def define(operation: Operation) -> None:
-    """Enters an operation into the table."""
+    """Adds an operation to the table."""
     if operation.name in OPERATIONS:
         raise ValueError(f"operation {operation.name!r} is defined twice")
     OPERATIONS[operation.name] = operation

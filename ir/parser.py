@@ -49,7 +49,7 @@ def parse_attribute(text: str) -> Any:
 
 
 def _end_of_graph(text: str, start: int) -> int:
-    """Where the graph that begins at `start` ends: behind the brace that closes it."""
+    """The end of the graph that begins at `start`: the position after its closing brace."""
     depth = 0
     for position in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[position], 0)
@@ -68,7 +68,7 @@ def _split_graphs(text: str) -> list[str]:
 
 
 def _split_attributes(text: str) -> dict[str, str]:
-    """` key=value key=value` as a dict; values end at a space, graphs where they are closed."""
+    """` key=value key=value` as a dict; values end at a space, graphs at their closing brace."""
     found: dict[str, str] = {}
     position = 0
     while position < len(text):
@@ -114,7 +114,7 @@ def _lookup(name: str, values: dict[str, Node]) -> Node:
 
 
 def _statements(text: str) -> list[tuple[int, str]]:
-    """The lines with their numbers; a node that holds graphs is one, with all lines of theirs."""
+    """The statements with their line numbers; a node that holds graphs is one statement of several lines."""
     statements: list[tuple[int, str]] = []
     depth = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -129,7 +129,7 @@ def _statements(text: str) -> list[tuple[int, str]]:
 
 
 def parse(text: str) -> Graph:
-    """Reads the text of a graph. Raises ParseError, with the line, where it is not one."""
+    """Reads the text of a graph. Raises ParseError, which names the line, if it is malformed."""
     if not isinstance(text, str):
         raise TypeError(f"parse takes the text of a graph, got {text!r:.80}")
     lines = _statements(text)

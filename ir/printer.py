@@ -1,4 +1,4 @@
-"""Graph -> text, one node a line, the same on every run and machine."""
+"""Graph -> text, one line per node, the same on every run and machine."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _NEVER = object()  # equal to no attribute
 
 
 def value_names(graph: Graph) -> dict[Node, str]:
-    """What each value is called in the text."""
+    """The name of each value in the text."""
     names = {node: node.name for node in graph.inputs}
     names.update((node, f"%{number}") for number, node in enumerate(graph.nodes))
     return names
@@ -22,7 +22,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def format_attribute(value: Any) -> str:
-    """An attribute's text: `3`, `2.5`, `true`, `"name"`, `[0,1]`, `[1]x[0]` for two operands' axes, or a graph."""
+    """An attribute's text: `3`, `2.5`, `true`, `"name"`, `[0,1]`, `[1]x[0]` for axes of two operands, or a graph."""
     if isinstance(value, Graph):
         return print_graph(value)
     if isinstance(value, LaterGraph):
@@ -41,14 +41,14 @@ def format_attribute(value: Any) -> str:
 
 
 def format_node(node: Node, names: dict[Node, str]) -> str:
-    """One line: `%1 = tanh(%0) : f32[2]`; a node that holds graphs has theirs in between."""
+    """One line: `%1 = tanh(%0) : f32[2]`; the text of a node that holds graphs includes theirs."""
     operands = ", ".join(names[operand] for operand in node.operands)
     attributes = "".join(f" {key}={format_attribute(node.attrs[key])}" for key in _shown_attributes(node))
     return f"{names[node]} = {node.op}({operands}){attributes} : {node.type}"
 
 
 def _shown_attributes(node: Node) -> Sequence[str]:
-    """Those that are not what they are by default: a dot without batch axes does not mention them."""
+    """The attributes that differ from their defaults: a dot without batch axes does not mention them."""
     operation = OPERATIONS[node.op]
     if not operation.defaults:
         return operation.attributes
@@ -56,7 +56,7 @@ def _shown_attributes(node: Node) -> Sequence[str]:
 
 
 def structural_key(graph: Graph) -> str:
-    """A text that two graphs share just when they compute the same; what the inputs are called does not matter."""
+    """A text that is equal for two graphs exactly if they have the same nodes; names of inputs do not matter."""
     names = value_names(graph)
     names.update((node, f"i{number}") for number, node in enumerate(graph.inputs))
     lines = [f"{names[node]}:{node.type}" for node in graph.inputs]

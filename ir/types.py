@@ -18,14 +18,14 @@ _KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
 class DType:
     """An element type: its name in the text form, its family, and how NumPy and a device buffer hold it.
 
-    There is one object for each, so that comparison and hash are by identity: dtypes are looked up at every operation.
-    bfloat16 has its values in float32 in NumPy, and its bits in 16-bit words in a buffer.
+    There is one object per dtype, so comparison and hash are by identity, because every operation looks dtypes up.
+    bfloat16 is held as float32 in NumPy, and as bits in 16-bit words in a buffer.
     """
 
     name: str
     kind: str  # "float", "int", "uint" or "bool"
     numpy: np.dtype
-    storage: np.dtype  # what an element is in a device buffer
+    storage: np.dtype  # an element in a device buffer
 
     def __str__(self) -> str:
         return self.name
@@ -53,17 +53,17 @@ class DType:
 
     @property
     def bits(self) -> int:
-        """How wide a number is; 1 for a truth value."""
+        """The width of a number; 1 for a truth value."""
         return 1 if self.kind == "bool" else 8 * self.storage.itemsize
 
     @property
     def lowest(self) -> Any:
-        """The least value as a Python number, -inf for floats: what a maximum starts from."""
+        """The least value as a Python number, -inf for floats: the identity of maximum."""
         return self._limits[0]
 
     @property
     def highest(self) -> Any:
-        """The greatest value as a Python number, inf for floats: what a minimum starts from."""
+        """The greatest value as a Python number, inf for floats: the identity of minimum."""
         return self._limits[1]
 
     @cached_property
@@ -75,17 +75,17 @@ class DType:
         return (-(1 << self.bits - 1), (1 << self.bits - 1) - 1) if self.kind == "int" else (0, (1 << self.bits) - 1)
 
     def number(self, value: Any) -> Any:
-        """`value` as the Python number of this kind: what an attribute must be."""
+        """`value` as a Python number of this dtype's kind, as attributes must be."""
         return {"float": float, "bool": bool}.get(self.kind, int)(value)
 
     def holds(self, value: object) -> bool:
-        """Whether `value` is a Python number of this dtype's kind, within its range: what an attribute must be."""
+        """Whether `value` is a Python number of this dtype's kind and within its range, as attributes must be."""
         if self.is_integer:
             return type(value) is int and self.lowest <= value <= self.highest
         return type(value) is (float if self.kind == "float" else bool)
 
     def to_storage(self, numbers: np.ndarray) -> np.ndarray:
-        """Numbers as a contiguous array of what a device buffer holds, rounded to the nearest even."""
+        """Numbers as a contiguous array in the form of a device buffer, rounded to the nearest even."""
         if self.name == "bf16":
             return np.ascontiguousarray(brain_floats_to_bits(numbers)).reshape(numbers.shape)
         if numbers.dtype == self.storage:
@@ -94,13 +94,13 @@ class DType:
             return np.ascontiguousarray(numbers, self.storage).reshape(numbers.shape)
 
     def from_storage(self, words: np.ndarray) -> np.ndarray:
-        """What a device buffer holds as numbers, in the dtype's NumPy form."""
+        """The contents of a device buffer as numbers, in the dtype's NumPy form."""
         if self.name == "bf16":
             return brain_floats_from_bits(words)
         return words.astype(self.numpy, copy=False)
 
     def rounded(self, numbers: np.ndarray) -> np.ndarray:
-        """Numbers as this dtype holds them, in its NumPy form."""
+        """Numbers rounded to this dtype, in its NumPy form."""
         return self.from_storage(self.to_storage(numbers))
 
 
@@ -121,10 +121,10 @@ uint8 = _number("u8", "uint")
 uint16 = _number("u16", "uint")
 uint32 = _number("u32", "uint")
 uint64 = _number("u64", "uint")
-# A device word of its own for each truth value: neighbouring invocations must not write to one word.
+# One device word per truth value, because neighbouring invocations must not write to the same word.
 bool_ = DType("bool", "bool", np.dtype(np.bool_), np.dtype(np.uint32))
 
-# The kinds of dtypes that arithmetic is for.
+# The kinds of dtypes that have arithmetic.
 NUMBERS = ("float", "int", "uint")
 
 DTYPES: dict[str, DType] = {
@@ -140,13 +140,13 @@ _OF_NUMPY: dict[np.dtype, DType] = {dtype.numpy: dtype for dtype in DTYPES.value
 
 
 def dtype_of_data(dtype: Any) -> DType | None:
-    """The dtype for data of a NumPy dtype, or of anything that `numpy.dtype` takes; None where there is none."""
+    """The dtype for data of a NumPy dtype, or of anything that `numpy.dtype` takes; None if there is none."""
     held = _OF_NUMPY.get(dtype) if isinstance(dtype, np.dtype) else None
     if held is not None:
         return held
     if is_brain_float(dtype):
         return bfloat16
-    if dtype is None:  # NumPy takes it for float64
+    if dtype is None:  # NumPy would take it for float64
         return None
     try:
         found = np.dtype(dtype).newbyteorder("=")
@@ -171,12 +171,12 @@ class TensorType:
 
     @property
     def size(self) -> int:
-        """How many elements."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes a device buffer of this type holds."""
+        """The number of bytes of a device buffer of this type."""
         return self.size * self.dtype.storage.itemsize
 
     def with_shape(self, shape: tuple[int, ...]) -> TensorType:
@@ -187,7 +187,7 @@ class TensorType:
 
 
 def _named(name: str) -> DType:
-    """The dtype of that name, for copies and pickles."""
+    """The dtype of that name, for copying and pickling."""
     return _tuple if name == _tuple.name else DTYPES[name]
 
 
@@ -198,7 +198,7 @@ _tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void))
 class TupleType(TensorType):
     """The type of a node with several results, `(f32[2], i32[])` in text; only `item` reads such a node.
 
-    It has no shape or dtype of its own: those it inherits fit no other operation.
+    It has no shape or dtype of its own; the inherited ones fit no other operation.
     """
 
     parts: tuple[TensorType, ...] = ()

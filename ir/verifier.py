@@ -1,4 +1,4 @@
-"""Checks that a graph keeps every rule of the intermediate representation."""
+"""Checks that a graph obeys every rule of the intermediate representation."""
 from __future__ import annotations
 
 from lavax.base.errors import DtypeError, ShapeError, VerificationError

@@ -1,4 +1,4 @@
-"""The operations, each defined in one place; importing this package fills the table `OPERATIONS`."""
+"""The operations, each defined once. Importing this package fills the table `OPERATIONS`."""
 from lavax.ir.ops import (
     attention,
     call,

@@ -3,12 +3,12 @@
 Shapes, with any batch axes B in front: query [B, Q, D], key [B, K, D], value [B, K, E], bias and mask [B, Q, K],
 cotangent [B, Q, E], delta and logsumexp [B, Q]. The score of query i and key j is
 
-    scale · query[i]·key[j] + bias[i, j]    where mask[i, j] and lowest <= j - i <= highest,
-    fill                                    elsewhere.
+    scale · query[i]·key[j] + bias[i, j]    if mask[i, j] and lowest <= j - i <= highest,
+    fill                                    otherwise.
 
-`biased` and `masked` say whether there is a bias and a mask, which stand last among the operands. The weights are the
-scores' softmax over the keys. A query whose scores are all -inf has weights that are NaN, as softmax has them, or, if
-`empty`, weights of 0 and an infinite logsumexp.
+`biased` and `masked` say whether there is a bias and a mask, which are the last operands. The weights are the scores'
+softmax over the keys. If all scores of a query are -inf, its weights are NaN, as in softmax, or, if `empty`, 0 with an
+infinite logsumexp.
 
 With w = exp(score - logsumexp) and delta[i] = Σ cotangent[i]·out[i], the derivatives of attention are
 
@@ -28,7 +28,7 @@ from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, defi
 from lavax.ir.types import DType, TensorType, float32
 
 GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
-# Operands of each operation, less bias and mask. lowered/attention.py defines the last one.
+# Operands of each operation, without bias and mask. lowered/attention.py defines the last one.
 OPERANDS: Mapping[str, tuple[str, ...]] = {
     "attention": ("query", "key", "value"),
     "attention_logsumexp": ("query", "key"),
@@ -37,7 +37,7 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
     "attention_value_gradient": ("query", "key", "cotangent", "logsumexp"),
     "attention_query_parts": ("query", "key", "value", "cotangent", "delta", "logsumexp"),
 }
-# The operand whose type the result has, and what its last axis is instead.
+# The operand whose type the result has, and the extent that replaces its last axis.
 _RESULTS: Mapping[str, str] = {
     "attention_query_gradient": "query",
     "attention_key_gradient": "key",
@@ -48,7 +48,7 @@ _OF_WEIGHTS = (*ATTRIBUTES, "empty")
 
 
 def names_of(op: str, attrs: Attributes) -> tuple[str, ...]:
-    """What the operands of an operation with these attributes are called."""
+    """The names of the operands of an operation with these attributes."""
     more = (name for name, there in (("bias", attrs["biased"]), ("mask", attrs["masked"])) if there)
     return (*OPERANDS[op], *more)
 
@@ -107,7 +107,7 @@ def _check(op: str, types: Mapping[str, TensorType]) -> Extents:
 def checked_types(
     op: str, operands: Sequence[TensorType], attrs: Attributes
 ) -> tuple[dict[str, TensorType], Extents]:
-    """The operands' types by their names, and the extents that they share. Raises ShapeError and DtypeError."""
+    """The operands' types by name, and the extents that they share. Raises ShapeError and DtypeError."""
     names = names_of(op, attrs)
     if len(operands) != len(names):
         raise ShapeError(f"{op} takes {', '.join(names)}, got {len(operands)} operands")
@@ -130,12 +130,12 @@ def _type_rule(op: str) -> TypeRule:
 
 
 def within(attrs: Attributes, queries: int, keys: int) -> bool:
-    """Whether `lowest` and `highest` leave any pair out."""
+    """Whether `lowest` and `highest` exclude any pair."""
     return bool(attrs["lowest"] > 1 - queries or attrs["highest"] < keys - 1)
 
 
 def _scores(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> tuple[np.ndarray, np.ndarray]:
-    """The scores, and where they are not `fill`."""
+    """The scores, and the mask of those that are not `fill`."""
     query, key = arrays["query"], arrays["key"]
     found = np.matmul(query, np.swapaxes(key, -1, -2)) * attrs["scale"]
     if "bias" in arrays:
@@ -193,7 +193,7 @@ def _value_gradient(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.n
 
 
 def evaluation_of(op: str, compute: Callable[[Mapping[str, np.ndarray], Attributes], np.ndarray]) -> Evaluation:
-    """The evaluation that calls `compute` with the operands by their names."""
+    """The evaluation that calls `compute` with the operands by name."""
 
     def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
         found = compute(dict(zip(names_of(op, attrs), arrays, strict=True)), attrs)

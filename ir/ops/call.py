@@ -1,6 +1,6 @@
-"""Functions that keep their name in the graph: those with derivatives of their own, and those computed again.
+"""Calls in the graph: functions with their own derivatives, and functions that the gradient recomputes.
 
-They have several results, which `item` takes apart. Before kernels are made, each gives way to its body.
+They have several results, which `item` separates. Before kernels are made, each call is replaced by its body.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def floats(types: Types) -> tuple[TensorType, ...]:
 
 
 def _check(what: str, graph: Graph, given: Types, results: Types | None) -> None:
-    """Raises ShapeError where a graph is not from `given` to `results`."""
+    """Raises ShapeError if a graph does not map `given` to `results`."""
     for role, expected, found in (("takes", given, input_types(graph)), ("gives", results, output_types(graph))):
         if expected is not None and tuple(expected) != found:
             raise ShapeError(
@@ -32,13 +32,13 @@ def _check(what: str, graph: Graph, given: Types, results: Types | None) -> None
 
 
 def _infer_custom_vjp(operands: Types, attrs: Attributes, declared: TensorType | None) -> TensorType:
-    """`forward` gives the results and residuals; `backward` takes residuals and a cotangent for each float result, and
-    gives one for each float among the first `arguments` operands."""
+    """`forward` returns the results and residuals. `backward` takes residuals and a cotangent for each float result,
+    and returns one for each float among the first `arguments` operands."""
     body, forward, backward = attrs["body"], attrs["forward"], attrs["backward"]
     _check("custom_vjp: the body", body, operands, None)
     results = output_types(body)
     if not isinstance(forward, Graph) or not isinstance(backward, Graph):
-        return tuple_of(results)  # rules that hold themselves are checked where they are made
+        return tuple_of(results)  # rules that contain themselves are checked when they are built
     _check("custom_vjp: the forward rule", forward, operands, (*results, *output_types(forward)[len(results) :]))
     residuals = output_types(forward)[len(results) :]
     wanted = floats(operands[: attrs["arguments"]])
@@ -47,8 +47,8 @@ def _infer_custom_vjp(operands: Types, attrs: Attributes, declared: TensorType |
 
 
 def _infer_custom_jvp(operands: Types, attrs: Attributes, declared: TensorType | None) -> TensorType:
-    """`rule` takes the operands and a tangent for each float among the first `arguments` of them, and gives the
-    results and a tangent for each float among these."""
+    """`rule` takes the operands and a tangent for each float among the first `arguments` of them. It returns the
+    results and a tangent for each float result."""
     body, rule = attrs["body"], attrs["rule"]
     _check("custom_jvp: the body", body, operands, None)
     results = output_types(body)
@@ -77,5 +77,5 @@ define(
     Operation("custom_vjp", "region", _infer_custom_vjp, _evaluate, ("arguments", "body", "forward", "backward"))
 )
 define(Operation("custom_jvp", "region", _infer_custom_jvp, _evaluate, ("arguments", "body", "rule")))
-# `keep`: what of the body's values the gradient may use as they are: "nothing", or the results of "dots".
+# `keep`: which values of the body the gradient need not recompute: "nothing", or the results of "dots".
 define(Operation("checkpoint", "region", _infer_checkpoint, _evaluate, ("keep", "body")))

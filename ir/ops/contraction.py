@@ -1,8 +1,8 @@
 """Sums of products.
 
-Operands of float32 may be rounded before they are multiplied, to the dtype that the attribute `precision` names, "f16"
-or "bf16"; products are added up in float32 all the same. "" leaves them as they are. `backward` is the `precision` that
-gradients of the operation are computed with, and their gradients in turn.
+float32 operands may be rounded before they are multiplied, to the dtype that the attribute `precision` names, "f16" or
+"bf16"; products are still added in float32. "" does not round. `backward` is the `precision` of the operation's
+gradients, and of their gradients in turn.
 """
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def free_axes(type: TensorType, batch: Sequence[int], contract: Sequence[int]) -
     return tuple(axis for axis in range(type.rank) if axis not in batch and axis not in contract)
 
 
-# Attributes of sums of products that may be left out.
+# Optional attributes of sums of products.
 DEFAULTS = {"batch": ((), ()), "precision": "", "backward": ""}
-# What operands may be rounded to.
+# The dtypes that operands may be rounded to.
 ROUNDED = frozenset(("f16", "bf16"))
 
 
 def check_precision(name: str, left: TensorType, attrs: Attributes) -> None:
-    """Raises DtypeError for a precision that operands of this type cannot have."""
+    """Raises DtypeError if operands of this type cannot be rounded to this precision."""
     for key in ("precision", "backward"):
         chosen = attrs.get(key, "")
         if chosen and chosen not in ROUNDED:

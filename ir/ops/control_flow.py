@@ -1,4 +1,4 @@
-"""Operations that hold graphs: branches and loops. They may have several results, which `item` takes apart."""
+"""Operations that hold graphs: branches and loops. They may have several results, which `item` separates."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _infer_switch(operands: Sequence[TensorType], attrs: Attributes, declared: T
 
 
 def _infer_while(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    """The first operands are carried, as many as the body has outputs; the others stay what they are."""
+    """The first operands are carried, as many as the body has outputs; the others are constant."""
     condition, body = attrs["condition"], attrs["body"]
     _check_inputs("while: the condition", condition, operands)
     _check_inputs("while: the body", body, operands)
@@ -75,7 +75,7 @@ def _infer_while(operands: Sequence[TensorType], attrs: Attributes, declared: Te
 
 
 def _infer_scan(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    """Operands: what is carried, what is gone through along axis 0, what stays. Results: carried, then stacked."""
+    """Operands: carried values, arrays to iterate over along axis 0, constants. Results: carried, then stacked."""
     body, length, carries, sequences = attrs["body"], attrs["length"], attrs["carries"], attrs["sequences"]
     carried, gone_through = operands[:carries], operands[carries : carries + sequences]
     for sequence in gone_through:
@@ -100,7 +100,7 @@ def _run(graph: Graph, arrays: Sequence[Any], floating: np.dtype) -> list[Any]:
 
 
 def _evaluate_switch(arrays: Sequence[Any], attrs: Attributes, type: TensorType, dtype: np.dtype) -> Any:
-    """An index outside the range is moved to its nearer end."""
+    """An index outside the range is clamped."""
     index, *arguments = arrays
     branches = attrs["branches"]
     return tuple(_run(branches[min(max(int(index), 0), len(branches) - 1)], arguments, dtype))

@@ -32,8 +32,8 @@ def _evaluation(function: np.ufunc) -> Evaluation:
     return evaluate
 
 
-# Element i along `axis` is the fold of the elements 0 to i; with `reverse` that of the last one to i. For each
-# operation the kinds of numbers that it is for, and how it folds them.
+# Element i along `axis` is the fold of elements 0 to i, or with `reverse` of the last element down to i. For each
+# operation, its kinds of numbers and its monoid.
 CUMULATIVE: dict[str, tuple[tuple[str, ...], Monoid]] = {
     f"cumulative_{name}": (tuple(kind for kind in monoid.kinds if kind in NUMBERS), monoid)
     for name, monoid in MONOIDS.items()

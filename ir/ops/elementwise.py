@@ -47,7 +47,7 @@ def _rule(name: str, arity: int, accepts: str, to_bool: bool = False) -> TypeRul
 
 
 def _at_most_32_bits(rule: TypeRule, name: str) -> TypeRule:
-    """For functions that devices compute in pairs of float32."""
+    """The type rule of functions that devices compute in pairs of float32."""
 
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
         found = rule(operands, attrs, declared)
@@ -71,7 +71,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Integers round toward zero; the result of a division by zero is all ones in bits."""
+    """Integers round toward zero; all bits of a quotient by zero are ones."""
     if x.dtype.kind == "f":
         return np.asarray(x / y)
     safe = np.where(y == 0, y.dtype.type(1), y)
@@ -81,7 +81,7 @@ def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The sign is the dividend's; integers: x when the divisor is zero."""
+    """The result has the sign of the dividend; for integers it is x if the divisor is zero."""
     if x.dtype.kind == "f":
         return np.asarray(np.fmod(x, y))
     return np.asarray(np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y))))
@@ -92,9 +92,9 @@ def _bitwise_not(x: np.ndarray) -> np.ndarray:
 
 
 def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Integers wrap; a negative integer exponent gives what the exact quotient truncates to."""
+    """Integers wrap; a negative integer exponent gives the truncated exact quotient."""
     if x.dtype.kind == "f":
-        # Not on scalars: for an exponent of rank 0 NumPy takes a square root, which is wrong for -inf.
+        # Not on scalars, because for an exponent of rank 0 NumPy takes a square root, which is wrong for -inf.
         return np.asarray(np.power(x.reshape(-1), y.reshape(-1))).reshape(x.shape)
     result = np.asarray(np.power(x, np.where(y < 0, y.dtype.type(0), y)))
     if x.dtype.kind == "u":
@@ -104,7 +104,7 @@ def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _shifted(shift: Callable[[np.ndarray, np.ndarray], np.ndarray], signed: bool) -> Callable[..., np.ndarray]:
-    """A shift of bits by the distance in `y`, taken as unsigned; beyond the width every bit is one that came in."""
+    """Shifts bits by the unsigned distance in `y`; beyond the width, every bit is one that was shifted in."""
 
     def function(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         width = 8 * x.dtype.itemsize
@@ -159,7 +159,7 @@ _BINARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "multiply": (_NUMBER, np.multiply),
     "divide": (_NUMBER, _divide),
     "remainder": (_NUMBER, _remainder),
-    "modulo": (_FLOAT, np.remainder),  # with the sign of the divisor, that of a zero too
+    "modulo": (_FLOAT, np.remainder),  # with the sign of the divisor, even if zero
     "power": (_NUMBER, _power),
     "atan2": (_FLOAT, np.arctan2),
     "maximum": (_ANY, np.maximum),
@@ -167,7 +167,7 @@ _BINARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "and": (_INTEGRAL, np.bitwise_and),
     "or": (_INTEGRAL, np.bitwise_or),
     "xor": (_INTEGRAL, np.bitwise_xor),
-    # Whether the dtype has a sign does not matter: zeros come in, or copies of the highest bit.
+    # The signedness of the dtype does not matter: the operation says whether zeros or sign bits are shifted in.
     "shift_left": (_WHOLE, _shifted(np.left_shift, signed=False)),
     "shift_right_logical": (_WHOLE, _shifted(np.right_shift, signed=False)),
     "shift_right_arithmetic": (_WHOLE, _shifted(np.right_shift, signed=True)),
@@ -280,11 +280,11 @@ for _arity, _functions in _IN_PAIRS:
         define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
 for _name, _function in COMPARISONS.items():
     define(Operation(_name, "elementwise", _rule(_name, 2, _ANY, to_bool=True), _evaluation(_function)))
-# With `nonpositive` nothing in the operand is above 0, and results that are denormal may be 0.
+# With `nonpositive`, no element of the operand is above 0, and denormal results may be 0.
 _BOUND = {"nonpositive": False}
 define(Operation("exp", "elementwise", _rule("exp", 1, _FLOAT), _evaluation(np.exp), tuple(_BOUND), defaults=_BOUND))
 define(Operation("where", "elementwise", _infer_where, _evaluation(np.where)))
 define(Operation("cast", "elementwise", _infer_cast, _evaluate_cast, typed=True))
 define(Operation("bitcast", "elementwise", _infer_bitcast, _evaluate_bitcast, typed=True))
-# threefry(key 0, key 1, counter 0, counter 1): the word of the block that `word` names.
+# threefry(key 0, key 1, counter 0, counter 1): the word number `word` of the block.
 define(Operation("threefry", "elementwise", _infer_threefry, _evaluate_threefry, ("word",)))

@@ -13,12 +13,12 @@ from lavax.ir.types import NUMBERS, TensorType
 
 _ANY = (*NUMBERS, "bool")
 
-# How an update is joined to the element at its position, by the names of elementwise operations.
+# The elementwise operations that may join an update to the element at its position.
 JOINS = {join: BY_JOIN[join] for join in ("add", "multiply", "minimum", "maximum")}
 
 
 def _check_indices(name: str, array: TensorType, indices: Sequence[TensorType], axes: Sequence[int]) -> tuple[int, ...]:
-    """The one shape of all indices."""
+    """The common shape of all indices."""
     if list(axes) != sorted(set(axes)) or any(not 0 <= axis < array.rank for axis in axes):
         raise ShapeError(f"{name}: axes {list(axes)} must be distinct axes of {array}, in rising order")
     if not indices or len(indices) != len(axes):
@@ -84,7 +84,7 @@ def _scatter_evaluation(join: Callable[..., Any]) -> Evaluation:
 
 
 def _set_at(array: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarray) -> None:
-    """One after the other, so that the last update of an element stands."""
+    """Sets one after the other, so that the last update of an element wins."""
     for number, update in enumerate(updates):
         array[tuple(place[number] for place in places)] = update
 
@@ -97,7 +97,7 @@ SCATTERS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
 
 # gather(x, i…)[s…, w…] = x with i…[s…] at `axes` and w… at the others; indices clamp to the range.
 define(Operation("gather", "indexing", _infer_gather, _evaluate_gather, ("axes",)))
-# Joins updates[s…, w…] to the place gather would read, in row-major order of the updates; updates at places outside
-# the range are dropped.
+# Joins updates[s…, w…] to the element that gather would read, in row-major order of the updates. Updates outside the
+# range are dropped.
 for _name, (_kinds, _join) in SCATTERS.items():
     define(Operation(_name, "indexing", _scatter_rule(_name, _kinds), _scatter_evaluation(_join), ("axes",)))

@@ -1,6 +1,6 @@
 """Incomplete gamma functions, exponential integrals and zeta functions in float64: the evaluation of the operations.
 
-Formulas are those of the NIST Digital Library of Mathematical Functions (dlmf.nist.gov), named by their numbers.
+Numbers name formulas of the NIST Digital Library of Mathematical Functions (dlmf.nist.gov).
 """
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 Function = Callable[..., np.ndarray]
 
 _STEPS = 400
-# Where the incomplete gamma functions are had from their integral.
+# When the incomplete gamma functions are computed from their integral.
 _LARGE, _WIDTH = 50.0, 0.4
 # B(2k) / (2k)!, k from 1 on.
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
 
 
 def _elementwise(function: Callable[..., Array]) -> Function:
-    """`function` of float64 arrays, whatever it divides by."""
+    """`function` on float64 arrays, without warnings for divisions by zero."""
 
     def evaluate(*arrays: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -34,7 +34,7 @@ def _elementwise(function: Callable[..., Array]) -> Function:
 
 
 def log1p_less(m: Array) -> Array:
-    """log(1 + m) - m, with its digits near 0 too."""
+    """log(1 + m) - m, accurate near 0 too."""
     r = m / (2 + m)
     series = sum(2 * r ** (2 * k + 2) / (2 * k + 3) for k in range(20))
     return np.where(np.abs(m) < 0.4, r * series - m * r, np.log1p(m) - m)
@@ -56,7 +56,7 @@ def _gauss_legendre() -> tuple[Array, Array]:
 
 
 def smaller_gamma_integral(a: Array, x: Array) -> Array:
-    """The upper integral from a on, the lower one below, for large `a` near `x`: by Gauss and Legendre's rule."""
+    """The upper integral if x >= a, else the lower one, for large `a` near `x`, by Gauss-Legendre quadrature."""
     weight = np.exp(a * log1p_less((x - a) / a) - 1 / (12 * a) + 1 / (360 * a**3)) * np.sqrt(a / (2 * np.pi)) / x
     length = np.minimum(40 * x / np.abs(x - a), 10 * x / np.sqrt(a)) * np.where(x < a, -1, 1)
     total = np.zeros_like(a)
@@ -204,13 +204,13 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     logarithm = p * np.log(t) + q * np.log1p(-t) + step - lgamma(small)
     part = np.exp(logarithm) / first * _beta_fraction(first, second, inside)
     edge = np.where((a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & ((x == 0) | (x == 1)), x, np.nan)
-    # Beyond all digits of the logarithms a step at the mean.
+    # Beyond the precision of the logarithms, a step at the mean.
     step_at_mean = np.where(t * q < (1 - t) * p, 0.0, np.where(t * q > (1 - t) * p, 1.0, 0.5))
     found = np.where(small > 1e12, step_at_mean, np.where(swapped, 1 - part, part))
     return np.where(usable, found, edge)
 
 
-# Of one argument, of two and of three.
+# Functions of one argument, of two and of three.
 UNARY: dict[str, Function] = {"expi": _elementwise(_expi)}
 BINARY: dict[str, Function] = {
     "gammainc": _gamma_integral(upper=False),

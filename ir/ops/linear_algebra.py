@@ -1,7 +1,7 @@
-"""Matrices taken apart, and systems of equations, over the last two axes; the axes before them are a batch.
+"""Matrix decompositions and systems of equations over the last two axes; the axes before them are a batch.
 
-The result of lu, qr, eigh or svd is one array whose last axis holds the parts one behind the other: `parts_of` says
-where each stands. What is singular or not positive definite gives NaN or infinities, never an error.
+The result of lu, qr, eigh or svd is one array whose last axis holds the parts one after the other; `parts_of` gives the
+position of each. A singular or indefinite matrix gives NaN or infinities, never an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PARTS: dict[str, Callable[[int, int, Attributes], dict[str, Shape]]] = {
 
 
 def parts_of(op: str, matrix: TensorType, attrs: Attributes) -> dict[str, tuple[int, Shape]]:
-    """Where each part of one matrix's result begins in the last axis, and its shape."""
+    """The start of each part of a matrix's result in the last axis, and its shape."""
     start, found = 0, {}
     rows, columns = matrix.shape[-2:]
     for name, shape in _PARTS[op](rows, columns, attrs).items():
@@ -124,14 +124,14 @@ def _infer_linear_solve(operands: Sequence[TensorType], attrs: Attributes, decla
 
 
 def _for_each(function: Callable[..., np.ndarray], *stacks: np.ndarray) -> list[np.ndarray]:
-    """`function` of the matrices at each place of the batch."""
+    """`function` of each matrix of the batch."""
     batch = stacks[0].shape[:-2]
     flat = [stack.reshape(prod(batch), *stack.shape[len(batch) :]) for stack in stacks]
     return [function(*matrices) for matrices in zip(*flat, strict=True)]
 
 
 def matrix_evaluation(function: Callable[..., np.ndarray]) -> Evaluation:
-    """That of an operation on one matrix of each operand; what cannot be taken apart gives NaN."""
+    """The evaluation of an operation on one matrix per operand; if the decomposition fails, the result is NaN."""
 
     def evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
         shape = type.shape[len(arrays[0].shape[:-2]) :]
@@ -196,7 +196,7 @@ def _qr(matrix: np.ndarray, complete: bool) -> np.ndarray:
 
 
 def _signs(rows: np.ndarray) -> np.ndarray:
-    """What makes the component of largest magnitude of each row positive, as a column."""
+    """The sign of the component of largest magnitude of each row, as a column."""
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=-1)[:, None], -1)
     return np.where(largest < 0, -1, 1)
 
@@ -228,15 +228,15 @@ define(
         ("lower", "transposed", "unit_diagonal"),
     )
 )
-# Gaussian elimination with the pivot of largest magnitude: L below the diagonal (whose own is 1) and U share `factors`;
-# row i of L·U is row `permutation`[i] of the matrix, a permutation of that `parity`, 1 or -1.
+# Gaussian elimination with the pivot of largest magnitude. `factors` holds U, and below the diagonal L, whose diagonal
+# is 1. Row i of L·U is row `permutation`[i] of the matrix; `parity` is that of the permutation, 1 or -1.
 define(Operation("lu", "routine", packed_rule("lu", False), matrix_evaluation(_lu)))
-# x of op(A)·x = b, given A, what lu gives for A, and b.
+# x of op(A)·x = b, given A, the result of lu for A, and b.
 define(Operation("linear_solve", "routine", _infer_linear_solve, _evaluate_linear_solve, ("transposed",)))
-# Householder's: orthonormal columns q (all that there are, if `complete`) and an upper triangle r with q·r the matrix.
+# Householder's method: orthonormal columns q (a whole basis if `complete`) and an upper triangle r; q·r is the matrix.
 define(Operation("qr", "routine", packed_rule("qr", False), matrix_evaluation(_qr), ("complete",)))
-# Eigenvalues, rising, and unit eigenvectors, as rows, of a symmetric matrix of which only the lower triangle is read.
+# Ascending eigenvalues, and unit eigenvectors as rows, of a symmetric matrix whose lower triangle alone is read.
 define(Operation("eigh", "routine", packed_rule("eigh", True), matrix_evaluation(_eigh), ("vectors",)))
-# Singular values, falling, right vectors as rows and left ones as columns (all that there are, if `complete`).
-# In eigenvectors and right vectors the component of largest magnitude is positive.
+# Descending singular values, right vectors as rows and left ones as columns (a whole basis if `complete`).
+# The component of largest magnitude of eigenvectors and right vectors is positive.
 define(Operation("svd", "routine", packed_rule("svd", False), matrix_evaluation(_svd), ("vectors", "complete")))

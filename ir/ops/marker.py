@@ -1,4 +1,4 @@
-"""Operations on single elements that give one of their operands as it is, and tell a pass something by it."""
+"""Elementwise operations that return one of their operands unchanged and thereby tell a pass something."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def _evaluate_known_value(
     return arrays[1]
 
 
-# The first operand, computed when the second is there: what is made of it is not the same as what was made before.
+# The first operand, computed after the second. Values computed from it do not merge with values computed before.
 define(Operation("barrier", "elementwise", _infer_barrier, _evaluate_barrier))
-# The second operand, which has the value of the first, as a value with the derivatives of the first.
+# The second operand, which equals the first, with the derivatives of the first.
 define(Operation("known_value", "elementwise", _infer_known_value, _evaluate_known_value))

@@ -1,4 +1,4 @@
-"""Operations that rearrange elements and compute nothing."""
+"""Operations that only rearrange elements."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def _infer_transpose(operands: Sequence[TensorType], attrs: Attributes, declared
 
 
 def _infer_broadcast(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    """`axes[d]` is the result's axis that the operand's axis d becomes; an extent of 1 is repeated."""
+    """The operand's axis d becomes the result's axis `axes[d]`; an axis of extent 1 may be repeated."""
     (operand,) = operands
     axes = attrs["axes"]
     if declared is None or declared.dtype != operand.dtype:
@@ -52,7 +52,7 @@ def _infer_slice(operands: Sequence[TensorType], attrs: Attributes, declared: Te
 
 
 def _infer_pad(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    """`low` and `high` elements at the ends and `interior` ones between neighbours of each axis."""
+    """Puts `low` and `high` elements at the ends of each axis, and `interior` ones between neighbours."""
     (operand,) = operands
     low, high, interior = attrs["low"], attrs["high"], attrs["interior"]
     if not len(low) == len(high) == len(interior) == operand.rank:

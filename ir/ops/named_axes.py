@@ -1,4 +1,4 @@
-"""Operations over a named axis: they stand in the graph of one element of a batch, and batching takes them away."""
+"""Operations over a named axis. They occur in the graph of one batch element; batching replaces them."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The gamma function, quotients of its values, and Box and Cox's power in float64: the evaluation of the operations."""
+"""The gamma function, quotients of its values, and the Box-Cox power in float64: the evaluation of the operations."""
 from __future__ import annotations
 
 import math
@@ -8,7 +8,7 @@ import numpy as np
 
 Function = Callable[..., np.ndarray]
 
-_LARGE = 100.0  # beyond, quotients are taken by logarithms
+_LARGE = 100.0  # for larger arguments, quotients are computed from logarithms
 
 
 def _of_numbers(function: Callable[..., float], arity: int) -> Function:
@@ -39,7 +39,7 @@ def _factorial(x: float) -> float:
 
 
 def _parts(x: float) -> tuple[float, float]:
-    """log|gamma(x)| and its sign, for what is no pole."""
+    """log|gamma(x)| and the sign of gamma(x), except at poles."""
     return math.lgamma(x), -1.0 if x < 0 and math.floor(x) % 2 == 1 else 1.0
 
 
@@ -64,7 +64,7 @@ def _beta(a: float, b: float) -> float:
 
 
 def _exponent(first: float, second: float, whole: float, a: float, b: float) -> float:
-    """log|B(a, b)|; for one argument far greater than the other by gamma(x + s) / gamma(x) = x^s."""
+    """log|B(a, b)|; if one argument is far greater than the other, from gamma(x + s) / gamma(x) = x^s."""
     small, large = (a, b) if abs(a) < abs(b) else (b, a)
     if abs(large) > 1e12 * max(1.0, small * small):
         return math.lgamma(small) - small * math.log(abs(large))
@@ -109,7 +109,7 @@ def _box_and_cox(logarithm: Function) -> Function:
 
 
 def _kl_div(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x log(x / y) - x + y, by the series of m - log(1 + m) where that is a small difference."""
+    """x log(x / y) - x + y, from the series of m - log(1 + m) if m is small."""
     usable = (x > 0) & (y > 0) & (x < np.inf) & (y < np.inf)
     p, q = np.where(usable, x, 1.0).astype(np.float64), np.where(usable, y, 1.0).astype(np.float64)
     near = np.abs(q - p) < 0.4 * p

@@ -1,4 +1,4 @@
-"""Operations that fold axes away."""
+"""Reductions over axes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ def _position(function: Callable[..., Any]) -> Evaluation:
     return evaluate
 
 
-# As in NumPy, those of no elements have a value, and others have none.
+# The reductions that are defined for no elements, as in NumPy.
 _OF_NO_ELEMENTS = ("sum", "prod")
 
 for _name, _monoid in REDUCTIONS.items():

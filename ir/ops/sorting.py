@@ -1,4 +1,4 @@
-"""Operations that put elements in order. Numbers rise, false comes before true, NaN comes last."""
+"""Sorting. Numbers ascend, false comes before true, NaN comes last."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -67,10 +67,10 @@ def _evaluate_search_sorted(
 
 
 define(Operation("sort", "routine", _infer_sort, _evaluate_sort, ("axis",)))
-# Where the elements of the sorted axis stand in the operand; equal elements keep their order.
+# The positions in the operand of the sorted elements; equal elements keep their order.
 define(Operation("sort_order", "routine", _infer_sort_order, _evaluate_sort_order, ("axis",)))
-# The inverse of taking elements in an order along an axis: order[…,i,…] says where the element i goes. The order has
-# each position once.
+# The inverse of taking elements in an order along an axis: element i goes to position order[…,i,…]. The order has each
+# position once.
 define(Operation("unsort", "routine", _infer_unsort, _evaluate_unsort, ("axis",)))
-# Where in a sorted row a value would go: before its equals, or with `right` behind them.
+# The position in a sorted row at which to insert a value: before equal elements, or with `right` after them.
 define(Operation("search_sorted", "routine", _infer_search_sorted, _evaluate_search_sorted, ("right",)))

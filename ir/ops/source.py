@@ -40,6 +40,6 @@ def _evaluate_iota(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
     return np.broadcast_to(along.reshape([-1 if d == axis else 1 for d in range(type.rank)]), type.shape)
 
 
-# Every element is the one value: a splat.
+# All elements have the same value: a splat.
 define(Operation("constant", "source", _infer_constant, _evaluate_constant, ("value",), typed=True))
 define(Operation("iota", "source", _infer_iota, _evaluate_iota, ("axis",), typed=True))

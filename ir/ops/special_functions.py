@@ -1,6 +1,6 @@
-"""Functions that NumPy lacks, in float64: the evaluation of the operations of their names.
+"""Functions that NumPy lacks, in float64: the evaluation of the operations of the same names.
 
-Formulas are those of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964), named by their numbers.
+Numbers name formulas of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964).
 """
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 Function = Callable[[np.ndarray], np.ndarray]
 
 _TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
-# From these arguments on the asymptotic series are exact in float64.
+# From these arguments on, the asymptotic series are exact in float64.
 _ERFCX_ASYMPTOTIC, _DIGAMMA_ASYMPTOTIC, _BESSEL_ASYMPTOTIC = 10.0, 10.0, 500.0
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def _of_numbers(function: Callable[[float], float], where_undefined: float) -> Function:
-    """`function` of each element, with a value where Python's math raises."""
+    """`function` of each element, with a default value if Python's math raises."""
 
     def value(x: float) -> float:
         try:
@@ -58,7 +58,7 @@ def erfcx(x: np.ndarray) -> np.ndarray:
 
 
 def _inverse_erfc(q: np.ndarray) -> np.ndarray:
-    """The x >= 0 with erfc(x) = q, for 0 < q <= 1/2: Newton's method for the logarithm, which is nearly a parabola."""
+    """The x >= 0 with erfc(x) = q, for 0 < q <= 1/2: Newton's method on the logarithm, which is nearly a parabola."""
     x: np.ndarray = np.sqrt(-np.log(q))
     for _ in range(12):
         x = np.asarray(x + (np.log(erfc(x)) - np.log(q)) * erfcx(x) / _TWO_BY_ROOT_PI)
@@ -67,7 +67,7 @@ def _inverse_erfc(q: np.ndarray) -> np.ndarray:
 
 @_in_float64
 def erfinv(x: np.ndarray) -> np.ndarray:
-    """The inverse of erf, by Newton's method; from 1/2 on by way of erfc, which has the digits there."""
+    """The inverse of erf, by Newton's method; from 1/2 on through erfc, which is accurate there."""
     size = np.abs(x)
     middle = np.where(size < 0.5, x, 0.0)
     found = middle / _TWO_BY_ROOT_PI
@@ -118,8 +118,8 @@ def digamma(x: np.ndarray) -> np.ndarray:
 def _bessel(order: int, scaled: bool) -> Function:
     """I_order(x), times exp(-|x|) if scaled; order 0 or 1.
 
-    The integral 9.6.16 and 9.6.19 by the trapezoidal rule, which converges exponentially for a periodic function;
-    the power series 9.6.10 for small arguments, the asymptotic series 9.7.1 for large ones.
+    Integrates 9.6.16 and 9.6.19 by the trapezoidal rule, which converges exponentially for a periodic function; uses
+    the power series 9.6.10 for small arguments and the asymptotic series 9.7.1 for large ones.
     """
     angles = 2 * np.pi * np.arange(256) / 256
     series = [1 / (4**k * math.factorial(k) * math.factorial(k + order)) for k in range(15)]
@@ -135,7 +135,7 @@ def _bessel(order: int, scaled: bool) -> Function:
         of_large = _polynomial(asymptotic, 1 / large) / np.sqrt(2 * np.pi * large)
         result = np.where(a < 1, of_small, np.where(a < _BESSEL_ASYMPTOTIC, waves.mean(-1), of_large))
         if not scaled:
-            # In halves, as the exponential overflows first.
+            # In two halves, because the exponential overflows first.
             result = np.where(a == np.inf, np.inf, result * np.exp(a / 2) * np.exp(a / 2))
         return np.asarray(np.copysign(result, x) if order else result)
 

@@ -1,4 +1,4 @@
-"""Sums of products over moving windows, and the movement that windows are made of."""
+"""Convolution, and the movement that forms windows."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.ops.contraction import DEFAULTS, check_precision, free_axes, rounded_operands
 from lavax.ir.types import TensorType
 
-# Convolution. It is a dot whose operands also meet along pairs of window axes: with p the left operand after padding,
+# Convolution: a dot with additional pairs of window axes. With p the left operand after padding,
 #   result[…o…] = Σ over k of p[…o·stride + k·dilation…] · right[…k…].
 # `low`, `high` and `interior` widen the left operand's window axes as `pad` does, with zeros; negative widths cut.
-# The result's axes: batch, the left operand's others (window axes in their places), the right operand's free ones.
+# The result's axes: batch, the left operand's other axes with window axes among them, the right operand's free axes.
 
 
 def _padded_extent(extent: int, low: int, high: int, interior: int) -> int:
@@ -21,7 +21,7 @@ def _padded_extent(extent: int, low: int, high: int, interior: int) -> int:
 
 
 def windows_along(extent: int, window: int, stride: int, dilation: int) -> int:
-    """How many windows fit into an extent."""
+    """The number of windows that fit into an extent."""
     return max((extent - (window - 1) * dilation - 1) // stride + 1, 0) if window else 0
 
 
@@ -95,7 +95,7 @@ def _evaluate_conv(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
 
 
 def _widened(array: np.ndarray, attrs: Attributes) -> np.ndarray:
-    """Zeros put in between and at the ends, or elements cut off there."""
+    """Adds zeros between elements and at the ends, or cuts elements off the ends."""
     lists = [attrs[name] for name in ("low", "high", "interior")]
     for axis, low, high, interior in zip(attrs["window"][0], *lists, strict=True):
         moved = np.moveaxis(array, axis, 0)
@@ -109,14 +109,14 @@ def _widened(array: np.ndarray, attrs: Attributes) -> np.ndarray:
     return array
 
 
-# Shearing: the axes `axes` are read at places that depend on where one stands along the axes `along`. Both operations
-# move elements only, and each is the other's transpose.
+# Shearing: the positions read along the axes `axes` depend on the position along the axes `along`. Both operations only
+# move elements, and each is the other's transpose.
 #   shear:    result[…o…k…] = x[…o·stride + k·dilation…k…]
-#   unshear:  result[…i…k…] = x[…(i - k·dilation)/stride…k…] where that is an element, else zero
+#   unshear:  result[…i…k…] = x[…(i - k·dilation)/stride…k…] if that is an element, else zero
 
 
 def _sheared_extents(type: TensorType, attrs: Attributes) -> list[tuple[int, int, int, int]]:
-    """(axis, extent along the other one, stride, dilation), of each sheared axis."""
+    """(axis, extent of the other axis, stride, dilation) per sheared axis."""
     axes, along, stride, dilation = (attrs[name] for name in ("axes", "along", "stride", "dilation"))
     both = (*axes, *along)
     if len(set(both)) != len(both) or any(not 0 <= axis < type.rank for axis in both):
@@ -150,7 +150,7 @@ def _infer_unshear(operands: Sequence[TensorType], attrs: Attributes, declared: 
 
 
 def _sheared_indices(narrow: Sequence[int], attrs: Attributes) -> tuple[np.ndarray, ...]:
-    """Where in the wide array each element of the narrow one stands."""
+    """The position in the wide array of each element of the narrow one."""
     places = list(np.indices(narrow, sparse=True))
     numbers = zip(*(attrs[name] for name in ("axes", "along", "stride", "dilation")), strict=True)
     for axis, along, stride, dilation in numbers:

@@ -22,8 +22,8 @@ def _householder(matrix: np.ndarray) -> np.ndarray:
 
 
 def _meetings(size: int, across: bool) -> list[tuple[int, int]]:
-    """The pairs of a round-robin tournament in their order: all but the last player sit in a circle, and an odd one has
-    nobody to meet; or, if `across`, the first half of the players meets the second."""
+    """The pairs of a round-robin tournament in order: all players but the last sit in a circle, and with an odd number
+    one is left out. If `across`, the first half of the players meets the second instead."""
     if across:
         half = size // 2
         return [(t, half + (turn + t) % half) for turn in range(half) for t in range(half)]

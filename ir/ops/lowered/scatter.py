@@ -44,7 +44,7 @@ def _infer_join_runs(operands: Sequence[TensorType], attrs: Attributes, declared
 
 
 def levels_of(count: int, chunk: int) -> list[int]:
-    """How many chunks there are of that many updates, of those chunks, and so on, until they are one chunk."""
+    """The number of chunks of that many updates, of chunks of those chunks, and so on, down to one chunk."""
     counts = []
     while count > chunk:
         count = -(-count // chunk)
@@ -87,7 +87,7 @@ def _evaluate_join_runs(
 
 # Operands are the updates[n,w…] of a scatter, their numbers in `order`, sorted by position, and the row-major
 # positions, places[n]; updates that are dropped have one beyond the last. A segment is the updates of one position.
-# fold_runs(updates, order, places): the first segment of each `chunk` of updates, joined in turn.
+# fold_runs(updates, order, places): the first segment of each `chunk` of updates, joined in order.
 define(Operation("fold_runs", "lowered", _infer_fold_runs, _evaluate_fold_runs, ("join", "chunk")))
 # join_runs(array, updates, order, places, levels…): the array with each segment joined, in turn, to its position along
 # `axes`, which are neighbours. Levels, if there are several chunks, are the fold_runs of the updates, then those of
