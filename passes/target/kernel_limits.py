@@ -10,15 +10,18 @@ MAX_LOOP_ITERATIONS = 40_000
 
 @dataclass(frozen=True)
 class AttentionKernels:
-    """What one kernel of attention computes."""
+    """What one kernel of attention computes. Chosen by `python -m benchmarks.attention_tiles`."""
 
-    block_of_columns: int = 32  # the keys, or queries, that an invocation takes at once where it works by itself
+    block_of_columns: int = 32  # the keys, or queries, that an invocation processes at once if it works alone
     largest_head: int = 256  # larger heads are not kept in registers
 
 
 @dataclass(frozen=True)
 class MatrixKernels:
-    """The largest matrices that one kernel takes apart or solves at once; larger ones are cut into blocks."""
+    """The largest matrices that one kernel factors or solves; larger ones are cut into blocks.
+
+    Bounded by MAX_LOOP_ITERATIONS. No benchmark times them; see docs/rejected.md, "Jacobi's method in other ways".
+    """
 
     least_invocations: int = 8  # at least as many share a matrix
     cholesky: int = 64
@@ -37,8 +40,12 @@ class MatrixKernels:
 
 @dataclass(frozen=True)
 class RadixSortKernels:
-    """How many neighbouring values one invocation or workgroup counts and moves in a pass of radix sort."""
+    """The passes of radix sort: their digits, and how many adjacent values one invocation or workgroup moves in each.
 
+    Chosen by `python -m benchmarks algorithms`; docs/rejected.md, "Longer digits for radix sort on a CPU driver".
+    """
+
+    digit_bits: tuple[int, ...] = (4, 6, 8)  # the possible numbers of bits per pass, ascending
     shortest_tile: int = 1 << 10
     longest_tile: int = 1 << 12
     enough_tiles: int = 1 << 5  # tiles are shorter if a row has fewer

@@ -64,7 +64,7 @@ from lavax.passes.target.kernel_limits import MATRICES
 @dataclass(frozen=True)
 class Convergence:
     """When rounds end, and which vectors hold rounding errors alone. All but `most_sweeps` are in units in the last
-    place of 1. Checked by the tests of eigenvalues and singular values, tests/backends/vulkan/test_decompositions.py.
+    place of 1. docs/rejected.md, "Jacobi's method in other ways", has counts of sweeps and errors.
     """
 
     most_sweeps: int = 14  # convergence is quadratic in the end: 7 or 8 are enough for some hundred rows

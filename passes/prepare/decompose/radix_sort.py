@@ -13,10 +13,6 @@ from lavax.ir.types import int32, uint32, uint64
 from lavax.passes.build.builder import add, broadcast, build, cast, multiply, reshape, slice_along, splat, subtract
 from lavax.passes.target.kernel_limits import RADIX_SORT
 
-# The possible numbers of bits per radix pass.
-_DIGITS = (4, 6, 8)
-
-
 # Pairs are 64 bits: a key of 32 bits above a payload of 32.
 WORD = 32
 
@@ -39,8 +35,8 @@ def payload_of(pairs: Node) -> Node:
 
 def sorted_by_bits(values: Node, first: int, width: int) -> Node:
     """Each row of `values`, sorted stably by the `width` bits from bit `first` on."""
-    passes = -(-width // _DIGITS[-1])
-    bits = next(bits for bits in _DIGITS if bits * passes >= width)
+    passes = -(-width // RADIX_SORT.digit_bits[-1])
+    bits = next(bits for bits in RADIX_SORT.digit_bits if bits * passes >= width)
     for shift in range(first, first + width, bits):
         values = _sorted_by_digit(values, shift, min(bits, values.dtype.bits - shift))
     return values

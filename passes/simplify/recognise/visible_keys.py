@@ -10,7 +10,7 @@ from lavax.passes.kernels.index import Index, constant, linear, variable
 from lavax.passes.kernels.reads import READS, Coordinates
 
 # The most nodes of a mask to look at.
-_MOST = 64
+_MOST_NODES = 64
 _MOVED = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
 
 
@@ -48,7 +48,7 @@ def _conjuncts(mask: Node) -> list[Node]:
     waiting: list[tuple[Node, tuple[Node, ...]]] = [(mask, ())]  # a node, and the movement from it to the mask
     while waiting:
         node, moves = waiting.pop()
-        if node.op == "and" and len(waiting) + len(found) < _MOST:
+        if node.op == "and" and len(waiting) + len(found) < _MOST_NODES:
             waiting += [(operand, moves) for operand in reversed(node.operands)]
         elif node.op in _MOVED and _holds_and(node):
             waiting.append((node.operands[0], (*moves, node)))
