@@ -11,7 +11,7 @@ once: the value is then a vector of four, and four neighbours in memory are one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -89,6 +89,10 @@ class Body:
     def line(self, text: str) -> None:
         """A statement in the innermost block."""
         self.scopes[-1].lines.append(text)
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Statements in the innermost block."""
+        self.scopes[-1].lines += texts
 
     def name(self) -> str:
         """A name not used before."""

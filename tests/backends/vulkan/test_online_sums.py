@@ -70,7 +70,7 @@ def test_short_rows_of_many() -> None:
     """A few members of a subgroup have a row, and its vectors come to each of them one after the other."""
     x = np.tile((5 * RANDOM.standard_normal((100, 260))).astype(np.float32), (330, 1))
     (step,) = steps_of(schedule(prepare(_graph(_logsumexp, x))).steps)
-    assert choose_schedule(step.kernel, GENERIC_GPU, lifted=False).team == 4
+    assert choose_schedule(step.kernel, GENERIC_GPU, lifted=False).members == 4
     _assert_agrees(_logsumexp, x)
 
 

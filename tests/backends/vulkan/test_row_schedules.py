@@ -12,7 +12,9 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.reduce.choose import Schedule, choose_schedule
+from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
+from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedRows
+from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.commands import steps_of
@@ -55,11 +57,11 @@ def _kernel(graph: Graph) -> Kernel:
     return step.kernel
 
 
-def _schedule(rows: int, length: int, axis: int, profile: DeviceProfile = GENERIC_GPU) -> Schedule:
+def _schedule(rows: int, length: int, axis: int, profile: DeviceProfile = GENERIC_GPU) -> RowSchedule:
     return choose_schedule(_kernel(_rows(rows, length, axis)), profile, lifted=False)
 
 
-def _schedule_of_sums(rows: int, length: int, profile: DeviceProfile) -> Schedule:
+def _schedule_of_sums(rows: int, length: int, profile: DeviceProfile) -> RowSchedule:
     """The schedule of sums of columns, and of nothing else."""
     text = f"graph (x: f32[{rows},{length}]) {{\n  %0 = sum(x) axes=[0] : f32[{length}]\n  return %0\n}}"
     return choose_schedule(_kernel(parse(text)), profile, lifted=False)
@@ -100,20 +102,21 @@ def test_rows_and_columns_of_eager_programs(shape: tuple[int, int], axis: int) -
 
 def test_how_rows_are_shared_on_a_gpu() -> None:
     whole = _schedule(16384, 4096, 1)
-    assert (whole.team * whole.turns * whole.element_width, whole.loop) == (4096, False), "read once"
-    assert whole.local == whole.team > GENERIC_GPU.subgroup_size
+    assert (whole.members * whole.unrolled * whole.element_width, whole.loop) == (4096, False), "read once"
+    assert whole.local == whole.members > GENERIC_GPU.subgroup_size
     part = _schedule(1 << 18, 256, 1)
-    assert part.team <= GENERIC_GPU.subgroup_size < part.local and not part.loop
-    for length, team in ((1 << 14, 512), (20480, 512), (1 << 15, 1024)):
+    assert part.members <= GENERIC_GPU.subgroup_size < part.local and not part.loop
+    for length, members in ((1 << 14, 512), (20480, 512), (1 << 15, 1024)):
         long = _schedule(512, length, 1)
-        assert (long.team * long.turns * long.element_width, long.loop) == (length, False), "read once, still"
-        assert long.team == team, "two teams a processor where there are registers for them"
+        assert (long.members * long.unrolled * long.element_width, long.loop) == (length, False), "read once, still"
+        assert long.members == members, "two row groups per processor if there are registers for them"
     assert _schedule(512, 40_000, 1).loop, "too long for registers"
     columns = _schedule_of_sums(16384, 4096, GENERIC_GPU)
-    assert columns.interleaved and columns.row_width == 4
-    assert columns.team * (4096 // 4) >= 1 << 17, "a device is busy with few columns"
+    assert isinstance(columns, InterleavedRows) and columns.row_width == 4
+    assert columns.members * (4096 // 4) >= 1 << 17, "a device is busy with few columns"
     several = _schedule(16384, 4096, 0)
-    assert several.interleaved and several.team < columns.team, "partial results of all reductions fit shared memory"
+    assert isinstance(several, InterleavedRows)
+    assert several.members < columns.members, "partial results of all reductions fit shared memory"
 
 
 def test_a_workgroup_reads_what_a_row_has_once_before_it_waits() -> None:
@@ -147,7 +150,7 @@ def test_numbers_that_all_rows_share_do_not_choose_their_schedule() -> None:
         }
     """)))
     on_gpu = choose_schedule(kernel, GENERIC_GPU, lifted=False)
-    assert on_gpu.interleaved and on_gpu.row_width == 4
+    assert isinstance(on_gpu, InterleavedRows) and on_gpu.row_width == 4
     assert choose_schedule(kernel, CPU_DRIVER, lifted=False).row_width == 4
 
 
@@ -164,17 +167,20 @@ def test_how_rows_are_shared_on_a_cpu_driver() -> None:
 
 def test_many_short_rows_on_a_cpu_driver() -> None:
     """A workgroup of one short row takes longer to start than to run."""
-    teams = [(s.team, s.teams) for s in (_schedule(rows, 64, 1, CPU_DRIVER) for rows in (40, 64, 200, 4096))]
-    assert teams == [(8, 1), (8, 2), (8, 4), (8, 8)], "as many as leave enough workgroups"
-    teams = [(s.team, s.teams) for s in (_schedule(4096, length, 1, CPU_DRIVER) for length in (256, 1024, 4096))]
-    assert teams == [(8, 8), (8, 2), (8, 1)], "the longer rows are, the fewer"
+    found = [_schedule(rows, 64, 1, CPU_DRIVER) for rows in (40, 64, 200, 4096)]
+    groups = [(s.members, s.row_groups) for s in found]
+    assert groups == [(8, 1), (8, 2), (8, 4), (8, 8)], "as many as leave enough workgroups"
+    found = [_schedule(4096, length, 1, CPU_DRIVER) for length in (256, 1024, 4096)]
+    groups = [(s.members, s.row_groups) for s in found]
+    assert groups == [(8, 8), (8, 2), (8, 1)], "the longer rows are, the fewer"
 
-    def sums(rows: int, length: int) -> Schedule:
+    def sums(rows: int, length: int) -> RowSchedule:
         text = f"graph (x: f32[{rows},{length}]) {{\n  %0 = sum(x) axes=[1] : f32[{rows}]\n  return %0\n}}"
         return choose_schedule(_kernel(parse(text)), CPU_DRIVER, lifted=False)
 
-    assert [sums(4096, length).team for length in (16, 64, 127, 128)] == [1, 1, 1, 8], "what is read once has no team"
-    assert sums(20, 64).team == 8, "but where there are few rows"
+    found_members = [sums(4096, length).members for length in (16, 64, 127, 128)]
+    assert found_members == [1, 1, 1, 8], "rows that are read once are not shared"
+    assert sums(20, 64).members == 8, "unless there are few rows"
     assert sums(4096, 64).element_width == 4
 
 

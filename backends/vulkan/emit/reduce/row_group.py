@@ -1,23 +1,23 @@
-"""How the members of a team make one result of what each of them has reduced.
+"""Row groups as they are written: which rows members work on, and how their partial results become one.
 
-Always in the same order, so that results are the same from run to run. Members that stand side by side exchange within
-their subgroup, then the subgroups of a workgroup by shared memory. Interleaved teams have their members in different
-subgroups, and halve the number of partial results in shared memory until one is left.
+Results are always joined in the same order, so they are the same bits on every run.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from lavax.backends.vulkan.emit.reduce.choose import Schedule
+from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
-from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats, shuffled, ties
+from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats, ties
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
 
-_LANE_OF_GROUP = "gl_LocalInvocationID.x"
+ScheduleT = TypeVar("ScheduleT", bound=RowSchedule)
 
 
 @dataclass(frozen=True)
@@ -27,110 +27,90 @@ class Register:
     name: str
     dtype: DType
 
+    @property
+    def shared(self) -> str:
+        """The array in shared memory through which members exchange this register."""
+        return f"shared_{self.name}"
 
-class Team:
-    """Joins partial results; `declarations` are the arrays in shared memory that it came to need."""
 
-    def __init__(self, body: Body, schedule: Schedule) -> None:
+class RowGroup(ABC, Generic[ScheduleT]):
+    """Writes one form of row group.
+
+    `declarations` are the shared arrays that joining needed. `exists` is the condition that an invocation's row
+    exists; empty if invocations without a row have ended.
+    """
+
+    exists = ""
+
+    def __init__(self, body: Body, schedule: ScheduleT) -> None:
         self.body, self.schedule = body, schedule
         self.declarations: list[str] = []
 
+    @abstractmethod
+    def open(self, rows: int) -> list[str]:
+        """Declares which of the `rows` an invocation works on; the variables that hold their numbers.
+
+        Members of a group of several also learn which one they are: `lane_of_row`.
+        """
+
+    @abstractmethod
     def join(self, partial: Sequence[tuple[Node, str]]) -> None:
-        """Makes each reduction's partial results one, which all members then have."""
-        if self.schedule.interleaved:
-            self._join_interleaved(partial)
-            return
-        within = min(self.schedule.team, self.schedule.subgroup)
-        for node, name in partial:
-            self._exchange(node, name, within)
-        if self.schedule.team > within:
-            self._join_subgroups(partial, self.schedule.team // within)
+        """Joins each reduction's partial results into one, which all members then hold."""
 
-    def _exchange(self, node: Node, name: str, lanes: int) -> None:
-        """A butterfly over so many neighbouring lanes, after which each has the same result."""
-        for step in _doubling(lanes):
-            self._join_one(node, name, lambda register, step=step: shuffled(  # type: ignore[misc]
-                "subgroupShuffleXor", register.name, f"{step}u", register.dtype
-            ))
+    @property
+    @abstractmethod
+    def reads_early(self) -> bool:
+        """Whether it pays to load a row's single values before the first walk (early_reads.py)."""
 
-    def _join_subgroups(self, partial: Sequence[tuple[Node, str]], subgroups: int) -> None:
-        for register in _registers_of(partial):
-            self._declare(register, subgroups)
-        with self.body.block("if (gl_SubgroupInvocationID == 0u)"):
-            for register in _registers_of(partial):
-                self.body.line(f"{_shared(register)}[gl_SubgroupID] = {register.name};")
-        self.body.line("barrier();")
-        for register in _registers_of(partial):
-            self.body.line(f"{register.name} = {_shared(register)}[gl_SubgroupInvocationID % {subgroups}u];")
-        for node, name in partial:
-            self._exchange(node, name, subgroups)
+    @property
+    def subgroup(self) -> int | None:
+        """The subgroup size that the shader requires; None if any will do."""
+        return None
 
-    def _join_interleaved(self, partial: Sequence[tuple[Node, str]]) -> None:
-        registers = _registers_of(partial)
-        for register in registers:
-            self._declare(register, self.schedule.local)
-            self.body.line(f"{_shared(register)}[{_LANE_OF_GROUP}] = {register.name};")
-        self.body.line("barrier();")
-        for step in reversed(list(_doubling(self.schedule.team))):
-            distance = f"{step * self.schedule.teams}u"
-            with self.body.block(f"if (lane_of_row < {step})"):
-                for node, name in partial:
-                    self._join_one(
-                        node,
-                        name,
-                        lambda register, distance=distance: (  # type: ignore[misc]
-                            f"{_shared(register)}[{_LANE_OF_GROUP} + {distance}]"
-                        ),
-                    )
-                for register in registers:
-                    self.body.line(f"{_shared(register)}[{_LANE_OF_GROUP}] = {register.name};")
-            self.body.line("barrier();")
-        for register in registers:
-            self.body.line(f"{register.name} = {_shared(register)}[{_LANE_OF_GROUP} % {self.schedule.teams}u];")
+    def workgroups(self, rows: int) -> int:
+        """How many workgroups cover all rows, or vectors of rows."""
+        return -(-rows * self.schedule.members // self.schedule.local)
 
     def _declare(self, register: Register, count: int) -> None:
         kind = type_name(register.dtype, self.schedule.row_width)
-        self.declarations.append(f"shared {kind} {_shared(register)}[{count}];")
+        self.declarations.append(f"shared {kind} {register.shared}[{count}];")
 
     def _join_one(self, node: Node, name: str, other_of: Callable[[Register], str]) -> None:
-        """Takes another member's partial result in."""
+        """Joins another member's partial result into an invocation's own."""
         if node.op not in POSITIONS:
             joined = REDUCTIONS[node.op].join(
                 name, other_of(Register(name, node.dtype)), node.dtype, self.schedule.row_width, self.body.uses
             )
             self.body.line(f"{name} = {joined};")
             return
-        best, found = _registers_of([(node, name)])
-        value, place, uses = self.body.name(), self.body.name(), self.body.uses
-        for register, copy in ((best, value), (found, place)):
+        best, found = registers_of([(node, name)])
+        value, position, uses = self.body.name(), self.body.name(), self.body.uses
+        for register, copy in ((best, value), (found, position)):
             kind = type_name(register.dtype, self.schedule.row_width)
             self.body.line(f"{kind} {copy} = {other_of(register)};")
         for dot in (f".{c}" for c in COMPONENTS) if self.schedule.row_width == VECTOR else ("",):
             better = " || ".join((
                 f"{name}{dot} < 0",
                 beats(node, value + dot, best.name + dot, uses),
-                f"({ties(node, value + dot, best.name + dot, uses)} && {place}{dot} < {name}{dot})",
+                f"({ties(node, value + dot, best.name + dot, uses)} && {position}{dot} < {name}{dot})",
             ))
-            taken = f"{best.name}{dot} = {value}{dot}; {name}{dot} = {place}{dot};"
-            self.body.line(f"if ({place}{dot} >= 0 && ({better})) {{ {taken} }}")
+            taken = f"{best.name}{dot} = {value}{dot}; {name}{dot} = {position}{dot};"
+            self.body.line(f"if ({position}{dot} >= 0 && ({better})) {{ {taken} }}")
 
 
-def _doubling(end: int) -> Iterator[int]:
-    step = 1
-    while step < end:
-        yield step
-        step *= 2
-
-
-def _shared(register: Register) -> str:
-    return f"shared_{register.name}"
-
-
-def _registers_of(partial: Sequence[tuple[Node, str]]) -> list[Register]:
-    """What is kept of each partial result; for a position the best value as well."""
+def registers_of(partial: Sequence[tuple[Node, str]]) -> list[Register]:
+    """The registers of each partial result: one, and for a position the best value as well."""
     found: list[Register] = []
     for node, name in partial:
         if node.op in POSITIONS:
             found.append(Register(f"{name}_best", node.operands[0].dtype))
         found.append(Register(name, node.dtype))
     return found
+
+
+def doubling(end: int) -> Iterator[int]:
+    """1, 2, 4 and so on, below `end`."""
+    step = 1
+    while step < end:
+        yield step
+        step *= 2

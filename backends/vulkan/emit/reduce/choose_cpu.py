@@ -1,0 +1,142 @@
+"""Schedules of rows on CPU drivers, and on GPUs without shuffles.
+
+A CPU driver runs a workgroup one subgroup after the other and stops it at every barrier, so that its row groups are one
+subgroup. Starting a workgroup takes as long as adding up some hundred numbers, so several row groups of short rows
+share one, and short rows that are read once have an invocation each. Short rows are kept in registers from phase to
+phase and not computed again; long rows are read again, from the cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lavax.backends.vulkan.emit.reduce.invocation import InvocationRows
+from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourRows
+from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
+from lavax.backends.vulkan.emit.reduce.row_reads import is_only_read, is_read_once, unit_strides
+from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
+from lavax.backends.vulkan.emit.reduce.unroll import ways_to_walk
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.launch import local_invocations
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
+
+
+@dataclass(frozen=True)
+class SharingOnCpu:
+    """When lanes share rows. Exercised by `python -m benchmarks comparison --only sum-rows`."""
+
+    elements_per_lane: int = 16  # from which on many rows that are read once are shared
+    row_groups: int = 8  # per workgroup, at most
+    elements_together: int = 2048  # of a workgroup's rows, at most
+
+
+@dataclass(frozen=True)
+class FourRows:
+    """When an invocation has four rows although most elements are a row's neighbours. docs/rejected.md, "Four short
+    rows to a lane where a row's elements are neighbours"; `python -m benchmarks comparison --only cross-entropy`."""
+
+    elements: int = 1 << 15  # of all rows, at least
+
+
+@dataclass(frozen=True)
+class Strips:
+    """Strips of columns of an invocation. Exercised by `python -m benchmarks comparison --only sum-columns`."""
+
+    counts: tuple[int, ...] = (8, 4, 2)
+    busy: int = 32  # invocations that must be left, and row groups if several share a workgroup
+    statements: int = 384 // VECTOR  # of the graph, times the strips
+
+
+@dataclass(frozen=True)
+class WrittenOut:
+    """Whole rows are written out if they have that many elements and no more values and statements.
+
+    The driver's call must save enough to be worth compiling for several times as long. docs/rejected.md, "Long rows
+    kept in registers on a CPU driver"; `python -m benchmarks comparison --only softmax`.
+    """
+
+    elements: int  # of all rows, at least
+    kept: int  # values of an invocation, at most
+    statements: int  # written out, at most
+
+
+SHARING_ON_CPU, FOUR_ROWS, STRIPS = SharingOnCpu(), FourRows(), Strips()
+WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
+
+
+def choose_on_cpu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> RowSchedule:
+    schedule = _in_loops(kernel, profile)
+    if lifted:
+        return schedule
+    return _side_by_side(kernel, _written_out(kernel, schedule) or _in_strips(kernel, schedule))
+
+
+def candidates_on_cpu(kernel: Kernel, profile: DeviceProfile) -> list[RowSchedule]:
+    """They differ in the steps written out, and in strips."""
+    looped = _in_loops(kernel, profile)
+    return [*ways_to_walk(kernel, looped), _in_strips(kernel, looped)]
+
+
+def _in_loops(kernel: Kernel, profile: DeviceProfile) -> RowSchedule:
+    """A subgroup per row if it reads neighbours and rows are long enough to share, else an invocation."""
+    along_row, along_rows = unit_strides(kernel)
+    if profile.subgroup_shuffle and _is_shared(kernel, profile, along_row, along_rows):
+        width = VECTOR if kernel.domain.length % VECTOR == 0 and along_row >= along_rows else 1
+        subgroup = profile.subgroup_size
+        return NeighbourRows(members=subgroup, element_width=width, local=subgroup, subgroup=subgroup, chunked=True)
+    return _invocations(kernel, profile, along_row, along_rows)
+
+
+def _is_shared(kernel: Kernel, profile: DeviceProfile, along_row: int, along_rows: int) -> bool:
+    rows, length, subgroup = kernel.domain.rows, kernel.domain.length, profile.subgroup_size
+    least = SHARING_ON_CPU.elements_per_lane if is_read_once(kernel) else 2
+    is_long = length >= least * subgroup or (length >= subgroup and rows < 4 * subgroup)
+    is_too_long = length * (1 + max(phases_of(kernel).values(), default=0)) > MAX_LOOP_ITERATIONS
+    return (is_long and (along_row >= along_rows or rows < subgroup)) or is_too_long
+
+
+def _invocations(kernel: Kernel, profile: DeviceProfile, along_row: int, along_rows: int) -> InvocationRows:
+    rows, length = kernel.domain.rows, kernel.domain.length
+    worth_it = along_rows >= along_row or rows * length >= FOUR_ROWS.elements
+    several = rows % VECTOR == 0 and rows > VECTOR * profile.subgroup_size
+    row_width = VECTOR if several and along_rows > 0 and worth_it else 1
+    element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
+    local = local_invocations(profile)
+    return InvocationRows(row_width=row_width, element_width=element_width, local=local, chunked=True)
+
+
+def _side_by_side(kernel: Kernel, schedule: RowSchedule) -> RowSchedule:
+    """The schedule with several row groups per workgroup if rows are many and short: starting one takes a while."""
+    rows, length, together = kernel.domain.rows, kernel.domain.length, 1
+    most = SHARING_ON_CPU.elements_together
+    while schedule.is_shared and rows >= 2 * together * STRIPS.busy and 2 * together * length <= most:
+        together *= 2
+    if together == 1:
+        return schedule
+    return replace(schedule, local=schedule.members * min(together, SHARING_ON_CPU.row_groups))
+
+
+def _in_strips(kernel: Kernel, schedule: RowSchedule) -> RowSchedule:
+    """Columns in strips: elements of a row lie far apart, so an invocation reads more than one cache line of each."""
+    if not isinstance(schedule, InvocationRows) or schedule.row_width != VECTOR:
+        return schedule
+    vectors = kernel.domain.rows // VECTOR
+    for strips in STRIPS.counts:
+        enough = vectors // strips >= STRIPS.busy and vectors % (strips * schedule.local) == 0
+        if enough and strips * len(kernel.graph.nodes) <= STRIPS.statements:
+            return replace(schedule, strips=strips)
+    return schedule
+
+
+def _written_out(kernel: Kernel, schedule: RowSchedule) -> RowSchedule | None:
+    """The schedule without loops if rows are short, walked over more than once, and have many elements in all."""
+    steps = -(-schedule.steps(kernel.domain.length) // schedule.members)
+    kept = steps * max(schedule.row_width, schedule.element_width)
+    walks = max(phases_of(kernel).values(), default=0) + (not is_only_read(kernel))
+    statements, elements = steps * len(kernel.graph.nodes), kernel.domain.rows * kernel.domain.length
+    is_worth_it = any(
+        elements >= limit.elements and kept <= limit.kept and statements <= limit.statements for limit in WRITTEN_OUT
+    )
+    return replace(schedule, unrolled=steps, loop=False) if walks > 1 and is_worth_it else None

@@ -1,0 +1,72 @@
+"""Row groups of neighbouring invocations, for rows whose elements are neighbours in memory.
+
+Members exchange within their subgroup first, then the subgroups of a workgroup exchange through shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.reduce.row_group import RowGroup, doubling, registers_of
+from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
+from lavax.backends.vulkan.glsl.launch import open_invocations
+from lavax.backends.vulkan.glsl.reductions import shuffled
+from lavax.ir.graph import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighbourRows(RowSchedule):
+    """Part of a subgroup, a subgroup or a whole workgroup shares a row; `subgroup` lanes exchange by shuffles."""
+
+    subgroup: int
+
+
+class NeighbourGroup(RowGroup[NeighbourRows]):
+    """Writes row groups of neighbouring invocations."""
+
+    def open(self, rows: int) -> list[str]:
+        schedule, body = self.schedule, self.body
+        subgroup = None if schedule.local == schedule.subgroup else schedule.subgroup
+        open_invocations(body, rows * schedule.members, schedule.local, "i", subgroup)
+        if not schedule.is_shared:
+            return ["i"]
+        body.line(f"int row = i / {schedule.members};")
+        body.line(f"int lane_of_row = i % {schedule.members};")
+        body.scopes[0].variables |= {"row"}
+        return ["row"]
+
+    @property
+    def reads_early(self) -> bool:
+        """A workgroup with one row is often alone on its processor, where a load between walks stalls it."""
+        return self.schedule.members > self.schedule.subgroup
+
+    @property
+    def subgroup(self) -> int | None:
+        return self.schedule.subgroup
+
+    def join(self, partial: Sequence[tuple[Node, str]]) -> None:
+        lanes = min(self.schedule.members, self.schedule.subgroup)
+        for node, name in partial:
+            self._exchange(node, name, lanes)
+        if self.schedule.members > lanes:
+            self._join_subgroups(partial, self.schedule.members // lanes)
+
+    def _exchange(self, node: Node, name: str, lanes: int) -> None:
+        """A butterfly over so many neighbouring lanes, after which each has the same result."""
+        for step in doubling(lanes):
+            self._join_one(node, name, lambda register, step=step: shuffled(  # type: ignore[misc]
+                "subgroupShuffleXor", register.name, f"{step}u", register.dtype
+            ))
+
+    def _join_subgroups(self, partial: Sequence[tuple[Node, str]], subgroups: int) -> None:
+        for register in registers_of(partial):
+            self._declare(register, subgroups)
+        with self.body.block("if (gl_SubgroupInvocationID == 0u)"):
+            for register in registers_of(partial):
+                self.body.line(f"{register.shared}[gl_SubgroupID] = {register.name};")
+        self.body.line("barrier();")
+        for register in registers_of(partial):
+            self.body.line(f"{register.name} = {register.shared}[gl_SubgroupInvocationID % {subgroups}u];")
+        for node, name in partial:
+            self._exchange(node, name, subgroups)

@@ -1,0 +1,56 @@
+"""What a row kernel reads, and how much of it registers and shared memory hold: the facts that schedules depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
+from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
+from lavax.backends.vulkan.glsl.reductions import POSITIONS
+from lavax.ir.graph import Node
+from lavax.passes.kernels.accesses import accesses, roots_of
+from lavax.passes.kernels.index import Index, grows_by_one, variable
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+
+def is_only_read(kernel: Kernel) -> bool:
+    """Whether all results have one value per row."""
+    return all(kernel.is_row_level(output) for output in kernel.graph.outputs)
+
+
+def is_read_once(kernel: Kernel) -> bool:
+    """Whether one walk over each row is all there is."""
+    return is_only_read(kernel) and max(phases_of(kernel).values(), default=0) == 1
+
+
+def bytes_of_partial_results(kernel: Kernel) -> int:
+    """The shared memory that an invocation's partial results of one row take; no type is shorter than a word there."""
+    values = [node.operands[0] if node.op in POSITIONS else node for node in phases_of(kernel)]
+    positions = sum(node.op in POSITIONS for node in phases_of(kernel))
+    return sum(max(node.dtype.storage.itemsize, 4) for node in values) + 4 * positions
+
+
+def arrays_kept(kernel: Kernel) -> int:
+    """How many arrays have elements of their own for each row and each element of it."""
+    full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel).values())
+    return max(sum(full), 1)
+
+
+def unit_strides(kernel: Kernel) -> tuple[int, int]:
+    """How many elements are read as neighbours from element to element of a row, and how many from row to row.
+
+    An array's elements count once per position at which they are read: numbers that all rows share are few.
+    """
+    most = kernel.domain.rows * kernel.domain.length
+    reads = [(min(node.type.size, most), index) for node, found in _accesses(kernel).items() for index in found]
+    along_row, along_rows = (sum(n for n, index in reads if grows_by_one(index, name)) for name in ("k", "row"))
+    return along_row, along_rows
+
+
+def _accesses(kernel: Kernel) -> Mapping[Node, set[Index]]:
+    """For each array, the positions read at element `k` of row `row`."""
+    element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
+    values = at_row(row, kernel) | at_element(element, kernel)
+    roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
+    return accesses(kernel, roots)

@@ -1,0 +1,89 @@
+"""Walks over rows: loops, or statements written out one after the other, that visit each element of a member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
+from lavax.backends.vulkan.glsl.body import Body
+from lavax.backends.vulkan.glsl.launch import at_element
+from lavax.passes.kernels.index import Index, variable
+from lavax.passes.kernels.kernel import Kernel
+
+# Is given the number of a strip and the condition that the element exists, "" if it always does.
+Visit = Callable[[int, str], None]
+
+# Steps per member that are added up plainly before their sum is added with its rounding error (accumulators.py).
+_CHUNK = 32
+
+
+class RowWalk:
+    """Writes walks over the rows of an invocation, each given as values of the kernel's outer variables."""
+
+    def __init__(
+        self, body: Body, kernel: Kernel, schedule: RowSchedule, rows: list[dict[str, Index]]
+    ) -> None:
+        self.body, self.kernel, self.schedule, self.rows = body, kernel, schedule, rows
+        self.steps = schedule.steps(kernel.domain.length)
+        self.bound = ""  # the number of steps, in the shader
+
+    def write(
+        self,
+        visit: Visit,
+        chunk: Callable[[], AbstractContextManager[None]] | None = None,
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Visits the elements of each strip's row.
+
+        With `chunk` a loop goes from chunk to chunk of the row and visits each chunk within that context. `after`
+        follows what is written out: all visits, or those of one iteration.
+        """
+        self.bound = self.body.parameters.integer(self.steps)
+        first = "lane_of_row" if self.schedule.is_shared else "0"
+        if not self.schedule.loop:
+            self._write_out(first, visit)
+            after()
+        elif chunk is None:
+            self._loop(first, self.bound, visit, after)
+        else:
+            length = _CHUNK * self.schedule.members
+            header = f"for (int chunk = {first}; chunk < {self.bound}; chunk += {length})"
+            with self.body.block(header), chunk():
+                self.body.line(f"int chunk_end = min(chunk + {length}, {self.bound});")
+                self._loop("chunk", "chunk_end", visit, after)
+
+    def _write_out(self, first: str, visit: Visit) -> None:
+        for number in range(self.schedule.unrolled):
+            always = self.schedule.members * (number + 1) <= self.steps
+            self._visit_step(number, first, visit, always=always)
+
+    def _loop(self, first: str, end: str, visit: Visit, after: Callable[[], None]) -> None:
+        stride = self.schedule.members * self.schedule.unrolled
+        with self.body.block(f"for (int k = {first}; k < {end}; k += {stride})", frozenset(("k",))):
+            self._visit_strips(variable("k", self.steps), visit, "")
+            for number in range(1, self.schedule.unrolled):
+                self._visit_step(number, "k", visit, always=self.steps % stride == 0)
+            after()
+
+    def _visit_step(self, number: int, first: str, visit: Visit, *, always: bool) -> None:
+        """Visits the member's step of that number, counted from `first`; beyond the last step, the last is read."""
+        name = f"k{number}"
+        scope = self.body.scopes[-1]
+        step = _sum(first, number * self.schedule.members)
+        if name not in scope.variables:
+            self.body.line(f"int {name} = {step if always else f'min({step}, {self.bound} - 1)'};")
+            scope.variables |= {name}
+        self._visit_strips(variable(name, self.steps), visit, "" if always else f"{step} < {self.bound}")
+
+    def _visit_strips(self, step: Index, visit: Visit, condition: str) -> None:
+        element = at_element(self.schedule.element_index(step), self.kernel)
+        for strip, row in enumerate(self.rows):
+            with self.body.at(row | element):
+                visit(strip, condition)
+
+
+def _sum(text: str, number: int) -> str:
+    if text == "0" or not number:
+        return str(number) if text == "0" else text
+    return f"{text} + {number}"
