@@ -45,7 +45,7 @@ _FROM_WORD = {"float": "uintBitsToFloat", "int": "int", "uint": "uint"}
 
 
 @dataclass(frozen=True)
-class Value:
+class GlslValue:
     """A GLSL expression without side effects, usually a name, and its width."""
 
     text: str
@@ -62,9 +62,9 @@ class Scope:
 
     variables: frozenset[str]
     lines: list[str] = field(default_factory=list)
-    values: dict[Instance, Value] = field(default_factory=dict)
+    values: dict[Instance, GlslValue] = field(default_factory=dict)
     lookups: dict[tuple[Node, Coordinates], str] = field(default_factory=dict)
-    loads: dict[tuple[Node, Index], Value] = field(default_factory=dict)
+    loads: dict[tuple[Node, Index], GlslValue] = field(default_factory=dict)
     atoms: dict[str, str] = field(default_factory=dict)
 
 
@@ -177,19 +177,19 @@ class Body:
         """An index with lanes, as four ints."""
         return [self.index(substitute(index, {_LANE: constant(c)})) for c in range(VECTOR)]
 
-    def index_value(self, index: Index) -> Value:
+    def index_value(self, index: Index) -> GlslValue:
         """An index as a value: an int, or four."""
         if _LANE not in index.variables:
-            return Value(self.index(index), 1)
+            return GlslValue(self.index(index), 1)
         step = lane_step(index)
         if step is None:
-            return Value(f"ivec4({', '.join(self._components(index))})", VECTOR)
+            return GlslValue(f"ivec4({', '.join(self._components(index))})", VECTOR)
         base = self.index(substitute(index, {_LANE: constant(0)}))
-        return Value(f"(ivec4({base}) + ivec4({', '.join(str(step * c) for c in range(VECTOR))}))", VECTOR)
+        return GlslValue(f"(ivec4({base}) + ivec4({', '.join(str(step * c) for c in range(VECTOR))}))", VECTOR)
 
     # -- values -------------------------------------------------------------------------------------------------------
 
-    def define(self, node: Node, at: Coordinates, value: Value) -> None:
+    def define(self, node: Node, at: Coordinates, value: GlslValue) -> None:
         """Says that the node's element at these coordinates stands in a register of the current block."""
         self.uses.doubles |= node.dtype.name == "f64"
         self.scopes[-1].values[self._instance(node, at)] = value
@@ -200,7 +200,7 @@ class Body:
         names = sorted(frozenset().union(*(index.variables for index in at)))
         return node, at, tuple(self._meaning[name] for name in names if name in self._meaning)
 
-    def _find(self, node: Node, at: Coordinates) -> Value | None:
+    def _find(self, node: Node, at: Coordinates) -> GlslValue | None:
         instance = self._instance(node, at)
         for scope in self.scopes:
             found = scope.values.get(instance)
@@ -208,7 +208,7 @@ class Body:
                 return found
         return None
 
-    def value(self, node: Node, at: Coordinates) -> Value:
+    def value(self, node: Node, at: Coordinates) -> GlslValue:
         """The node's element at the coordinates; what it needs is written first, operands before what uses them."""
         stack = [(node, at, False)]
         while stack:
@@ -226,18 +226,18 @@ class Body:
         assert found is not None
         return found
 
-    def _write(self, node: Node, at: Coordinates, value: Value) -> None:
+    def _write(self, node: Node, at: Coordinates, value: GlslValue) -> None:
         self.uses.doubles |= node.dtype.name == "f64"
         real = tuple(self.real(index) for index in at)
         variables: frozenset[str] = frozenset().union(*(index.variables for index in real))
         scope = self._scope_for(variables)
         if not value.text.isidentifier() and node.op != "constant":
-            value = Value(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
+            value = GlslValue(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
         scope.values[self._instance(node, at)] = value
         if node.dtype.name == "i32":
             self._offer_as_index(scope, node, real, value)
 
-    def _offer_as_index(self, scope: Scope, node: Node, at: Coordinates, value: Value) -> None:
+    def _offer_as_index(self, scope: Scope, node: Node, at: Coordinates, value: GlslValue) -> None:
         """Notes where a gather's coordinates find an index, for each lane by itself."""
         if not any(_LANE in index.variables for index in at):
             scope.lookups[node, at] = value.text
@@ -246,39 +246,39 @@ class Body:
             place = tuple(substitute(index, {_LANE: constant(number)}) for index in at)
             scope.lookups[node, place] = f"{value.text}.{component}" if value.width == VECTOR else value.text
 
-    def _expression(self, node: Node, at: Coordinates) -> Value:
+    def _expression(self, node: Node, at: Coordinates) -> GlslValue:
         reads = READS[node.op](node, at)
         operands = [self._found(read, place) for read, place in reads]
         match node.op:
             case "constant":
-                return Value(literal(node.attrs["value"], node.dtype), 1)
+                return GlslValue(literal(node.attrs["value"], node.dtype), 1)
             case "iota":
                 counted = self.index_value(self.real(at[node.attrs["axis"]]))
-                return Value(f"{type_name(node.dtype, counted.width)}({counted.text})", counted.width)
+                return GlslValue(f"{type_name(node.dtype, counted.width)}({counted.text})", counted.width)
             case "pad":
                 return self._pad(node, at, operands[0])
             case "unshear":
                 conditions = [self._within(condition) for condition in inside_unshear(node, at)]
-                return self._select(conditions, operands[0], Value(literal(0, node.dtype), 1), node.dtype)
+                return self._select(conditions, operands[0], GlslValue(literal(0, node.dtype), 1), node.dtype)
             case "concatenate":
                 return self._concatenate(node, at, operands)
             case "reshape" | "transpose" | "broadcast" | "slice" | "flip" | "shear" | "gather":
                 return operands[-1]
         width = max((operand.width for operand in operands), default=1)
         arguments = [widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)]
-        return Value(EXPRESSIONS[node.op](Call(node, arguments, width, self.uses)), width)
+        return GlslValue(EXPRESSIONS[node.op](Call(node, arguments, width, self.uses)), width)
 
-    def _found(self, node: Node, at: Coordinates) -> Value:
+    def _found(self, node: Node, at: Coordinates) -> GlslValue:
         found = self._find(node, at)
         assert found is not None, f"{node!r} was not computed at {at}"
         return found
 
-    def _pad(self, node: Node, at: Coordinates, inside: Value) -> Value:
-        outside = Value(literal(node.attrs["value"], node.dtype), 1)
+    def _pad(self, node: Node, at: Coordinates, inside: GlslValue) -> GlslValue:
+        outside = GlslValue(literal(node.attrs["value"], node.dtype), 1)
         conditions = [self._within(condition) for condition in inside_pad(node, at)]
         return self._select(conditions, inside, outside, node.dtype)
 
-    def _concatenate(self, node: Node, at: Coordinates, operands: list[Value]) -> Value:
+    def _concatenate(self, node: Node, at: Coordinates, operands: list[GlslValue]) -> GlslValue:
         along = at[node.attrs["axis"]]
         result = operands[-1]
         starts = concatenate_starts(node)
@@ -289,13 +289,13 @@ class Body:
             )
         return result
 
-    def _within(self, condition: Within) -> Value:
+    def _within(self, condition: Within) -> GlslValue:
         """A condition on an index, as a bool or four."""
         index = self.real(condition.index)
         if _LANE not in index.variables:
-            return Value(self._within_text(condition, self.index(index)), 1)
+            return GlslValue(self._within_text(condition, self.index(index)), 1)
         texts = [self._within_text(condition, text) for text in self._components(index)]
-        return Value(f"bvec4({', '.join(texts)})", VECTOR)
+        return GlslValue(f"bvec4({', '.join(texts)})", VECTOR)
 
     def _within_text(self, condition: Within, index: str) -> str:
         integer = self.parameters.integer
@@ -308,18 +308,18 @@ class Body:
             tests.append(f"({index} - {integer(condition.low)}) % {integer(condition.step)} == 0")
         return f"({' && '.join(tests) or 'true'})"
 
-    def _select(self, conditions: list[Value], chosen: Value, other: Value, dtype: DType) -> Value:
+    def _select(self, conditions: list[GlslValue], chosen: GlslValue, other: GlslValue, dtype: DType) -> GlslValue:
         """`chosen` where all conditions hold, else `other`."""
         result = chosen
         for condition in conditions:
             width = max(condition.width, result.width, other.width)
             yes, no = widened(result, width, dtype), widened(other, width, dtype)
-            result = Value(f"mix({no}, {yes}, {widen(condition.text, condition.width, width, 'bvec4')})", width)
+            result = GlslValue(f"mix({no}, {yes}, {widen(condition.text, condition.width, width, 'bvec4')})", width)
         return result
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
-    def _load(self, node: Node, at: Coordinates) -> Value:
+    def _load(self, node: Node, at: Coordinates) -> GlslValue:
         position = self.real(flatten(at, node.shape))
         for known in self.scopes:
             if (node, position) in known.loads:
@@ -327,22 +327,22 @@ class Body:
         scope = self._scope_for(position.variables)
         value = self.load_at(node, position)
         name = self.declare(scope, type_name(node.dtype, value.width), value.text)
-        scope.loads[node, position] = Value(name, value.width)
+        scope.loads[node, position] = GlslValue(name, value.width)
         return scope.loads[node, position]
 
     def loads(self) -> int:
         """How many loads from memory stand in the blocks that are open."""
         return sum(len(scope.loads) for scope in self.scopes)
 
-    def provide(self, node: Node, position: Index, value: Value) -> None:
+    def provide(self, node: Node, position: Index, value: GlslValue) -> None:
         """Says that what an array holds at a position, in the shader's variables, stands ready."""
         self.scopes[-1].loads[node, position] = value
 
-    def load_at(self, node: Node, position: Index) -> Value:
+    def load_at(self, node: Node, position: Index) -> GlslValue:
         """What an array holds at a position, in the shader's variables."""
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
-            return Value(self.loaded(node.dtype, address, self.index(position)), 1)
+            return GlslValue(self.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
         if lane_step(position) == 1 and node.dtype.bits not in self.packed:
             if is_multiple(base, VECTOR) and node not in self.unaligned:
@@ -351,7 +351,7 @@ class Body:
             return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
             parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
-            return Value(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
+            return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
         loads = (self._read(node.dtype, address, text) for text in self._components(position))
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
@@ -426,8 +426,8 @@ class Body:
     def _is_paired(self, dtype: DType) -> bool:
         return self.paired and element_types(dtype.name)[1] in _FROM_WORDS
 
-    def _as_read(self, text: str, width: int, dtype: DType) -> Value:
-        return Value(self.as_read(text, width, dtype), width)
+    def _as_read(self, text: str, width: int, dtype: DType) -> GlslValue:
+        return GlslValue(self.as_read(text, width, dtype), width)
 
     def element_address(self, dtype: DType, address: str, position: str) -> str:
         """The address of the element at a position of an array."""
@@ -449,7 +449,7 @@ class Body:
         words = f"{self.uses.function(f'lx_{dtype.name}_to_bits')}({text})" if dtype.is_float else text
         return f"{element_types(dtype.name)[width == VECTOR]}({words})"
 
-    def store(self, node: Node, at: Coordinates, value: Value, address: str) -> None:
+    def store(self, node: Node, at: Coordinates, value: GlslValue, address: str) -> None:
         """Writes a value to the node's array in memory."""
         position = self.real(flatten(at, node.shape))
         if _LANE not in position.variables:
@@ -471,7 +471,7 @@ def widen(text: str, width: int, wanted: int, vector: str) -> str:
     return text if width == wanted else f"{vector}({text})"
 
 
-def widened(value: Value, width: int, dtype: DType) -> str:
+def widened(value: GlslValue, width: int, dtype: DType) -> str:
     """The value's text at a width: a scalar stands for four equal components."""
     return widen(value.text, value.width, width, type_name(dtype, VECTOR))
 
@@ -497,4 +497,4 @@ def quotient_exact(index: Index, divisor: int) -> Index:
     return Index(tuple((atom, coefficient // divisor) for atom, coefficient in index.terms), index.constant // divisor)
 
 
-__all__ = ["LANE", "Body", "Value", "is_multiple", "widened"]
+__all__ = ["LANE", "Body", "GlslValue", "is_multiple", "widened"]

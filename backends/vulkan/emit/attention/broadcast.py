@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.attention.registers import RegisterTiles
 from lavax.backends.vulkan.emit.attention.tiles import Problem, Stage, Tile
-from lavax.backends.vulkan.glsl.body import LANE, Value
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -200,13 +200,13 @@ class BroadcastTiles(RegisterTiles):
         if length % VECTOR == 0:
             along = linear([(clamp(place, 0, length // VECTOR - 1), VECTOR), (LANE, 1)])
             with self._if_below(first, length):
-                self.body.store(node, (*self.batch, row, along), Value(value, VECTOR), address)
+                self.body.store(node, (*self.batch, row, along), GlslValue(value, VECTOR), address)
             return
         for number, component in enumerate(COMPONENTS):
             along = add(first, number)
             with self._if_below(along, length):
                 at = (*self.batch, row, clamp(along, 0, length - 1))
-                self.body.store(node, at, Value(f"{value}.{component}", 1), address)
+                self.body.store(node, at, GlslValue(f"{value}.{component}", 1), address)
 
     def store_statistic(self, node: Node, values: Sequence[str]) -> None:
         for first in range(0, self.height, self.lanes):
@@ -215,7 +215,7 @@ class BroadcastTiles(RegisterTiles):
             tests = [self.is_row(row), f"member < {self.height}" if self.height < self.lanes else ""]
             guard = " && ".join(filter(None, tests))
             with self.body.block(f"if ({guard})" if guard else ""):
-                self.body.store(node, (*self.batch, self.inside(row)), Value(own, 1), self.outputs[node])
+                self.body.store(node, (*self.batch, self.inside(row)), GlslValue(own, 1), self.outputs[node])
 
     def close(self) -> Launch:
         lines, lanes = self.body.scopes[0].lines, self.lanes

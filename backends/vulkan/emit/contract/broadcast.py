@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.contract.contraction import Contraction, both
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
-from lavax.backends.vulkan.glsl.body import LANE, Value, widened
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -141,7 +141,7 @@ class BroadcastTileEmitter:
 
     def _write(self, row: Index, column: Index, value: str) -> None:
         guards = both(self.rows.guards(self.body, row), self.columns.guards(self.body, column, VECTOR))
-        self.contraction.write(self.rows.at(row), self.columns.at(column, VECTOR), Value(value, VECTOR), guards)
+        self.contraction.write(self.rows.at(row), self.columns.at(column, VECTOR), GlslValue(value, VECTOR), guards)
 
 
 def emit_broadcast(contraction: Contraction, tile: BroadcastTile) -> Launch:

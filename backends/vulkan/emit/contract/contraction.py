@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.contract.tiles import Tile
-from lavax.backends.vulkan.glsl.body import LANE, Body, Value
+from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, grid, open_body
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -133,7 +133,7 @@ class Contraction:
         across_at, down_at = remainder(tile, across), remainder(rest, down)
         return Span(sizes.m, rows, down_at, unit), Span(sizes.n, columns, across_at, unit)
 
-    def operand(self, side: int, free: Index, summed: Index) -> Value:
+    def operand(self, side: int, free: Index, summed: Index) -> GlslValue:
         """An element of the left (0) or right (1) operand."""
         return self.body.value(*self.element(side, free, summed))
 
@@ -193,7 +193,7 @@ class Contraction:
         pairs = zip(self.kernel.domain.outer_variables, indices, strict=True)
         return {variable.key: index for variable, index in pairs if not variable.is_constant}
 
-    def write(self, m: Index, n: Index, value: Value, guards: list[Guard]) -> None:
+    def write(self, m: Index, n: Index, value: GlslValue, guards: list[Guard]) -> None:
         """The results made of one element of the contraction, or of four: those lanes where the condition holds."""
         places = self.kernel.places
         with self.body.at(self.place_of(m, n, self.batch)):
@@ -207,12 +207,12 @@ class Contraction:
                     else:
                         self._store(output, result, lane)
 
-    def _store(self, output: Node, value: Value, lane: int | None) -> None:
+    def _store(self, output: Node, value: GlslValue, lane: int | None) -> None:
         """Writes a vector, or one lane of it."""
         at = tuple(self.body.real(index) for index in self.kernel.places[output])
         if lane is not None:
             at = tuple(substitute(index, {"lane": constant(lane)}) for index in at)
-            value = Value(f"{value.text}.{COMPONENTS[lane]}", 1) if value.width == VECTOR else value
+            value = GlslValue(f"{value.text}.{COMPONENTS[lane]}", 1) if value.width == VECTOR else value
         with self.body.at({}):
             self.body.store(output, at, value, self.outputs[output])
 

@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.contract.contraction import Contraction, Span, Vector, both
 from lavax.backends.vulkan.emit.contract.tiles import EIGHT, CooperativeTile
-from lavax.backends.vulkan.glsl.body import Value, is_multiple, lane_step, quotient_exact, widened
+from lavax.backends.vulkan.glsl.body import GlslValue, is_multiple, lane_step, quotient_exact, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -300,7 +300,7 @@ class CooperativeEmitter:
                 m = linear([(self.down, tile.subgroup_rows), (inside, 1)], row * tile.shape.m)
                 n = linear([(self.across, tile.subgroup_columns), (vector, VECTOR)])
                 guards = both(rows.guards(body, m), columns.guards(body, n, VECTOR))
-                self.contraction.write(rows.at(m), columns.at(n, VECTOR), Value(value, VECTOR), guards)
+                self.contraction.write(rows.at(m), columns.at(n, VECTOR), GlslValue(value, VECTOR), guards)
             body.line("barrier();")
 
 

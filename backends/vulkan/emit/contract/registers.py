@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.contract.contraction import Contraction, both
 from lavax.backends.vulkan.emit.contract.tiles import RegisterTile
-from lavax.backends.vulkan.glsl.body import LANE, Value, widened
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -63,9 +63,9 @@ class RegisterTileEmitter:
     def _write_tile(self) -> None:
         for row in range(self.tile.rows):
             for vector in self._vectors():
-                self._write(constant(row), constant(vector * self.width), Value(f"s{row}_{vector}", self.width))
+                self._write(constant(row), constant(vector * self.width), GlslValue(f"s{row}_{vector}", self.width))
 
-    def _write(self, row: Index, column: Index, value: Value) -> None:
+    def _write(self, row: Index, column: Index, value: GlslValue) -> None:
         body = self.contraction.body
         guards = both(self.rows.guards(body, row), self.columns.guards(body, column, self.width))
         self.contraction.write(self.rows.at(row), self.columns.at(column, self.width), value, guards)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.contract.contraction import Contraction, Span, Vector, both
 from lavax.backends.vulkan.emit.contract.tiles import SharedTile
-from lavax.backends.vulkan.glsl.body import Value, widened
+from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -250,7 +250,7 @@ class SharedTileEmitter:
         along = columns.guards(body, n, four.width), rows.guards(body, m, four.height)
         guards = both(*along) if four.along_rows else both(*reversed(along))
         name = body.declare(body.scopes[-1], self.kind, f"{self.kind}({', '.join(four.sums())})")
-        self.contraction.write(*self._place_of(four), Value(name, VECTOR), guards)
+        self.contraction.write(*self._place_of(four), GlslValue(name, VECTOR), guards)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lavax.backends.vulkan.emit.contract.contraction import Contraction
-from lavax.backends.vulkan.glsl.body import Body, Value, widened
+from lavax.backends.vulkan.glsl.body import Body, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.backends.vulkan.glsl.uses import Uses
@@ -92,11 +92,11 @@ class _Recorder(Body):
         self.scopes[0].variables = frozenset(names)
         self.first, self.read = first, list[tuple[Node, Index]]()
 
-    def load_at(self, node: Node, position: Index) -> Value:
+    def load_at(self, node: Node, position: Index) -> GlslValue:
         self.read.append((node, position))
-        return Value(f"x{self.first + len(self.read) - 1}", VECTOR)
+        return GlslValue(f"x{self.first + len(self.read) - 1}", VECTOR)
 
-    def function(self, result: Value, nodes: Sequence[Node]) -> Function:
+    def function(self, result: GlslValue, nodes: Sequence[Node]) -> Function:
         text = widened(result, VECTOR, float32)
         return Function((*self.scopes[0].lines, f"return {text};"), sum(map(cost_of, nodes)), self.uses)
 
@@ -147,7 +147,7 @@ def _epilogue(
     body = _Recorder(1, (_BATCH, _ROW, _COLUMN))
     row, column = variable(_ROW, sizes.m), variable(_COLUMN, sizes.n)
     with body.at(contraction.place_of(row, column, contraction.batch)):
-        body.define(contraction.dot, kernel.places[contraction.dot], Value("x0", VECTOR))
+        body.define(contraction.dot, kernel.places[contraction.dot], GlslValue("x0", VECTOR))
         value = body.value(output, kernel.places[output])
         written = flatten(tuple(body.real(index) for index in kernel.places[output]), output.shape)
     places = [(numbers[node], position) for node, position in body.read]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.contract.contraction import Contraction, Span, both
 from lavax.backends.vulkan.emit.contract.tiles import SubgroupTile
-from lavax.backends.vulkan.glsl.body import LANE, Value, widened
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -22,7 +22,7 @@ def emit_subgroup(contraction: Contraction, tile: SubgroupTile) -> Launch:
         for row, column in _elements(tile):
             m, n = constant(row), constant(column)
             guards = both(rows.guards(body, m), columns.guards(body, n))
-            contraction.write(rows.at(m), columns.at(n), Value(f"s{row}_{column}", 1), guards)
+            contraction.write(rows.at(m), columns.at(n), GlslValue(f"s{row}_{column}", 1), guards)
     lines, lanes = body.scopes[0].lines, tile.lanes
     text = ShaderText(body.uses, lines, (lanes, 1), subgroup_size=lanes, shuffles=True)
     shader = assemble(text)

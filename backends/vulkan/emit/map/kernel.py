@@ -15,7 +15,7 @@ from lavax.backends.vulkan.emit.map.transpose_blocks import emit_blocked_map, su
 from lavax.backends.vulkan.emit.map.transpose_elements import LEAST_EXTENT, emit_tiled_map, suits_squares
 from lavax.backends.vulkan.emit.map.transpose_vectors import emit_tiled_vectors, suits_vectors
 from lavax.backends.vulkan.emit.map.transposition import Transposition, find_transposition
-from lavax.backends.vulkan.glsl.body import LANE, Body, Value, is_multiple
+from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import (
     WORKGROUP,
@@ -138,7 +138,7 @@ def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
     local, width = local_invocations(profile), _width(kernel)
     count = kernel.domain.rows // width
     body, outputs = open_body(kernel, lifted=False)
-    results: list[tuple[Node, Coordinates, Value]] = []
+    results: list[tuple[Node, Coordinates, GlslValue]] = []
     for name in open_strips(body, count, local, strips):
         element = variable(name, count)
         values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)

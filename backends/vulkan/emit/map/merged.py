@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lavax.backends.vulkan.glsl.body import LANE, Body, Value, widened
+from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, local_invocations, placed
 from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, assemble
@@ -92,14 +92,14 @@ def _open(arrays: int, local: int) -> Body:
 
 
 def _store_whole(
-    body: Body, places: Mapping[Node, Coordinates], results: Mapping[Node, Value], addresses: Mapping[Node, str]
+    body: Body, places: Mapping[Node, Coordinates], results: Mapping[Node, GlslValue], addresses: Mapping[Node, str]
 ) -> None:
     for output, result in results.items():
         body.store(output, places[output], result, addresses[output])
 
 
 def _store_guarded(
-    body: Body, places: Mapping[Node, Coordinates], results: Mapping[Node, Value], addresses: Mapping[Node, str]
+    body: Body, places: Mapping[Node, Coordinates], results: Mapping[Node, GlslValue], addresses: Mapping[Node, str]
 ) -> None:
     """Where the sizes of some parts are no multiples of four."""
     with body.block(f"if ({VECTOR} * i + {VECTOR} <= size)"):

@@ -7,7 +7,7 @@ its elements are neighbours, and makes of their components the four vectors that
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.map.transposition import Transposition
-from lavax.backends.vulkan.glsl.body import LANE, Body, Value
+from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -62,4 +62,4 @@ def _turn(body: Body, transposition: Transposition, plane: Index, read: Index, w
         for number, component in enumerate(COMPONENTS):
             real = substitute(position, transposition.at(plane, add(read, number), _lanes(written)))
             turned = f"{kind}({', '.join(f'{vector}.{component}' for vector in vectors)})"
-            body.provide(node, real, Value(body.declare(body.scopes[0], kind, turned), VECTOR))
+            body.provide(node, real, GlslValue(body.declare(body.scopes[0], kind, turned), VECTOR))

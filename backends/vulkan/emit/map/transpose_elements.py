@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.map.transpose_tiles import Square, SquareEmitter
 from lavax.backends.vulkan.emit.map.transposition import Transposition
-from lavax.backends.vulkan.glsl.body import Value
+from lavax.backends.vulkan.glsl.body import GlslValue
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.passes.kernels.index import Index, substitute, variable
@@ -72,7 +72,7 @@ class TiledMapEmitter(SquareEmitter):
 
     def _provide(self, turn: int) -> None:
         for number, (node, position) in enumerate(self.transposition.staged):
-            value = Value(f"square{number}[x * {_SIDE + 1} + y + {turn * _ROWS}]", 1)
+            value = GlslValue(f"square{number}[x * {_SIDE + 1} + y + {turn * _ROWS}]", 1)
             self.body.provide(node, self.body.real(position), value)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.map.transpose_tiles import Square, SquareEmitter
 from lavax.backends.vulkan.emit.map.transposition import Transposition
-from lavax.backends.vulkan.glsl.body import LANE, Value
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -95,7 +95,7 @@ class TiledVectorEmitter(SquareEmitter):
         column = f"y + {turn * _VECTORS}"
         block = f"y / {VECTOR} + {turn * _VECTORS // VECTOR}"
         for number, (node, position) in enumerate(self.transposition.staged):
-            value = Value(f"square{number}[({column}) * {_VECTORS} + (x ^ ({block}))]", VECTOR)
+            value = GlslValue(f"square{number}[({column}) * {_VECTORS} + (x ^ ({block}))]", VECTOR)
             self.body.provide(node, self.body.real(position), value)
 
 

@@ -7,7 +7,7 @@ Where schedules say so, chunks of elements are added plainly, and only the chunk
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
-from lavax.backends.vulkan.glsl.body import Body, Value, widened
+from lavax.backends.vulkan.glsl.body import Body, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats
 from lavax.ir.graph import Node
@@ -48,7 +48,7 @@ class Accumulators:
         self.body.line(f"{best} {name}_best;")
         self.body.line(f"{position} {name} = {position}(-1);")
 
-    def take(self, node: Node, name: str, value: Value) -> None:
+    def take(self, node: Node, name: str, value: GlslValue) -> None:
         """Adds an element, or a vector of them, to the accumulator of that name."""
         taken = widened(value, self.width, node.dtype)
         if self.is_compensated(node) and not self.is_chunked(node):
@@ -68,7 +68,7 @@ class Accumulators:
         self.body.line(f"{name}_lost += {lost};")
         self.body.line(f"{name} = {total};")
 
-    def take_position(self, node: Node, name: str, value: Value, position: Value) -> None:
+    def take_position(self, node: Node, name: str, value: GlslValue, position: GlslValue) -> None:
         """Compares element by element in rising order; an element must be strictly better to win."""
         dtype = node.operands[0].dtype
         whole = self.body.name()

@@ -21,7 +21,7 @@ from lavax.backends.vulkan.emit.reduce.online_sum import OnlineRegisters, Online
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.emit.reduce.walk import RowWalk
-from lavax.backends.vulkan.glsl.body import Value, widened
+from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch, at_row, grid, open_body
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
@@ -119,7 +119,7 @@ class RowEmitter:
             self.group.join(partial)
             with self.body.at(row):
                 for node, name in partial:
-                    self.body.define(node, self.kernel.places[node], Value(name, self.schedule.row_width))
+                    self.body.define(node, self.kernel.places[node], GlslValue(name, self.schedule.row_width))
 
     def _take(self, node: Node, name: str, condition: str) -> None:
         """Accumulates the element, or the vector of elements, that a walk visits."""
@@ -168,12 +168,12 @@ class RowEmitter:
         (row,) = self.rows
         with body.at(row):
             self.group.join([(found.greatest, registers.peak)])
-            body.define(found.greatest, at[found.greatest], Value(registers.peak, 1))
+            body.define(found.greatest, at[found.greatest], GlslValue(registers.peak, 1))
             subtrahend = body.value(*found.subtrahend).text
             body.line(registers.closed(subtrahend, total))
             self.group.join([(found.total, total)])
             body.lines(registers.ended(subtrahend, total))
-            body.define(found.total, at[found.total], Value(total, 1))
+            body.define(found.total, at[found.total], GlslValue(total, 1))
 
     # -- results ------------------------------------------------------------------------------------------------------
 

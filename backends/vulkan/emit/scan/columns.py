@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.scan.lines import lines_of
-from lavax.backends.vulkan.glsl.body import LANE, Value, widened
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import open_routine
@@ -44,7 +44,7 @@ class ColumnsEmitter:
         if lines.starts is not None:
             start = self._widened(body.value(lines.starts, lines.at(line, part)))
             body.line(f"{self.kind} start = {start};")
-        body.line(f"{self.kind} total = {self._widened(Value(lines.identity(), 1))};")
+        body.line(f"{self.kind} total = {self._widened(GlslValue(lines.identity(), 1))};")
         with body.block(f"for (int k = first; k < end; k += {self.columns.ahead})"):
             self._fold(line)
         if lines.wholes:
@@ -67,11 +67,11 @@ class ColumnsEmitter:
                 if not lines.wholes:
                     self._store(at)
 
-    def _widened(self, value: Value) -> str:
+    def _widened(self, value: GlslValue) -> str:
         return widened(value, self.columns.width, self.dtype)
 
     def _store(self, at: Coordinates) -> None:
         """What the chunk starts from is joined last, so that sums round it once."""
         width = self.columns.width
         text = "total" if self.lines.starts is None else self.lines.joined("start", "total", self.body.uses, width)
-        self.body.store(self.routine.node, at, Value(text, width), self.routine.target)
+        self.body.store(self.routine.node, at, GlslValue(text, width), self.routine.target)

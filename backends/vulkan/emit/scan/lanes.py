@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lavax.backends.vulkan.emit.scan.lines import lines_of
-from lavax.backends.vulkan.glsl.body import LANE, Value, widened
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.reductions import shuffled
@@ -192,7 +192,7 @@ class LanesEmitter:
                 body.line(f"total = {self._joined('total', f'exchanged[{number}]')};")
         at = self.lines.at(self.line, self.part)
         with body.block("if (gl_LocalInvocationID.x == 0u)" if subgroups > 1 else "if (lane == 0)"):
-            body.store(self.routine.node, at, Value("total", 1), self.routine.target)
+            body.store(self.routine.node, at, GlslValue("total", 1), self.routine.target)
 
     def _write_folds(self) -> None:
         """All partial folds of the chunk; what it starts from is joined last, so that sums round it once."""
@@ -247,7 +247,7 @@ class LanesEmitter:
         self._declare(f"own{number}", f"mix({self._joined(start, f'earlier{number}')}, {start}, lane == 0)")
         if self.lines.starts is not None:
             self.body.line(f"own{number} = {self._joined('start', f'own{number}')};")
-        own = widened(Value(f"own{number}", 1), self.team.width, self.dtype)
+        own = widened(GlslValue(f"own{number}", 1), self.team.width, self.dtype)
         self.body.line(f"{name} = {self._joined(own, name, self.team.width)};")
         with self.body.block(f"if (step{number} < end)"):
-            self.body.store(self.routine.node, at, Value(name, self.team.width), self.routine.target)
+            self.body.store(self.routine.node, at, GlslValue(name, self.team.width), self.routine.target)

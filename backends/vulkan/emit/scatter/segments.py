@@ -12,7 +12,7 @@ from math import prod
 
 from lavax.backends.vulkan.emit.map.kernel import emit_copy
 from lavax.backends.vulkan.emit.scatter.lines import JOINS
-from lavax.backends.vulkan.glsl.body import LANE, Value, widened
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import Routine, open_routine
@@ -74,7 +74,7 @@ class _Runs:
 
     def store(self, at: Coordinates) -> None:
         node = self.routine.node
-        self.body.store(node, at, Value("total", self.width), self.routine.target)
+        self.body.store(node, at, GlslValue("total", self.width), self.routine.target)
 
     def joined(self, update: str) -> str:
         return f"total = {self.join('total', update, self.routine.node.dtype, self.routine.body.uses)};"
@@ -137,7 +137,7 @@ class _Joining:
         self.operands, self.levels = (runs[0], runs[1], runs[2]), runs[3:]
 
     def _store(self, at: Coordinates) -> None:
-        self.body.store(self.routine.node, at, Value("total", self.width), self.routine.target)
+        self.body.store(self.routine.node, at, GlslValue("total", self.width), self.routine.target)
 
     def _join_levels(self, runs: _Runs) -> None:
         """What the run has behind its first chunk: up to the next chunk of folded chunks, then up to that of those."""
@@ -207,7 +207,7 @@ class _JoiningUpdates(_Joining):
         body, runs = self.body, self.runs
         at = self._at(variable("place", self.length))
         body.line(f"int place = -1, last = first == 0 ? -1 : {runs.place('before')};")
-        zero = widened(Value(literal(0, self.array.dtype), 1), self.width, self.array.dtype)
+        zero = widened(GlslValue(literal(0, self.array.dtype), 1), self.width, self.array.dtype)
         body.line(f"{runs.kind} total = {zero};")
         with body.block("for (int k = first; k < end && (k < stop || place >= 0); ++k)", frozenset(("k",))):
             body.line(f"int found = {runs.place('k')};")
