@@ -1,10 +1,12 @@
-"""Transposes on CPU drivers: maps in blocks of four by four elements, one an invocation.
+"""Transposes on CPU drivers: maps in blocks of four by four elements, one per invocation.
 
-Of each array that is read along the other axis an invocation reads the block in four vectors along the axis in which
-its elements are neighbours, and makes of their components the four vectors that it computes with and writes.
+An invocation reads the block of each array that is read along the other axis in four vectors, along the axis in which
+its elements are neighbours, and builds from their components the four vectors that it computes with and writes.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.map.transposition import Transposition
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue
@@ -14,18 +16,26 @@ from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, substitute, variable
 
-# Statements of a map, times the vectors of an invocation.
-_MOST_STATEMENTS = 128
+
+@dataclass(frozen=True)
+class BlockLimits:
+    """Which maps take blocks. Exercised by `python -m benchmarks comparison --only transpose`."""
+
+    statements: int = 128  # of the graph, times the vectors of an invocation
 
 
-def suits_blocks(transposition: Transposition) -> bool:
+BLOCK_LIMITS = BlockLimits()
+
+
+def suits_blocks(transposition: Transposition, profile: DeviceProfile, lifted: bool) -> bool:
     """Whether blocks divide the result, and the map is short enough to be written out for each vector of a block."""
     extents = transposition.read_extent, transposition.written_extent
     divided = all(extent % VECTOR == 0 for extent in extents)
-    return divided and VECTOR * len(transposition.kernel.graph.nodes) <= _MOST_STATEMENTS
+    statements = VECTOR * len(transposition.kernel.graph.nodes)
+    return profile.kind != "gpu" and divided and statements <= BLOCK_LIMITS.statements
 
 
-def emit_blocked_map(transposition: Transposition, profile: DeviceProfile, lifted: bool) -> Launch:
+def emit_blocks(transposition: Transposition, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a map in blocks."""
     kernel = transposition.kernel
     across, down = transposition.written_extent // VECTOR, transposition.read_extent // VECTOR
@@ -37,7 +47,7 @@ def emit_blocked_map(transposition: Transposition, profile: DeviceProfile, lifte
     plane = quotient(quotient(block, across), down)
     read = linear([(remainder(quotient(block, across), down), VECTOR)])
     written = linear([(remainder(block, across), VECTOR)])
-    _turn(body, transposition, plane, read, written)
+    _transpose(body, transposition, plane, read, written)
     for number in range(VECTOR):
         with body.at(transposition.at(plane, add(read, number), _lanes(written))):
             results = {output: body.value(output, kernel.places[output]) for output in kernel.graph.outputs}
@@ -51,7 +61,7 @@ def _lanes(start: Index) -> Index:
     return linear([(start, 1), (LANE, 1)])
 
 
-def _turn(body: Body, transposition: Transposition, plane: Index, read: Index, written: Index) -> None:
+def _transpose(body: Body, transposition: Transposition, plane: Index, read: Index, written: Index) -> None:
     """Reads each staged array's block along its own axis, and provides it along the other."""
     for node, position in transposition.staged:
         kind = type_name(node.dtype, VECTOR)

@@ -1,4 +1,4 @@
-"""Which maps read an array along another axis than they write: transposes, alone or among other things."""
+"""Which maps read an array along another axis than they write: transposes, by themselves or within larger maps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import Index, Variable, flatten, unflatten
 from lavax.passes.kernels.kernel import Kernel
 
-# Arrays of one kernel that are read in squares or blocks.
+# Arrays of one kernel that are read in tiles or blocks.
 _MOST_STAGED = 4
 
 
@@ -36,7 +36,7 @@ class Transposition:
 
     @property
     def _others(self) -> tuple[int, ...]:
-        """The extents of the other axes, in place of these two ones."""
+        """The extents of the axes, with 1 for these two."""
         outer = enumerate(self.kernel.domain.outer)
         return tuple(1 if axis in (self.written, self.read) else extent for axis, extent in outer)
 
@@ -54,7 +54,7 @@ class Transposition:
 
 
 def find_transposition(kernel: Kernel, least: int) -> Transposition | None:
-    """How a map reads and writes along two axes of at least that extent; None where it does not."""
+    """How a map reads and writes along two axes of at least that extent; None if it does not."""
     places = kernel.places
     written = {_unit_axis(kernel, flatten(places[output], output.shape)) for output in kernel.graph.outputs}
     along = written.pop()

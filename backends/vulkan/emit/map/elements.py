@@ -1,0 +1,126 @@
+"""Elementwise maps: one invocation per element, or per vector of four.
+
+Starting a workgroup takes a CPU driver as long as computing some vectors, so an invocation of a large map has several
+there, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+
+from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.launch import (
+    WORKGROUP,
+    Launch,
+    at_row,
+    grid,
+    local_invocations,
+    open_body,
+    open_invocations,
+    open_strips,
+    placed,
+)
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.passes.kernels.accesses import accesses, roots_of
+from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+
+@dataclass(frozen=True)
+class VectorLoop:
+    """Loops of a CPU driver's invocations. Exercised by `python -m benchmarks comparison --only elementwise`."""
+
+    iterations: tuple[int, ...] = (16, 8, 4, 2)
+    busy: int = 1024  # invocations that must be left
+
+
+VECTOR_LOOP = VectorLoop()
+
+
+def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: int) -> Launch:
+    """The shader of a map in vectors of four if the number of elements allows it.
+
+    A shader for every shape uses vectors only if each read is one vector too: how four elements are read one by one
+    depends on the shape.
+    """
+    if strips > 1:
+        return _emit_strips(kernel, profile, strips)
+    count = kernel.domain.rows
+    width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
+    body, outputs = open_body(kernel, lifted)
+    local = local_invocations(profile)
+    iterations = loop_iterations(count // width, local) if profile.kind == "cpu" and not lifted else 1
+    with _vectors(body, count // width, local, iterations):
+        element = variable("i", count // width)
+        values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
+        places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
+        results = {output: body.value(output, at) for output, at in places.items()}
+        for output, result in results.items():
+            body.store(output, places[output], result, outputs[output])
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(-(-(count // width) // (local * iterations))))
+
+
+def loop_iterations(vectors: int, local: int) -> int:
+    """How many vectors an invocation has on a CPU driver: as many as divide the whole and leave enough invocations."""
+    for iterations in VECTOR_LOOP.iterations:
+        if vectors % (iterations * local) == 0 and vectors // iterations >= VECTOR_LOOP.busy:
+            return iterations
+    return 1
+
+
+@contextmanager
+def _vectors(body: Body, vectors: int, local: int, iterations: int) -> Iterator[None]:
+    """The context in which vector `i` is computed: once per invocation, or in a loop over vectors a workgroup apart."""
+    if iterations == 1:
+        open_invocations(body, vectors, local, "i")
+        yield
+        return
+    groups = vectors // (local * iterations)
+    body.line(f"int group = int{WORKGROUP};")
+    if prod(grid(groups)) > groups:
+        body.line(f"if (group >= {body.parameters.integer(groups)}) return;")
+    # The driver would unroll a loop whose end it knows.
+    bound = body.parameters.unknown(iterations)
+    with body.block(f"for (int turn = 0; turn < {bound}; ++turn)", frozenset(("i",))):
+        body.line(f"int i = (group * {iterations} + turn) * {local} + int(gl_LocalInvocationID.x);")
+        yield
+
+
+def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
+    """The shader of a map with several elements per invocation, which loads all of them before it stores one."""
+    local, width = local_invocations(profile), VECTOR if kernel.domain.rows % VECTOR == 0 else 1
+    count = kernel.domain.rows // width
+    body, outputs = open_body(kernel, lifted=False)
+    results: list[tuple[Node, Coordinates, GlslValue]] = []
+    for name in open_strips(body, count, local, strips):
+        element = variable(name, count)
+        values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
+        places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
+        results += [(output, at, body.value(output, at)) for output, at in places.items()]
+    for output, at, result in results:
+        body.store(output, at, result, outputs[output])
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), (), grid(count // (local * strips)))
+
+
+def _reads_vectors(kernel: Kernel, count: int) -> bool:
+    """Whether four neighbouring results need four aligned neighbours, or one element, of each array."""
+    values = at_row(linear([(variable("i", count // VECTOR), VECTOR), (LANE, 1)]), kernel)
+    roots = [(node, placed(at, values)) for node, at in roots_of(kernel)]
+    positions = [position for found in accesses(kernel, roots).values() for position in found]
+    return count > 0 and all(_is_vector(position) for position in positions)
+
+
+def _is_vector(position: Index) -> bool:
+    without_lane = substitute(position, {"lane": ZERO})
+    if without_lane == position:
+        return True
+    return linear([(position, 1), (LANE, -1)]) == without_lane and is_multiple(without_lane, VECTOR)
