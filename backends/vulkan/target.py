@@ -11,7 +11,7 @@ from lavax.backends.vulkan.emit.attention.scores import (
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.reduce.choose import longest_row
-from lavax.backends.vulkan.emit.scan.kernel import chunk_of
+from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
 from lavax.passes.target.target import Attention, Fusion, Products, Rows, Sorting, Target

@@ -12,7 +12,8 @@ from lavax.backends.vulkan.emit.linalg.jacobi import emit_jacobi
 from lavax.backends.vulkan.emit.linalg.lu import emit_lu
 from lavax.backends.vulkan.emit.linalg.singular_values import emit_svd
 from lavax.backends.vulkan.emit.linalg.triangular_solve import emit_triangular_solve
-from lavax.backends.vulkan.emit.scan.kernel import FOLDS, emit_cumulative
+from lavax.backends.vulkan.emit.scan.kernel import emit_cumulative
+from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.backends.vulkan.emit.scatter.lines import emit_scatter
 from lavax.backends.vulkan.emit.scatter.segments import emit_fold_runs, emit_join_runs
 from lavax.backends.vulkan.emit.sort.merge_runs import emit_merge_runs

@@ -1,11 +1,9 @@
-"""Cumulative kernels whose invocations go along lines by themselves: each has a chunk of a line, or of four neighbours.
-"""
+"""Scans whose invocations walk over lines by themselves: each has a chunk of a line, or of four neighbouring lines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.emit.scan.lines import lines_of
+from lavax.backends.vulkan.emit.scan.schedule import Columns
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -14,14 +12,6 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, linear, unflatten
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
-
-
-@dataclass(frozen=True)
-class Columns:
-    """An invocation's `width` neighbouring lines, and how many elements of each it loads at a time."""
-
-    width: int
-    ahead: int
 
 
 class ColumnsEmitter:
@@ -52,7 +42,7 @@ class ColumnsEmitter:
         return self.routine.close(lines.parts * groups)
 
     def _fold(self, line: Index) -> None:
-        """Takes in the elements from `k` on, and writes each partial fold where these are asked for."""
+        """Folds the elements from `k` on, and writes each partial fold if the kernel does."""
         lines, body, ahead = self.lines, self.body, self.columns.ahead
         found: list[tuple[Coordinates, str]] = []
         for number in range(ahead):
@@ -71,7 +61,12 @@ class ColumnsEmitter:
         return widened(value, self.columns.width, self.dtype)
 
     def _store(self, at: Coordinates) -> None:
-        """What the chunk starts from is joined last, so that sums round it once."""
+        """Joins the chunk's start last, so that sums round it once."""
         width = self.columns.width
         text = "total" if self.lines.starts is None else self.lines.joined("start", "total", self.body.uses, width)
         self.body.store(self.routine.node, at, GlslValue(text, width), self.routine.target)
+
+
+def emit_columns(kernel: Kernel, profile: DeviceProfile, lifted: bool, columns: Columns) -> Launch:
+    """The shader of a scan whose invocations have lines of their own."""
+    return ColumnsEmitter(kernel, profile, lifted, columns).emit()

@@ -1,18 +1,18 @@
-"""Cumulative kernels whose lanes stand side by side along a line: some lanes of a subgroup, all of them, or a workgroup
-of several subgroups have a chunk.
+"""Scans whose lanes share lines: a chunk belongs to some lanes of a subgroup, to all of them, or to several subgroups.
 
-Each lane has a few vectors of neighbours, a subgroup's width apart, all loaded before the first is used. A lane folds
-each vector by itself, the lanes fold these among themselves, and the subgroups of a workgroup fold theirs in shared
-memory. What may overflow is joined with its neighbours only, so that nothing does on the way but in the result.
+Each lane has a few vectors of neighbours, a subgroup's width apart, and loads all of them before it uses the first. A
+lane folds each vector by itself, the lanes fold these results among themselves, and the subgroups of a workgroup fold
+theirs in shared memory. Folds that may overflow join neighbours only, so that no intermediate result overflows unless
+the final one does.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import pairwise
 
 from lavax.backends.vulkan.emit.scan.lines import lines_of
+from lavax.backends.vulkan.emit.scan.schedule import Lanes
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
@@ -25,38 +25,18 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
 
-@dataclass(frozen=True)
-class Team:
-    """Who has a chunk: so many subgroups, or so many lanes of one, of which each has so many vectors of `width` at a
-    time. A workgroup has `chunks` of them; where one takes several subgroups, one."""
-
-    subgroups: int
-    lanes: int
-    vectors: int
-    width: int
-    chunks: int = 1
-
-    @property
-    def subgroup_vectors(self) -> int:
-        return self.lanes * self.vectors
-
-    @property
-    def local(self) -> int:
-        return self.chunks * self.subgroups * self.lanes
-
-
 class LanesEmitter:
     """The state of writing one kernel."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, team: Team) -> None:
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Lanes) -> None:
         (node,) = kernel.graph.outputs
-        self.lines, self.team = lines_of(node), team
-        self.routine = open_routine(kernel, profile, lifted, team.local)
+        self.lines, self.schedule = lines_of(node), schedule
+        self.routine = open_routine(kernel, profile, lifted, schedule.local)
         self.subgroup = profile.subgroup_size
         self.body, self.dtype = self.routine.body, node.dtype
-        self.kind, self.wide = type_name(node.dtype, 1), type_name(node.dtype, team.width)
-        self.steps = self.lines.length // team.width
-        self.chunk_steps = -(-min(self.lines.chunk, self.lines.length) // team.width)
+        self.kind, self.wide = type_name(node.dtype, 1), type_name(node.dtype, schedule.width)
+        self.steps = self.lines.length // schedule.width
+        self.chunk_steps = -(-min(self.lines.chunk, self.lines.length) // schedule.width)
         self.groups = self.lines.count * self.lines.parts
 
     def emit(self) -> Launch:
@@ -65,11 +45,11 @@ class LanesEmitter:
             self._write_whole()
         else:
             self._write_folds()
-        shared = f"shared {self.kind} exchanged[{2 * self.team.subgroups}];"
-        lines, local = self.body.scopes[0].lines, (self.team.local, 1)
-        declarations = [shared] if self.team.subgroups > 1 else []
+        shared = f"shared {self.kind} exchanged[{2 * self.schedule.subgroups}];"
+        lines, local = self.body.scopes[0].lines, (self.schedule.local, 1)
+        declarations = [shared] if self.schedule.subgroups > 1 else []
         shader = assemble(ShaderText(self.body.uses, lines, local, declarations, self.subgroup, shuffles=True))
-        return Launch(shader, tuple(self.body.parameters.words), grid(-(-self.groups // self.team.chunks)))
+        return Launch(shader, tuple(self.body.parameters.words), grid(-(-self.groups // self.schedule.chunks)))
 
     def _joined(self, earlier: str, later: str, width: int = 1) -> str:
         return self.lines.joined(earlier, later, self.body.uses, width)
@@ -78,17 +58,17 @@ class LanesEmitter:
         self.body.line(f"{kind or self.kind} {name} = {text};")
 
     def _open(self) -> None:
-        """Where the chunk is, in vectors: from `first` to before `end`."""
+        """Declares the chunk's bounds in vectors: `first`, and the `end` behind the last one."""
         lines, body, integer = self.lines, self.body, self.body.parameters.integer
         self._declare("group", self._chunk_number(), "int")
         body.line(f"if (group >= {integer(self.groups)}) return;")
         body.scopes[0].variables |= {"group"}
         self.line, self.part = unflatten(variable("group", self.groups), (lines.count, lines.parts))
         of_subgroup = "int(gl_SubgroupInvocationID)"
-        self._declare("lane", of_subgroup if self.alone else f"{of_subgroup} % {self.team.lanes}", "int")
+        self._declare("lane", of_subgroup if self.alone else f"{of_subgroup} % {self.schedule.lanes}", "int")
         if not self.alone:
             self._declare("lanes", f"{of_subgroup} - lane", "int")
-        if self.team.subgroups > 1:
+        if self.schedule.subgroups > 1:
             self._declare("team", "int(gl_SubgroupID)", "int")
         self._declare("first", f"{body.index(linear([(self.part, self.chunk_steps)]))}", "int")
         self._declare("end", f"min(first + {integer(self.chunk_steps)}, {integer(self.steps)})", "int")
@@ -96,50 +76,50 @@ class LanesEmitter:
     @property
     def alone(self) -> bool:
         """Whether all lanes of a subgroup have the same chunk."""
-        return self.team.lanes == self.subgroup
+        return self.schedule.lanes == self.subgroup
 
     def _chunk_number(self) -> str:
-        """Which chunk an invocation works for."""
-        if self.team.chunks == 1:
+        """The number of an invocation's chunk."""
+        if self.schedule.chunks == 1:
             return f"int({WORKGROUP})"
-        inside = f"gl_SubgroupID * {self.subgroup // self.team.lanes}u"
-        shared = "" if self.alone else f" + gl_SubgroupInvocationID / {self.team.lanes}u"
-        return f"int({WORKGROUP} * {self.team.chunks}u + {inside}{shared})"
+        inside = f"gl_SubgroupID * {self.subgroup // self.schedule.lanes}u"
+        shared = "" if self.alone else f" + gl_SubgroupInvocationID / {self.schedule.lanes}u"
+        return f"int({WORKGROUP} * {self.schedule.chunks}u + {inside}{shared})"
 
-    def _turns(self, step: int) -> AbstractContextManager[None]:
+    def _loop(self, step: int) -> AbstractContextManager[None]:
         return self.body.block(f"for (int k = first; k < end; k += {step})")
 
     # -- vectors ------------------------------------------------------------------------------------------------------
 
     def _place(self, step: Index) -> Coordinates:
-        """Where the vector of that number along the line is."""
-        width, length = self.team.width, self.lines.length
+        """The coordinates of the vector of that number along the line."""
+        width, length = self.schedule.width, self.lines.length
         lane = [(LANE, 1)] if width == VECTOR else []
         if self.lines.reverse:
             return self.lines.at(self.line, linear([(step, -width), *lane], length - width))
         return self.lines.at(self.line, linear([(step, width), *lane]))
 
     def _load(self, start: str) -> list[Coordinates]:
-        """`folded0` and so on: a lane's vectors, a lane's neighbour being that of the lane; and where they are."""
+        """Loads a lane's vectors as `folded0` and so on, neighbours in neighbouring lanes; their coordinates."""
         places = []
-        for number in range(self.team.vectors):
-            self._declare(f"step{number}", f"{start} + {number * self.team.lanes} + lane", "int")
+        for number in range(self.schedule.vectors):
+            self._declare(f"step{number}", f"{start} + {number * self.schedule.lanes} + lane", "int")
             inside = f"min(step{number}, {self.body.parameters.integer(self.steps - 1)})"
             places.append(self._place(self.routine.position(f"inside{number}", inside, self.steps)))
         for number, at in enumerate(places):
             value = self.body.value(self.lines.array, at)
-            self._declare(f"folded{number}", widened(value, self.team.width, self.dtype), self.wide)
+            self._declare(f"folded{number}", widened(value, self.schedule.width, self.dtype), self.wide)
         return places
 
     def _fold_vectors(self) -> None:
-        """Partial folds of every vector in itself, and the `whole` of each."""
+        """Folds every vector by itself, and declares the `whole` of each."""
         order = COMPONENTS[::-1] if self.lines.reverse else COMPONENTS
-        for number in range(self.team.vectors):
+        for number in range(self.schedule.vectors):
             name = f"folded{number}"
-            if self.team.width == VECTOR:
+            if self.schedule.width == VECTOR:
                 for earlier, later in pairwise(order):
                     self.body.line(f"{name}.{later} = {self._joined(f'{name}.{earlier}', f'{name}.{later}')};")
-            self._declare(f"whole{number}", f"{name}.{order[-1]}" if self.team.width == VECTOR else name)
+            self._declare(f"whole{number}", f"{name}.{order[-1]}" if self.schedule.width == VECTOR else name)
 
     # -- among lanes --------------------------------------------------------------------------------------------------
 
@@ -148,7 +128,7 @@ class LanesEmitter:
         return shuffled("subgroupShuffle", value, place, self.dtype)
 
     def _fold_lanes(self, name: str, lanes: int) -> None:
-        """Partial folds of what the first lanes have, in place of it."""
+        """Replaces the values of the first lanes by their partial folds."""
         distance = 1
         while distance < lanes:
             other = self._of_lane(name, f"max(lane - {distance}, 0)")
@@ -156,9 +136,9 @@ class LanesEmitter:
             distance *= 2
 
     def _joined_lanes(self, name: str) -> None:
-        """In all lanes the fold of what they have, which pairs, then fours and so on, of neighbours join."""
+        """Gives all lanes the fold of their values, joining neighbours in pairs, then fours and so on."""
         distance = 1
-        while distance < self.team.lanes:
+        while distance < self.schedule.lanes:
             other = shuffled("subgroupShuffleXor", name, f"{distance}u", self.dtype)
             self.body.line(f"{name} = {self._joined(name, other)};")
             distance *= 2
@@ -166,17 +146,17 @@ class LanesEmitter:
     # -- kernels ------------------------------------------------------------------------------------------------------
 
     def _write_whole(self) -> None:
-        """The fold of the chunk, of which each subgroup has its share."""
-        body, integer, subgroups = self.body, self.body.parameters.integer, self.team.subgroups
+        """Writes the fold of the chunk, which subgroups share."""
+        body, integer, subgroups = self.body, self.body.parameters.integer, self.schedule.subgroups
         if subgroups > 1:
             share = -(-self.chunk_steps // subgroups)
             body.line(f"first += team * {integer(share)};")
             body.line(f"end = min(first + {integer(share)}, end);")
         self._declare("total", self.lines.identity())
-        with self._turns(self.team.subgroup_vectors):
+        with self._loop(self.schedule.subgroup_vectors):
             self._load("k")
             self._fold_vectors()
-            for number in range(self.team.vectors):
+            for number in range(self.schedule.vectors):
                 name = f"whole{number}"
                 body.line(f"{name} = mix({self.lines.identity()}, {name}, step{number} < end);")
                 if self.lines.overflows:
@@ -195,42 +175,41 @@ class LanesEmitter:
             body.store(self.routine.node, at, GlslValue("total", 1), self.routine.target)
 
     def _write_folds(self) -> None:
-        """All partial folds of the chunk; what it starts from is joined last, so that sums round it once."""
-        body, team, starts = self.body, self.team, self.lines.starts
+        """Writes all partial folds of the chunk; its start is joined last, so that sums round it once."""
+        body, schedule, starts = self.body, self.schedule, self.lines.starts
         if starts is not None:
             self._declare("start", body.value(starts, self.lines.at(self.line, self.part)).text)
         self._declare("carry", self.lines.identity())
-        if team.subgroups > 1:
+        if schedule.subgroups > 1:
             self._declare("slot", "0", "int")
-        with self._turns(team.subgroup_vectors * team.subgroups):
-            own = f" + team * {team.subgroup_vectors}" if team.subgroups > 1 else ""
+        with self._loop(schedule.subgroup_vectors * schedule.subgroups):
+            own = f" + team * {schedule.subgroup_vectors}" if schedule.subgroups > 1 else ""
             places = self._load(f"k{own}")
             self._fold_vectors()
-            for number in range(team.vectors):
-                self._fold_lanes(f"whole{number}", team.lanes)
-                self._declare(f"total{number}", self._of_lane(f"whole{number}", str(team.lanes - 1)))
+            for number in range(schedule.vectors):
+                self._fold_lanes(f"whole{number}", schedule.lanes)
+                self._declare(f"total{number}", self._of_lane(f"whole{number}", str(schedule.lanes - 1)))
             self._find_starts()
             for number, at in enumerate(places):
                 self._write_vector(number, at)
 
     def _find_starts(self) -> None:
-        """`start0` and so on: the fold of all before the lanes' vectors of that number; `carry`: of this turn too."""
-        vectors, joined = self.team.vectors, self._joined
-        if self.team.subgroups > 1:
+        """Declares `start0` and so on, the folds before the lanes' vectors, and `carry`, for the next iteration."""
+        vectors, joined = self.schedule.vectors, self._joined
+        if self.schedule.subgroups > 1:
             self._exchange()
         else:
             self._declare("start0", "carry")
         for number in range(1, vectors):
             self._declare(f"start{number}", joined(f"start{number - 1}", f"total{number - 1}"))
-        if self.team.subgroups == 1:
+        if self.schedule.subgroups == 1:
             self.body.line(f"carry = {joined(f'start{vectors - 1}', f'total{vectors - 1}')};")
 
     def _exchange(self) -> None:
-        """The workgroup's subgroups tell each other what they have, by turns in one half of the memory or the other, so
-        that nobody has to wait until all have read."""
-        body, subgroups, joined = self.body, self.team.subgroups, self._joined
+        """Subgroups exchange folds in alternating halves of shared memory, so that none waits until all have read."""
+        body, subgroups, joined = self.body, self.schedule.subgroups, self._joined
         whole = "total0"
-        for number in range(1, self.team.vectors):
+        for number in range(1, self.schedule.vectors):
             whole = joined(whole, f"total{number}")
         body.line(f"if (lane == 0) exchanged[slot + team] = {whole};")
         body.line("barrier();")
@@ -247,7 +226,12 @@ class LanesEmitter:
         self._declare(f"own{number}", f"mix({self._joined(start, f'earlier{number}')}, {start}, lane == 0)")
         if self.lines.starts is not None:
             self.body.line(f"own{number} = {self._joined('start', f'own{number}')};")
-        own = widened(GlslValue(f"own{number}", 1), self.team.width, self.dtype)
-        self.body.line(f"{name} = {self._joined(own, name, self.team.width)};")
+        own = widened(GlslValue(f"own{number}", 1), self.schedule.width, self.dtype)
+        self.body.line(f"{name} = {self._joined(own, name, self.schedule.width)};")
         with self.body.block(f"if (step{number} < end)"):
-            self.body.store(self.routine.node, at, GlslValue(name, self.team.width), self.routine.target)
+            self.body.store(self.routine.node, at, GlslValue(name, self.schedule.width), self.routine.target)
+
+
+def emit_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Lanes) -> Launch:
+    """The shader of a scan whose lanes share lines."""
+    return LanesEmitter(kernel, profile, lifted, schedule).emit()

@@ -1,4 +1,4 @@
-"""What cumulative kernels have in common: lines of an array, in chunks that are folded from their starts."""
+"""The lines that scans walk over, in chunks that are folded from their starts."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ FOLDS: dict[str, Reduction] = {
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of `array` along `axis`, each in chunks of `chunk` elements, the last of them may be shorter.
+    """Lines of `array` along `axis`, each in chunks of `chunk` elements, of which the last may be shorter.
 
-    `starts` has what each chunk is folded from, the identity where there is none. `wholes`: only the fold of each chunk
-    is asked for, and no partial ones. `reverse`: elements and chunks are counted from the line's end.
+    `starts` has the value from which each chunk is folded; None stands for the identity. `wholes`: the kernel writes
+    only the fold of each chunk. `reverse`: elements and chunks are counted from the line's end.
     """
 
     array: Node
@@ -56,7 +56,7 @@ class Lines:
 
     @property
     def overflows(self) -> bool:
-        """Whether the fold of some of the elements may be far greater than any of those that are asked for."""
+        """Whether the fold of some elements may be far greater than any result."""
         return self.fold in (FOLDS["cumulative_sum"], FOLDS["cumulative_prod"])
 
     @cached_property
@@ -79,7 +79,7 @@ class Lines:
         return prod(self.array.shape[self.axis + 1 :]) == 1
 
     def at(self, line: Index, along: Index) -> Coordinates:
-        """The coordinates of a place along the line of that number."""
+        """The coordinates of an element along the line of that number."""
         outer = unflatten(line, self.across)
         return (*outer[: self.axis], along, *outer[self.axis :])
 
@@ -91,7 +91,7 @@ class Lines:
 
 
 def lines_of(node: Node) -> Lines:
-    """What a cumulative operation, or one over chunks, goes along."""
+    """The lines of a cumulative operation, or of one over chunks."""
     attrs = node.attrs
     if node.op in FOLDS:
         length = node.shape[attrs["axis"]]
