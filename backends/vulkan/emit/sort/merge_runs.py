@@ -1,8 +1,12 @@
-"""Merging of neighbouring sorted runs: each invocation finds where its part of the result begins in both runs, by
-bisection of how many elements the left one gives, and merges from there."""
+"""Merging of neighbouring sorted runs.
+
+Each invocation bisects the number of elements that the left run gives to find where its part of the result begins in
+both runs, and merges from there.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import Body
@@ -13,9 +17,19 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import ZERO, Index, flatten
 from lavax.passes.kernels.kernel import Kernel
 
-# Elements that one invocation writes, by kind of device: many make the search for its start cheap, few give more
-# invocations. Every run is a multiple of them.
-_MERGED_BY_ONE = {"cpu": 32, "gpu": 8}
+
+@dataclass(frozen=True)
+class MergedElements:
+    """Elements that one invocation writes: many make the search for its start cheap, few give more invocations.
+
+    Every run is a multiple of them. Exercised by `python -m benchmarks algorithms`.
+    """
+
+    cpu: int = 32
+    gpu: int = 8
+
+
+MERGED_ELEMENTS = MergedElements()
 
 
 class MergeEmitter:
@@ -41,7 +55,7 @@ class MergeEmitter:
         return self.routine.close(prod(parts))
 
     def _key(self, place: str, name: str) -> tuple[str, str]:
-        """The position and the key at a place of the order; the place is held to the row."""
+        """The position and the key at a rank of the order, which is clamped to the row."""
         length = self.keys.shape[-1]
         at = self.routine.position(f"{name}_at", f"clamp({place}, 0, extent - 1)", length)
         position = self.routine.read(self.order, (*self.row, at))
@@ -49,7 +63,7 @@ class MergeEmitter:
         return position, self.routine.read(self.keys, (*self.row, where))
 
     def _find_start(self) -> None:
-        """`left` and `right`: the first elements of both runs that the ones before `first` leave."""
+        """Declares `left` and `right`: the first elements of both runs that do not come before `first`."""
         body = self.body
         body.line("int ahead = first - low;")
         body.line("int least = max(0, ahead - (high - middle)), most = min(ahead, middle - low);")
@@ -84,4 +98,5 @@ class MergeEmitter:
 
 def emit_merge_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of merge_runs."""
-    return MergeEmitter(open_routine(kernel, profile, lifted), _MERGED_BY_ONE[profile.kind]).emit()
+    share = MERGED_ELEMENTS.gpu if profile.kind == "gpu" else MERGED_ELEMENTS.cpu
+    return MergeEmitter(open_routine(kernel, profile, lifted), share).emit()

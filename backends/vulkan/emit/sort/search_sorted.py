@@ -1,4 +1,4 @@
-"""Searches in sorted rows: one invocation a value, which bisects its row."""
+"""Searches in sorted rows: one invocation per value, which bisects its row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting of short runs: one invocation an element, which counts those of its run that come before it."""
+"""Sorting of short runs: one invocation per element, which counts the elements of its run that come before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements moved back to where sorting took them from: one invocation an element of the sorted array."""
+"""Elements moved back to their positions before sorting: one invocation per element of the sorted array."""
 
 from __future__ import annotations
 
