@@ -1,8 +1,9 @@
-"""Routines -> shaders: one emitter an operation."""
+"""Routines -> shaders: one emitter per operation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.attention.attention import attention_candidates, emit_attention
 from lavax.backends.vulkan.emit.linalg.cholesky import emit_cholesky
@@ -27,43 +28,47 @@ from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.kernel import Kernel
 
-EMITTERS: dict[str, Callable[..., Launch]] = {
-    **dict.fromkeys(FOLDS, emit_cumulative),
-    **dict.fromkeys(SCATTERS, emit_scatter),
-    **dict.fromkeys(ATTENTION, emit_attention),
-    "cholesky": emit_cholesky,
-    "chunk_totals": emit_cumulative,
-    "count_digits": emit_count_digits,
-    "cumulative_chunks": emit_cumulative,
-    "eigh": emit_eigh,
-    "fold_runs": emit_fold_runs,
-    "householder": emit_householder,
-    "jacobi": emit_jacobi,
-    "join_runs": emit_join_runs,
-    "lu": emit_lu,
-    "merge_runs": emit_merge_runs,
-    "move_by_digit": emit_move_by_digit,
-    "qr": emit_qr,
-    "search_sorted": emit_search_sorted,
-    "sort_runs": emit_sort_runs,
-    "svd": emit_svd,
-    "triangular_solve": emit_triangular_solve,
-    "unsort": emit_unsort,
+
+@dataclass(frozen=True)
+class Routine:
+    """The emitter of an operation, and the schedules among which it has a choice, as in candidates.py."""
+
+    emit: Callable[..., Launch]
+    candidates: Callable[[Kernel, DeviceProfile], Sequence[Hashable]] = lambda kernel, profile: ()
+
+
+ROUTINES: dict[str, Routine] = {
+    **dict.fromkeys(ATTENTION, Routine(emit_attention, attention_candidates)),
+    **dict.fromkeys((*FOLDS, "chunk_totals", "cumulative_chunks"), Routine(emit_cumulative)),
+    **dict.fromkeys(SCATTERS, Routine(emit_scatter)),
+    "cholesky": Routine(emit_cholesky),
+    "count_digits": Routine(emit_count_digits),
+    "eigh": Routine(emit_eigh),
+    "fold_runs": Routine(emit_fold_runs),
+    "householder": Routine(emit_householder),
+    "jacobi": Routine(emit_jacobi),
+    "join_runs": Routine(emit_join_runs),
+    "lu": Routine(emit_lu),
+    "merge_runs": Routine(emit_merge_runs),
+    "move_by_digit": Routine(emit_move_by_digit),
+    "qr": Routine(emit_qr),
+    "search_sorted": Routine(emit_search_sorted),
+    "sort_runs": Routine(emit_sort_runs),
+    "svd": Routine(emit_svd),
+    "triangular_solve": Routine(emit_triangular_solve),
+    "unsort": Routine(emit_unsort),
 }
 
 
-# Schedules of routines that have a choice, as in candidates.py.
-_CANDIDATES: dict[str, Callable[[Kernel, DeviceProfile], Sequence[Hashable]]] = dict.fromkeys(
-    ATTENTION, attention_candidates
-)
-
-
 def routine_candidates(kernel: Kernel, profile: DeviceProfile) -> Sequence[Hashable]:
-    """The schedules worth a try, first the one that is chosen without trying."""
-    op = kernel.graph.outputs[0].op
-    return _CANDIDATES[op](kernel, profile) if op in _CANDIDATES else ()
+    """The schedules worth timing, first the one that is chosen without timing; () if there is no choice."""
+    return _routine_of(kernel).candidates(kernel, profile)
 
 
 def emit_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, *schedule: Hashable) -> Launch:
     """The shader of the kernel's one node, or of several that one emitter computes together."""
-    return EMITTERS[kernel.graph.outputs[0].op](kernel, profile, lifted, *schedule)
+    return _routine_of(kernel).emit(kernel, profile, lifted, *schedule)
+
+
+def _routine_of(kernel: Kernel) -> Routine:
+    return ROUTINES[kernel.graph.outputs[0].op]

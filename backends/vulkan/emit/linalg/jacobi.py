@@ -1,10 +1,10 @@
 """Jacobi's method for symmetric matrices small enough for shared memory: rotations from both sides, of disjoint pairs
 at once (Golub and Van Loan, 8.5).
 
-A round-robin tournament brings every pair together once a sweep; sweeps end when there is nothing left to rotate. In
-each turn all angles are found first; then every pair of pairs has its block of two by two rotated from both sides, in
-the lower triangle alone. Loads are what a turn costs, so each element is read and written once, and no index is a
-quotient, which drivers for processors compute lane by lane.
+A round-robin tournament brings every pair together once per sweep; sweeps end when nothing is left to rotate. Each turn
+finds all angles first; then it rotates the two-by-two block of every pair of pairs from both sides, in the lower
+triangle alone. Loads dominate the cost of a turn, so each element is read and written once, and no index is a quotient,
+which drivers for processors compute lane by lane.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MATRICES
 
-# In units in the last place of 1: elements beside the matrix that are zeros, and cosines of angles between two vectors
-# of which the matrix holds the products.
+# In units in the last place of 1: elements that are zeros beside the matrix, and cosines of angles between two vectors
+# whose products the matrix holds.
 NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = 1 / 12, 1 / 2
 
 # Rows are one longer than there are columns, so that columns do not lie in one bank of the shared memory.

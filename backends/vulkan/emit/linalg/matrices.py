@@ -1,13 +1,14 @@
-"""What the kernels that take matrices apart have in common: one workgroup a matrix, which works in the result's memory.
+"""Kernels that factor matrices: one workgroup per matrix, which works in the result's memory.
 
 The algorithm is GLSL text, the same for float32 and float64: `real` is the matrix's dtype. It may use the sizes it asks
-for by name, `lane` of `LOCAL` invocations, the matrix's own part of the result as `x.data[…]`, `meet()` (all have come
-here and see what all have written), and `total(part)` and `largest(part)`, which fold one number of each invocation in
+for by name, `lane` of `LOCAL` invocations, the matrix's part of the result as `x.data[…]`, `meet()` (a barrier after
+which all see the others' writes), and `total(part)` and `largest(part)`, which fold one number of each invocation in
 the same order on every run.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
@@ -19,8 +20,16 @@ from lavax.ir.ops.linear_algebra import parts_of
 from lavax.passes.kernels.index import unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
-# At least 8 invocations, so that no loop takes longer than `passes/prepare/decompose` reckons with.
-_CPU_LOCAL, _GPU_LOCAL = 8, 128
+
+@dataclass(frozen=True)
+class MatrixWorkgroup:
+    """Invocations of a workgroup. No workload of `python -m benchmarks` factors matrices: these are not tuned."""
+
+    cpu: int = 8  # at least, so that no loop takes more iterations than `passes/prepare/decompose` allows for
+    gpu: int = 128
+
+
+MATRIX_WORKGROUP = MatrixWorkgroup()
 _FOLD = """real NAME(real part) {
     folded[lane] = part;
     for (int width = LOCAL / 2; width > 0; width /= 2) {
@@ -42,12 +51,16 @@ _DECLARATIONS = [
 ]
 
 
+def _local(profile: DeviceProfile) -> int:
+    return max(profile.subgroup_size, MATRIX_WORKGROUP.cpu) if profile.kind == "cpu" else MATRIX_WORKGROUP.gpu
+
+
 class MatrixRoutine:
-    """A kernel of one workgroup a matrix, while it is being written."""
+    """The state of writing a kernel with one workgroup per matrix."""
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
         (node,) = kernel.graph.outputs
-        local = max(profile.subgroup_size, _CPU_LOCAL) if profile.kind == "cpu" else _GPU_LOCAL
+        local = _local(profile)
         self.routine: Routine = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
         self.operand = node.operands[0]

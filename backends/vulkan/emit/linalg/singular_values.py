@@ -17,11 +17,11 @@ from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 
-# Convergence is quadratic: six or seven sweeps do for what comes here, or twice as many for columns of very different
-# lengths. The number keeps the turns of loops within what every driver lets a kernel take.
+# Convergence is quadratic: six or seven sweeps suffice for the matrices that come here, or twice as many for columns of
+# very different lengths. The number keeps loops within the iterations that every driver allows a kernel.
 _SWEEPS = 30
-# Cosines of angles between columns that are nothing but rounding, over the root of the number of rows, in units in the
-# last place of 1.
+# Smaller cosines of angles between columns are mere rounding; over the root of the number of rows, in units in the last
+# place of 1.
 _NEGLIGIBLE_COSINE = 1 / 2
 
 _SCALE = """

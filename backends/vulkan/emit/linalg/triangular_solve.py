@@ -1,4 +1,4 @@
-"""Triangular systems by substitution: one invocation a right side, or one workgroup where there are few of them."""
+"""Triangular systems by substitution: one invocation per right side, or one workgroup if there are few of them."""
 
 from __future__ import annotations
 

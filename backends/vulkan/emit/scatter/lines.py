@@ -1,8 +1,8 @@
 """Scatter kernels: each invocation owns a line of the result and joins the updates that fall on it, in order.
 
-A line runs along the indexed axes; the other axes, and indexed axes whose index merely counts along an axis of
-the updates (as in taking along an axis), tell the lines apart. So no two invocations touch one element, no atomics
-are needed, and sums are added in the same order on every run.
+A line runs along the indexed axes; the other axes, and indexed axes whose index only counts along an axis of the
+updates (as in taking along an axis), distinguish the lines. So no two invocations touch one element, no atomics are
+needed, and sums are added in the same order on every run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lavax.passes.kernels.scatter_lines import lines_of
 
 
 def _by_kind(number: str, real: str, truth: str) -> Callable[[str, str, DType, Uses], str]:
-    """`real` may name a function of lavax's own, which depends on the dtype."""
+    """`real` may name one of lavax's functions, which depends on the dtype."""
     forms = {"float": real, "bool": truth}
 
     def join(held: str, update: str, dtype: DType, uses: Uses) -> str:
@@ -36,7 +36,7 @@ def _by_kind(number: str, real: str, truth: str) -> Callable[[str, str, DType, U
     return join
 
 
-# What stands at a place once an update has come to it, by the name of the elementwise operation.
+# The new value of an element from its old one and an update, by the name of the elementwise operation.
 JOINS: dict[str, Callable[[str, str, DType, Uses], str]] = {
     "add": _by_kind("({0} + {1})", "({0} + {1})", ""),
     "multiply": _by_kind("({0} * {1})", "({0} * {1})", ""),
@@ -45,7 +45,7 @@ JOINS: dict[str, Callable[[str, str, DType, Uses], str]] = {
     "set": _by_kind("{1}", "{1}", "{1}"),
 }
 
-# Longer lines are copied by a launch before, in which each element has an invocation.
+# Longer lines are copied by an earlier launch with an invocation per element.
 _SHORT_LINE = 1 << 7
 
 
@@ -76,7 +76,7 @@ class ScatterEmitter:
         return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-count // self.local)))
 
     def _write_line(self) -> None:
-        """The line's own values."""
+        """Copies the line's values from the array."""
         extents = tuple(self.array.shape[axis] for axis in self.lines.along)
         length = prod(extents)
         with self.body.block(f"for (int k = 0; k < {self.integer(length)}; ++k)", frozenset(("k",))):

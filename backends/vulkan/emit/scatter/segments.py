@@ -1,13 +1,13 @@
-"""Scatters of updates in the order of their places: each run of updates of one place is joined by one invocation.
+"""Scatters of updates in the order of their places: one invocation joins a segment, the updates of one place.
 
-Invocations stand at the updates, and those join a run where one begins; or at the places, and bisect for the run that
-each place has. What a run has behind its first chunk of updates was folded before, an invocation a chunk, and chunks of
-what is folded were folded again, so that no invocation takes more than a chunk of each.
+Invocations belong either to updates, and those at which a segment begins join it; or to places, and each bisects for
+its place's segment. Updates of a segment behind its first chunk were folded before, by one invocation per chunk, and
+chunks of these results were folded again, so that no invocation joins more than a chunk of each level.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from lavax.backends.vulkan.emit.map.kernel import emit_copy
@@ -22,17 +22,27 @@ from lavax.passes.kernels.index import Index, flatten, linear, unflatten, variab
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
-# In how many neighbouring updates one invocation looks for beginnings of runs, by kind of device: lanes of a CPU
-# driver's subgroup wait for each other, and where runs are long most of them would have none. Divides every chunk.
-_SHARES = {"cpu": 64, "gpu": 1}
-# So many updates of a run are loaded at once by a GPU's invocations that go through all of it.
-_TOGETHER = 4
+
+@dataclass(frozen=True)
+class UpdateLimits:
+    """How many updates an invocation takes. docs/rejected.md, "Several updates of a run under way at once, on a GPU";
+    `python -m benchmarks comparison --only embedding-backward`."""
+
+    # Neighbouring updates in which an invocation looks for beginnings of segments. Lanes of a CPU driver's subgroup
+    # wait for each other, and most of them would find no beginning among long segments. Divides every chunk.
+    share_on_cpu: int = 64
+    share_on_gpu: int = 1
+    together: int = 4  # loaded at once by a GPU's invocations that walk through a whole segment
+
+
+UPDATE_LIMITS = UpdateLimits()
+_TOGETHER = UPDATE_LIMITS.together
 
 
 def _width(kernel: Kernel, profile: DeviceProfile, lifted: bool, extents: tuple[int, ...]) -> int:
-    """How many neighbours an invocation has, `extents` being those of what runs are joined element by element for.
+    """How many neighbours an invocation joins; `extents` are those of the axes without places.
 
-    A GPU spends most of its time on looking for the beginnings of runs, so that there should be few that do.
+    A GPU spends most of its time looking for the beginnings of segments, so few invocations should do so.
     """
     dtype = kernel.graph.outputs[0].dtype
     words = dtype.storage.itemsize == 4 and dtype.kind != "bool"
@@ -41,15 +51,15 @@ def _width(kernel: Kernel, profile: DeviceProfile, lifted: bool, extents: tuple[
 
 
 def _open_elements(routine: Routine, shape: tuple[int, ...], width: int) -> Coordinates:
-    """One invocation an element of `shape`, or four of its last axis; its coordinates."""
+    """One invocation per element of `shape`, or per four of its last axis; its coordinates."""
     if width == 1:
         return routine.open_elements(shape)
     *at, last = routine.open_elements((*shape[:-1], shape[-1] // width))
     return (*at, linear([(last, width), (LANE, 1)]))
 
 
-class _Runs:
-    """Updates[n,w…] in the order of their places, in a shader that goes along them, `width` neighbours at once."""
+class _Segments:
+    """Updates[n,w…] in the order of their places, in a shader that walks over them, `width` neighbours at once."""
 
     def __init__(self, routine: Routine, operands: tuple[Node, ...], width: int) -> None:
         self.routine, self.body, self.width = routine, routine.body, width
@@ -61,7 +71,7 @@ class _Runs:
         routine.integer("chunk", routine.node.attrs["chunk"])
 
     def place(self, at: str) -> str:
-        """The place of the update that is `at` in the order."""
+        """The place of the update with rank `at` in the order."""
         return self.routine.read(self.places, (variable(at, self.count),))
 
     def update(self, at: str, window: Coordinates) -> str:
@@ -69,7 +79,7 @@ class _Runs:
         return self.read(self.updates, (self.routine.position(f"number_{at}", number, self.count), *window))
 
     def read(self, operand: Node, at: Coordinates) -> str:
-        """An element at coordinates in which the window's are, or its neighbours."""
+        """An element, or a vector of neighbours, at coordinates that include the window's."""
         return widened(self.body.value(operand, at), self.width, operand.dtype)
 
     def store(self, at: Coordinates) -> None:
@@ -79,10 +89,10 @@ class _Runs:
     def joined(self, update: str) -> str:
         return f"total = {self.join('total', update, self.routine.node.dtype, self.routine.body.uses)};"
 
-    def join_run(self, start: str, window: Coordinates) -> None:
-        """Joins the updates from a place in the order up to `end`, as long as they go to `place`.
+    def join_segment(self, start: str, window: Coordinates) -> None:
+        """Joins the updates from rank `start` up to `end`, as long as they go to `place`.
 
-        The loads of a few of them are under way at once; instead of others' updates the first one is read again.
+        The loads of a few updates are in flight at once; in place of updates of other places the first is read again.
         """
         body, routine, numbers = self.body, self.routine, range(_TOGETHER)
         with body.block(f"for (int k = {start}; k < end; k += {_TOGETHER})", frozenset(("k",))):
@@ -100,47 +110,47 @@ class _Runs:
 
 
 def emit_fold_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of fold_runs: one invocation an element of the result."""
+    """The shader of fold_runs: one invocation per element of the result."""
     routine = open_routine(kernel, profile, lifted)
     shape = routine.node.shape
     width = _width(kernel, profile, lifted, shape[1:])
     chunk, *window = _open_elements(routine, shape, width)
-    runs, body = _Runs(routine, routine.operands, width), routine.body
-    routine.position("first", f"{body.index(chunk)} * chunk", runs.count)
-    body.line(f"int place = {runs.place('first')};")
-    body.line(f"{runs.kind} total = {runs.update('first', tuple(window))};")
+    segments, body = _Segments(routine, routine.operands, width), routine.body
+    routine.position("first", f"{body.index(chunk)} * chunk", segments.count)
+    body.line(f"int place = {segments.place('first')};")
+    body.line(f"{segments.kind} total = {segments.update('first', tuple(window))};")
     if profile.kind == "gpu":
         body.line("int end = min(first + chunk, count);")
-        runs.join_run("first + 1", tuple(window))
+        segments.join_segment("first + 1", tuple(window))
     else:
         with body.block("for (int k = first + 1; k < min(first + chunk, count); ++k)", frozenset(("k",))):
-            body.line(f"if ({runs.place('k')} != place) break;")
-            body.line(runs.joined(runs.update("k", tuple(window))))
-    runs.store((chunk, *window))
+            body.line(f"if ({segments.place('k')} != place) break;")
+            body.line(segments.joined(segments.update("k", tuple(window))))
+    segments.store((chunk, *window))
     return routine.close(routine.node.type.size // width)
 
 
-class _Joining:
-    """What both ways of joining have in common; `window` is where an element stands along the axes without places."""
+class _SegmentJoiner:
+    """Joins segments into the array; `window` has an element's coordinates along the axes without places."""
 
     window: Coordinates
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
         self.routine = routine = open_routine(kernel, profile, lifted)
         self.body = routine.body
-        self.array, *runs = routine.operands
+        self.array, *segments = routine.operands
         self.axes = routine.node.attrs["axes"]
         self.before, self.after = self.array.shape[: self.axes[0]], self.array.shape[self.axes[-1] + 1 :]
         self.extents = tuple(self.array.shape[axis] for axis in self.axes)
         self.length = prod(self.extents)
         self.width = _width(kernel, profile, lifted, self.after)
-        self.operands, self.levels = (runs[0], runs[1], runs[2]), runs[3:]
+        self.operands, self.levels = (segments[0], segments[1], segments[2]), segments[3:]
 
     def _store(self, at: Coordinates) -> None:
         self.body.store(self.routine.node, at, GlslValue("total", self.width), self.routine.target)
 
-    def _join_levels(self, runs: _Runs) -> None:
-        """What the run has behind its first chunk: up to the next chunk of folded chunks, then up to that of those."""
+    def _join_levels(self, segments: _Segments) -> None:
+        """Joins the segment's folded chunks: those up to the next chunk of chunks, then likewise level by level."""
         body = self.body
         if self.levels:
             body.line("bool goes_on = true;")
@@ -150,119 +160,123 @@ class _Joining:
             is_last = number == len(self.levels) - 1
             body.line(f"int end{number} = {count if is_last else f'min((c + chunk - 1) / chunk * chunk, {count})'};")
             with body.block(f"for (; goes_on && c < end{number}; ++c)"):
-                start = self.routine.position(f"start{number}", "c * size", runs.count)
-                body.line(f"goes_on = {self.routine.read(runs.places, (start,))} == place;")
+                start = self.routine.position(f"start{number}", "c * size", segments.count)
+                body.line(f"goes_on = {self.routine.read(segments.places, (start,))} == place;")
                 with body.block("if (goes_on)"):
                     at = self.routine.position(f"chunk{number}", "c", level.shape[0])
-                    body.line(runs.joined(runs.read(level, (at, *self.window))))
+                    body.line(segments.joined(segments.read(level, (at, *self.window))))
             if not is_last:
                 body.line(f"goes_on = goes_on && c < {count};")
                 body.line("c /= chunk;")
                 body.line("size *= chunk;")
 
 
-class _JoiningUpdates(_Joining):
-    """One invocation some updates, in which it looks for the beginnings of runs."""
+class _JoinerByUpdates(_SegmentJoiner):
+    """One invocation per share of updates, in which it looks for the beginnings of segments."""
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
         super().__init__(kernel, profile, lifted)
         routine, body = self.routine, self.body
-        self.share = share = min(_SHARES[profile.kind], routine.node.attrs["chunk"])
+        share = UPDATE_LIMITS.share_on_gpu if profile.kind == "gpu" else UPDATE_LIMITS.share_on_cpu
+        self.share = share = min(share, routine.node.attrs["chunk"])
         self.shares = (-(-self.operands[0].shape[0] // share), *self.before, *self.after)
         part, *window = _open_elements(routine, self.shares, self.width)
         self.window = tuple(window)
-        self.runs = _Runs(routine, self.operands, self.width)
+        self.segments = _Segments(routine, self.operands, self.width)
         routine.integer("places", self.length)
         body.line(f"int first = {body.index(part)} * {share};")
         body.line(f"int stop = min(first + {share}, count), end = min((first / chunk + 1) * chunk, count);")
 
     def emit(self) -> Launch:
-        self.routine.position("before", "max(first - 1, 0)", self.runs.count)
+        self.routine.position("before", "max(first - 1, 0)", self.segments.count)
         if self.share == 1:
-            self._join_one_run()
+            self._join_one_segment()
         else:
-            self._join_runs()
+            self._join_segments()
         return self.routine.close(prod(self.shares) // self.width)
 
-    def _join_one_run(self) -> None:
-        """Finds the run's end first, so that loads of updates wait for nothing."""
-        body, runs = self.body, self.runs
+    def _join_one_segment(self) -> None:
+        """Finds the segment's end first, so that loads of updates wait for nothing."""
+        body, segments = self.body, self.segments
         body.scopes[0].variables |= {"first"}
-        body.line(f"int place = {runs.place('first')};")
-        body.line(f"if (place >= places || (first > 0 && {runs.place('before')} == place)) return;")
+        body.line(f"int place = {segments.place('first')};")
+        body.line(f"if (place >= places || (first > 0 && {segments.place('before')} == place)) return;")
         body.line("int last = first;")
         with body.block("for (int k = first + 1; k < end; ++k)", frozenset(("k",))):
-            body.line(f"if ({runs.place('k')} != place) break;")
+            body.line(f"if ({segments.place('k')} != place) break;")
             body.line("last = k;")
         held = self.routine.position("held", "place", self.length)
-        body.line(f"{runs.kind} total = {runs.read(self.array, self._at(held))};")
+        body.line(f"{segments.kind} total = {segments.read(self.array, self._at(held))};")
         with body.block("for (int k = first; k <= last; ++k)", frozenset(("k",))):
-            self.routine.position("one", "k", runs.count)
-            body.line(runs.joined(runs.update("one", self.window)))
-        self._join_levels(runs)
+            self.routine.position("one", "k", segments.count)
+            body.line(segments.joined(segments.update("one", self.window)))
+        self._join_levels(segments)
         self._store(self._at(variable("place", self.length)))
 
-    def _join_runs(self) -> None:
-        """`place` is that of the run being joined, -1 where there is none."""
-        body, runs = self.body, self.runs
+    def _join_segments(self) -> None:
+        """Joins all segments that begin in the share; `place` is that of the current one, -1 if there is none."""
+        body, segments = self.body, self.segments
         at = self._at(variable("place", self.length))
-        body.line(f"int place = -1, last = first == 0 ? -1 : {runs.place('before')};")
+        body.line(f"int place = -1, last = first == 0 ? -1 : {segments.place('before')};")
         zero = widened(GlslValue(literal(0, self.array.dtype), 1), self.width, self.array.dtype)
-        body.line(f"{runs.kind} total = {zero};")
+        body.line(f"{segments.kind} total = {zero};")
         with body.block("for (int k = first; k < end && (k < stop || place >= 0); ++k)", frozenset(("k",))):
-            body.line(f"int found = {runs.place('k')};")
+            body.line(f"int found = {segments.place('k')};")
             with body.block("if (found != last)"):
                 with body.block("if (place >= 0)"):
                     self._store(at)
                 body.line("place = k < stop && found < places ? found : -1;")
                 held = self.routine.position("held", "max(place, 0)", self.length)
-                body.line(f"total = {runs.read(self.array, self._at(held))};")
-            body.line(runs.joined(runs.update("k", self.window)))
+                body.line(f"total = {segments.read(self.array, self._at(held))};")
+            body.line(segments.joined(segments.update("k", self.window)))
             body.line("last = found;")
         with body.block("if (place >= 0)"):
-            self._join_levels(runs)
+            self._join_levels(segments)
             self._store(at)
 
     def _at(self, place: Index) -> Coordinates:
-        """Where in the array a place's own element is."""
+        """The coordinates of a place's element in the array."""
         split = len(self.before)
         return (*self.window[:split], *unflatten(place, self.extents), *self.window[split:])
 
 
-class _JoiningAtPlaces(_Joining):
-    """One invocation an element of the array, or four neighbours, all of which are written."""
+class _JoinerByPlaces(_SegmentJoiner):
+    """One invocation per element of the array, or per four neighbours, all of which are written."""
 
     def emit(self) -> Launch:
         routine, body = self.routine, self.body
         at = _open_elements(routine, self.array.shape, self.width)
         self.window = tuple(index for axis, index in enumerate(at) if axis not in self.axes)
-        runs = _Runs(routine, self.operands, self.width)
+        segments = _Segments(routine, self.operands, self.width)
         body.line(f"int place = {body.index(flatten(tuple(at[axis] for axis in self.axes), self.extents))};")
-        self._find(runs)
-        body.line(f"{runs.kind} total = {runs.read(self.array, at)};")
+        self._find(segments)
+        body.line(f"{segments.kind} total = {segments.read(self.array, at)};")
         body.line("int end = min((first / chunk + 1) * chunk, count);")
-        runs.join_run("first", self.window)
-        self._join_levels(runs)
+        segments.join_segment("first", self.window)
+        self._join_levels(segments)
         self._store(at)
         return routine.close(self.array.type.size // self.width)
 
-    def _find(self, runs: _Runs) -> None:
-        """`first` is the first update that goes to the place, or to one behind it."""
+    def _find(self, segments: _Segments) -> None:
+        """Bisects for `first`, the rank of the first update that goes to the place or to a later one."""
         body = self.body
         body.line("int first = 0, high = count;")
         with body.block("while (first < high)"):
-            self.routine.position("centre", "(first + high) / 2", runs.count)
-            body.line(f"bool behind = {runs.place('centre')} < place;")
+            self.routine.position("centre", "(first + high) / 2", segments.count)
+            body.line(f"bool behind = {segments.place('centre')} < place;")
             body.line("first = behind ? centre + 1 : first;")
             body.line("high = behind ? high : centre;")
 
 
 def emit_join_runs(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shaders of join_runs: one that goes over the places, where they are no more than updates and a GPU's many
-    invocations would mostly find no run; or a copy of the array, in which the runs are then joined to their places."""
+    """The shaders of join_runs.
+
+    One has an invocation per place, if there are no more places than updates, because most invocations of a GPU would
+    find no beginning of a segment among the updates. The other copies the array first, then joins segments into it.
+    """
     (node,) = kernel.graph.outputs
     array, updates, *_ = node.operands
     places = prod(array.shape[axis] for axis in node.attrs["axes"])
     if profile.kind == "gpu" and not lifted and places <= updates.shape[0]:
-        return _JoiningAtPlaces(kernel, profile, lifted).emit()
-    return replace(_JoiningUpdates(kernel, profile, lifted).emit(), before=emit_copy(kernel, array, profile, lifted))
+        return _JoinerByPlaces(kernel, profile, lifted).emit()
+    return replace(_JoinerByUpdates(kernel, profile, lifted).emit(), before=emit_copy(kernel, array, profile, lifted))
