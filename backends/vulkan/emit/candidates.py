@@ -1,6 +1,6 @@
-"""Which schedules of a kernel are worth a try: what tuning chooses from.
+"""Which schedules of a kernel are worth timing: tuning chooses among them.
 
-A schedule is any hashable value that the kernel's emitter takes, and that `repr` tells from the others.
+A schedule is any hashable value that the kernel's emitter accepts, and whose `repr` differs from that of the others.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ _CANDIDATES: dict[str, Callable[[Kernel, DeviceProfile], Sequence[Hashable]]] = 
 
 
 def schedules_of(kernel: Kernel, profile: DeviceProfile) -> Sequence[Hashable]:
-    """A kernel's schedules on a device of this profile, first the one that is chosen by rules; () where it has none."""
+    """A kernel's schedules on a device of this profile, first the one chosen by rules; () if it has no choice."""
     return _CANDIDATES[kernel.kind](kernel, profile) if kernel.kind in _CANDIDATES else ()

@@ -28,17 +28,17 @@ from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 
-# What writes a kernel; given a schedule besides, by that one.
+# The emitter of each kind of kernel, which also takes a schedule.
 _EMITTERS: dict[str, Callable[..., Launch]] = {
     "map": emit_map,
     "row": emit_row,
     "contract": emit_contract,
     "routine": emit_routine,
 }
-# For a kernel one of its `candidates.schedules_of`, or None for the one that suits its sizes.
+# Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
 _COUNTS_BYTES = 12  # three numbers of workgroups
-# Of a dtype that not every device has: whether one does, Vulkan's name of the feature, what to use in its place.
+# For each dtype that not every device has: whether a device has it, Vulkan's name of the feature, and a substitute.
 _FEATURES: dict[DType, tuple[Callable[[DeviceProfile], bool], str, str]] = {
     float64: (lambda profile: profile.float64, "shaderFloat64", "float32"),
     int64: (lambda profile: profile.int64, "shaderInt64", "int32"),
@@ -56,14 +56,14 @@ def emit_program(
 ) -> Plan:
     """The plan of a program for a device of this profile.
 
-    With `lifted`, sizes are push constants, so that programs that differ in sizes only share their shaders.
+    With `lifted`, sizes are push constants, so that programs that differ only in sizes share their shaders.
     """
     return _Emission(program, profile, lifted, choice).plan()
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an array begins: a slot, and for each loop it moves with the counter's slot and bytes a turn."""
+    """Where an array begins: a slot, and per loop it moves with, the counter's slot and the bytes per iteration."""
 
     slot: int
     counters: tuple[int, ...] = ()
@@ -121,12 +121,12 @@ class _Emission:
         """The launches of contractions that share shaders."""
         still = (step for step in steps_of(self.program.steps) if not _moves(step, self.program.views))
         contracts = [kernel for step in still for kernel in step.kernels if kernel.kind == "contract"]
-        # A shader for every shape is one for small work too, and uses addresses.
+        # A shader for every shape also serves small kernels, so it uses addresses.
         profile = replace(self.profile, descriptor_bytes=0) if self.lifted else self.profile
         return emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, profile)
 
     def _schedule(self, kernel: Kernel) -> Hashable | None:
-        """What is chosen for a kernel; asked for once."""
+        """The schedule chosen for a kernel, which is asked for once."""
         if kernel not in self._schedules:
             self._schedules[kernel] = self.choice(kernel)
         return self._schedules[kernel]
@@ -152,7 +152,7 @@ class _Emission:
         return found
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
-        """The guard's own dispatch, and those under it made to read their numbers of workgroups from its table."""
+        """The guard's own dispatch, and those under it, which read their numbers of workgroups from its table."""
         groups: list[tuple[int, int, int]] = []
         table = self.slots[_counts_of(guard.name)]
         guards = [self._suited(guard_shader(has_parent)) for has_parent in (False, True)]
@@ -185,7 +185,7 @@ class _Emission:
             strided = self._strided.get(kernel)
             schedule = self._schedule(kernel)
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-            # Strided products say themselves what they see.
+            # Strided products choose their descriptors themselves.
             by_address = self.lifted or strided is not None
             windowed = () if by_address else windowed_arrays(kernel, self.profile.descriptor_range_bytes)
             kernel = replace(kernel, windowed=windowed)
@@ -206,7 +206,7 @@ class _Emission:
             yield replace(dispatch, seen=seen) if launch.windowed else dispatch
 
     def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
-        """Flat maps of one form: those that windows suit one by one, by one shader, and one dispatch of all others."""
+        """Flat maps of one form: those that descriptors suit share a shader, and one dispatch serves all others."""
         suited = [suits_windows(kernel, self.profile) for kernel, _ in parts]
         apart = [part for part, is_suited in zip(parts, suited, strict=True) if is_suited]
         together = [part for part, is_suited in zip(parts, suited, strict=True) if not is_suited]
@@ -223,7 +223,7 @@ class _Emission:
             yield Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
 
     def _is_in_place(self, step: KernelStep, number: int) -> bool:
-        """Whether a scatter's array lies where its result is to be, so that there is nothing to copy."""
+        """Whether a scatter's array lies in its result's memory already, so that there is nothing to copy."""
         kernel, (written, *_) = step.kernels[number], step.writes[number]
         array = updated_in_place(kernel)
         if array is None:
@@ -238,7 +238,7 @@ class _Emission:
     def _pushed(
         self, rest: str, slots: tuple[int, ...], words: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Slots and words as push constants: those for which there is no room go into the array `rest`."""
+        """Slots and words as push constants; those that do not fit go into the array `rest`."""
         numbers = (*slots, *words)
         if len(numbers) <= REST_WORD:
             return slots, words
@@ -246,7 +246,7 @@ class _Emission:
         return slots[:REST_WORD], (*numbers[len(slots) : REST_WORD], self.slots[rest])
 
     def _launch(self, kernel: Kernel, schedule: Hashable | None) -> Launch:
-        """The kernel's launch; equal kernels, such as those of a network's layers, are written once."""
+        """The kernel's launch; equal kernels, such as those of a network's layers, are emitted once."""
         key = kernel_key(kernel)
         found = None if key is None else self._launches.get(key)
         if found is None:
@@ -257,7 +257,7 @@ class _Emission:
         return found
 
     def _suited(self, shader: Shader) -> Shader:
-        """The shader for the device at hand."""
+        """The shader adapted to the device."""
         if shader not in self._suited_shaders:
             self._suited_shaders[shader] = suited(shader, self.profile)
         return self._suited_shaders[shader]
@@ -266,9 +266,9 @@ class _Emission:
 def _counted(
     commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]], guards: Collection[Shader]
 ) -> list[Command]:
-    """The commands with their dispatches' numbers of workgroups in the table; those of inner guards have their own.
+    """The commands with their dispatches' numbers of workgroups in the table; inner guards have tables of their own.
 
-    A guard always runs: what it left in its table earlier must not stay.
+    A guard always runs, because its table must not keep earlier numbers.
     """
     counted: list[Command] = []
     for command in commands:
@@ -283,7 +283,7 @@ def _counted(
 
 
 def _refuse_missing(step: KernelStep, profile: DeviceProfile) -> None:
-    """Raises DtypeError where a kernel computes in a dtype that the device has not."""
+    """Raises DtypeError if a kernel computes in a dtype that the device lacks."""
     for kernel in step.kernels:
         for node in (*kernel.graph.inputs, *kernel.graph.nodes):
             if node.dtype not in _FEATURES:
@@ -310,12 +310,12 @@ def _rest_of(step: str, number: int) -> str:
 
 
 def _rest_before(step: str, number: int) -> str:
-    """Of the launch that a kernel's own one waits for."""
+    """The same for the launch that must run before a kernel's own."""
     return f"{step}.{number}.before.rest"
 
 
 def _slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
-    """Of arrays, and of the counters with which they move."""
+    """The number of slots of arrays and of the counters with which they move."""
     count = 0
     for name in names:
         count += 1
@@ -327,7 +327,7 @@ def _slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View])
 def _names_of_constants(
     commands: Sequence[kernel_commands.Command], views: Mapping[str, kernel_commands.View], lifted: bool
 ) -> Iterator[str]:
-    """What the plan's constants are called: tables of merged kernels and of guards, and what push constants lack."""
+    """The names of the plan's constants: tables of merged kernels and guards, and words beyond push constants."""
     for command in commands:
         if isinstance(command, KernelStep):
             if len(command.kernels) > 1 and not _moves(command, views):

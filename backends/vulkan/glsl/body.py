@@ -1,12 +1,12 @@
 """Writes the statements that compute values of a kernel's graph at coordinates.
 
-A value is asked for at coordinates (`Body.value`); what it is computed from is asked for in turn at the coordinates
-that `reads` gives, down to loads from memory and the registers in which reductions stand ready. Each value
-is written once, in the outermost loop in which its coordinates are known.
+`Body.value` asks for a value at coordinates, and in turn for its operands at the coordinates that `reads` gives, down
+to loads from memory and the registers that hold reductions. Each value is written once, in the outermost loop in which
+its coordinates are known.
 
-Coordinates are in the kernel's own loop variables, in which fusion found each value's place; `Body.at` says what
-those variables are in the shader. They may be made of the variable "lane", which stands for 0, 1, 2 and 3 at
-once: the value is then a vector of four, and four neighbours in memory are one load.
+Coordinates use the kernel's own loop variables, in which fusion found each value's coordinates; `Body.at` maps those to
+the shader's variables. An index may contain the variable "lane", which stands for 0, 1, 2 and 3 at once: the value is
+then a vector of four, and four neighbours in memory are one load.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_s
 
 LANE = variable("lane", VECTOR)
 _LANE = "lane"
-# Vectors of four 32-bit elements, made of words and made words.
+# Conversions of vectors of four 32-bit elements from words and to words.
 _FROM_WORDS = {"vec4": "uintBitsToFloat", "ivec4": "ivec4", "uvec4": "uvec4"}
 _TO_WORDS = {"vec4": "floatBitsToUint", "ivec4": "uvec4", "uvec4": "uvec4"}
-# An element made of a word.
+# Conversions of an element from a word.
 _FROM_WORD = {"float": "uintBitsToFloat", "int": "int", "uint": "uint"}
 
 
@@ -52,13 +52,13 @@ class GlslValue:
     width: int
 
 
-# A node at coordinates, and what the loop variables in those stand for.
+# A node at coordinates, and the indices that the loop variables in those stand for.
 Instance = tuple[Node, Coordinates, tuple[Index, ...]]
 
 
 @dataclass
 class Scope:
-    """A block of statements, the shader's variables it brings, and what has a name in it."""
+    """A block of statements, the shader's variables that it declares, and the values that have names in it."""
 
     variables: frozenset[str]
     lines: list[str] = field(default_factory=list)
@@ -69,14 +69,14 @@ class Scope:
 
 
 class Body:
-    """A shader's main while it is being written."""
+    """The state of writing a shader's main."""
 
     def __init__(self, addresses: dict[Node, str], parameters: Parameters) -> None:
         self.addresses = addresses
-        self.unaligned: set[Node] = set()  # arrays that may begin anywhere, and not at a multiple of 16 bytes
+        self.unaligned: set[Node] = set()  # arrays that may not begin at a multiple of 16 bytes
         self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
-        self.paired = False  # whether four words are better read and written as two of 64 bits
-        # By address, the arrays that are seen through descriptors, and the numbers in their names.
+        self.paired = False  # whether two words of 64 bits are faster than four of 32
+        # The arrays that are seen through descriptors: by address, the numbers in their names.
         self.read_windows: dict[str, int] = {}
         self.write_windows: dict[str, int] = {}
         self.parameters, self.uses = parameters, parameters.uses
@@ -101,7 +101,7 @@ class Body:
 
     @contextmanager
     def block(self, head: str, variables: frozenset[str] = frozenset()) -> Iterator[None]:
-        """A nested block after `head`, such as a loop that brings `variables`."""
+        """A nested block after `head`, such as a loop that declares `variables`."""
         self.scopes.append(Scope(variables))
         yield
         inner = self.scopes.pop()
@@ -123,7 +123,7 @@ class Body:
 
     @contextmanager
     def at(self, meaning: Mapping[str, Index]) -> Iterator[None]:
-        """Inside, the kernel's loop variables stand for these indices in the shader's variables."""
+        """The context in which the kernel's loop variables stand for these indices in the shader's variables."""
         before, self._meaning = self._meaning, meaning
         yield
         self._meaning = before
@@ -190,7 +190,7 @@ class Body:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def define(self, node: Node, at: Coordinates, value: GlslValue) -> None:
-        """Says that the node's element at these coordinates stands in a register of the current block."""
+        """Records that a register of the current block holds the node's element at these coordinates."""
         self.uses.doubles |= node.dtype.name == "f64"
         self.scopes[-1].values[self._instance(node, at)] = value
         if node.dtype.name == "i32":
@@ -209,7 +209,7 @@ class Body:
         return None
 
     def value(self, node: Node, at: Coordinates) -> GlslValue:
-        """The node's element at the coordinates; what it needs is written first, operands before what uses them."""
+        """The node's element at the coordinates; its operands are written first."""
         stack = [(node, at, False)]
         while stack:
             wanted, place, ready = stack.pop()
@@ -238,7 +238,7 @@ class Body:
             self._offer_as_index(scope, node, real, value)
 
     def _offer_as_index(self, scope: Scope, node: Node, at: Coordinates, value: GlslValue) -> None:
-        """Notes where a gather's coordinates find an index, for each lane by itself."""
+        """Records, per lane, the name under which a gather's coordinates find an index."""
         if not any(_LANE in index.variables for index in at):
             scope.lookups[node, at] = value.text
             return
@@ -309,7 +309,7 @@ class Body:
         return f"({' && '.join(tests) or 'true'})"
 
     def _select(self, conditions: list[GlslValue], chosen: GlslValue, other: GlslValue, dtype: DType) -> GlslValue:
-        """`chosen` where all conditions hold, else `other`."""
+        """`chosen` if all conditions hold, else `other`."""
         result = chosen
         for condition in conditions:
             width = max(condition.width, result.width, other.width)
@@ -331,15 +331,15 @@ class Body:
         return scope.loads[node, position]
 
     def loads(self) -> int:
-        """How many loads from memory stand in the blocks that are open."""
+        """The number of loads from memory in the open blocks."""
         return sum(len(scope.loads) for scope in self.scopes)
 
     def provide(self, node: Node, position: Index, value: GlslValue) -> None:
-        """Says that what an array holds at a position, in the shader's variables, stands ready."""
+        """Records an array's element at a position, in the shader's variables, so that it is not loaded."""
         self.scopes[-1].loads[node, position] = value
 
     def load_at(self, node: Node, position: Index) -> GlslValue:
-        """What an array holds at a position, in the shader's variables."""
+        """The array's element, or four, at a position in the shader's variables."""
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
             return GlslValue(self.loaded(node.dtype, address, self.index(position)), 1)
@@ -349,7 +349,7 @@ class Body:
                 aligned = self.index(quotient_exact(base, VECTOR))
                 return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
             return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
-        if node.dtype.storage.itemsize < 4:  # vectors of so few bits cannot be made of scalars
+        if node.dtype.storage.itemsize < 4:  # GLSL builds no such vectors from scalars
             parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
             return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
         loads = (self._read(node.dtype, address, text) for text in self._components(position))
@@ -357,13 +357,13 @@ class Body:
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
 
     def element(self, dtype: DType, address: str, position: str) -> str:
-        """What memory holds at a position of an array; may be assigned to."""
+        """An array's element as memory holds it; may be assigned to."""
         is_paired = self.paired and dtype.storage.itemsize >= WORD_BYTES
         own = f" + {self.uses.access('low_bits')}({address})" if is_paired else ""
         return f"{self.uses.reference(dtype.name)}({address}).data[{position}{own}]"
 
     def _read(self, dtype: DType, address: str, position: str) -> str:
-        """What memory holds at a position of an array."""
+        """An array's element as memory holds it."""
         number = self.read_windows.get(address)
         if number is None:
             return self.element(dtype, address, position)
@@ -401,7 +401,7 @@ class Body:
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
 
     def _unaligned_four(self, dtype: DType, address: str, position: str) -> str:
-        """Four elements from any position on, as memory holds them."""
+        """Four elements from any position, as memory holds them."""
         number = self.read_windows.get(address)
         if number is not None:
             fetch, elements = self.uses.access("fetch_four"), self.uses.descriptor("elements", number)
@@ -434,7 +434,7 @@ class Body:
         return f"{self.uses.access('behind')}({address}, {position}, {dtype.storage.itemsize}u)"
 
     def as_read(self, text: str, width: int, dtype: DType) -> str:
-        """What memory holds, as a shader computes with it."""
+        """An element of memory in the type that shaders compute in."""
         if dtype.kind == "bool":
             return f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))"
         if dtype.bits >= 32:
@@ -477,7 +477,7 @@ def widened(value: GlslValue, width: int, dtype: DType) -> str:
 
 
 def lane_step(index: Index) -> int | None:
-    """By how much the index grows from lane to lane, if always by the same."""
+    """The index's growth from lane to lane; None if it varies."""
     step = 0
     for atom, coefficient in index.terms:
         if isinstance(atom, Variable) and atom.name == _LANE:
@@ -493,7 +493,7 @@ def is_multiple(index: Index, divisor: int) -> bool:
 
 
 def quotient_exact(index: Index, divisor: int) -> Index:
-    """index / divisor, of a multiple."""
+    """index / divisor, for a multiple of the divisor."""
     return Index(tuple((atom, coefficient // divisor) for atom, coefficient in index.terms), index.constant // divisor)
 
 

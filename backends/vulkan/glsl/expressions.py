@@ -1,4 +1,4 @@
-"""Elementwise operations as GLSL expressions: one entry an operation.
+"""Elementwise operations as GLSL expressions: one entry per operation.
 
 An expression works on scalars and, with the same text where GLSL allows it, on vectors of four. Functions named
 lx_… are lavax's own (shaders_glsl); the shader brings in those that are called, for vectors too.
@@ -19,9 +19,9 @@ from lavax.ir.types import DTYPES, DType, float32, float64
 VECTOR = 4
 COMPONENTS = "xyzw"
 
-# What shaders compute in: elements of 8 and 16 bits are held in 32.
 # Of float32: a division by zero need not give them.
 INFINITY, MINUS_INFINITY = "uintBitsToFloat(0x7f800000u)", "uintBitsToFloat(0xff800000u)"
+# The types that shaders compute in: elements of 8 and 16 bits are held in 32.
 _SCALARS = {"float": "float", "int": "int", "uint": "uint", "bool": "bool"}
 _VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4", "bool": "bvec4"}
 _SCALARS_64 = {"float": "double", "int": "int64_t", "uint": "uint64_t"}
@@ -37,7 +37,7 @@ def type_name(dtype: DType, width: int) -> str:
 
 @dataclass(frozen=True)
 class Call:
-    """What an expression is written for: the node, its operands' texts and common width, and the shader's uses."""
+    """One use of an expression: the node, its operands' texts and common width, and the shader's uses."""
 
     node: Node
     arguments: Sequence[str]
@@ -79,12 +79,12 @@ def _is_zero(node: Node) -> bool:
 
 
 def _is_literal(node: Node, zero: float) -> bool:
-    """A literal zero of just this sign."""
+    """A literal zero of exactly this sign."""
     return _is_zero(node) and copysign(1, node.attrs["value"]) == copysign(1, zero)
 
 
 def _add(call: Call) -> str:
-    """A driver may take the sum with a literal zero for the other term, though -0.0 + 0.0 is 0.0."""
+    """A driver may replace the sum with a literal zero by the other term, though -0.0 + 0.0 is 0.0."""
     left, right = call.arguments
     if _is_literal(call.node.operands[0], 0.0):
         return _plus_zero(call, right)
@@ -92,7 +92,7 @@ def _add(call: Call) -> str:
 
 
 def _subtract(call: Call) -> str:
-    """A driver may take a difference with a literal zero for x or -x: 0.0 - 0.0 and -0.0 - -0.0 are 0.0."""
+    """A driver may replace a difference with a literal zero by x or -x, though 0.0 - 0.0 and -0.0 - -0.0 are 0.0."""
     left, right = call.arguments
     if _is_literal(call.node.operands[0], 0.0):
         return _plus_zero(call, f"(-{right})")
@@ -104,7 +104,7 @@ def _plus_zero(call: Call, argument: str) -> str:
 
 
 def _multiply(call: Call) -> str:
-    """A driver may take the product with a literal zero for zero, whatever the other factor."""
+    """A driver may replace the product with a literal zero by zero, whatever the other factor."""
     left, right = call.arguments
     if _is_zero(call.node.operands[0]):
         left, right = right, left
@@ -114,14 +114,14 @@ def _multiply(call: Call) -> str:
 
 
 def _divide(call: Call) -> str:
-    """A driver may take literal zeros for leave to assume that the quotient is a number."""
+    """A driver may infer from literal zeros that the quotient is a number."""
     dividend, divisor = map(_is_zero, call.node.operands)
     zero = "lx_divide_by_zero" if divisor else "lx_divide_zero" if dividend else None
     return f"{call.uses.function(zero or 'lx_divide', call.node.dtype)}({', '.join(call.arguments)})"
 
 
 def _exp(call: Call) -> str:
-    """Without a way to overflow where the operand is known not to be positive; doubles have one function."""
+    """exp without overflow if the operand is known not to be positive; doubles have one function."""
     bounded = call.node.attrs["nonpositive"] and call.node.dtype.bits <= 32
     return _own("lx_exp_nonpositive" if bounded else "lx_exp")(call)
 
@@ -237,7 +237,7 @@ _FROM_BITS = {"f16": "lx_f16_from_bits", "f32": "uintBitsToFloat", "f64": "uint6
 
 
 def _named(function: str, uses: Uses) -> str:
-    """GLSL's functions need no record."""
+    """A function of GLSL, which needs no record."""
     return uses.function(function) if function.startswith("lx_") else function
 
 
@@ -256,7 +256,7 @@ def _bitcast(call: Call) -> str:
     return bits if target == unsigned else _wrapped(bits, unsigned, target, call.width)
 
 
-# Functions that lavax has its own of, under the operation's name.
+# Operations for which lavax has a function of its own, under the operation's name.
 _OWN_FUNCTIONS = (
     *("ceil", "round", "truncate", "sqrt", "rsqrt", "cbrt", "exp2", "expm1", "log", "log2", "log1p", "logistic"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),

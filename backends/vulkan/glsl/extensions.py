@@ -10,7 +10,7 @@ HEADER = (
     "#extension GL_EXT_scalar_block_layout : require\n" + ADDRESSES_IN_INTEGERS
 )
 
-# In the order in which they stand in a shader.
+# In the order in which a shader lists them.
 EXTENSIONS: dict[str, str] = {
     "storage_8bit": "#extension GL_EXT_shader_8bit_storage : require\n",
     "storage_16bit": "#extension GL_EXT_shader_16bit_storage : require\n",

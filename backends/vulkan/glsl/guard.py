@@ -1,6 +1,6 @@
-"""Guards: a shader of one invocation that decides whether a branch or a turn of a loop has anything to do.
+"""Guards: a shader of one invocation that decides whether a branch or an iteration of a loop runs.
 
-It sets the guard's flag, and for each dispatch under the guard the numbers of workgroups: its own, or none.
+It sets the guard's flag, and the numbers of workgroups of each dispatch under the guard: the dispatch's own, or zero.
 """
 
 from __future__ import annotations

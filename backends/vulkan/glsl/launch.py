@@ -1,4 +1,4 @@
-"""How a kernel's work is spread over invocations and workgroups."""
+"""How a kernel's work is distributed over invocations and workgroups."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lavax.passes.kernels.index import Index, substitute, unflatten
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
-# Grids beyond this are not portable in one dimension.
+# Larger grids are not portable in one dimension.
 _MOST_GROUPS = 65535
 _GPU_INVOCATIONS = 128
 _VECTOR_BYTES = 16
-# Of the bytes that shaders multiply by a number of turns.
+# The longest stride in bytes that shaders multiply by an iteration's number.
 _LONGEST_STEP = 1 << 31
 
 # The number of a workgroup, whatever the form of the grid.
@@ -29,20 +29,20 @@ WORKGROUP = "(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x)"
 class Launch:
     """A kernel's shader, the numbers it gets behind its slots, and how many workgroups run it.
 
-    Numbers for which push constants have no room are given as an array (`Parameters`).
+    Numbers that do not fit push constants go into an array (`Parameters`).
     """
 
     shader: Shader
     words: tuple[int, ...]
     groups: tuple[int, int, int]
-    constants: tuple[bytes, ...] = ()  # arrays of the kernel's own, in slots behind those of its buffers
-    before: Launch | None = None  # what must have run, over the same slots, before this one starts
-    windowed: int = 0  # how many of its slots, from the first on, are those of the arrays' positions in windows
-    order: tuple[int, ...] | None = None  # whose slots it gets, of the kernel's arrays by number; None: of all of them
+    constants: tuple[bytes, ...] = ()  # the kernel's own arrays, in slots behind those of its buffers
+    before: Launch | None = None  # the launch that must finish, over the same slots, before this one starts
+    windowed: int = 0  # how many of its first slots have positions of arrays in descriptor ranges
+    order: tuple[int, ...] | None = None  # the numbers of the kernel's arrays whose slots it gets; None: all of them
 
 
 def grid(groups: int) -> tuple[int, int, int]:
-    """A number of workgroups as a grid of at least as many."""
+    """A grid of at least so many workgroups."""
     x = max(min(groups, _MOST_GROUPS), 1)
     return (x, -(-groups // x), 1)
 
@@ -55,10 +55,10 @@ def local_invocations(profile: DeviceProfile) -> int:
 
 
 def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
-    """A body with the addresses of the kernel's arrays at hand; also the addresses of its outputs.
+    """A body with the addresses of the kernel's arrays declared; also the addresses of its outputs.
 
-    Slots: the inputs, the outputs, for each array that moves the counters it moves with, then the windowed arrays'
-    positions.
+    Slots: the inputs, the outputs, the counters with which arrays move, then the positions of arrays in descriptor
+    ranges.
     """
     arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
     counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
@@ -86,15 +86,15 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
 
 
 def steps_of_stride(stride: int) -> list[int]:
-    """A number of bytes as a sum of numbers of 32 bits."""
+    """A number of bytes as a sum of 32-bit numbers."""
     whole, rest = divmod(stride, _LONGEST_STEP)
     return [_LONGEST_STEP] * whole + [rest] * (rest > 0)
 
 
 def open_invocations(body: Body, count: int, local: int, name: str, subgroup: int | None = None) -> None:
-    """Numbers the invocations, `name` being the number, and ends those beyond `count`.
+    """Declares the invocation's number as `name`, and ends invocations beyond `count`.
 
-    With `subgroup` given, lanes of a subgroup of that size have neighbouring numbers.
+    If `subgroup` is given, lanes of a subgroup of that size have neighbouring numbers.
     """
     lane = f"gl_SubgroupID * {subgroup}u + gl_SubgroupInvocationID" if subgroup else "gl_LocalInvocationID.x"
     body.line(f"int {name} = int({WORKGROUP} * {local}u + {lane});")
@@ -103,7 +103,7 @@ def open_invocations(body: Body, count: int, local: int, name: str, subgroup: in
 
 
 def open_strips(body: Body, count: int, local: int, strips: int) -> list[str]:
-    """Gives every invocation so many numbers, each a workgroup further on; workgroups divide the count."""
+    """Gives every invocation one number per strip, a workgroup apart; workgroups divide the count."""
     names = [f"i{strip}" for strip in range(strips)]
     body.line(f"int i0 = int({WORKGROUP} * {local * strips}u + gl_LocalInvocationID.x);")
     body.line(f"if (i0 >= {count}) return;")

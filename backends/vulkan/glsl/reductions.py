@@ -1,4 +1,4 @@
-"""How each reduction starts, takes in an element, and joins two partial results: one entry an operation."""
+"""How each reduction starts, and joins an element or two partial results: one entry per operation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lavax.ir.graph import Node
 from lavax.ir.monoids import MONOIDS
 from lavax.ir.types import DType
 
-# `||` and `&&` leave their right side out where the left decides: in some lanes only, and a shuffle needs them all.
+# `||` and `&&` skip their right side if the left decides, in some lanes only; but a shuffle needs all lanes.
 _OR = {1: "bool(uint({0}) | uint({1}))", 4: "bvec4(uvec4({0}) | uvec4({1}))"}
 _AND = {1: "bool(uint({0}) & uint({1}))", 4: "bvec4(uvec4({0}) & uvec4({1}))"}
 
@@ -50,7 +50,7 @@ REDUCTIONS: dict[str, Reduction] = {
     "min": Reduction(_limit("min"), _extremum("lx_minimum", "min", _AND)),
 }
 
-# Shuffles of 64-bit integers are a feature of their own: they go in two halves.
+# Shuffles of 64-bit integers are a separate feature of devices, so these go in two halves.
 _HALVES = {"i64": ("packInt2x32", "unpackInt2x32"), "u64": ("packUint2x32", "unpackUint2x32")}
 
 

@@ -1,4 +1,4 @@
-"""What the kernels of routines have in common: one node, computed by code of its own, over one array of results."""
+"""Kernels of routines: one node, whose own emitter computes one array of results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lavax.passes.kernels.reads import Coordinates
 
 @dataclass(eq=False)
 class Routine:
-    """A routine's shader while it is being written; `local` invocations make a workgroup."""
+    """The state of writing a routine's shader, whose workgroups have `local` invocations."""
 
     node: Node
     body: Body
@@ -31,21 +31,21 @@ class Routine:
         return self.node.operands
 
     def integer(self, name: str, value: int) -> str:
-        """A size of the shape at hand, under a name."""
+        """Declares a size of the shape at hand under a name."""
         self.body.line(f"int {name} = {self.body.parameters.integer(value)};")
         return name
 
     def open(self, invocations: int, name: str = "i") -> Index:
-        """Numbers the invocations and ends those beyond; the number as an index."""
+        """Numbers the invocations and ends those beyond the count; the number as an index."""
         open_invocations(self.body, invocations, self.local, name)
         return variable(name, invocations)
 
     def open_elements(self, shape: tuple[int, ...]) -> Coordinates:
-        """One invocation an element of `shape`; its coordinates."""
+        """One invocation per element of `shape`; its coordinates."""
         return unflatten(self.open(prod(shape)), shape)
 
     def position(self, name: str, text: str, extent: int) -> Index:
-        """A number computed in the shader, from 0 to extent - 1, as an index that arrays are read at."""
+        """Declares a number that the shader computes, from 0 to extent - 1, as an index into arrays."""
         self.body.line(f"int {name} = {text};")
         self.body.scopes[-1].variables |= {name}
         return variable(name, extent)

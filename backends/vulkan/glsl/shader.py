@@ -1,4 +1,4 @@
-"""What every shader has around its body: header, arguments, the functions it calls, and its main."""
+"""Whole shaders: header, arguments, the functions that are called, and main around a body."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from lavax.backends.vulkan.plan.plan import BINDINGS, MAX_WORDS, Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.shaders_glsl import ShaderFunction, functions_for
 
-# The profile's name of a promise about floats: capability and execution mode of SPIR-V's float controls, bits of the
-# floats.
+# The profile's name of a promise about floats: capability and execution mode of SPIR-V's float controls, bits.
 _FLOAT_CONTROLS = {
     "preserves_special_floats": (4466, 4461, 32),  # SignedZeroInfNanPreserve
     "preserves_special_doubles": (4466, 4461, 64),
@@ -46,14 +45,14 @@ _IN_PAIRS_OF_WORDS = {
 uint byte_of(uint64_t address) { return address.x & 3u; }
 """,
 }
-# A shader is given slots and then sizes. The last push constant says in which slot the array lies that has those for
-# which there are no push constants, where there is one.
+# A shader gets slots, then sizes. If they do not all fit push constants, the last push constant is the slot of an array
+# that has the rest.
 REST_WORD = MAX_WORDS - 1
 _IN_PAIRS = "lx_pair_settled"  # called by functions that compute in pairs of floats
 
 
 def word(place: int, uses: Uses) -> str:
-    """The slot or size at that place of those that a shader is given."""
+    """The slot or size of that number among those that a shader gets."""
     if place < REST_WORD:
         return f"words[{place}]"
     return f"{uses.reference('u32')}(table.address[words[{REST_WORD}]]).data[{place - REST_WORD}]"
@@ -61,9 +60,9 @@ def word(place: int, uses: Uses) -> str:
 
 @dataclass
 class Parameters:
-    """The sizes a shader gets when it runs, if it is to serve every shape: push constants behind `slots` slots.
+    """The sizes that a shader gets when it runs, if it is to serve every shape: push constants behind `slots` slots.
 
-    What finds no room there is read from an array, once, into names that `declarations` brings.
+    Sizes that do not fit there are read from an array, once, into names that `declarations` declares.
     """
 
     slots: int
@@ -77,7 +76,7 @@ class Parameters:
         return str(value) if not self.lifted or -1 <= value <= 1 else self.unknown(value)
 
     def unknown(self, value: int) -> str:
-        """An integer that the driver learns when the shader runs: it unrolls no loop that ends there."""
+        """An integer that the driver learns when the shader runs, so that it unrolls no loop that ends there."""
         place = self.slots + len(self.words)
         self.words.append(value & 0xFFFFFFFF)
         if place < REST_WORD:
@@ -133,14 +132,14 @@ def _elements(uses: Uses) -> set[str]:
 
 
 def _in_order(descriptors: Iterable[tuple[str, int]], body: str) -> tuple[tuple[str, int], ...]:
-    """Those that the body refers to, in the order in which it does: hoisting moves statements after their recording."""
+    """The descriptors that the body refers to, in its order: hoisting moves statements after their recording."""
     behind = {"stores": "."}  # what follows the name: texels are arguments
     first = {(form, slot): body.find(f"{form}{slot}{behind.get(form, ',')}") for form, slot in descriptors}
     return tuple(sorted((found for found in first if first[found] >= 0), key=first.__getitem__))
 
 
 def suited(shader: Shader, profile: DeviceProfile) -> Shader:
-    """The shader as the device is asked to run it: with exact floats, and with the addresses that it can compute."""
+    """The shader adapted to the device: with exact floats, and with addresses that it can compute."""
     source = shader.source
     if not profile.int64:
         for text, other in _IN_PAIRS_OF_WORDS.items():

@@ -1,8 +1,8 @@
 """What the text of a shader uses, recorded while it is written.
 
-GLSL is written as strings. Whatever a string needs elsewhere in the shader (one of lavax's own functions, a type of
-reference, a descriptor, an extension) is named through `Uses`, which notes it, so that nothing has to be found in the
-text afterwards. Recording something whose text is then dropped only adds a declaration that nothing refers to.
+GLSL is written as strings. If a string needs a declaration elsewhere in the shader (one of lavax's functions, a type of
+reference, a descriptor, an extension), it takes the name from `Uses`, which records it, so that nothing has to be found
+in the text afterwards. Recording a name whose text is then dropped only adds an unused declaration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Uses:
     doubles: bool = False  # whether anything is computed in float64
 
     def function(self, name: str, dtype: DType = float32) -> str:
-        """The name of one of lavax's own functions for a dtype."""
+        """The name of one of lavax's functions for a dtype."""
         self.doubles |= dtype.name == "f64"
         found = f"{name}_64" if dtype.bits == 64 else name
         self.functions.add(found)
@@ -52,12 +52,12 @@ class Uses:
         return f"{form}{slot}"
 
     def extension(self, name: str) -> None:
-        """Switches a feature of GLSL on."""
+        """Enables a feature of GLSL."""
         self.extensions.add(EXTENSIONS[name] and name)
 
     @property
     def unroll(self) -> str:
-        """The attribute that has the compiler write a loop out."""
+        """The attribute that makes the compiler unroll a loop."""
         self.extension("unroll")
         return "[[unroll]] "
 

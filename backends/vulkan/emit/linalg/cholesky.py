@@ -1,4 +1,4 @@
-"""Cholesky's factor, column by column; each invocation has rows of its own (Golub and Van Loan, 4.2.5)."""
+"""Cholesky's factor, column by column; each invocation owns rows (Golub and Van Loan, 4.2.5)."""
 
 from __future__ import annotations
 

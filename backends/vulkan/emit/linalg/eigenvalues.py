@@ -38,7 +38,7 @@ for (int r = down; r < rows; r += high) {
 }
 real negligible = NEGLIGIBLE * sqrt(total(norm));
 """
-# The place of each value among all; of equal ones the first comes first. Then `halves` are signs.
+# The rank of each value; equal values keep their order. Then `halves` are signs.
 _ORDER = """
 barrier();
 for (int k = lane; k < columns; k += LOCAL) {

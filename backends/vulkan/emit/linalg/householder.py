@@ -1,4 +1,4 @@
-"""Householder's reflections, and their product; each invocation has columns of its own (Golub and Van Loan, 5.2).
+"""Householder's reflections, and their product; each invocation owns columns (Golub and Van Loan, 5.2).
 
 Signs are LAPACK's: a column that is zero below the diagonal is left as it is, any other gets a diagonal of the sign
 opposite to what was there.
@@ -11,8 +11,8 @@ from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 
-# Vectors come to stand below the diagonal, each with a one on it that is not stored; `kept` is how many columns their
-# place has. Lengths are of the column divided by its largest element, so that squares do not overflow.
+# Vectors are stored below the diagonal, each with a one on it that is not stored; `kept` is the number of columns of
+# their matrix. Lengths are those of the column divided by its largest element, so that squares do not overflow.
 _REFLECT = """
 for (int k = 0; k < columns; ++k) {
     meet();
@@ -55,7 +55,7 @@ for (int k = lane; k < columns; k += LOCAL) {
     x.data[k * columns + k] = below == 0.0 ? 0.0 : 1.0;
 }
 """
-# The product of the reflections, the last one first, in their vectors' place.
+# The product of the reflections, the last one first, overwrites their vectors.
 _TRIANGLE_AND_PRODUCT = """
 meet();
 for (int e = lane; e < kept * columns; e += LOCAL)

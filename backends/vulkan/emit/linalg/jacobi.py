@@ -45,7 +45,7 @@ ivec2 players(int match, int turn, int count) {
 _PLACES = """
 int place(int r, int c) { return max(r, c) * STRIDE + min(r, c); }
 """
-# Half the angle's tangent in place of the cosine: what is lost to rounding does not add up.
+# Half the angle's tangent in place of the cosine, so that rounding errors do not add up.
 _TURN = """
 void turn_by(real s, real half_tangent, inout real first, inout real second) {
     real before = first;
@@ -53,8 +53,8 @@ void turn_by(real s, real half_tangent, inout real first, inout real second) {
     second += s * (before - half_tangent * second);
 }
 """
-# The invocations stand in a grid: `aside` counts those that share a pair, `down` pairs. Where players are odd, one more
-# has a row of zeros.
+# The invocations form a grid: `aside` counts those that share a pair, `down` pairs. If the number of players is odd, an
+# extra one has a row of zeros.
 _GRID = """
 int matches = (columns + 1) / 2, turns = TURNS;
 int wide = 1;
@@ -142,8 +142,10 @@ for (int r = down; r < rows; r += high) {
 
 
 def declare_rotations(routine: MatrixRoutine, across: bool = False) -> None:
-    """The shared arrays `work`, a symmetric matrix in its lower triangle, and `rotation`, and how the invocations stand
-    over them. `across`: the first half of the rows meets only the second, of as many."""
+    """The shared arrays `work`, a symmetric matrix in its lower triangle, and `rotation`, and the grid of invocations.
+
+    `across`: rows of the first half meet only those of the second, which has as many.
+    """
     routine.declare(_SHARED.replace("SIDE_OF_MATRIX", str(MATRICES.eigenvalues)))
     for function in (_OPPONENTS if across else PLAYERS, _PLACES, _TURN):
         routine.declare(function)
@@ -151,8 +153,10 @@ def declare_rotations(routine: MatrixRoutine, across: bool = False) -> None:
 
 
 def write_rotations(routine: MatrixRoutine, negligible: str, sweeps: int, accumulated: bool) -> None:
-    """Makes `work` diagonal in at most so many sweeps, and `rotation` what does it, if that is asked for; elements are
-    left where their magnitude is at most `negligible`."""
+    """Makes `work` diagonal in at most so many sweeps, and, if asked for, `rotation` the product of the rotations.
+
+    Elements whose magnitude is at most `negligible` stay.
+    """
     if accumulated:
         routine.write(_IDENTITY)
     text = _SWEEPS.replace("SWEEPS", str(sweeps)).replace("ANGLES", _ANGLES.strip()).replace("BLOCKS", _BLOCKS.strip())

@@ -1,4 +1,4 @@
-"""Gaussian elimination with partial pivoting; elements are dealt out to the invocations (Golub and Van Loan, 3.4.1)."""
+"""Gaussian elimination with partial pivoting; invocations share the elements (Golub and Van Loan, 3.4.1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
 
-# Of equal pivots the first is taken; a column of zeros is left as it is.
+# The first of equal pivots is taken; a column of zeros stays as it is.
 _ELIMINATE = """
 for (int r = lane; r < rows; r += LOCAL) x.data[permutation + r] = real(r);
 real sign = 1.0;

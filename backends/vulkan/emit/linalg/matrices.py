@@ -79,7 +79,7 @@ class MatrixRoutine:
         self.routine.integer("columns", self.columns)
 
     def starts(self, *names: str) -> None:
-        """Where parts of the result begin, each under the part's name."""
+        """Declares where each part of the result begins, under the part's name."""
         parts = parts_of(self.node.op, self.operand.type, self.node.attrs)
         for name in names:
             self.routine.integer(name, parts[name][0])
@@ -88,7 +88,7 @@ class MatrixRoutine:
         self.routine.integer(name, value)
 
     def load(self, target: str, condition: str = "") -> None:
-        """Every element [r, c] of the matrix to `target`, where `condition` holds."""
+        """Copies every element [r, c] of the matrix to `target` if `condition` holds."""
         with self.body.block("for (int e = lane; e < rows * columns; e += LOCAL)"):
             row = self.routine.position("r", "e / columns", self.rows)
             column = self.routine.position("c", "e % columns", self.columns)
@@ -97,15 +97,15 @@ class MatrixRoutine:
             self.body.line(f"{f'if ({condition}) ' if condition else ''}{target} = {value};")
 
     def declare(self, text: str) -> None:
-        """What stands before the kernel's main function: shared memory and functions."""
+        """Adds declarations before the main function: shared memory and functions."""
         self.declarations += text.strip().splitlines()
 
     def number(self, value: float) -> str:
-        """A number of the matrix's dtype."""
+        """Declares a number of the matrix's dtype."""
         return literal(value, self.dtype)
 
     def write(self, text: str) -> None:
-        """The algorithm, or a part of it."""
+        """Adds the algorithm, or a part of it."""
         for line in text.strip().splitlines():
             self.body.line(line)
 

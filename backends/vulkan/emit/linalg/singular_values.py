@@ -42,7 +42,7 @@ for (int e = lane; e < columns * columns; e += LOCAL)
     x.data[VECTORS + e] = e / columns == e % columns ? 1.0 : 0.0;
 """
 _PAIR = "ivec2 pair = players(t, turn, even - 1);\nint p = pair.x, q = pair.y;"
-# Half the angle's tangent in place of the cosine: what is lost to rounding does not add up.
+# Half the angle's tangent in place of the cosine, so that rounding errors do not add up.
 _TURN = """
 {
     real first = x.data[FIRST], second = x.data[SECOND], half_tangent = s / (1.0 + c);
@@ -56,7 +56,7 @@ def _turn(first: str, second: str) -> str:
     return _TURN.strip().replace("FIRST", first).replace("SECOND", second)
 
 
-# Puts the values in order by exchanging the next one and its vector with the best of what is left.
+# Orders the values: exchanges each and its vector with the largest of those that remain.
 _ORDER = """
 meet();
 for (int k = 0; k < columns; ++k) {
@@ -104,7 +104,7 @@ def _exchange(count: str, first: str, second: str) -> str:
     return _EXCHANGE.strip().replace("COUNT", count).replace("FIRST", first).replace("SECOND", second)
 
 
-# Each invocation has pairs of columns of its own.
+# Each invocation owns pairs of columns.
 _SVD = """
 int even = (columns + 1) / 2 * 2, first_match = even - columns;
 for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
@@ -140,9 +140,9 @@ for (int k = lane; k < columns; k += LOCAL) {
     x.data[k] = sqrt(length);
 }
 """
-# Left vectors are the columns divided by their lengths. Those of lengths that are nothing but rounding, and those that
-# a complete set lacks, are made of unit vectors by Gram and Schmidt's method, twice: each time of the one that those
-# before have least of.
+# Left vectors are the columns divided by their lengths. If a length is mere rounding, or a complete set lacks a vector,
+# Gram and Schmidt's method, applied twice, makes it from a unit vector: the one with the smallest share in the vectors
+# before.
 _LEFT = """
 real least = max(x.data[0] * UNIT, 10.0 * LEAST);
 int known = columns;

@@ -15,7 +15,7 @@ _GPU_LOCAL = 128
 
 
 class SubstitutionEmitter:
-    """The state of writing one triangular solve. `steps` unknowns come in the order of `k`, each at the row `at`."""
+    """The state of writing one triangular solve: `steps` unknowns are found in order of `k`, each at the row `at`."""
 
     def __init__(self, routine: Routine) -> None:
         self.routine, self.body = routine, routine.body
@@ -29,7 +29,7 @@ class SubstitutionEmitter:
         self.column: Index
 
     def _row(self, name: str, step: str) -> Index:
-        """The row of the unknown that comes at that step."""
+        """The row of that step's unknown."""
         return self.routine.position(name, step if self.forwards else f"steps - 1 - {step}", self.steps)
 
     def _factor(self, row: Index, column: Index) -> str:
@@ -47,7 +47,7 @@ class SubstitutionEmitter:
         return text if self.unit_diagonal else f"{text} / {self._factor(row, row)}"
 
     def emit_single(self) -> Launch:
-        """One invocation a right side, which reads what it has written itself."""
+        """One invocation per right side, which reads only its own results."""
         sides = (*self.right.shape[:-2], self.right.shape[-1])
         count = TensorType(sides, self.right.dtype).size
         *batch, self.column = self.routine.open_elements(sides)
@@ -63,7 +63,7 @@ class SubstitutionEmitter:
         return self.routine.close(count)
 
     def emit_shared(self) -> Launch:
-        """One workgroup a right side: each unknown, once known, is taken out of all rows to come."""
+        """One workgroup per right side: it eliminates each unknown, once known, from all later rows."""
         local = self.routine.local
         sides = (*self.right.shape[:-2], self.right.shape[-1])
         count = TensorType(sides, self.right.dtype).size

@@ -1,7 +1,7 @@
-"""What a row kernel reads once a row and knows from the start, such as a row's label and the score at it.
+"""A row kernel's reads of one value per row that depend on no reduction, such as a row's label and the score at it.
 
-A workgroup that has a row in its registers is often alone on its processor: a load between its walks, or after them,
-keeps all of it waiting. So these loads come before the first walk, and where they wait for others themselves, after it.
+A workgroup that keeps a row in registers is often alone on its processor: a load between its walks, or after them,
+stalls all of it. So these loads come before the first walk, or right after it if they wait for other loads.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _Instance = tuple[Node, Coordinates]
 
 
 def waits_for_none(instance: _Instance) -> bool:
-    """Whether it is an element of an array whose place is known without another read."""
+    """Whether it is an array's element whose position is known without another read."""
     node, at = instance
     return node.op == INPUT and not any(index.reads_array for index in at)
 
 
 def early_reads(kernel: Kernel) -> list[_Instance]:
-    """Elements of arrays, and the integers that say where some of them are, in an order in which they can be read.
+    """Elements of arrays, and the integers that give some of their positions, in an order in which they can be read.
 
-    They have one value a row, and hang on no reduction.
+    They have one value per row and depend on no reduction.
     """
     known = _known(kernel)
     within = {name for index in kernel.domain.reduced_variables for name in index.variables}
@@ -52,7 +52,7 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
 
 
 def _known(kernel: Kernel) -> set[_Instance]:
-    """What hangs on no reduction."""
+    """The instances that depend on no reduction."""
     known: set[_Instance] = set()
     done: set[_Instance] = set()
     stack = [(instance, False) for instance in roots_of(kernel)]

@@ -1,9 +1,9 @@
 """The maximum of a row and its sum of exponentials, exp(x - maximum), in one walk over the row.
 
-Terms are added up relative to a shift, which follows the largest element so far: where an element is far above it, what
-was added up is scaled, and the shift becomes that element (Milakov and Gimelshein, "Online normalizer calculation for
-softmax", 2018). A shift that stays while no element is far above makes that rare, so that rounding errors of scaling do
-not grow with the row.
+Terms are added up relative to a shift, which follows the largest element so far: if an element is far above the shift,
+the sum is scaled, and the shift becomes that element (Milakov and Gimelshein, "Online normalizer calculation for
+softmax", 2018). The shift stays while no element is far above it, so scaling is rare and its rounding errors do not
+grow with the row.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lavax.passes.kernels.accesses import operand_coordinates
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
-# How far above the shift elements may lie: e^16 is far from overflow, and what is scaled by e^-16 has its errors too.
+# How far above the shift elements may lie: e^16 is far from overflow, and scaling by e^-16 scales errors too.
 _FAR = "16.0"
 _LOWEST = "uintBitsToFloat(0xff7fffffu)"
 _MOVEMENT = ("broadcast", "reshape", "transpose")
 
 
 def phases_of(kernel: Kernel) -> dict[Node, int]:
-    """For each reduction, the walk it is done in, from 1: after all reductions it depends on."""
+    """For each reduction the number of its walk, from 1: after all reductions it depends on."""
     depth: dict[Node, int] = {}
     phases: dict[Node, int] = {}
     for node in kernel.graph.nodes:
@@ -39,8 +39,10 @@ def phases_of(kernel: Kernel) -> dict[Node, int]:
 
 @dataclass(frozen=True)
 class OnlineSum:
-    """`total` is the sum of exp(x - subtrahend), `greatest` the maximum of the same x; the subtrahend, a node at the
-    coordinates behind it, is a number a row, mostly that maximum."""
+    """`total` is the sum of exp(x - subtrahend), `greatest` the maximum of the same x.
+
+    The subtrahend, a node and its coordinates, has one value per row, mostly that maximum.
+    """
 
     greatest: Node
     total: Node
@@ -72,7 +74,7 @@ def online_sum_of(kernel: Kernel) -> OnlineSum | None:
 
 
 def _of_a_row(node: Node, at: Coordinates, kernel: Kernel) -> tuple[Node, Coordinates] | None:
-    """What a node repeats along a row, and where it stands; None if it has a value for each element."""
+    """The node, and its coordinates, that a node repeats along a row; None if it has a value per element."""
     names = {name for index in kernel.domain.reduced_variables for name in index.variables}
     while any(not index.variables.isdisjoint(names) for index in at):
         if node.op not in _MOVEMENT:
@@ -95,7 +97,7 @@ class OnlineRegisters:
         return [f"float {self.peak} = {MINUS_INFINITY};", f"float {self.shift} = {_LOWEST};"]
 
     def masked(self, name: str, value: str, condition: str, kind: str) -> list[str]:
-        """Statements for an element, or a vector of them, that counts where the condition holds."""
+        """Statements for an element, or a vector of them, that counts if the condition holds."""
         return [f"{kind} {name} = {value};", f"if (!({condition})) {name} = {kind}({MINUS_INFINITY});"]
 
     def shifted(self, values: Sequence[str], width: int, top: str, lost: bool) -> list[str]:
@@ -117,7 +119,7 @@ class OnlineRegisters:
         return " + ".join(f"{term}({value} - {self.shift})" for value in values)
 
     def peaked(self, values: Sequence[str], width: int, top: str, part: str) -> list[str]:
-        """Statements that take the elements into the maximum, which is NaN if one of them is: then so is a term."""
+        """Statements that join the elements to the maximum, which is NaN if one of them is: then so is a term."""
         total = " + ".join(f"{part}.{c}" for c in COMPONENTS) if width == VECTOR else part
         maximum, isnan = map(self.uses.function, ("lx_maximum", "lx_isnan"))
         exact = _largest(values, width, maximum)
@@ -128,7 +130,7 @@ class OnlineRegisters:
         return f"{total} *= {self.uses.function('lx_exp')}({self.shift} - {subtrahend});"
 
     def ended(self, subtrahend: str, total: str) -> list[str]:
-        """Statements for the team's sum, which is what the term of an infinite maximum is: NaN, mostly."""
+        """Statements that set the row group's sum to the term of an infinite maximum, mostly NaN, if it is one."""
         exp, isinf = map(self.uses.function, ("lx_exp", "lx_isinf"))
         return [
             f"precise float {total}_above = {self.peak} - {subtrahend};",
@@ -137,7 +139,7 @@ class OnlineRegisters:
 
 
 def _largest(values: Sequence[str], width: int, function: str) -> str:
-    """An expression for the largest of some numbers, or of all components of vectors: by halves, so that few wait."""
+    """An expression for the largest of some numbers, or of all components of vectors, by halves to shorten chains."""
     if width == VECTOR:
         values = [f"{value}.{component}" for value in values for component in COMPONENTS]
     if len(values) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
 from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
@@ -48,7 +48,7 @@ def unit_strides(kernel: Kernel) -> tuple[int, int]:
     return along_row, along_rows
 
 
-def _accesses(kernel: Kernel) -> Mapping[Node, set[Index]]:
+def _accesses(kernel: Kernel) -> Mapping[Node, Collection[Index]]:
     """For each array, the positions read at element `k` of row `row`."""
     element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
     values = at_row(row, kernel) | at_element(element, kernel)
