@@ -1,4 +1,4 @@
-"""Factors of symmetric and of any matrices by the schedules of a GPU: teams of many invocations, barriers between."""
+"""Factors of symmetric and of any matrices by a GPU's schedules: workgroups of many invocations, with barriers."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def _assert_agrees(function: Callable[..., Any], x: np.ndarray) -> None:
         np.testing.assert_allclose(got, want, rtol=16 * UNIT, atol=1e-30)
 
 
-# Multiples of what a team takes at a time, and others; single elements and vectors; with rounding errors, and without.
+# Multiples of the elements that a row group takes at a time, and others; elements and vectors; with and without
+# rounding errors.
 @pytest.mark.parametrize("length", [16_384, 6144, 5000, 1024, 16_383, 3001, 700])
 @pytest.mark.parametrize("function", [_sum_relative_to_maximum, _logsumexp, _logsumexp_of_computed])
 def test_long_rows(function: Callable[..., Any], length: int) -> None:

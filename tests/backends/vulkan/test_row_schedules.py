@@ -1,4 +1,4 @@
-"""How rows are shared out, and what comes of it on the device at hand, with its own schedules and a GPU's."""
+"""How row groups share rows, and their results on the device at hand, by its own schedules and a GPU's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _schedule_of_sums(rows: int, length: int, profile: DeviceProfile) -> RowSche
     return choose_schedule(_kernel(parse(text)), profile, lifted=False)
 
 
-# Rows that are shorter than a team, longer than what it keeps, of a length that nothing divides, few and many.
+# Rows that are shorter than a row group, longer than its registers, of indivisible length, few and many.
 SHAPES = [(3, 5), (40, 16), (1, 64), (100, 17), (300, 100), (33, 257), (3, 1024), (2, 5000), (1030, 40), (36, 4099)]
 SHAPES += [(70, 256), (40, 1024)]  # columns in strips, on a CPU driver
 SHAPES += [(900, 5), (80, 67)]  # written out there, as of 4,096 elements

@@ -74,7 +74,7 @@ def rows(x: Any) -> Any:
 
 
 def columns(x: Any) -> Any:
-    """Many results of one walk, each of which members of a team exchange."""
+    """Many results of one walk, each of which member invocations of a row group exchange."""
     return [lnp.sum(lnp.sin(x + number), axis=0) for number in range(12)]
 
 

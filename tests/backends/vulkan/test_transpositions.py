@@ -1,4 +1,4 @@
-"""Maps that read along another axis than they write: in squares on GPUs, in blocks on CPU drivers, or as they come."""
+"""Maps that read along another axis than they write: in tiles on GPUs, in blocks on CPU drivers, or elementwise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.backends.vulkan.execution import run, run_as_gpu
 RANDOM = np.random.default_rng(0)
 RUNS = {"as it is": run, "as a GPU": run_as_gpu}
 SHAPES = [(4, 4), (4, 12), (16, 16), (32, 64), (33, 65), (100, 17), (31, 129), (36, 100)]
-SHAPES += [(64, 128), (68, 132)]  # squares of vectors, on a GPU
+SHAPES += [(64, 128), (68, 132)]  # tiles of vectors, on a GPU
 
 
 def _kernel(graph: Graph) -> Kernel:
@@ -31,7 +31,7 @@ def _kernel(graph: Graph) -> Kernel:
 
 
 def _transposed(rows: int, columns: int) -> Graph:
-    """A transpose that meets an array as it lies, and one element a row; one result is of bools."""
+    """A transpose combined with an array in its own order, and with one element per row; one result is of bools."""
     return parse(dedent(f"""
         graph (x: f32[{rows},{columns}], y: f32[{columns},{rows}], b: f32[{columns}]) {{
           %0 = transpose(x) axes=[1,0] : f32[{columns},{rows}]
@@ -115,8 +115,8 @@ def test_planes_in_squares_of_vectors_and_what_is_no_vector(axes: tuple[int, ...
 
 
 def test_squares_on_gpus_and_blocks_on_cpu_drivers() -> None:
-    for shape, squares, blocks in (((32, 64), True, True), ((33, 65), True, False), ((8, 12), False, True)):
-        assert ("shared" in dispatch_of(_transposed(*shape), GENERIC_GPU).shader.source) == squares
+    for shape, tiles, blocks in (((32, 64), True, True), ((33, 65), True, False), ((8, 12), False, True)):
+        assert ("shared" in dispatch_of(_transposed(*shape), GENERIC_GPU).shader.source) == tiles
         blocked = dispatch_of(_transposed(*shape), CPU_DRIVER)
         assert "shared" not in blocked.shader.source
         assert (f"if (i >= {shape[0] * shape[1] // 16}) return" in blocked.shader.source) == blocks
