@@ -1,4 +1,4 @@
-"""Arguments that cannot be: the class of the error, that it names the function, and that it says what was wrong."""
+"""Invalid arguments: the class of the error, the function that it names, and the reason that it gives."""
 from __future__ import annotations
 
 from collections.abc import Callable

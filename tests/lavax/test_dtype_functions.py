@@ -1,4 +1,4 @@
-"""dtypes of every width: what functions of dtypes say, what reductions give, and the ways in and out."""
+"""Dtypes of every width: functions of dtypes, dtypes of reductions, and conversions from and to NumPy."""
 from __future__ import annotations
 
 import itertools

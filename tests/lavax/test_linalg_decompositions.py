@@ -1,4 +1,4 @@
-"""Decompositions on the device: against NumPy in float64, and by what their factors are."""
+"""Decompositions on the device: against NumPy in float64, and by the properties of their factors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lx.matmul_precision`: what operands of products are rounded to is recorded with the products."""
+"""`lx.matmul_precision`: the precision of operands is recorded with the products."""
 from __future__ import annotations
 
 import re

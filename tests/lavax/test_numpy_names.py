@@ -1,4 +1,4 @@
-"""Functions that are about dtypes, shapes, text and bytes, and what the newer names refuse."""
+"""Functions of dtypes, shapes, text and bytes, and the errors of the newer names."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`vmap` of lavax.numpy's functions: for each element what the function does of it alone, by graphs in float64."""
+"""`vmap` of lavax.numpy's functions equals the function of each element, by graphs in float64."""
 from __future__ import annotations
 
 import numpy as np

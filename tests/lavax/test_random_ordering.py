@@ -1,4 +1,4 @@
-"""Random orders and draws from what is given."""
+"""Random orders, and draws from given entries."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""checkpoint: the same values and derivatives, what is computed again under each policy, and the memory it saves."""
+"""checkpoint: equal values and derivatives, the values computed again under each policy, and the memory saved."""
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""What is said of branches that differ and of bodies that change what they carry: which leaf, which types, where."""
+"""Errors of branches that differ and of bodies that change their carry: which leaf, which types, where."""
 from __future__ import annotations
 
 from typing import Any

@@ -17,7 +17,7 @@ T = np.array([1.0, 0.5, -2.0], "f")
 
 @lx.custom_vjp
 def tripled(x: Any, y: Any) -> Any:
-    """x·y, whose gradients are said to be three times what they are, so that it shows where the rule was used."""
+    """x·y, whose rule gives three times its gradients, so that tests see that the rule was used."""
     return x * y
 
 
@@ -26,7 +26,7 @@ tripled.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, g: (3 * g * kept[1], 3
 
 @lx.custom_jvp
 def doubled(x: Any, y: Any) -> Any:
-    """x·y, whose tangents are said to be twice what they are."""
+    """x·y, whose rule gives twice its tangents."""
     return x * y
 
 
@@ -187,7 +187,7 @@ def test_methods() -> None:
 
 
 def test_values_from_outside() -> None:
-    """What a rule only reads may come from outside; what is differentiated by may not."""
+    """A rule may read values from outside, but not values by which a derivative is taken."""
 
     def outer(x: Any, y: Any) -> Any:
         @lx.custom_vjp

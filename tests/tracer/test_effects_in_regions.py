@@ -1,4 +1,4 @@
-"""Prints and callbacks in branches, loops and functions with rules of their own: which, in what order, how often."""
+"""Prints and callbacks in branches, loops and functions with custom rules: which, in what order, how often."""
 from __future__ import annotations
 
 import logging

@@ -1,4 +1,4 @@
-"""Functions written to files: what comes back, where it differs, and files that are damaged."""
+"""Functions written to files: the loaded function, its differences, and damaged files."""
 from __future__ import annotations
 
 import json

@@ -74,7 +74,7 @@ def test_gradients_go_through_the_batch() -> None:
 
 
 def test_gradients_inside_the_map_sum_over_the_batch() -> None:
-    """The transpose of psum is psum: each element gets what all elements' results hand back."""
+    """The transpose of psum is psum: each element gets the sum of all elements' cotangents."""
     close(over(lx.grad(lambda x: lx.psum(lnp.sum(x**2), "i")))(A), 3 * 2 * A)
     most = over(lx.grad(lambda x: lnp.sum(lx.pmax(x, "i"))))(A)
     close(most, 3 * np.equal(A, A.max(0)))

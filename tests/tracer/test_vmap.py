@@ -1,4 +1,4 @@
-"""vmap: axes of arguments and results, what is shared, nesting with itself and with derivatives, and its errors."""
+"""vmap: axes of arguments and results, shared values, nesting with itself and with derivatives, and its errors."""
 from __future__ import annotations
 
 from typing import Any

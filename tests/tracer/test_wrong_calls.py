@@ -1,4 +1,4 @@
-"""Arguments of transformations that cannot be: the message names the transformation and what it was given."""
+"""Invalid arguments of transformations: the message names the transformation and the argument."""
 from __future__ import annotations
 
 from collections.abc import Callable
