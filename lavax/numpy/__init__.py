@@ -120,6 +120,6 @@ _install({**_OPERATORS, **_METHODS})
 
 _public = [name for name, value in vars().items() if not (name.startswith("_") or isinstance(value, _ModuleType))]
 
-from lavax import linalg  # noqa: E402  # last: it is made of what is above
+from lavax import linalg  # noqa: E402  # last: it uses the functions above
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "linalg", *_public]

@@ -18,7 +18,7 @@ from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.random.continuous import FORMATS, normal_of, uniform_of
 from lavax.random.keys import Words, bits_of_each, key_of_each, split, split_each
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
-from lavax.scipy.incomplete import gamma_quantile_slope
+from lavax.scipy.incomplete_gamma import gamma_quantile_slope
 from lavax.tracer import bind
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.transforms.custom_rules import custom_jvp

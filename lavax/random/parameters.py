@@ -41,5 +41,5 @@ def _require_fit(name: str, operand: Operand, shape: tuple[int, ...]) -> None:
 
 
 def spread_parameter(parameter: ArrayLike, shape: tuple[int, ...], dtype: DType) -> Value:
-    """A parameter in the shape and dtype of what is drawn."""
+    """A parameter in the shape and dtype of the draws."""
     return fit(as_operand(parameter), TensorType(shape, dtype))

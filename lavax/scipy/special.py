@@ -31,6 +31,7 @@ from lavax.numpy.elementwise.hyperbolic import atanh
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.scipy.dilogarithm import spence
 from lavax.scipy.entropies import kl_div, rel_entr
+from lavax.scipy.exponential_integrals import exp1, expi, expn
 from lavax.scipy.gamma_functions import (
     bernoulli,
     boxcox,
@@ -43,7 +44,8 @@ from lavax.scipy.gamma_functions import (
     zeta,
 )
 from lavax.scipy.gamma_ratios import beta, comb, poch
-from lavax.scipy.incomplete import betainc, exp1, expi, expn, gammainc, gammaincc
+from lavax.scipy.incomplete_beta import betainc
+from lavax.scipy.incomplete_gamma import gammainc, gammaincc
 from lavax.scipy.stirling import stirling_rest
 from lavax.tracer import with_weak
 from lavax.tracer.values.value import Value

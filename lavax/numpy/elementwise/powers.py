@@ -30,7 +30,7 @@ def power(x: ArrayLike, y: ArrayLike) -> Value:
     """x to the power y, elementwise.
 
     A scalar exponent known while tracing becomes multiplications if it is a small integer, and a root if it is
-    a half. Integers wrap; those with a negative exponent in an array give what the exact result truncates to.
+    a half. Integers wrap; those with a negative exponent in an array give the exact result, truncated.
     Raises DtypeError for integers to a negative scalar exponent.
     """
     base, exponent = as_operand(x), as_operand(y)

@@ -120,7 +120,7 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Value:
 def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
     """The greatest whole number that is not above x / y, elementwise, in the common dtype: Python's `//`.
 
-    An integer divided by zero gives -1 (all bits set); a float gives what x / y gives.
+    An integer divided by zero gives -1 (all bits set); a float gives x / y.
     """
     dividend, divisor = _numbers("floor_divide", x, y)
     if dividend.type.dtype.is_float:
