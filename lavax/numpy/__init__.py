@@ -14,6 +14,7 @@ from lavax.numpy.analysis.averages import *
 from lavax.numpy.analysis.calculus import *
 from lavax.numpy.analysis.convolution import *
 from lavax.numpy.analysis.histograms import *
+from lavax.numpy.analysis.interpolation import *
 from lavax.numpy.analysis.polynomials import *
 from lavax.numpy.analysis.quantiles import *
 from lavax.numpy.analysis.window_functions import *
@@ -69,6 +70,7 @@ from lavax.numpy.sorting.searching import *
 from lavax.numpy.sorting.sets import *
 from lavax.numpy.sorting.sorting import *
 from lavax.numpy.types.dtype_functions import *
+from lavax.numpy.types.limits import *
 from lavax.numpy.types.namespace_info import array_api_version as __array_api_version__
 from lavax.numpy.types.namespace_info import namespace_info as __array_namespace_info__
 from lavax.numpy.types.scalar_classes import *

@@ -1,22 +1,18 @@
 """Dtypes by name, which users pass and call: `lnp.float32`."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from lavax.base.errors import DtypeError
 from lavax.ir import types
 from lavax.numpy._core.dtypes import canonical_dtype
-from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import array
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "bfloat16", "bool_", "finfo", "float16", "float32", "float64", "iinfo", "int16", "int32", "int64", "int8",
-    "uint16", "uint32", "uint64", "uint8",
+    "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
+    "uint64", "uint8",
 ]  # fmt: skip
 
 
@@ -59,38 +55,3 @@ bool_ = ScalarType(types.bool_)
 int8, int16, int32, int64 = (ScalarType(types.DTYPES[name]) for name in ("i8", "i16", "i32", "i64"))
 uint8, uint16, uint32, uint64 = (ScalarType(types.DTYPES[name]) for name in ("u8", "u16", "u32", "u64"))
 float16, bfloat16, float32, float64 = (ScalarType(types.DTYPES[name]) for name in ("f16", "bf16", "f32", "f64"))
-
-
-@dataclass(frozen=True)
-class BrainFloatLimits:
-    """The limits of bfloat16, under the names that numpy.finfo has for them."""
-
-    dtype: np.dtype
-    bits: int = 16
-    eps: float = 2.0**-7
-    max: float = (2 - 2.0**-7) * 2.0**127
-    min: float = -(2 - 2.0**-7) * 2.0**127
-    tiny: float = 2.0**-126
-    smallest_normal: float = 2.0**-126
-    smallest_subnormal: float = 2.0**-133
-    resolution: float = 0.01
-
-
-def finfo(dtype: Any) -> np.finfo | BrainFloatLimits:
-    """The limits of a floating dtype. Raises DtypeError for others."""
-    held = _dtype_of(dtype)
-    if not held.is_float:
-        raise dtype_error(f"finfo: {held} is not a floating dtype")
-    return BrainFloatLimits(held.user) if held == types.bfloat16 else np.finfo(held.numpy)
-
-
-def iinfo(dtype: Any) -> np.iinfo:
-    """The limits of an integer dtype. Raises DtypeError for others."""
-    held = _dtype_of(dtype)
-    if not held.is_integer:
-        raise dtype_error(f"iinfo: {held} is not an integer dtype")
-    return np.iinfo(held.numpy)
-
-
-def _dtype_of(x: Any) -> types.DType:
-    return x.type.dtype if isinstance(x, Value) else canonical_dtype(x)
