@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import gcd, inf
-from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from lavax.ir.graph import Node
 
 _Kept = TypeVar("_Kept")
 
-# Marks the key of a number that is read from an array; no variable's name has it.
+# Begins the key of a number that is read from an array; no variable's name has it.
 _LOOKUP = "@"
 # Shaders compute indices as 32-bit integers.
 _INT_LIMIT = 1 << 31
@@ -39,25 +38,17 @@ class kept(Generic[_Kept]):  # noqa: N801  # used as a decorator
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """constant + Σ coefficient · atom; `terms` are sorted by the atoms' orders."""
+    """constant + Σ coefficient · atom; `terms` are sorted by `order_of_atom`."""
 
     terms: tuple[tuple[Atom, int], ...]
     constant: int
 
     @kept
     def key(self) -> str:
-        return self._text(sorted((atom.key, coefficient) for atom, coefficient in self.terms))
-
-    @kept
-    def order(self) -> str:
-        """Sorts indices the same way in every process."""
-        if not self.reads_array:
-            return self.key
-        return self._text([(atom.order, coefficient) for atom, coefficient in self.terms])
-
-    def _text(self, terms: Iterable[tuple[str, int]]) -> str:
-        parts = [f"{coefficient}*{atom}" if coefficient != 1 else atom for atom, coefficient in terms]
-        return "+".join(parts + ([str(self.constant)] if self.constant or not parts else []))
+        parts = [f"{coefficient}*{atom.key}" if coefficient != 1 else atom.key for atom, coefficient in self.terms]
+        constant = [str(self.constant)] if self.constant or not parts else []
+        text = "+".join(parts + constant)
+        return text if _LOOKUP not in text else "+".join(sorted(parts) + constant)
 
     @kept
     def low(self) -> int:
@@ -95,19 +86,11 @@ class Index:
 class Atom:
     """What an Index is a sum of. Atoms with equal keys are the same number.
 
-    Keys hold the addresses of arrays, which differ between processes, so terms are sorted by `order` instead, the key
-    without the arrays. Atoms of the same order stay as they were added.
+    Keys of lookups contain addresses, which differ between processes, so they are not suited for sorting.
     """
 
     @kept
     def key(self) -> str:
-        return self._text(_KEY)
-
-    @kept
-    def order(self) -> str:
-        return self._text(_ORDER) if _LOOKUP in self.key else self.key
-
-    def _text(self, part: Callable[[Index], str]) -> str:
         raise NotImplementedError
 
     @kept
@@ -124,7 +107,8 @@ class Variable(Atom):
 
     name: str
 
-    def _text(self, part: Callable[[Index], str]) -> str:
+    @kept
+    def key(self) -> str:
         return self.name
 
     @kept
@@ -139,8 +123,9 @@ class Quotient(Atom):
     dividend: Index
     divisor: int
 
-    def _text(self, part: Callable[[Index], str]) -> str:
-        return f"({part(self.dividend)})/{self.divisor}"
+    @kept
+    def key(self) -> str:
+        return f"({self.dividend.key})/{self.divisor}"
 
     @kept
     def variables(self) -> frozenset[str]:
@@ -159,8 +144,9 @@ class Remainder(Atom):
         """dividend // divisor."""
         return quotient(self.dividend, self.divisor)
 
-    def _text(self, part: Callable[[Index], str]) -> str:
-        return f"({part(self.dividend)})%{self.divisor}"
+    @kept
+    def key(self) -> str:
+        return f"({self.dividend.key})%{self.divisor}"
 
     @kept
     def variables(self) -> frozenset[str]:
@@ -173,8 +159,9 @@ class Clamped(Atom):
 
     index: Index
 
-    def _text(self, part: Callable[[Index], str]) -> str:
-        return f"clamp({part(self.index)},{self.low},{self.high})"
+    @kept
+    def key(self) -> str:
+        return f"clamp({self.index.key},{self.low},{self.high})"
 
     @kept
     def variables(self) -> frozenset[str]:
@@ -190,18 +177,11 @@ class Lookup(Atom):
 
     @kept
     def key(self) -> str:
-        return f"{super().key}<{self.high} of {id(self.array)}"
-
-    def _text(self, part: Callable[[Index], str]) -> str:
-        return f"{_LOOKUP}[{','.join(map(part, self.coordinates))}]"
+        return f"{_LOOKUP}{id(self.array)}[{','.join(index.key for index in self.coordinates)}]<{self.high}"
 
     @kept
     def variables(self) -> frozenset[str]:
         return frozenset().union(*(index.variables for index in self.coordinates))
-
-
-_KEY: Callable[[Index], str] = attrgetter("key")
-_ORDER: Callable[[Index], str] = attrgetter("order")
 
 
 def constant(value: int) -> Index:
@@ -232,8 +212,10 @@ def linear(parts: Iterable[tuple[Index, int]], offset: int = 0) -> Index:
             coefficients[atom.key] = coefficients.get(atom.key, 0) + factor * coefficient
     if any(isinstance(atom, Remainder) for atom in atoms.values()):
         total += _join_quotients_and_remainders(atoms, coefficients)
-    terms = [(atoms[key], coefficients[key]) for key in atoms if coefficients[key]]
-    return Index(tuple(sorted(terms, key=_order_of_term)), total)
+    ordered = sorted(atoms)
+    if len(ordered) > 1 and _LOOKUP in "".join(ordered):
+        ordered = sorted(atoms, key=lambda key: order_of_atom(atoms[key]))
+    return Index(tuple((atoms[key], coefficients[key]) for key in ordered if coefficients[key]), total)
 
 
 def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[str, int]) -> int:
@@ -259,8 +241,26 @@ def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[st
     return offset
 
 
-def _order_of_term(term: tuple[Atom, int]) -> str:
-    return term[0].order
+def order_of(index: Index) -> str:
+    """Sorts indices the same way in every process: the key without what identifies arrays."""
+    if not index.reads_array:
+        return index.key
+    parts = [f"{c}*{order_of_atom(atom)}" if c != 1 else order_of_atom(atom) for atom, c in index.terms]
+    return "+".join(parts + ([str(index.constant)] if index.constant else []))
+
+
+def order_of_atom(atom: Atom) -> str:
+    """Sorts atoms as `order_of` does. Lookups that differ in their arrays or bounds alone stay as they were added."""
+    match atom:
+        case Quotient(dividend=dividend, divisor=divisor):
+            return f"({order_of(dividend)})/{divisor}"
+        case Remainder(dividend=dividend, divisor=divisor):
+            return f"({order_of(dividend)})%{divisor}"
+        case Clamped(index=index, low=low, high=high):
+            return f"clamp({order_of(index)},{low},{high})"
+        case Lookup(coordinates=coordinates):
+            return f"{_LOOKUP}[{','.join(map(order_of, coordinates))}]"
+    return atom.key
 
 
 def add(index: Index, offset: int) -> Index:

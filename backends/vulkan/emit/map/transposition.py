@@ -7,7 +7,7 @@ from math import prod
 
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import Index, Variable, flatten, unflatten
+from lavax.passes.kernels.index import Index, Variable, flatten, order_of, unflatten
 from lavax.passes.kernels.kernel import Kernel
 
 # Arrays of one kernel that are read in tiles or blocks.
@@ -76,7 +76,7 @@ def find_transposition(kernel: Kernel, least: int) -> Transposition | None:
 def _positions(kernel: Kernel) -> list[tuple[Node, Index]]:
     """Every position at which an array is read, in the same order in every process."""
     found = accesses(kernel, roots_of(kernel))
-    return [(node, index) for node, of in found.items() for index in sorted(of, key=lambda index: index.order)]
+    return [(node, index) for node, of in found.items() for index in sorted(of, key=order_of)]
 
 
 def _unit_axis(kernel: Kernel, position: Index) -> int | None:
