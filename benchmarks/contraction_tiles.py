@@ -19,7 +19,7 @@ import numpy as np
 import lavax as lx
 from benchmarks.pytorch_calls import pytorch, seconds_a_call
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.tiles import (
     BROADCAST_TILES,
     COOPERATIVE_TILES,
@@ -27,7 +27,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     OTHER_TILES,
     REGISTER_TILES,
     SHARED_TILES,
-    Schedule,
+    ContractSchedule,
     SubgroupTile,
     broadcast_tile,
     cooperative_tile,
@@ -89,7 +89,7 @@ def product_of(text: str) -> Product:
     return Product(int(batch or 1), m, k, n, transposed, dtype or "f32")
 
 
-def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Schedule, int]]:
+def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[ContractSchedule, int]]:
     """The candidates: tiles and numbers of parts."""
     profile, few = backend.profile, min(product.m, product.n) < _FEW
     if any(shape.dtype == product.dtype for shape in profile.matrices) and not few:
@@ -115,7 +115,7 @@ def candidates(product: Product, backend: VulkanBackend) -> Iterator[tuple[Sched
 
 
 @contextmanager
-def forced(schedule: Schedule, parts: int, backend: VulkanBackend) -> Iterator[None]:
+def forced(schedule: ContractSchedule, parts: int, backend: VulkanBackend) -> Iterator[None]:
     """A context in which contractions are lowered for the backend with this schedule and number of parts."""
     target = {"target": ANY_DEVICE.with_parts(lambda dot: parts)}
     with patch.object(contract, "choose_schedule", lambda *_: schedule), patch.dict(backend.__dict__, target):

@@ -61,6 +61,7 @@ backends/vulkan/compile
 backends/vulkan/device
 backends/vulkan/glsl
 backends/vulkan/emit/contract
+backends/vulkan/emit/strided
 backends/vulkan/emit/attention
 backends/vulkan/emit/reduce
 backends/vulkan/emit/map

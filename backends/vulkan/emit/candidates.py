@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from lavax.backends.vulkan.emit.contract.contract import contract_candidates
+from lavax.backends.vulkan.emit.contract.kernel import contract_candidates
 from lavax.backends.vulkan.emit.map.choose import candidates as map_candidates
 from lavax.backends.vulkan.emit.reduce.choose import candidates as row_candidates
 from lavax.backends.vulkan.emit.routines import routine_candidates

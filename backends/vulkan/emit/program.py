@@ -8,12 +8,13 @@ from itertools import chain
 
 import numpy as np
 
-from lavax.backends.vulkan.emit.contract.contract import emit_contract, emit_strided_contracts
+from lavax.backends.vulkan.emit.contract.kernel import emit_contract
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_windows
 from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row
 from lavax.backends.vulkan.emit.routines import emit_routine
+from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, suited

@@ -8,7 +8,7 @@ import pytest
 from lavax.backends.vulkan.device import validation
 from lavax.backends.vulkan.device.device import Device, get_device
 from lavax.backends.vulkan.device.instance import choose_device
-from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile, broadcast_tile
 from lavax.base import config
 from tests.backends.vulkan.strided_products import cpu_device

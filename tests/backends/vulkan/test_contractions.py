@@ -13,13 +13,13 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, choose_schedule
 from lavax.backends.vulkan.emit.contract.tiles import (
     NARROW_TILES,
     SHARED_TILES,
+    ContractSchedule,
     RegisterTile,
-    Schedule,
     SharedTile,
     SubgroupTile,
     broadcast_tile,
@@ -50,7 +50,7 @@ def operands(m: int, k: int, n: int, transposed: str) -> tuple[np.ndarray, np.nd
     return numbers(*((k, m) if "a" in transposed else (m, k))), numbers(*((n, k) if "b" in transposed else (k, n)))
 
 
-SCHEDULES: dict[str, Schedule] = {
+SCHEDULES: dict[str, ContractSchedule] = {
     # Half as deep as they are: a driver for a processor takes many seconds to compile the loop of a large tile.
     **{f"{tile.rows}x{tile.columns}": replace(tile, depth=8) for tile in (*SHARED_TILES, *NARROW_TILES)},
     "one buffer": SharedTile(32, 32, 16, 4, 4, 1),
@@ -78,7 +78,9 @@ def test_few_rows_and_long_sums(sizes: tuple[int, int, int], transposed: str, ki
 
 @pytest.mark.parametrize("tile", [RegisterTile(4, 8), SubgroupTile(4, 2, 8), SubgroupTile(1, 8, 8)], ids=str)
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
-def test_tiles_of_invocations_and_subgroups(tile: Schedule, transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_of_invocations_and_subgroups(
+    tile: ContractSchedule, transposed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lanes = backend().profile.subgroup_size
     chosen = replace(tile, lanes=lanes) if isinstance(tile, SubgroupTile) else tile
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: chosen)

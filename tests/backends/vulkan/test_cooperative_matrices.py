@@ -17,7 +17,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.compile import shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
-from lavax.backends.vulkan.emit.contract import contract
+from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.choose import choose_schedule, stores_rounded
 from lavax.backends.vulkan.emit.contract.cooperative import _spread
 from lavax.backends.vulkan.emit.contract.tiles import (

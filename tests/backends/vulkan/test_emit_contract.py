@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, choose_schedule
-from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile, RegisterTile, Schedule, SharedTile, SubgroupTile
+from lavax.backends.vulkan.emit.contract.tiles import (
+    BroadcastTile,
+    ContractSchedule,
+    RegisterTile,
+    SharedTile,
+    SubgroupTile,
+)
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import parse
 from tests.backends.vulkan.emission import PROFILES, assert_shader, dispatch_of
@@ -286,7 +292,7 @@ def _product(m: int, k: int, n: int, transposed: str = "") -> str:
     """
 
 
-def _schedule(text: str, profile: DeviceProfile) -> Schedule:
+def _schedule(text: str, profile: DeviceProfile) -> ContractSchedule:
     return choose_schedule(parse(dedent(text)).nodes[0], profile)
 
 

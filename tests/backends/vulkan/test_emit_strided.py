@@ -8,8 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from lavax.backends.vulkan.emit.contract.contract import emit_strided_contracts
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
+from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.plan import Dispatch
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER

@@ -13,9 +13,9 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     REGISTER_TILES,
     SHARED_TILES,
     BroadcastTile,
+    ContractSchedule,
     CooperativeTile,
     RegisterTile,
-    Schedule,
     SharedTile,
     SubgroupTile,
     broadcast_tile,
@@ -73,7 +73,7 @@ _BUSY_PROCESSOR, _IDLE_EXPONENT, _PARTIAL_COST, _SECOND_KERNEL_COST = 256, 0.3, 
 _PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> Schedule:
+def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> ContractSchedule:
     """The schedule of a contraction; `epilogue` is what is computed for each element of the result, in nodes."""
     sizes = sizes_of(dot)
     if _is_along_sums(dot, sizes, profile):
@@ -97,10 +97,10 @@ def shares_shader(dot: Node, profile: DeviceProfile) -> bool:
     return isinstance(tile, BroadcastTile) and tile.rows == VECTOR * tile.lanes
 
 
-def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> list[Schedule]:
+def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> list[ContractSchedule]:
     """The schedules worth a try, first the one that is chosen without trying."""
     sizes = sizes_of(dot)
-    found: list[Schedule] = [choose_schedule(dot, profile, epilogue)]
+    found: list[ContractSchedule] = [choose_schedule(dot, profile, epilogue)]
     if _is_along_sums(dot, sizes, profile):
         extents = ((rows, columns) for rows in (1, 2, 4, 8) for columns in (1, 2, 4, 8))
         found += [

@@ -14,7 +14,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
-from lavax.backends.vulkan.emit.contract.contraction import Contraction, Span, Vector, both
+from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
+from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
 from lavax.backends.vulkan.emit.contract.tiles import EIGHT, CooperativeTile
 from lavax.backends.vulkan.glsl.body import GlslValue, is_multiple, lane_step, quotient_exact, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
@@ -135,19 +136,19 @@ class CooperativeEmitter:
         self._multiply()
         body.line("barrier();")
 
-    def _load_parts(self) -> tuple[list[list[Vector]], list[list[str | None]]]:
+    def _load_parts(self) -> tuple[list[list[StagedVector]], list[list[str | None]]]:
         """What this invocation stages of both operands, and the names it has where nothing is computed."""
         vectors = [self._vectors(side) for side in range(2)]
         return vectors, [[self._load(side, vector) for vector in vectors[side]] for side in range(2)]
 
-    def _stage_parts(self, vectors: list[list[Vector]], loaded: list[list[str | None]]) -> None:
+    def _stage_parts(self, vectors: list[list[StagedVector]], loaded: list[list[str | None]]) -> None:
         for side in range(2):
             pairs = zip(vectors[side], loaded[side], strict=True)
             self._stage(side, vectors[side], [self._within_part(side, *pair) for pair in pairs])
 
     # -- staging ------------------------------------------------------------------------------------------------------
 
-    def _vectors(self, side: int) -> list[Vector]:
+    def _vectors(self, side: int) -> list[StagedVector]:
         """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
 
         Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
@@ -157,14 +158,14 @@ class CooperativeEmitter:
         for start in range(0, count, self.tile.threads):
             number = remainder(add(self.thread, start), count)
             along, across = linear([(remainder(number, line), EIGHT)]), _spread(quotient(number, line), line)
-            vectors.append(Vector(across, along) if self.along_sum[side] else Vector(along, across))
+            vectors.append(StagedVector(across, along) if self.along_sum[side] else StagedVector(along, across))
         return vectors
 
     def _count(self, side: int) -> int:
         """How many vectors the workgroup stages of an operand at a time."""
         return self._extent(side) * self.tile.depth // EIGHT
 
-    def _place(self, side: int, vector: Vector, half: int) -> tuple[Index, Index]:
+    def _place(self, side: int, vector: StagedVector, half: int) -> tuple[Index, Index]:
         """The elements of half a vector along the free axis and the sum; the lanes are in one of them."""
         spans = self.spans[side], self.summed
         offsets = vector.free, vector.summed
@@ -173,7 +174,7 @@ class CooperativeEmitter:
         places[along] = spans[along].eight(offsets[along], half)
         return places[0], places[1]
 
-    def _load(self, side: int, vector: Vector) -> str | None:
+    def _load(self, side: int, vector: StagedVector) -> str | None:
         """The name of the eight elements as they lie in memory; else None, and what they are made of is loaded."""
         position = self._position(side, vector)
         if position is not None:
@@ -184,7 +185,7 @@ class CooperativeEmitter:
             self.contraction.load(side, *self._place(side, vector, half))
         return None
 
-    def _position(self, side: int, vector: Vector) -> tuple[Node, Index] | None:
+    def _position(self, side: int, vector: StagedVector) -> tuple[Node, Index] | None:
         """The array that holds the eight elements side by side as they are staged, and where, in vectors."""
         found = [self._source(side, self._place(side, vector, half)) for half in range(2)]
         (node, _), (other, _) = found
@@ -209,7 +210,7 @@ class CooperativeEmitter:
             ((node, at),) = READS[node.op](node, at)
         return node, at
 
-    def _stage(self, side: int, vectors: list[Vector], texts: list[str]) -> None:
+    def _stage(self, side: int, vectors: list[StagedVector], texts: list[str]) -> None:
         body, few = self.body, self._count(side) < self.tile.threads
         with body.block(f"if (i < {self._count(side)})") if few else nullcontext():
             for vector, text in zip(vectors, texts, strict=True):
@@ -217,7 +218,7 @@ class CooperativeEmitter:
                 at = body.index(linear([(line, self._stride(side)), (quotient(along, EIGHT), 1)]))
                 body.line(f"{_STAGED}[{self._begin(side)} + {at}] = {text};")
 
-    def _within_part(self, side: int, vector: Vector, loaded: str | None) -> str:
+    def _within_part(self, side: int, vector: StagedVector, loaded: str | None) -> str:
         """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
         conditions = self._conditions(side, vector)
         if loaded is None:
@@ -227,13 +228,13 @@ class CooperativeEmitter:
             return f"{conditions[0]} ? {loaded} : uvec4(0)"
         return loaded
 
-    def _conditions(self, side: int, vector: Vector) -> list[str]:
+    def _conditions(self, side: int, vector: StagedVector) -> list[str]:
         """Whether the vector is the part's own, or each of its elements; empty if it always is."""
         along = self.along_sum[side]
         guards = self.summed.guards(self.body, vector.summed, EIGHT if along else 1)
         return [condition for _, condition in guards if condition]
 
-    def _words(self, side: int, vector: Vector, half: int, conditions: list[str]) -> str:
+    def _words(self, side: int, vector: StagedVector, half: int, conditions: list[str]) -> str:
         """Half a vector, made of numbers."""
         body, name = self.body, self.dtype.name
         node, at = self._source(side, self._place(side, vector, half))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.emit.contract.contraction import Contraction, both
+from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
+from lavax.backends.vulkan.emit.contract.span import both
 from lavax.backends.vulkan.emit.contract.tiles import RegisterTile
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name

@@ -19,7 +19,8 @@ from collections import deque
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.contract.contraction import Contraction, Span, Vector, both
+from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
+from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
 from lavax.backends.vulkan.emit.contract.tiles import SharedTile
 from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
@@ -127,7 +128,7 @@ class SharedTileEmitter:
                 self._stage_all(side, vectors[side])
             body.line("barrier();")
 
-    def _staged(self, side: int) -> list[Vector]:
+    def _staged(self, side: int) -> list[StagedVector]:
         """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
 
         Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
@@ -139,26 +140,26 @@ class SharedTileEmitter:
         for start in range(0, count, tile.threads):
             number = remainder(add(self.thread, start), count)
             along, across = linear([(remainder(number, line), VECTOR)]), quotient(number, line)
-            vectors.append(Vector(across, along) if self.transposed[side] else Vector(along, across))
+            vectors.append(StagedVector(across, along) if self.transposed[side] else StagedVector(along, across))
         return vectors
 
     def _count(self, side: int) -> int:
         """How many vectors the workgroup stages of an operand at a time."""
         return self._extent(side) * self.tile.depth // VECTOR
 
-    def _place(self, side: int, vector: Vector) -> tuple[Index, Index]:
+    def _place(self, side: int, vector: StagedVector) -> tuple[Index, Index]:
         """The elements of a vector along the free axis and the sum; the lanes are in one of them."""
         free, summed = (1, VECTOR) if self.transposed[side] else (VECTOR, 1)
         return self.spans[side].at(vector.free, free), self.summed.at(vector.summed, summed)
 
-    def _stage_all(self, side: int, vectors: list[Vector]) -> None:
+    def _stage_all(self, side: int, vectors: list[StagedVector]) -> None:
         values = [self._within_part(side, vector) for vector in vectors]
         few = self._count(side) < self.tile.threads
         with self.body.block(f"if (i < {self._count(side)})") if few else nullcontext():
             for vector, value in zip(vectors, values, strict=True):
                 self._stage(side, vector, value)
 
-    def _stage(self, side: int, vector: Vector, value: str) -> None:
+    def _stage(self, side: int, vector: StagedVector, value: str) -> None:
         """Puts a vector where the tile's rows or columns lie side by side."""
         body, name, stride = self.body, _NAMES[side], self._stride(side)
         start = self._buffer("turn", side)
@@ -173,7 +174,7 @@ class SharedTileEmitter:
             at = body.index(linear([(add(vector.summed, step), stride), (fours, _APART), (row, 1)]))
             body.line(f"{name}[{start}{at}][{component}] = {four}.{lane};")
 
-    def _within_part(self, side: int, vector: Vector) -> str:
+    def _within_part(self, side: int, vector: StagedVector) -> str:
         """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
         value = self.contraction.operand(side, *self._place(side, vector))
         text = widened(value, VECTOR, self.contraction.dot.dtype)

@@ -201,7 +201,7 @@ class BroadcastTile(Tile):
         return self.rows * VECTOR * self.vectors
 
 
-Schedule = RegisterTile | SharedTile | SubgroupTile | BroadcastTile | CooperativeTile
+ContractSchedule = RegisterTile | SharedTile | SubgroupTile | BroadcastTile | CooperativeTile
 
 # From the one that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))

@@ -1,8 +1,8 @@
-"""Contractions of arrays that lie in strides: what differs between them is numbers, and functions of four elements.
+"""Contractions of arrays that lie in strides, which differ only in numbers and in elementwise functions.
 
-Such a contraction is result = epilogue(Σ left(a) · right(b), x, …). a, b, x and the result are arrays in which a step
-along the batch, the rows, the columns or the sum is always as long, and the functions are elementwise. So one shader
-serves all of them: strides are given when it runs, as is which functions are meant.
+Such a contraction is result = epilogue(Σ left(a) · right(b), x, …). In each of the arrays a, b, x and the result, the
+stride along the batch, the rows, the columns and the sum is constant, and the functions are elementwise. So one shader
+serves all of them: it takes the strides and the choice of functions as parameters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lavax.backends.vulkan.emit.contract.contraction import Contraction
+from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.glsl.body import Body, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.shader import Parameters
@@ -27,11 +27,11 @@ _BATCH, _ROW, _COLUMN, _SUM = "batch", "row", "column", "summed"
 
 @dataclass(frozen=True)
 class Strided:
-    """An array: its number among the kernel's inputs and outputs, and how many elements further on the next one lies
-    along the batch and along two axes: the free one and the sum of an operand, rows and columns of anything else.
+    """An array: its number among the kernel's inputs and outputs, and its strides along the batch and two other axes.
 
-    Of a batch in two axes `inner` is the step along the inner one, and `batch` that along the outer one. `begin` is
-    where the first element lies: only of operands more than 0.
+    The two are an operand's free axis and the sum, or rows and columns of any other array. If the batch has two axes,
+    `inner` is the stride along the inner one and `batch` that along the outer one. `begin` is the position of the first
+    element, 0 except for operands.
     """
 
     array: int
@@ -44,7 +44,7 @@ class Strided:
 
 @dataclass(frozen=True)
 class Function:
-    """The body of a GLSL function of vectors x0, x1, … that returns one, its cost per element, and what it uses."""
+    """A GLSL function of vectors x0, x1, … that returns a vector: its body, its cost per element, and what it uses."""
 
     lines: tuple[str, ...]
     cost: int
@@ -60,32 +60,32 @@ class StridedProduct:
     right: Strided
     others: tuple[Strided, ...]
     result: Strided
-    functions: tuple[Function, Function, Function]  # of the left operand, the right one, the sum and the others
-    inner: int = 1  # the extent of the inner of two axes of the batch; 1: there is one
-    windowed: bool = False  # whether all arrays may be seen in windows
+    functions: tuple[Function, Function, Function]  # of the left operand; the right one; the sum and the others
+    inner: int = 1  # the extent of the batch's inner axis; 1 if the batch has one axis
+    windowed: bool = False  # whether all arrays may be read through descriptors
 
     @property
     def is_nested(self) -> bool:
-        """Whether the batch is in two axes, or an operand begins behind the start of its array."""
+        """Whether the batch has two axes, or an operand starts behind the start of its array."""
         return self.inner > 1 or self.left.begin > 0 or self.right.begin > 0
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The kernel's arrays in the order in which the shader has them."""
+        """The kernel's arrays in the shader's order."""
         return tuple(array.array for array in (self.left, self.right, *self.others, self.result))
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """An array, with a step along the whole batch, and what parts of the batch's number add to that: steps of quotients
-    and remainders, by divisor."""
+class _Found:
+    """An array as found in an index: its stride along the whole batch, and the strides that quotients and remainders of
+    the batch's number add to that, by divisor."""
 
     strided: Strided
     parts: dict[tuple[type, int], int]
 
 
 class _Recorder(Body):
-    """Writes values of arrays' elements that stand in x0, x1, …, and notes which elements these are."""
+    """Writes values in terms of array elements x0, x1, …, and records which elements these are."""
 
     def __init__(self, first: int, names: Sequence[str]) -> None:
         super().__init__({}, Parameters(0, lifted=False))
@@ -102,7 +102,7 @@ class _Recorder(Body):
 
 
 def strided_product(kernel: Kernel, contraction: Contraction) -> StridedProduct | None:
-    """The kernel as a strided product; None if it is none."""
+    """The kernel as a strided product; None if it is no such product."""
     graph, dot = kernel.graph, contraction.dot
     arrays = (*graph.inputs, *graph.outputs)
     if kernel.moving or len(graph.outputs) > 1 or any(node.dtype != float32 for node in arrays):
@@ -116,18 +116,18 @@ def strided_product(kernel: Kernel, contraction: Contraction) -> StridedProduct 
     epilogue = _epilogue(kernel, contraction, numbers)
     if left_operand is None or right_operand is None or epilogue is None:
         return None
-    (placed_left, left_function), (placed_right, right_function) = left_operand, right_operand
-    placed, function = epilogue
+    (found_left, left_function), (found_right, right_function) = left_operand, right_operand
+    found, function = epilogue
     functions = (left_function, right_function, function)
-    nested = _nested((placed_left, placed_right, *placed))
+    nested = _by_batch_axes((found_left, found_right, *found))
     if nested is None:
         return None
     (left, right, *others, result), inner = nested
     return StridedProduct(contraction.sizes, left, right, tuple(others), result, functions, inner)
 
 
-def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> tuple[_Placed, Function] | None:
-    """The array that an operand is made of, and how; None if there are several, or it lies otherwise."""
+def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> tuple[_Found, Function] | None:
+    """The array that an operand is computed from, and its function; None if there are several, or not in strides."""
     sizes = contraction.sizes
     free, summed = variable(_ROW, sizes.m if side == 0 else sizes.n), variable(_SUM, sizes.k)
     body = _Recorder(0, (_BATCH, _ROW, _SUM))
@@ -141,8 +141,8 @@ def _operand(contraction: Contraction, side: int, numbers: dict[Node, int]) -> t
 
 def _epilogue(
     kernel: Kernel, contraction: Contraction, numbers: dict[Node, int]
-) -> tuple[list[_Placed], Function] | None:
-    """The arrays that the sum meets, the result, and how it is made; None if one of them lies otherwise."""
+) -> tuple[list[_Found], Function] | None:
+    """The arrays that the epilogue reads, the result, and its function; None if one of the arrays is not in strides."""
     sizes, (output,) = contraction.sizes, kernel.graph.outputs
     body = _Recorder(1, (_BATCH, _ROW, _COLUMN))
     row, column = variable(_ROW, sizes.m), variable(_COLUMN, sizes.n)
@@ -151,7 +151,7 @@ def _epilogue(
         value = body.value(output, kernel.places[output])
         written = flatten(tuple(body.real(index) for index in kernel.places[output]), output.shape)
     places = [(numbers[node], position) for node, position in body.read]
-    # The output may be an input's node: its own number is that of what is written.
+    # The output may be an input's node, but has a number of its own.
     places.append((len(kernel.graph.inputs), written))
     arrays = [_strided(number, position, (_BATCH, _ROW, _COLUMN)) for number, position in places]
     if any(array is None or array.strided.begin for array in arrays):
@@ -160,7 +160,7 @@ def _epilogue(
 
 
 def _computed(node: Node, given: Node | None) -> list[Node]:
-    """The nodes that a value is made by, from `given` and arrays on."""
+    """The nodes that compute a value from `given` and from arrays."""
     found: dict[Node, None] = {}
     stack = [node]
     while stack:
@@ -171,9 +171,8 @@ def _computed(node: Node, given: Node | None) -> list[Node]:
     return list(found)
 
 
-def _strided(number: int, position: Index, names: tuple[str, str, str]) -> _Placed | None:
-    """The array that is read at a position of these variables; None where that is no sum of multiples of them, and of
-    parts of the batch."""
+def _strided(number: int, position: Index, names: tuple[str, str, str]) -> _Found | None:
+    """The array read at a position; None if that is no sum of multiples of the variables and of parts of the batch."""
     strides = dict.fromkeys(names, 0)
     parts: dict[tuple[type, int], int] = {}
     for atom, coefficient in position.terms:
@@ -186,11 +185,11 @@ def _strided(number: int, position: Index, names: tuple[str, str, str]) -> _Plac
         else:
             return None
     batch, first, second = (strides[name] for name in names)
-    return _Placed(Strided(number, batch, first, second, begin=position.constant), parts)
+    return _Found(Strided(number, batch, first, second, begin=position.constant), parts)
 
 
-def _nested(arrays: Sequence[_Placed]) -> tuple[list[Strided], int] | None:
-    """The arrays by two axes of the batch, and the inner one's extent; None where one has parts of other extents."""
+def _by_batch_axes(arrays: Sequence[_Found]) -> tuple[list[Strided], int] | None:
+    """The arrays by two axes of the batch, and the inner axis's extent; None if arrays divide the batch differently."""
     divisors = {divisor for array in arrays for _, divisor in array.parts}
     if not divisors:
         return [array.strided for array in arrays], 1

@@ -1,0 +1,140 @@
+"""Contractions that share shaders on CPU drivers: strided products in groups that have one shader each.
+
+A CPU driver compiles a large tile in a third to half a second. Products of arrays in strides differ only in numbers and
+elementwise functions, which one shader can take as parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lavax.backends.vulkan.emit.contract.kernel import dot_of, schedule_of
+from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
+from lavax.backends.vulkan.emit.strided.parameters import (
+    FUNCTION_BITS,
+    ROLES,
+    Access,
+    access_of,
+    fits_tile,
+    has_room,
+    parameters,
+)
+from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct, strided_product
+from lavax.backends.vulkan.emit.strided.shader import SharedShader, windowed_slots
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.windows import windowed_arrays
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel, kernel_key
+
+
+@dataclass(frozen=True)
+class SharedFunctions:
+    """Which functions products share a shader with. Every product computes all of them, and chooses its own.
+
+    Chosen by `python -m benchmarks first-calls comparison --only mlp-step`; docs/rejected.md, "Several epilogues in the
+    shader that products share".
+    """
+
+    operand_cost: int = 2  # the largest, per element loaded; a function that costs more has a shader of its own
+    result_cost: int = 16  # the same, per element written
+    most: int = 4  # functions per operand, and of the result, in one shader
+
+
+SHARED_FUNCTIONS = SharedFunctions()
+
+
+def emit_strided_contracts(
+    kernels: Mapping[Kernel, Hashable | None], profile: DeviceProfile
+) -> dict[Kernel, Launch]:
+    """The launches of those of a program's contractions that can share shaders, by the schedules given or chosen."""
+    if profile.kind != "cpu":
+        return {}
+    keys = {kernel: (kernel_key(kernel), schedule) for kernel, schedule in kernels.items()}
+    one_per_key = {key: kernel for kernel, key in keys.items() if key[0] is not None}
+    found = {key: _product_of(kernel, key[1], profile) for key, kernel in one_per_key.items()}
+    products = {key: product for key, product in found.items() if product is not None}
+    launches = dict(zip(products, emit_products(list(products.values()), profile.paired), strict=True))
+    return {kernel: launches[key] for kernel, key in keys.items() if key in launches}
+
+
+def _product_of(
+    kernel: Kernel, schedule: Hashable | None, profile: DeviceProfile
+) -> tuple[StridedProduct, BroadcastTile] | None:
+    """A kernel as a strided product with its tile; None if it is no such product."""
+    tile = schedule or schedule_of(kernel, profile)
+    if not isinstance(tile, BroadcastTile):
+        return None
+    product = strided_product(kernel, Contraction(kernel, dot_of(kernel), profile, lifted=False))
+    if product is None or not fits_tile(product, tile):
+        return None
+    windowed = set(product.order) <= set(windowed_arrays(kernel, profile.descriptor_range_bytes))
+    return replace(product, windowed=windowed), tile
+
+
+@dataclass(frozen=True)
+class _ShaderKey:
+    """What products must have in common to share a shader."""
+
+    tile: BroadcastTile
+    access: Access
+    others: int  # how many arrays the epilogue reads
+    windowed: bool
+    nested: bool  # whether there are parameters for a batch in two axes, and for where operands start
+    costly: tuple[Function | None, ...]  # the functions that cost too much to be computed for other products
+
+
+def _shader_key(product: StridedProduct, tile: BroadcastTile, nested: bool) -> _ShaderKey:
+    limits = (SHARED_FUNCTIONS.operand_cost, SHARED_FUNCTIONS.operand_cost, SHARED_FUNCTIONS.result_cost)
+    pairs = zip(product.functions, limits, strict=True)
+    costly = tuple(function if function.cost > most else None for function, most in pairs)
+    nested = nested and has_room(product, tile, True)
+    return _ShaderKey(tile, access_of(product, tile), len(product.others), product.windowed, nested, costly)
+
+
+@dataclass
+class _Group:
+    """Products that share a shader, by number, and their functions by role."""
+
+    numbers: list[int] = field(default_factory=list)
+    functions: tuple[dict[Function, None], ...] = field(default_factory=lambda: tuple({} for _ in ROLES))
+
+    def has_room(self, product: StridedProduct) -> bool:
+        """Whether there is room for its functions."""
+        pairs = zip(self.functions, product.functions, strict=True)
+        return all(function in own or len(own) < SHARED_FUNCTIONS.most for own, function in pairs)
+
+    def add(self, number: int, product: StridedProduct) -> None:
+        self.numbers.append(number)
+        for own, function in zip(self.functions, product.functions, strict=True):
+            own[function] = None
+
+
+def emit_products(products: Sequence[tuple[StridedProduct, BroadcastTile]], paired: bool) -> list[Launch]:
+    """The launches of a program's products, with as few shaders as they can share."""
+    groups: dict[_ShaderKey, list[_Group]] = {}
+    nested = any(product.is_nested for product, _ in products)  # if one is, all that can be are, to share a shader
+    for number, (product, tile) in enumerate(products):
+        alike = groups.setdefault(_shader_key(product, tile, nested), [_Group()])
+        if not alike[-1].has_room(product):
+            alike.append(_Group())
+        alike[-1].add(number, product)
+    launches: dict[int, Launch] = {}
+    for key, alike in groups.items():
+        for group in alike:
+            emitted = _emit_group([products[number][0] for number in group.numbers], key, group, paired)
+            launches.update(zip(group.numbers, emitted, strict=True))
+    return [launches[number] for number in range(len(products))]
+
+
+def _emit_group(products: Sequence[StridedProduct], key: _ShaderKey, group: _Group, paired: bool) -> Iterator[Launch]:
+    functions = tuple(tuple(own) for own in group.functions)
+    shader = SharedShader(products[0], key.tile, key.access, functions, paired, key.nested).shader()
+    for product in products:
+        words = parameters(product, key.tile, key.nested)
+        for role, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
+            words["functions"] |= own.index(function) << role * FUNCTION_BITS
+        groups = (key.tile.tiles(product.sizes), 1, 1)
+        windowed = windowed_slots(product, key.access)
+        yield Launch(shader, tuple(words.values()), groups, windowed=windowed, order=product.order)
