@@ -1,0 +1,165 @@
+"""The choice among tiles that a GPU's workgroups share, and of the number of parts that a sum is split into."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.emit.contract.choose_registers import WRITTEN_OUT, register_tiles
+from lavax.backends.vulkan.emit.contract.tiles import (
+    COOPERATIVE_TILES,
+    NARROW_TILES,
+    SHARED_TILES,
+    CooperativeTile,
+    SharedTile,
+    cooperative_tile,
+    fits,
+)
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.ir.types import DTYPES
+from lavax.passes.build.contraction_geometry import Sizes, number_of_parts
+from lavax.passes.numerics.rounding import rounding_of
+
+
+@dataclass(frozen=True)
+class WorkgroupTiles:
+    """When a tile of a workgroup pays. Chosen by `python -m benchmarks.contraction_tiles`."""
+
+    least_extent: int = 16  # rows, columns and length of the sum
+    used: float = 0.6  # the least share of the tile that lies in the result
+    narrow: int = 32  # narrow tiles are for fewer rows or columns
+    epilogue_nodes: int = 1536  # the most nodes of the epilogue, times elements of an invocation: GPUs compile quickly
+    # The most vectors per invocation of operands that are rounded on their way, because these take twice the registers.
+    rounded_vectors: int = 8
+
+
+@dataclass(frozen=True)
+class SplitSums:
+    """When a contraction's sum is split into parts. Chosen by `python -m benchmarks.contraction_tiles`."""
+
+    products: int = 1 << 18  # fewer do not pay for the second kernel, which adds up the parts
+    shared_part: int = 256  # the shortest part with tiles of workgroups
+    register_part: int = 32  # the shortest part with tiles of registers
+    readers: int = 4  # times the usual number of invocations that keep a device busy if it mostly reads
+    reads_per_write: int = 8  # elements read per element written, at least
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the estimate of a contraction's time counts with. Chosen by `python -m benchmarks.contraction_tiles`."""
+
+    busy_invocations: int = 256  # per processor, at full speed
+    idle_exponent: float = 0.3  # with a share x of these, the speed is x to this power: four fifths for a half
+    steps_between: int = 31  # steps of a sum in the time between two workgroups, if a processor has one at a time
+    partial_result: int = 90  # products in the time of writing and reading a partial result, twice over
+    second_kernel: int = 1 << 27  # products that a device could do while the second kernel starts
+
+
+WORKGROUP_TILES = WorkgroupTiles()
+SPLIT_SUMS = SplitSums()
+_COSTS = Costs()
+# The speed of tiles if there are enough of them, relative to the largest. It depends on their reads of shared memory
+# and on the number of threads that wait for these. Measured by `python -m benchmarks.contraction_tiles`.
+_RATES = {(128, 256): 1.0, (128, 128): 0.93, (64, 128): 0.94, (128, 64): 0.93, (64, 64): 0.85, (32, 32): 0.5}
+# The same for cooperative tiles, relative to strict float32.
+_MATRIX_RATES = {(128, 128): 8.2, (96, 128): 6.8, (64, 64): 4.8, (32, 32): 2.0}
+# Tiles that are as fast only if each processor has at least as many of them, one after the other.
+_ENOUGH_TILES = {(128, 64): 8}
+# The numbers of parts that are considered.
+_PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+
+
+def workgroup_tiles(
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
+) -> Sequence[SharedTile | CooperativeTile]:
+    """Tiles of workgroups, largest first: cooperative ones if the device has any that fit."""
+    return cooperative_tiles(dot, sizes, profile, epilogue) or shared_tiles(dot, sizes, profile, epilogue)
+
+
+def cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[CooperativeTile]:
+    """The tiles that the device and the contraction allow, largest first."""
+    dtype = dot.attrs["precision"]
+    has_matrices = any(shape.dtype == dtype for shape in profile.matrices)
+    if profile.kind == "cpu" or not has_matrices or min(sizes.m, sizes.n, sizes.k) < WORKGROUP_TILES.least_extent:
+        return []
+    tiles = (cooperative_tile(tile, dtype, profile) for tile in COOPERATIVE_TILES)
+    rounds = any(rounding_of(operand, DTYPES[dtype]) is not None for operand in dot.operands)
+    most = WORKGROUP_TILES.rounded_vectors if rounds else math.inf
+    fitting = [tile for tile in tiles if tile.divides() and fits(tile, profile) and tile.vectors <= most]
+    suited = [
+        tile
+        for tile in fitting
+        if tile.matrices_down * epilogue <= WRITTEN_OUT.epilogue_nodes and tile.use(sizes) >= WORKGROUP_TILES.used
+    ]
+    return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+
+
+def shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[SharedTile]:
+    """The tiles that the device and the contraction allow, largest first."""
+    if profile.kind == "cpu" or dot.dtype.bits != 32 or min(sizes.m, sizes.n, sizes.k) < WORKGROUP_TILES.least_extent:
+        return []
+    fitting = [
+        tile
+        for tile in (NARROW_TILES if min(sizes.m, sizes.n) < WORKGROUP_TILES.narrow else SHARED_TILES)
+        if fits(tile, profile) and _are_enough(tile, sizes, profile)
+    ]
+    suited = [
+        tile
+        for tile in fitting
+        if tile.use(sizes) >= WORKGROUP_TILES.used
+        and tile.register_rows * tile.register_columns * epilogue <= WORKGROUP_TILES.epilogue_nodes
+    ]
+    return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+
+
+def _are_enough(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
+    return tile.tiles(sizes) >= _processors(profile) * _ENOUGH_TILES.get((tile.rows, tile.columns), 0)
+
+
+def cost_of_tile(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
+    """The time of a contraction with that tile and number of parts, in products that the device could do.
+
+    It is the time of the processor with most tiles. A processor with few invocations waits for some of its loads.
+    """
+    processors = _processors(profile)
+    most = -(-tile.tiles(sizes) * parts // processors)
+    busy = math.pow(min(most * tile.threads / _COSTS.busy_invocations, 1), _COSTS.idle_exponent)
+    rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
+    steps = most * -(-sizes.k // parts)
+    if isinstance(tile, SharedTile) and tile.is_alone:
+        steps += (most - 1) * _COSTS.steps_between
+    products = processors * steps * tile.rows * tile.columns / (rate * busy)
+    return products + (parts > 1) * (_COSTS.second_kernel + _COSTS.partial_result * parts * sizes.b * sizes.m * sizes.n)
+
+
+def _processors(profile: DeviceProfile) -> int:
+    return profile.busy_invocations // _COSTS.busy_invocations
+
+
+def enough_parts(invocations: int, busy: int, sizes: Sizes, shortest: int) -> int:
+    """The number of parts that keeps the device busy, unless parts become short or their results too many."""
+    read, written = sizes.b * (sizes.m + sizes.n) * sizes.k, sizes.b * sizes.m * sizes.n
+    return max(min(-(-busy // invocations), sizes.k // shortest, read // (SPLIT_SUMS.reads_per_write * written)), 1)
+
+
+def parts_of_sum(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
+    """The number of parts with which the tiles of a contraction keep the device busy."""
+    if sizes.b * sizes.m * sizes.n * sizes.k < SPLIT_SUMS.products:
+        return 1
+    tiles = workgroup_tiles(dot, sizes, profile, 0)
+    if not tiles:
+        invocations = register_tiles(sizes, profile)[0].invocations(sizes)
+        return enough_parts(invocations, SPLIT_SUMS.readers * profile.busy_invocations, sizes, SPLIT_SUMS.register_part)
+    if tiles[0] not in NARROW_TILES:
+        wanted = (parts for parts in _PARTS_TO_TRY if parts == 1 or sizes.k >= parts * SPLIT_SUMS.shared_part)
+        possible = sorted({number_of_parts(sizes.summed, parts) for parts in wanted})
+        return min(possible, key=lambda parts: min(cost_of_tile(tile, sizes, parts, profile) for tile in tiles))
+    parts = 1
+    for tile in tiles:
+        invocations = tile.invocations(sizes)
+        parts = enough_parts(invocations, profile.busy_invocations, sizes, SPLIT_SUMS.shared_part)
+        if invocations * parts >= profile.busy_invocations:
+            break
+    return parts
