@@ -14,7 +14,7 @@ from lavax.backends.vulkan.emit.reduce.choose import longest_row
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
-from lavax.passes.target.target import Attention, Fusion, Products, Rows, Sorting, Target
+from lavax.passes.target.target import Attention, FusionLimits, Products, Rows, Sorting, Target
 
 
 def target_of(profile: DeviceProfile, memory_bytes: int) -> Target:
@@ -24,7 +24,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int) -> Target:
         attention=_attention(profile, memory_bytes),
         rows=Rows(longest=longest_row(profile), chunk=lambda cumulative: chunk_of(cumulative, profile)),
         sorting=Sorting(moves_pairs=profile.int64),
-        fusion=Fusion(operations_per_byte=profile.operations_per_byte),
+        fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
     )
 
 

@@ -34,7 +34,7 @@ _LOG_LESS = tuple((-1) ** k / (k + 2) for k in range(14))
 _FAR_EXPONENT, _POWER_OF_TWO = {False: 60.0, True: 500.0}, {False: 64, True: 512}
 
 
-class Quotient(NamedTuple):
+class GammaQuotient(NamedTuple):
     """exp(exponent), times the numbers above, over those below."""
 
     exponent: Double
@@ -61,9 +61,9 @@ class Quotient(NamedTuple):
         found = add(found, where(is_less(found, math.inf), multiply(found, relative), 0.0))
         return multiply(found, where(raises, 2.0**power, where(lowers, 2.0**-power, 1.0)))
 
-    def inverse(self) -> Quotient:
+    def inverse(self) -> GammaQuotient:
         negated = Double(negative(self.exponent.high), negative(self.exponent.low))
-        return Quotient(negated, self.below, self.above)
+        return GammaQuotient(negated, self.below, self.above)
 
 
 def _two(like: Value) -> Value:
@@ -115,7 +115,7 @@ def _log_ratio(base: Double, step: Double) -> Double:
     return plus_float(plus(times(step, log_end), bend), rests)
 
 
-def ratio_of(base: Double, step: Double) -> Quotient:
+def ratio_of(base: Double, step: Double) -> GammaQuotient:
     """gamma(base + step) / gamma(base), for positive base and step."""
     small = is_less(base.high, float(_raising(base.high)))
     raised = chosen(small, plus_float(base, float(_raising(base.high))), base)
@@ -123,21 +123,21 @@ def ratio_of(base: Double, step: Double) -> Quotient:
     end = chosen(small, plus(base, step), _one(base.high))
     (log_held, held), (log_end, end) = _lowered(held), _lowered(end)
     exponent = plus(_log_ratio(raised, step), less(log_held, log_end))
-    return Quotient(exponent, (held,), (end,))
+    return GammaQuotient(exponent, (held,), (end,))
 
 
-def over_gamma(quotient: Quotient, x: Double) -> Quotient:
+def over_gamma(quotient: GammaQuotient, x: Double) -> GammaQuotient:
     """The quotient divided by gamma(x), for positive x."""
     raises = is_less(x.high, float(_raising(x.high)))
     raised = chosen(raises, plus_float(x, float(_raising(x.high))), x)
     one = _one(x.high)
     logarithm_of_product, product = _lowered(chosen(raises, x, one))
     exponent = less(plus(quotient.exponent, logarithm_of_product), _log_gamma(raised))
-    return Quotient(exponent, (*quotient.above, chosen(raises, product, one)), quotient.below)
+    return GammaQuotient(exponent, (*quotient.above, chosen(raises, product, one)), quotient.below)
 
 
 def gamma_of(x: Value) -> Value:
     """gamma(x), for positive x: infinite if it is too large for the dtype."""
     held = Double(where(greater(x, LARGEST), LARGEST, x))
-    nothing = Quotient(Double(multiply(held.high, 0.0)), (), ())
+    nothing = GammaQuotient(Double(multiply(held.high, 0.0)), (), ())
     return over_gamma(nothing, held).inverse().value()

@@ -15,7 +15,7 @@ from lavax.numpy.elementwise.rounding import floor
 from lavax.numpy.elementwise.rounding import round as nearest
 from lavax.scipy.double_length import Double, chosen, plus_float, sum_of
 from lavax.scipy.gamma_functions import gammasgn
-from lavax.scipy.gamma_quotients import LARGEST, Quotient, over_gamma, ratio_of
+from lavax.scipy.gamma_quotients import LARGEST, GammaQuotient, over_gamma, ratio_of
 from lavax.tracer import bind, with_weak
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
@@ -24,7 +24,7 @@ __all__ = ["beta", "comb", "poch"]
 
 _lgamma = real_function("lgamma", "The logarithm of the absolute value of the gamma function")
 _digamma = real_function("digamma", "The derivative of `lgamma`")
-def _beta(first: Value, second: Value) -> Quotient:
+def _beta(first: Value, second: Value) -> GammaQuotient:
     """The inverse of the beta function of positive numbers: gamma(large + small) / gamma(large) / gamma(small)."""
     small, large = minimum(minimum(first, second), LARGEST), maximum(first, second)
     return over_gamma(ratio_of(Double(large), Double(small)), Double(small))

@@ -32,7 +32,7 @@ def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node
 def roots_of(kernel: Kernel) -> list[tuple[Node, Coordinates]]:
     """Everything the kernel computes: outputs, and the operands of reductions, with their coordinates."""
     roots: list[tuple[Node, Coordinates]] = []
-    for node, at in kernel.places.items():
+    for node, at in kernel.coordinates.items():
         if node.op in READS:
             roots.append((node, at))
         elif kernel.kind == "row":
@@ -60,10 +60,11 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
         return updated_in_place(kernel) is read
     if kernel.kind == "region" or (kernel.kind == "row" and kernel.is_row_level(written)):
         return False
-    if kernel.kind == "contract" and any(read in _cone(operand) for node in kernel.places for operand in _dots(node)):
+    operands = (operand for node in kernel.coordinates for operand in _dots(node))
+    if kernel.kind == "contract" and any(read in _cone(operand) for operand in operands):
         return False
     positions = accesses(kernel, roots_of(kernel)).get(read, {})
-    return positions.keys() <= {flatten(kernel.places[written], written.shape)}
+    return positions.keys() <= {flatten(kernel.coordinates[written], written.shape)}
 
 
 def updated_in_place(kernel: Kernel) -> Node | None:

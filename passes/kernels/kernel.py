@@ -37,42 +37,42 @@ class Domain:
 class Kernel:
     """A piece of a graph that runs as one dispatch.
 
-    The inputs of `graph` are the arrays it reads; its outputs, those it writes. `places` gives the coordinates, in the
-    loop variables of `domain`, at which each output and each reduction or contraction is computed. `moving` holds the
+    The inputs of `graph` are the arrays it reads; its outputs, those it writes. `coordinates` are those at which
+    each output and each reduction or contraction is computed, in the loop variables of `domain`. `moving` holds the
     inputs and outputs whose start moves from iteration to iteration of a loop, with the bytes it moves by in each such
     loop. `packed` holds the element widths, in bits, that the device can access only as parts of 32-bit words.
-    `paired` says that four 32-bit elements are best accessed as two of 64 bits. `windowed` lists the inputs and
+    `paired` says that four 32-bit elements are best accessed as two of 64 bits. `by_descriptor` lists the inputs and
     outputs, numbered in this order, that are accessed through descriptors.
     """
 
     kind: Kind
     graph: Graph
     domain: Domain
-    places: Mapping[Node, Coordinates]
+    coordinates: Mapping[Node, Coordinates]
     moving: Mapping[Node, tuple[int, ...]] = field(default_factory=dict)
     packed: frozenset[int] = frozenset()
     paired: bool = False
-    windowed: tuple[int, ...] = ()
+    by_descriptor: tuple[int, ...] = ()
 
     def is_row_level(self, node: Node) -> bool:
-        """Whether a node of `places` has one element per row, rather than one per reduced element."""
+        """Whether a node of `coordinates` has one element per row, rather than one per reduced element."""
         reduced = {name for index in self.domain.reduced_variables for name in index.variables}
-        return all(index.variables.isdisjoint(reduced) for index in self.places[node])
+        return all(index.variables.isdisjoint(reduced) for index in self.coordinates[node])
 
 
 def kernel_key(kernel: Kernel) -> Hashable | None:
     """Equal for two kernels exactly if the same code serves both; None if coordinates contain a number read from an
     array, because they name that array's node, which differs between kernels.
     """
-    if any(index.reads_array for at in kernel.places.values() for index in at):
+    if any(index.reads_array for at in kernel.coordinates.values() for index in at):
         return None
-    places = tuple(tuple(index.key for index in kernel.places[node]) for node in kernel.places)
+    coordinates = tuple(tuple(index.key for index in kernel.coordinates[node]) for node in kernel.coordinates)
     position = {node: number for number, node in enumerate((*kernel.graph.inputs, *kernel.graph.nodes))}
-    placed = tuple(position[node] for node in kernel.places)
+    placed = tuple(position[node] for node in kernel.coordinates)
     moving = tuple((position[node], strides) for node, strides in kernel.moving.items())
     extents = kernel.domain.outer, kernel.domain.reduced
-    memory = kernel.packed, kernel.paired, kernel.windowed
-    return kernel.kind, structural_key(kernel.graph), extents, placed, places, moving, memory
+    memory = kernel.packed, kernel.paired, kernel.by_descriptor
+    return kernel.kind, structural_key(kernel.graph), extents, placed, coordinates, moving, memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from lavax.passes.kernels.reads import counted
 
 
 @dataclass(frozen=True)
-class Lines:
+class ScatterLines:
     """The lines of a scatter.
 
     `aligned` maps an axis of the array to the axis of the indices along which its index counts up. `along` lists the
@@ -22,7 +22,7 @@ class Lines:
     serial: tuple[int, ...]
 
 
-def lines_of(scatter: Node) -> Lines:
+def lines_of(scatter: Node) -> ScatterLines:
     """The lines of a scatter."""
     array, _, *indices = scatter.operands
     shape = indices[0].shape
@@ -36,4 +36,4 @@ def lines_of(scatter: Node) -> Lines:
                 aligned[axis] = place
     along = tuple(axis for axis in scatter.attrs["axes"] if axis not in aligned)
     serial = tuple(place for place in range(len(shape)) if place not in aligned.values())
-    return Lines(aligned, along, serial)
+    return ScatterLines(aligned, along, serial)

@@ -25,7 +25,7 @@ Scheduler = Callable[[Graph, Mapping[int, int]], KernelProgram]
 
 
 @dataclass
-class Lowered:
+class LoweredControlFlow:
     """A branch or loop as commands, with the sizes of its buffers, offsets in the arenas of bodies, and views."""
 
     commands: list[Command] = field(default_factory=list)
@@ -50,15 +50,15 @@ class ControlFlow:
         return self.node.type.parts
 
 
-def lower_control_flow(flow: ControlFlow, schedule: Scheduler) -> Lowered:
+def lower_control_flow(flow: ControlFlow, schedule: Scheduler) -> LoweredControlFlow:
     """The commands of a branch or loop."""
-    lowered = Lowered()
+    lowered = LoweredControlFlow()
     _LOWER[flow.node.op](flow, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
     return lowered
 
 
-def _result(flow: ControlFlow, position: int, lowered: Lowered) -> str:
+def _result(flow: ControlFlow, position: int, lowered: LoweredControlFlow) -> str:
     """The buffer of a result; an additional one if the result is not used."""
     if position in flow.results:
         return flow.results[position]
@@ -67,7 +67,7 @@ def _result(flow: ControlFlow, position: int, lowered: Lowered) -> str:
     return name
 
 
-def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> None:
+def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
     index, *arguments = flow.operands
     branches = flow.node.attrs["branches"]
     results = [_result(flow, position, lowered) for position in range(len(flow.types))]
@@ -83,7 +83,7 @@ def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> N
         lowered.commands += [guard, Guarded(flag, after_barrier(commands))]
 
 
-def _lower_while(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> None:
+def _lower_while(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
     condition, body = flow.node.attrs["condition"], flow.node.attrs["body"]
     carried = [_result(flow, position, lowered) for position in range(len(flow.types))]
     invariant = flow.operands[len(carried) :]
@@ -100,7 +100,7 @@ def _lower_while(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> No
     lowered.commands.append(Until(running, (*after_barrier(asking), guard, Guarded(running, tuple(iteration)))))
 
 
-def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> None:
+def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
     attrs = flow.node.attrs
     carries, sequences, length, body = attrs["carries"], attrs["sequences"], attrs["length"], attrs["body"]
     results = [_result(flow, position, lowered) for position in range(len(flow.types))]
@@ -129,7 +129,7 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: Lowered) -> Non
 
 
 def _hold_cases(
-    body: Graph, sequences: Iterable[int], seen: list[str], prefix: str, lowered: Lowered
+    body: Graph, sequences: Iterable[int], seen: list[str], prefix: str, lowered: LoweredControlFlow
 ) -> list[KernelStep]:
     """Copies, in each iteration, the numbers in `seen` that choose branches in the body: guards cannot read views."""
     operands = {operand for node in body.nodes if node.op in _LOWER for operand in node.operands}
@@ -141,7 +141,7 @@ def _hold_cases(
     return _copy_steps(prefix, views, own, [_COUNTER] * len(cases))
 
 
-_LOWER: dict[str, Callable[[ControlFlow, Scheduler, Lowered], None]] = {
+_LOWER: dict[str, Callable[[ControlFlow, Scheduler, LoweredControlFlow], None]] = {
     "switch": _lower_switch,
     "while": _lower_while,
     "scan": _lower_scan,
@@ -156,7 +156,7 @@ def _iteration(
     prefix: str,
     parent: str | None,
     schedule: Scheduler,
-    lowered: Lowered,
+    lowered: LoweredControlFlow,
     flow: ControlFlow,
 ) -> list[Command]:
     """One iteration of a loop. `inputs` are the buffers of the body's inputs, carried ones first; `others` are the
@@ -198,7 +198,7 @@ def _with_distinct_outputs(graph: Graph, kept: Mapping[int, Node]) -> Graph:
 
 
 def _embed(
-    program: KernelProgram, bound: Mapping[str, str], prefix: str, parent: str | None, lowered: Lowered
+    program: KernelProgram, bound: Mapping[str, str], prefix: str, parent: str | None, lowered: LoweredControlFlow
 ) -> list[Command]:
     """A body's commands, over the buffers `bound` to its names. Its temporaries get an arena within the program's."""
     names = dict(bound)

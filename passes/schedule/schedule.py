@@ -11,7 +11,7 @@ from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
-from lavax.passes.schedule.control_flow import ControlFlow, Lowered, lower_control_flow
+from lavax.passes.schedule.control_flow import ControlFlow, LoweredControlFlow, lower_control_flow
 from lavax.passes.schedule.memory import choose_donors, plan_arena
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -63,7 +63,7 @@ def _is_control_flow(group: Sequence[Piece]) -> bool:
     return group[0].kernel.kind == "region"
 
 
-def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) -> Lowered:
+def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) -> LoweredControlFlow:
     """The commands of a branch or loop, over the program's buffers."""
     graph = piece.kernel.graph
     buffers = dict(zip(graph.inputs, (names[node] for node in piece.reads), strict=True))
@@ -132,7 +132,7 @@ def _arena(
     groups: Sequence[tuple[Piece, ...]],
     phases: dict[Piece, int],
     names: dict[Node, str],
-    control_flow: Mapping[Piece, Lowered],
+    control_flow: Mapping[Piece, LoweredControlFlow],
     alignment: int,
 ) -> tuple[dict[str, int], int]:
     lifetimes: dict[str, tuple[int, int]] = {}
@@ -155,7 +155,7 @@ def _arena(
     return offsets, total
 
 
-def _sizes_within(control_flow: Iterable[Lowered]) -> dict[str, int]:
+def _sizes_within(control_flow: Iterable[LoweredControlFlow]) -> dict[str, int]:
     """The sizes of the buffers that branches and loops need."""
     return {name: size for lowered in control_flow for name, size in (lowered.sizes | lowered.placed_sizes).items()}
 
@@ -169,7 +169,7 @@ def _commands(
     names: dict[Node, str],
     donors: dict[Node, Node],
     offsets: dict[str, int],
-    control_flow: Mapping[Piece, Lowered],
+    control_flow: Mapping[Piece, LoweredControlFlow],
 ) -> list[Command]:
     """The commands in order, with the fewest barriers. A step needs one before it if it touches memory that steps since
     the last barrier wrote, or writes memory that they touched. Control flow has barriers before and after it."""

@@ -83,7 +83,7 @@ class Sorting:
 
 
 @dataclass(frozen=True)
-class Fusion:
+class FusionLimits:
     """What is computed in one kernel. Costs are in simple operations (passes/fuse/costs.py)."""
 
     # How many operations are worth repeating to avoid moving one byte; 0 if none are.
@@ -105,7 +105,7 @@ class Target:
     attention: Attention = Attention()
     rows: Rows = Rows()
     sorting: Sorting = Sorting()
-    fusion: Fusion = Fusion()
+    fusion: FusionLimits = FusionLimits()
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.
     alignment: int = 256
 

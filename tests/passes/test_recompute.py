@@ -17,7 +17,7 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.reports import cost_of_program
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
-from lavax.passes.target.target import Fusion, Target
+from lavax.passes.target.target import FusionLimits, Target
 from tests.passes.lowering import f32
 from tests.passes.program_checks import check_program
 
@@ -51,7 +51,7 @@ def _sums_of_centred(x: Any) -> Any:
     return lnp.sum(centred * centred, axis=1), lnp.sum(centred * centred, axis=0), lnp.sum(x, axis=0)
 
 
-GPU = Target(fusion=Fusion(operations_per_byte=2.0))
+GPU = Target(fusion=FusionLimits(operations_per_byte=2.0))
 X, VECTOR = f32(ROWS, WIDTH), f32(WIDTH)
 # A function, its arguments, its kernels, and how many whole arrays these read and write.
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int, int]] = {

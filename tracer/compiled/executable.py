@@ -21,7 +21,7 @@ from lavax.tracer.values.value import PythonScalar, Value
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ComputedPart:
     """The part of a graph that the device computes.
 
     An output that is an input is returned as the very array that was passed in, and a constant output needs no memory:
@@ -34,14 +34,14 @@ class Plan:
     donated: tuple[int, ...]  # inputs whose memory the program may overwrite
 
 
-def plan(graph: Graph, donated: Iterable[int] = ()) -> Plan:
+def plan(graph: Graph, donated: Iterable[int] = ()) -> ComputedPart:
     """Divides the outputs of `graph` into computed, passed through and constant ones; a passed input is not donated."""
     position_of = {node: position for position, node in enumerate(graph.inputs)}
     passed = {k: position_of[output] for k, output in enumerate(graph.outputs) if output.op == INPUT}
     splats = {k: output.attrs["value"] for k, output in enumerate(graph.outputs) if output.op == "constant"}
     computed = [output for k, output in enumerate(graph.outputs) if k not in passed and k not in splats]
     kept = tuple(position for position in donated if position not in passed.values())
-    return Plan(graph_of(graph.inputs, _apart(computed)), passed, splats, kept)
+    return ComputedPart(graph_of(graph.inputs, _apart(computed)), passed, splats, kept)
 
 
 def _apart(outputs: Sequence[Node]) -> list[Node]:

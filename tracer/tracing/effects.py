@@ -21,7 +21,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedEffect:
     """An effect while its trace is active."""
 
     act: Action
@@ -34,7 +34,7 @@ def emit(act: Action, values: Sequence[Value]) -> None:
     if trace is None:
         act([np.asarray(value) for value in values])
     else:
-        trace.effects.append(Recorded(act, tuple(values)))
+        trace.effects.append(RecordedEffect(act, tuple(values)))
 
 
 def take_effects() -> tuple[tuple[Effect, ...], list[Value]]:
@@ -42,7 +42,7 @@ def take_effects() -> tuple[tuple[Effect, ...], list[Value]]:
     trace = active_trace()
     if trace is None:
         return (), []
-    taken: list[Recorded] = list(trace.effects)
+    taken: list[RecordedEffect] = list(trace.effects)
     trace.effects.clear()
     effects = tuple(Effect(each.act, len(each.values)) for each in taken)
     return effects, [value for each in taken for value in each.values]

@@ -9,17 +9,17 @@ from itertools import chain
 import numpy as np
 
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract
-from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_windows
+from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
+from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, suited
-from lavax.backends.vulkan.glsl.windows import windowed_arrays
-from lavax.backends.vulkan.plan.plan import Command, Dispatch, Plan, Repeat, Result, Shader, Until
+from lavax.backends.vulkan.plan.plan import Command, Dispatch, Plan, RepeatDispatches, Result, Shader, UntilFlag
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.errors import DtypeError
 from lavax.ir.types import DType, float64, int64, uint64
@@ -88,7 +88,7 @@ class _Emission:
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
-        self._positions: dict[int, int] = {}  # for the slot of a windowed array, that of its position
+        self._positions: dict[int, int] = {}  # by the slot of an array read by descriptor: the slot of its position
 
     def plan(self) -> Plan:
         commands = self._commands(self.program.steps)
@@ -146,10 +146,10 @@ class _Emission:
                 case Guarded():
                     found += self._guarded(guards.pop(command.flag), self._commands(command.commands))
                 case kernel_commands.Repeat():
-                    found.append(Repeat(command.count, tuple(self._commands(command.commands))))
+                    found.append(RepeatDispatches(command.count, tuple(self._commands(command.commands))))
                 case kernel_commands.Until():
                     inner = tuple(self._commands(command.commands))
-                    found.append(Until(self.flags.index(command.flag), inner))
+                    found.append(UntilFlag(self.flags.index(command.flag), inner))
         return found
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
@@ -188,15 +188,15 @@ class _Emission:
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
             # Strided products choose their descriptors themselves.
             by_address = self.lifted or strided is not None
-            windowed = () if by_address else windowed_arrays(kernel, self.profile.descriptor_range_bytes)
-            kernel = replace(kernel, windowed=windowed)
+            by_descriptor = () if by_address else arrays_by_descriptor(kernel, self.profile.descriptor_range_bytes)
+            kernel = replace(kernel, by_descriptor=by_descriptor)
             launch = self._launch(kernel, schedule) if strided is None else strided
             counters = [slot for place in places for slot in place.counters]
             ordered = places if launch.order is None else [places[array] for array in launch.order]
-            positions = [self._position(places[array]) for array in windowed]
+            positions = [self._position(places[array]) for array in by_descriptor]
             seen = tuple(place.slot for place in ordered)
-            given = (*(self._position(place) for place in ordered[: launch.windowed]), *seen[launch.windowed :])
-            slots = (*given, *counters, *positions)
+            described = [self._position(place) for place in ordered[: launch.by_descriptor]]
+            slots = (*described, *seen[launch.by_descriptor :], *counters, *positions)
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):
                 launch = replace(launch, before=None)
@@ -204,11 +204,11 @@ class _Emission:
                 yield self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
             later = barrier or launch.before is not None
             dispatch = self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
-            yield replace(dispatch, seen=seen) if launch.windowed else dispatch
+            yield replace(dispatch, seen=seen) if launch.by_descriptor else dispatch
 
     def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
         """Flat maps of one form: those that descriptors suit share a shader, and one dispatch serves all others."""
-        suited = [suits_windows(kernel, self.profile) for kernel, _ in parts]
+        suited = [suits_descriptors(kernel, self.profile) for kernel, _ in parts]
         apart = [part for part, is_suited in zip(parts, suited, strict=True) if is_suited]
         together = [part for part, is_suited in zip(parts, suited, strict=True) if not is_suited]
         launches = emit_flat_maps([kernel for kernel, _ in apart], self.profile) if apart else []
@@ -273,7 +273,7 @@ def _counted(
     """
     counted: list[Command] = []
     for command in commands:
-        if isinstance(command, (Repeat, Until)):
+        if isinstance(command, (RepeatDispatches, UntilFlag)):
             counted.append(replace(command, commands=tuple(_counted(command.commands, table, groups, guards))))
         elif command.counts is not None or command.shader in guards:
             counted.append(command)

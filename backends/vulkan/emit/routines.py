@@ -30,33 +30,33 @@ from lavax.passes.kernels.kernel import Kernel
 
 
 @dataclass(frozen=True)
-class Routine:
+class RoutineEmitter:
     """The emitter of an operation, and the schedules among which it has a choice, as in candidates.py."""
 
     emit: Callable[..., Launch]
     candidates: Callable[[Kernel, DeviceProfile], Sequence[Hashable]] = lambda kernel, profile: ()
 
 
-ROUTINES: dict[str, Routine] = {
-    **dict.fromkeys(ATTENTION, Routine(emit_attention, attention_candidates)),
-    **dict.fromkeys((*FOLDS, "chunk_totals", "cumulative_chunks"), Routine(emit_cumulative)),
-    **dict.fromkeys(SCATTERS, Routine(emit_scatter)),
-    "cholesky": Routine(emit_cholesky),
-    "count_digits": Routine(emit_count_digits),
-    "eigh": Routine(emit_eigh),
-    "fold_runs": Routine(emit_fold_runs),
-    "householder": Routine(emit_householder),
-    "jacobi": Routine(emit_jacobi),
-    "join_runs": Routine(emit_join_runs),
-    "lu": Routine(emit_lu),
-    "merge_runs": Routine(emit_merge_runs),
-    "move_by_digit": Routine(emit_move_by_digit),
-    "qr": Routine(emit_qr),
-    "search_sorted": Routine(emit_search_sorted),
-    "sort_runs": Routine(emit_sort_runs),
-    "svd": Routine(emit_svd),
-    "triangular_solve": Routine(emit_triangular_solve),
-    "unsort": Routine(emit_unsort),
+ROUTINES: dict[str, RoutineEmitter] = {
+    **dict.fromkeys(ATTENTION, RoutineEmitter(emit_attention, attention_candidates)),
+    **dict.fromkeys((*FOLDS, "chunk_totals", "cumulative_chunks"), RoutineEmitter(emit_cumulative)),
+    **dict.fromkeys(SCATTERS, RoutineEmitter(emit_scatter)),
+    "cholesky": RoutineEmitter(emit_cholesky),
+    "count_digits": RoutineEmitter(emit_count_digits),
+    "eigh": RoutineEmitter(emit_eigh),
+    "fold_runs": RoutineEmitter(emit_fold_runs),
+    "householder": RoutineEmitter(emit_householder),
+    "jacobi": RoutineEmitter(emit_jacobi),
+    "join_runs": RoutineEmitter(emit_join_runs),
+    "lu": RoutineEmitter(emit_lu),
+    "merge_runs": RoutineEmitter(emit_merge_runs),
+    "move_by_digit": RoutineEmitter(emit_move_by_digit),
+    "qr": RoutineEmitter(emit_qr),
+    "search_sorted": RoutineEmitter(emit_search_sorted),
+    "sort_runs": RoutineEmitter(emit_sort_runs),
+    "svd": RoutineEmitter(emit_svd),
+    "triangular_solve": RoutineEmitter(emit_triangular_solve),
+    "unsort": RoutineEmitter(emit_unsort),
 }
 
 
@@ -70,5 +70,5 @@ def emit_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, *schedule
     return _routine_of(kernel).emit(kernel, profile, lifted, *schedule)
 
 
-def _routine_of(kernel: Kernel) -> Routine:
+def _routine_of(kernel: Kernel) -> RoutineEmitter:
     return ROUTINES[kernel.graph.outputs[0].op]

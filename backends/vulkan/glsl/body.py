@@ -77,8 +77,8 @@ class Body:
         self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
         self.paired = False  # whether two words of 64 bits are faster than four of 32
         # The arrays that are seen through descriptors: by address, the numbers in their names.
-        self.read_windows: dict[str, int] = {}
-        self.write_windows: dict[str, int] = {}
+        self.read_descriptors: dict[str, int] = {}
+        self.write_descriptors: dict[str, int] = {}
         self.parameters, self.uses = parameters, parameters.uses
         self.scopes = [Scope(frozenset())]
         self._meaning: Mapping[str, Index] = {}
@@ -364,7 +364,7 @@ class Body:
 
     def _read(self, dtype: DType, address: str, position: str) -> str:
         """An array's element as memory holds it."""
-        number = self.read_windows.get(address)
+        number = self.read_descriptors.get(address)
         if number is None:
             return self.element(dtype, address, position)
         texels = self.uses.descriptor("elements", number)
@@ -391,7 +391,7 @@ class Body:
 
     def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
-        number = self.read_windows.get(address)
+        number = self.read_descriptors.get(address)
         if number is not None:
             texel = f"texelFetch({self.uses.descriptor('vectors', number)}, w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
@@ -402,7 +402,7 @@ class Body:
 
     def _unaligned_four(self, dtype: DType, address: str, position: str) -> str:
         """Four elements from any position, as memory holds them."""
-        number = self.read_windows.get(address)
+        number = self.read_descriptors.get(address)
         if number is not None:
             fetch, elements = self.uses.access("fetch_four"), self.uses.descriptor("elements", number)
             texels = f"{fetch}({elements}, 4 * w{number} + {position})"
@@ -414,7 +414,7 @@ class Body:
 
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements."""
-        number = self.write_windows.get(address)
+        number = self.write_descriptors.get(address)
         if number is not None:
             words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
             return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"

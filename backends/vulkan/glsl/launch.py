@@ -37,7 +37,7 @@ class Launch:
     groups: tuple[int, int, int]
     constants: tuple[bytes, ...] = ()  # the kernel's own arrays, in slots behind those of its buffers
     before: Launch | None = None  # the launch that must finish, over the same slots, before this one starts
-    windowed: int = 0  # how many of its first slots have positions of arrays in descriptor ranges
+    by_descriptor: int = 0  # how many of its first slots have positions of arrays in descriptor ranges
     order: tuple[int, ...] | None = None  # the numbers of the kernel's arrays whose slots it gets; None: all of them
 
 
@@ -64,7 +64,7 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
-    body = Body(inputs, Parameters(len(arrays) + counters + len(kernel.windowed), lifted))
+    body = Body(inputs, Parameters(len(arrays) + counters + len(kernel.by_descriptor), lifted))
     body.parameters.declarations = body.scopes[0].lines
     body.packed, body.paired = kernel.packed, kernel.paired
     body.unaligned = {
@@ -79,9 +79,9 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
                 address = f"{body.uses.access('behind')}({address}, {turn}, {step}u)"
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
-    for slot, number in enumerate(kernel.windowed, counter):
+    for slot, number in enumerate(kernel.by_descriptor, counter):
         body.line(f"int w{number} = int(table.address[{word(slot, body.uses)}]);")
-        (body.read_windows if number < len(inputs) else body.write_windows)[f"p{number}"] = number
+        (body.read_descriptors if number < len(inputs) else body.write_descriptors)[f"p{number}"] = number
     return body, outputs
 
 

@@ -18,7 +18,7 @@ from lavax.passes.kernels.reads import Coordinates
 
 
 @dataclass(eq=False)
-class Routine:
+class RoutineShader:
     """The state of writing a routine's shader, whose workgroups have `local` invocations."""
 
     node: Node
@@ -64,11 +64,11 @@ class Routine:
         return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-invocations // self.local)))
 
 
-def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int | None = None) -> Routine:
+def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int | None = None) -> RoutineShader:
     """The routine of a kernel of one node."""
     (node,) = kernel.graph.outputs
     body, outputs = open_body(kernel, lifted)
-    return Routine(node, body, outputs[node], local or local_invocations(profile))
+    return RoutineShader(node, body, outputs[node], local or local_invocations(profile))
 
 
 def before(first: str, second: str, dtype: DType, uses: Uses) -> str:

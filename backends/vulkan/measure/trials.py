@@ -34,14 +34,14 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Contents:
+class TrialContents:
     """The contents of arguments. Integers may be indices, so they are small."""
 
     random_numbers: int = 1 << 16  # which repeat over an argument
     largest_integer: int = 1 << 10
 
 
-_TRIALS, _CONTENTS = Trials(), Contents()
+_TRIALS, _CONTENTS = Trials(), TrialContents()
 
 
 def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -> list[float]:

@@ -61,7 +61,7 @@ class Block:
         self.ranges = ranges
 
 
-class Piece:
+class BlockPiece:
     """A part of a block. `last_use`: the number of the last submission that may have used it before it was freed.
 
     `returned`: the list of free pieces of its size, which it joins when its buffer is dropped. `range`: the descriptor
@@ -70,7 +70,7 @@ class Piece:
 
     __slots__ = ("block", "offset", "size", "address", "last_use", "queue", "returned", "range", "position")
 
-    def __init__(self, block: Block, offset: int, size: int, last_use: int, returned: list[Piece]) -> None:
+    def __init__(self, block: Block, offset: int, size: int, last_use: int, returned: list[BlockPiece]) -> None:
         self.block = block
         self.offset = offset
         self.size = size
@@ -93,7 +93,7 @@ class Buffer:
 
     __slots__ = ("address", "nbytes", "piece", "produced", "__weakref__")
 
-    def __init__(self, piece: Piece, nbytes: int) -> None:
+    def __init__(self, piece: BlockPiece, nbytes: int) -> None:
         self.address = piece.address
         self.nbytes = nbytes
         self.piece = piece
@@ -122,7 +122,7 @@ class StagingBuffer(Buffer):
 
     __slots__ = ("last_use",)
 
-    def __init__(self, piece: Piece, nbytes: int) -> None:
+    def __init__(self, piece: BlockPiece, nbytes: int) -> None:
         super().__init__(piece, nbytes)
         self.last_use = 0
 
@@ -164,8 +164,8 @@ class MemoryPool:
         self._blocks: dict[int, Block] = {}
         self._next_block = 0
         self._free = FreeRanges()
-        self._returned: dict[int, list[Piece]] = {}
-        self._returned_by_nbytes: dict[int, list[Piece]] = {}
+        self._returned: dict[int, list[BlockPiece]] = {}
+        self._returned_by_nbytes: dict[int, list[BlockPiece]] = {}
         self._cut_bytes = 0
         self._peak_bytes = 0
         self._lock = threading.RLock()
@@ -225,7 +225,7 @@ class MemoryPool:
                 self._release(block)
             self._blocks.clear()
 
-    def _idle_piece(self, nbytes: int) -> Piece:
+    def _idle_piece(self, nbytes: int) -> BlockPiece:
         returned = self._returned_by_nbytes.get(nbytes)
         if returned is None:
             returned = self._list_of_returned(nbytes)
@@ -241,13 +241,13 @@ class MemoryPool:
         self.queue.wait(piece.last_use)
         return piece
 
-    def _list_of_returned(self, nbytes: int) -> list[Piece]:
+    def _list_of_returned(self, nbytes: int) -> list[BlockPiece]:
         with self._lock:
             returned = self._returned.setdefault(rounded_size(nbytes), [])
             self._returned_by_nbytes[nbytes] = returned
             return returned
 
-    def _cut(self, returned: list[Piece], nbytes: int) -> Piece:
+    def _cut(self, returned: list[BlockPiece], nbytes: int) -> BlockPiece:
         """A piece for `nbytes` from the free ranges, which grow if necessary. When dropped, it joins `returned`."""
         size = rounded_size(nbytes)
         with self._lock:
@@ -261,7 +261,7 @@ class MemoryPool:
             assert found is not None, "a new block holds at least the size it was allocated for"
             self._cut_bytes += size
             self._peak_bytes = max(self._peak_bytes, self._cut_bytes)
-            return Piece(self._blocks[found.block], found.offset, size, found.last_use, returned)
+            return BlockPiece(self._blocks[found.block], found.offset, size, found.last_use, returned)
 
     def _collect_returned(self) -> None:
         """Moves all pieces that wait for reuse into the free ranges."""

@@ -59,7 +59,7 @@ class Dispatch:
 
 
 @dataclass(frozen=True)
-class Repeat:
+class RepeatDispatches:
     """Commands that run `count` times."""
 
     count: int
@@ -67,14 +67,14 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Until:
+class UntilFlag:
     """Commands that repeat until the flag with that number is 0; the host checks it now and then."""
 
     flag: int
     commands: tuple[Command, ...]
 
 
-Command = Union[Dispatch, Repeat, Until]  # noqa: UP007  # names of classes defined above use it
+Command = Union[Dispatch, RepeatDispatches, UntilFlag]  # noqa: UP007  # names of classes defined above use it
 
 
 def dispatches_of(commands: Iterable[Command]) -> Iterator[Dispatch]:

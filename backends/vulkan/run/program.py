@@ -68,7 +68,7 @@ class DispatchStep:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedProgram:
     """Command buffers of a program for one of its tables: their submission, or parts if a loop depends on data."""
 
     submission: Submission | None
@@ -89,7 +89,7 @@ class Recording:
         self.addresses: list[int] = []
         self.submission: Submission | None = None
         self.parts: tuple[Part, ...] = ()
-        self.made: dict[tuple[DescriptorRange | None, ...], Recorded] = {}
+        self.made: dict[tuple[DescriptorRange | None, ...], RecordedProgram] = {}
         self.number = 0
 
 
@@ -318,15 +318,15 @@ class Program:
         struct.pack_into(f"={len(static)}Q", table, self._moving_bytes, *static)
         return Recording(table, tables.address + offset)
 
-    def _record(self, recording: Recording, ranges: Mapping[int, DescriptorRange]) -> Recorded:
+    def _record(self, recording: Recording, ranges: Mapping[int, DescriptorRange]) -> RecordedProgram:
         """Records the program once, for a table, and for arrays in these descriptor ranges, by slot."""
         segments = self.segments or (Batch((), False),)
         sets, set_of = self._sets_for(ranges)
         buffers = {batch: self._record_batch(batch, recording.address, set_of) for batch in batches_of(segments)}
         commands = list(buffers.values())
         if self._has_flag_loop:
-            return Recorded(None, parts_of(segments, buffers, self._queue), commands, sets)
-        return Recorded(Submission(self._queue, in_order(segments, buffers)), (), commands, sets)
+            return RecordedProgram(None, parts_of(segments, buffers, self._queue), commands, sets)
+        return RecordedProgram(Submission(self._queue, in_order(segments, buffers)), (), commands, sets)
 
     def _record_batch(self, batch: Batch, table: int, set_of: Mapping[DispatchStep, Any]) -> Any:
         """A command buffer with the dispatches of one batch."""

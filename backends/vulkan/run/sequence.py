@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from lavax.backends.vulkan.api.queue import Queue, Submission
-from lavax.backends.vulkan.plan.plan import Command, Dispatch, Repeat
+from lavax.backends.vulkan.plan.plan import Command, Dispatch, RepeatDispatches
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def segments_of(commands: Sequence[Command], repeated: bool = False) -> tuple[Se
         if batch:
             segments.append(Batch(tuple(batch), repeated))
             batch = []
-        if isinstance(command, Repeat):
+        if isinstance(command, RepeatDispatches):
             segments.append(CountedLoop(command.count, segments_of(command.commands, True)))
         elif command is not None:
             segments.append(FlagLoop(command.flag, segments_of(command.commands, True)))

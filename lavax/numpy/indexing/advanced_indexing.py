@@ -19,7 +19,7 @@ from lavax.tracer.values.value import Value
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class AxisPositions:
     """Positions along one axis, as int32, counted from the front."""
 
     positions: Value
@@ -30,13 +30,13 @@ def is_index_array(part: Any) -> bool:
     return isinstance(part, (Value, np.ndarray, list)) and not (isinstance(part, np.ndarray) and not part.ndim)
 
 
-def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> Index:
+def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> AxisPositions:
     """Positions along `axis` of `type`, of the given extent; negative ones count from the end.
 
     Raises an IndexError if a position known while tracing is outside, DtypeError if they are not integers.
     """
     if not holds_values(part):
-        return Index(_known_positions(np.asarray(part), axis, extent, type))
+        return AxisPositions(_known_positions(np.asarray(part), axis, extent, type))
     positions = as_value(part)
     kind = positions.type.dtype.kind
     if kind == "bool":
@@ -44,7 +44,7 @@ def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> Index
     if kind == "float":
         raise _kind_error(str(positions.type), axis, type)
     positions = as_positions(positions)
-    return Index(positions if kind == "uint" else where(less(positions, 0), add(positions, extent), positions))
+    return AxisPositions(positions if kind == "uint" else where(less(positions, 0), add(positions, extent), positions))
 
 
 def as_positions(numbers: Value) -> Value:
@@ -87,7 +87,7 @@ def _known_positions(numbers: np.ndarray, axis: int, extent: int, type: TensorTy
     return lift(counted)
 
 
-def gathered(value: Value, indices: Sequence[Index], axes: Sequence[int]) -> Value:
+def gathered(value: Value, indices: Sequence[AxisPositions], axes: Sequence[int]) -> Value:
     """The entries at the broadcast positions along `axes`: first their axes, then the other axes of `value`."""
     positions = [entry.positions for entry in indices]
     shape = common_shape("index", positions)

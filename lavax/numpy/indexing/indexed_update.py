@@ -16,13 +16,13 @@ from lavax.numpy.arrays.creation import ones_like
 from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.powers import power
-from lavax.numpy.indexing.advanced_indexing import Index
+from lavax.numpy.indexing.advanced_indexing import AxisPositions
 from lavax.numpy.indexing.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexing import (
+    AxisRange,
     GatherLayout,
     Item,
     NewAxis,
-    Range,
     bounds_of,
     flipped_axes,
     index,
@@ -131,7 +131,7 @@ def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
     if (is_mask(key) or is_truth(key)) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key)):
         return _where_mask(array, key, join, values)
     items = key_items(key, array.type)
-    arrays = [item for item in items if isinstance(item, Index)]
+    arrays = [item for item in items if isinstance(item, AxisPositions)]
     if not arrays:
         shape = index_shape(items, array)
         return _put_back(array, items, join, _fitting(array, values, shape))
@@ -176,13 +176,13 @@ def index_shape(items: Sequence[Item], array: Value) -> tuple[int, ...]:
             shape.append(1)
             continue
         extent = next(extents)
-        if isinstance(item, Range):
+        if isinstance(item, AxisRange):
             start, limit, step = bounds_of(item, extent)
             shape.append(len(range(start, limit, step)))
     return tuple(shape)
 
 
-def _scattered(kept: Value, layout: GatherLayout, join: str, arrays: Sequence[Index], updates: Value) -> Value:
+def _scattered(kept: Value, layout: GatherLayout, join: str, arrays: Sequence[AxisPositions], updates: Value) -> Value:
     """The updates, of the shape of `x[key]`, scattered to the positions of the index arrays."""
     rank = len(layout.order) - (kept.ndim - len(layout.axes))
     places = common_shape("at", [item.positions for item in arrays])

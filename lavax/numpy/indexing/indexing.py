@@ -13,7 +13,7 @@ from lavax.numpy._core.broadcasting import common_shape
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_value, holds_values
-from lavax.numpy.indexing.advanced_indexing import Index, as_index, gathered, is_index_array
+from lavax.numpy.indexing.advanced_indexing import AxisPositions, as_index, gathered, is_index_array
 from lavax.numpy.indexing.nonzero import nonzero
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value
@@ -25,7 +25,7 @@ class NewAxis:
 
 
 @dataclass(frozen=True)
-class Range:
+class AxisRange:
     """A slice of an axis: elements start, start + step, … below limit, then reversed if `flipped`."""
 
     start: int
@@ -41,7 +41,7 @@ class Entry:
     position: int
 
 
-Item: TypeAlias = NewAxis | Range | Entry | Index
+Item: TypeAlias = NewAxis | AxisRange | Entry | AxisPositions
 
 
 def index(x: ArrayLike, key: Any) -> Value:
@@ -56,7 +56,7 @@ def index(x: ArrayLike, key: Any) -> Value:
         return _all_or_nothing(value, bool(key))
     items = key_items(key, value.type)
     cut = sliced(value, items)
-    arrays = [item for item in items if isinstance(item, Index)]
+    arrays = [item for item in items if isinstance(item, AxisPositions)]
     if not arrays:
         return reshaped(cut, spread_shape(items, cut.shape))
     layout = layout_of(items, cut.shape, common_shape("index", [item.positions for item in arrays]))
@@ -152,15 +152,15 @@ def _item(part: Any, axis: int, extent: int, type: TensorType) -> Item:
     return Entry(position % extent)
 
 
-def _range(part: slice, extent: int) -> Range:
+def _range(part: slice, extent: int) -> AxisRange:
     start, stop, step = part.indices(extent)
     count = len(range(start, stop, step))
     if not count:
-        return Range(0, 0, 1, False)
+        return AxisRange(0, 0, 1, False)
     last = start + (count - 1) * step
     if count == 1:
-        return Range(start, start + 1, 1, False)
-    return Range(start, last + 1, step, False) if step > 0 else Range(last, start + 1, -step, True)
+        return AxisRange(start, start + 1, 1, False)
+    return AxisRange(start, last + 1, step, False) if step > 0 else AxisRange(last, start + 1, -step, True)
 
 
 def sliced(value: Value, items: Sequence[Item]) -> Value:
@@ -177,14 +177,14 @@ def sliced(value: Value, items: Sequence[Item]) -> Value:
 def flipped_axes(items: Sequence[Item]) -> tuple[int, ...]:
     """The axes of the indexed array that the key reverses."""
     real = (item for item in items if not isinstance(item, NewAxis))
-    return tuple(axis for axis, item in enumerate(real) if isinstance(item, Range) and item.flipped)
+    return tuple(axis for axis, item in enumerate(real) if isinstance(item, AxisRange) and item.flipped)
 
 
 def bounds_of(item: Item, extent: int) -> tuple[int, int, int]:
     """(start, limit, step); the limit is the extent if the range reaches the end."""
     if isinstance(item, Entry):
         return item.position, item.position + 1, 1
-    if isinstance(item, Range):
+    if isinstance(item, AxisRange):
         return item.start, item.limit, item.step
     return 0, extent, 1
 
@@ -224,13 +224,13 @@ def layout_of(items: Sequence[Item], cut: tuple[int, ...], places: tuple[int, ..
     real = [item for item in items if not isinstance(item, NewAxis)]
     kept = tuple(extent for extent, item in zip(cut, real, strict=True) if not isinstance(item, Entry))
     left = [item for item in real if not isinstance(item, Entry)]
-    axes = tuple(axis for axis, item in enumerate(left) if isinstance(item, Index))
-    selecting = [place for place, item in enumerate(items) if isinstance(item, (Entry, Index))]
+    axes = tuple(axis for axis, item in enumerate(left) if isinstance(item, AxisPositions))
+    selecting = [place for place, item in enumerate(items) if isinstance(item, (Entry, AxisPositions))]
     together = selecting[-1] - selecting[0] + 1 == len(selecting)
-    others = [item for item in items if not isinstance(item, (Entry, Index))]
+    others = [item for item in items if not isinstance(item, (Entry, AxisPositions))]
     before = selecting[0] if together else 0
     window = [extent for axis, extent in enumerate(kept) if axis not in axes]
-    in_front = sum(isinstance(item, Range) for item in others[:before])
+    in_front = sum(isinstance(item, AxisRange) for item in others[:before])
     rank = len(places)
     order = (*range(rank, rank + in_front), *range(rank), *range(rank + in_front, rank + len(window)))
     extents = iter(window)

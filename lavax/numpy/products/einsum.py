@@ -16,7 +16,7 @@ from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import multiply
-from lavax.numpy.indexing.advanced_indexing import Index, gathered
+from lavax.numpy.indexing.advanced_indexing import AxisPositions, gathered
 from lavax.numpy.products.linear_algebra import contracted
 from lavax.numpy.reductions.reductions import fold
 from lavax.tracer.values.value import Value
@@ -177,7 +177,7 @@ def _simple_term(value: Value, labels: Labels, extents: dict[Label, int]) -> _Te
 
 def _diagonal(term: _Term, label: Label) -> _Term:
     axes = [axis for axis, other in enumerate(term.labels) if other == label]
-    places = Index(iota(TensorType((term.value.shape[axes[0]],), int32), 0))
+    places = AxisPositions(iota(TensorType((term.value.shape[axes[0]],), int32), 0))
     found = gathered(term.value, [places] * len(axes), axes)
     return _Term(found, (label, *(other for other in term.labels if other != label)))
 

@@ -35,7 +35,7 @@ from lavax.passes.build.builder import (
     transposed,
     where,
 )
-from lavax.passes.kernels.scatter_lines import Lines, lines_of
+from lavax.passes.kernels.scatter_lines import ScatterLines, lines_of
 from lavax.passes.prepare.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
 from lavax.passes.prepare.decompose.sorting import order_of_rows, uses_radix_sort
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
@@ -80,7 +80,7 @@ def _scatter(node: Node, target: Target) -> Node:
     return _by_segments(node, join, target)
 
 
-def _by_copies(node: Node, lines: Lines, join: str, parts: int) -> Node:
+def _by_copies(node: Node, lines: ScatterLines, join: str, parts: int) -> Node:
     array, updates, *indices = node.operands
     axes, shape = node.attrs["axes"], indices[0].shape
     kept = list(lines.aligned.values())

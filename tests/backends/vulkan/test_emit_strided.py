@@ -386,7 +386,7 @@ def test_arrays_are_accessed_in_vectors_where_they_can_be(sizes: tuple[int, int,
     found = [re.search(r"F32|(vectors|elements|stores)\d", line) for line in (*reads, write)]
     assert tuple(match.group() for match in found if match) == ACCESSES[sizes]
     addresses = sum(form == "F32" for form in ACCESSES[sizes])
-    assert launch.windowed == 3 - addresses
+    assert launch.by_descriptor == 3 - addresses
 
 
 def test_texels_of_a_word_are_read_within_an_array() -> None:

@@ -24,7 +24,7 @@ from lavax.passes.numerics.rounding import rounding_of
 
 
 @dataclass(frozen=True)
-class WorkgroupTiles:
+class WorkgroupTileLimits:
     """When a tile of a workgroup pays. Chosen by `python -m benchmarks.contraction_tiles`."""
 
     least_extent: int = 16  # rows, columns and length of the sum
@@ -57,7 +57,7 @@ class Costs:
     second_kernel: int = 1 << 27  # products that a device could do while the second kernel starts
 
 
-WORKGROUP_TILES = WorkgroupTiles()
+WORKGROUP_TILES = WorkgroupTileLimits()
 SPLIT_SUMS = SplitSums()
 _COSTS = Costs()
 # The speed of tiles if there are enough of them, relative to the largest. It depends on their reads of shared memory

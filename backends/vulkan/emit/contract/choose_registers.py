@@ -11,14 +11,14 @@ from lavax.passes.build.contraction_geometry import Sizes
 
 
 @dataclass(frozen=True)
-class WrittenOut:
+class LongestEpilogue:
     """How long a shader may be that repeats its epilogue for every element of a tile, because drivers compile slowly
     what is long. Chosen by `python -m benchmarks first-calls`."""
 
     epilogue_nodes: int = 768  # nodes of the epilogue, times elements
 
 
-WRITTEN_OUT = WrittenOut()
+WRITTEN_OUT = LongestEpilogue()
 # A GPU's neighbouring invocations read neighbouring vectors if a product has fewer rows than this.
 _ROWS_OF_SHARED_TILES = 16
 

@@ -80,10 +80,10 @@ class Contraction:
 
         Arrays that several elements read, such as a bias, are left out.
         """
-        places, before = self.kernel.places, self.body.loads()
+        coordinates, before = self.kernel.coordinates, self.body.loads()
         with self.body.at(self.place_of(m, n, self.batch)):
             for output in self.kernel.graph.outputs:
-                for node, at in self._reads(output, places[output]):
+                for node, at in self._reads(output, coordinates[output]):
                     if node.type.size >= self.dot.type.size:
                         self.body.value(node, at)
         return self.body.loads() - before
@@ -108,7 +108,7 @@ class Contraction:
         batch = tuple(variable(f"batch{number}", extent) for number, extent in enumerate(self.sizes.batch))
         place = self.place_of(row, column, batch)
         positions = [
-            flatten(tuple(substitute(index, place) for index in self.kernel.places[output]), output.shape)
+            flatten(tuple(substitute(index, place) for index in self.kernel.coordinates[output]), output.shape)
             for output in self.kernel.graph.outputs
         ]
         along = [sum(grows_by_one(position, name) for position in positions) for name in ("row", "column")]
@@ -122,10 +122,10 @@ class Contraction:
 
     def write(self, m: Index, n: Index, value: GlslValue, guards: list[Guard]) -> None:
         """Writes the results of one element of the contraction, or of four: those lanes whose conditions hold."""
-        places = self.kernel.places
+        coordinates = self.kernel.coordinates
         with self.body.at(self.place_of(m, n, self.batch)):
-            self.body.define(self.dot, places[self.dot], value)
-            results = {output: self.body.value(output, places[output]) for output in self.kernel.graph.outputs}
+            self.body.define(self.dot, coordinates[self.dot], value)
+            results = {output: self.body.value(output, coordinates[output]) for output in self.kernel.graph.outputs}
             for lane, condition in guards:
                 for output, result in results.items():
                     if condition:
@@ -136,7 +136,7 @@ class Contraction:
 
     def _store(self, output: Node, value: GlslValue, lane: int | None) -> None:
         """Stores a vector, or one lane of it."""
-        at = tuple(self.body.real(index) for index in self.kernel.places[output])
+        at = tuple(self.body.real(index) for index in self.kernel.coordinates[output])
         if lane is not None:
             at = tuple(substitute(index, {"lane": constant(lane)}) for index in at)
             value = GlslValue(f"{value.text}.{COMPONENTS[lane]}", 1) if value.width == VECTOR else value

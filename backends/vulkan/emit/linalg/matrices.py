@@ -13,7 +13,7 @@ from math import prod
 
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid
-from lavax.backends.vulkan.glsl.routine import Routine, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.ops.linear_algebra import parts_of
@@ -61,7 +61,7 @@ class MatrixRoutine:
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
         (node,) = kernel.graph.outputs
         local = _local(profile)
-        self.routine: Routine = open_routine(kernel, profile, lifted, local)
+        self.routine: RoutineShader = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
         self.operand = node.operands[0]
         self.dtype = node.dtype

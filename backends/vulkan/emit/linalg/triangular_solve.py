@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import Routine, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.types import TensorType
 from lavax.passes.kernels.index import Index, flatten, unflatten
@@ -17,7 +17,7 @@ _GPU_LOCAL = 128
 class SubstitutionEmitter:
     """The state of writing one triangular solve: `steps` unknowns are found in order of `k`, each at the row `at`."""
 
-    def __init__(self, routine: Routine) -> None:
+    def __init__(self, routine: RoutineShader) -> None:
         self.routine, self.body = routine, routine.body
         self.matrix, self.right = routine.operands
         attrs = routine.node.attrs

@@ -23,7 +23,7 @@ from lavax.passes.kernels.kernel import Kernel
 
 
 @dataclass(frozen=True)
-class Strips:
+class MapStrips:
     """Strips that tuning tries on a GPU. docs/rejected.md, "Several vectors an invocation for maps on a GPU";
     `python -m benchmarks comparison --only elementwise`."""
 
@@ -31,7 +31,7 @@ class Strips:
     statements: int = 384  # of the graph, times the strips
 
 
-STRIPS = Strips()
+STRIPS = MapStrips()
 # Whether each way of transposing suits a map; the first one that does is taken.
 TRANSPOSES: dict[MapSchedule, Callable[[Transposition, DeviceProfile, bool], bool]] = {
     VectorTiles(): suits_vector_tiles,

@@ -60,10 +60,10 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     with _vectors(body, count // width, local, iterations):
         element = variable("i", count // width)
         values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
-        places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
-        results = {output: body.value(output, at) for output, at in places.items()}
+        coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
+        results = {output: body.value(output, at) for output, at in coordinates.items()}
         for output, result in results.items():
-            body.store(output, places[output], result, outputs[output])
+            body.store(output, coordinates[output], result, outputs[output])
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     return Launch(assemble(text), tuple(body.parameters.words), grid(-(-(count // width) // (local * iterations))))
 
@@ -103,8 +103,8 @@ def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
     for name in open_strips(body, count, local, strips):
         element = variable(name, count)
         values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
-        places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
-        results += [(output, at, body.value(output, at)) for output, at in places.items()]
+        coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
+        results += [(output, at, body.value(output, at)) for output, at in coordinates.items()]
     for output, at, result in results:
         body.store(output, at, result, outputs[output])
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from lavax.backends.vulkan.emit.map.elements import loop_iterations
 from lavax.backends.vulkan.glsl.body import LANE
+from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, local_invocations, open_body, placed
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
-from lavax.backends.vulkan.glsl.windows import windowed_arrays
 from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import linear, variable
@@ -26,12 +26,12 @@ from lavax.passes.schedule.merge import flattened_map
 _WORDS = 2
 
 
-def suits_windows(kernel: Kernel, profile: DeviceProfile) -> bool:
+def suits_descriptors(kernel: Kernel, profile: DeviceProfile) -> bool:
     """Whether all of a flat map's arrays are seen through descriptors, and workgroups divide it."""
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
-    windowed = windowed_arrays(kernel, profile.descriptor_range_bytes)
+    by_descriptor = arrays_by_descriptor(kernel, profile.descriptor_range_bytes)
     divided = kernel.domain.rows % (VECTOR * local_invocations(profile)) == 0
-    return len(windowed) == len(arrays) and 2 * len(arrays) + _WORDS <= REST_WORD and divided
+    return len(by_descriptor) == len(arrays) and 2 * len(arrays) + _WORDS <= REST_WORD and divided
 
 
 def emit_flat_maps(kernels: Sequence[Kernel], profile: DeviceProfile) -> list[Launch]:
@@ -48,8 +48,8 @@ def _launch(kernel: Kernel, shader: Shader, profile: DeviceProfile) -> Launch:
 
 
 def _shader(kernel: Kernel, profile: DeviceProfile) -> Shader:
-    windowed, local = windowed_arrays(kernel, profile.descriptor_range_bytes), local_invocations(profile)
-    flat = replace(flattened_map(kernel), packed=profile.packed, paired=profile.paired, windowed=windowed)
+    by_descriptor, local = arrays_by_descriptor(kernel, profile.descriptor_range_bytes), local_invocations(profile)
+    flat = replace(flattened_map(kernel), packed=profile.packed, paired=profile.paired, by_descriptor=by_descriptor)
     body, outputs = open_body(flat, lifted=False)
     iterations, groups = (body.parameters.unknown(0) for _ in range(_WORDS))
     body.line(f"int group = int{WORKGROUP};")
@@ -58,8 +58,8 @@ def _shader(kernel: Kernel, profile: DeviceProfile) -> Shader:
         body.line(f"int i = (group * {iterations} + turn) * {local} + int(gl_LocalInvocationID.x);")
         element = variable("i", flat.domain.rows // VECTOR)
         values = {"o0": linear([(element, VECTOR), (LANE, 1)])}
-        places = {output: placed(flat.places[output], values) for output in flat.graph.outputs}
-        results = {output: body.value(output, at) for output, at in places.items()}
+        coordinates = {output: placed(flat.coordinates[output], values) for output in flat.graph.outputs}
+        results = {output: body.value(output, at) for output, at in coordinates.items()}
         for output, result in results.items():
-            body.store(output, places[output], result, outputs[output])
+            body.store(output, coordinates[output], result, outputs[output])
     return assemble(ShaderText(body.uses, body.scopes[0].lines, (local, 1)))

@@ -53,5 +53,5 @@ def emit_copy(kernel: Kernel, source: Node, profile: DeviceProfile, lifted: bool
     copied = make_node("reshape", (source,), {}, result.type)
     moving = {copied if node is result else node: strides for node, strides in kernel.moving.items()}
     graph = graph_of(kernel.graph.inputs, [copied])
-    places = {copied: kernel.places[result]}
-    return emit_map(replace(kernel, kind="map", graph=graph, places=places, moving=moving), profile, lifted)
+    coordinates = {copied: kernel.coordinates[result]}
+    return emit_map(replace(kernel, kind="map", graph=graph, coordinates=coordinates, moving=moving), profile, lifted)

@@ -42,14 +42,14 @@ def emit_merged(kernels: Sequence[Kernel], slots: Sequence[Sequence[int]], profi
     body.packed, body.paired = profile.packed, profile.paired
     element = variable("i", MERGED_MAPS.most_elements // VECTOR)
     values = {"o0": linear([(element, VECTOR), (LANE, 1)])}
-    places = {output: placed(kernel.places[output], values) for output in kernel.graph.outputs}
+    coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
     addresses = {output: f"p{len(inputs) + number}" for number, output in enumerate(kernel.graph.outputs)}
     with body.block(f"for (int i = first; i < end; i += {local})", frozenset(("i",))):
-        results = {output: body.value(output, at) for output, at in places.items()}
+        results = {output: body.value(output, at) for output, at in coordinates.items()}
         if any(size % VECTOR for size in sizes):
-            _store_guarded(body, places, results, addresses)
+            _store_guarded(body, coordinates, results, addresses)
         else:
-            _store_whole(body, places, results, addresses)
+            _store_whole(body, coordinates, results, addresses)
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     return Launch(assemble(text), (stretch,), grid(groups), (table,))
 
@@ -92,18 +92,24 @@ def _open(arrays: int, local: int) -> Body:
 
 
 def _store_whole(
-    body: Body, places: Mapping[Node, Coordinates], results: Mapping[Node, GlslValue], addresses: Mapping[Node, str]
+    body: Body,
+    coordinates: Mapping[Node, Coordinates],
+    results: Mapping[Node, GlslValue],
+    addresses: Mapping[Node, str],
 ) -> None:
     for output, result in results.items():
-        body.store(output, places[output], result, addresses[output])
+        body.store(output, coordinates[output], result, addresses[output])
 
 
 def _store_guarded(
-    body: Body, places: Mapping[Node, Coordinates], results: Mapping[Node, GlslValue], addresses: Mapping[Node, str]
+    body: Body,
+    coordinates: Mapping[Node, Coordinates],
+    results: Mapping[Node, GlslValue],
+    addresses: Mapping[Node, str],
 ) -> None:
     """Where the sizes of some parts are no multiples of four."""
     with body.block(f"if ({VECTOR} * i + {VECTOR} <= size)"):
-        _store_whole(body, places, results, addresses)
+        _store_whole(body, coordinates, results, addresses)
     with body.block("else"):
         for output, result in results.items():
             _store_tail(body, output, widened(result, VECTOR, output.dtype), addresses[output])

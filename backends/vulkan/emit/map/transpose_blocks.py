@@ -50,9 +50,9 @@ def emit_blocks(transposition: Transposition, profile: DeviceProfile, lifted: bo
     _transpose(body, transposition, plane, read, written)
     for number in range(VECTOR):
         with body.at(transposition.at(plane, add(read, number), _lanes(written))):
-            results = {output: body.value(output, kernel.places[output]) for output in kernel.graph.outputs}
+            results = {output: body.value(output, kernel.coordinates[output]) for output in kernel.graph.outputs}
             for output, result in results.items():
-                body.store(output, kernel.places[output], result, outputs[output])
+                body.store(output, kernel.coordinates[output], result, outputs[output])
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     return Launch(assemble(text), tuple(body.parameters.words), grid(-(-count // local)))
 

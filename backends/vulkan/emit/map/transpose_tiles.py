@@ -62,7 +62,7 @@ class TransposeTileEmitter(ABC):
         """The conditions that the unit computed in a step lies inside the result."""
 
     def emit(self) -> Launch:
-        body, places = self.body, self.kernel.places
+        body, coordinates = self.body, self.kernel.coordinates
         groups = self._open()
         self._stage()
         body.line("barrier();")
@@ -70,11 +70,12 @@ class TransposeTileEmitter(ABC):
         for step in range(self.tile.steps):
             with body.at(self._at_result(step)):
                 self._provide(step)
-                results.append({output: body.value(output, places[output]) for output in self.kernel.graph.outputs})
+                outputs = self.kernel.graph.outputs
+                results.append({output: body.value(output, coordinates[output]) for output in outputs})
         for step, values in enumerate(results):
             with self._where_inside(step), body.at(self._at_result(step)):
                 for output, result in values.items():
-                    body.store(output, places[output], result, self.outputs[output])
+                    body.store(output, coordinates[output], result, self.outputs[output])
         kinds = (type_name(node.dtype, self.tile.width) for node, _ in self.transposition.staged)
         shared = [f"shared {kind} square{number}[{self.tile.room}];" for number, kind in enumerate(kinds)]
         text = ShaderText(body.uses, body.scopes[0].lines, (self.tile.local, 1), shared)

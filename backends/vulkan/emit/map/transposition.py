@@ -55,8 +55,8 @@ class Transposition:
 
 def find_transposition(kernel: Kernel, least: int) -> Transposition | None:
     """How a map reads and writes along two axes of at least that extent; None if it does not."""
-    places = kernel.places
-    written = {_unit_axis(kernel, flatten(places[output], output.shape)) for output in kernel.graph.outputs}
+    coordinates = kernel.coordinates
+    written = {_unit_axis(kernel, flatten(coordinates[output], output.shape)) for output in kernel.graph.outputs}
     along = written.pop()
     if written or along is None or kernel.domain.outer[along] < least:
         return None

@@ -41,7 +41,7 @@ class FourRows:
 
 
 @dataclass(frozen=True)
-class Strips:
+class RowStrips:
     """Strips of columns of an invocation. Exercised by `python -m benchmarks comparison --only sum-columns`."""
 
     counts: tuple[int, ...] = (8, 4, 2)
@@ -62,7 +62,7 @@ class WrittenOut:
     statements: int  # written out, at most
 
 
-SHARING_ON_CPU, FOUR_ROWS, STRIPS = SharingOnCpu(), FourRows(), Strips()
+SHARING_ON_CPU, FOUR_ROWS, STRIPS = SharingOnCpu(), FourRows(), RowStrips()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
 
 

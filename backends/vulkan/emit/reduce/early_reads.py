@@ -42,11 +42,11 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
             continue
         reads = READS[node.op](node, at)
         if node.op == "gather":
-            places = reads[:-1]
-            if not all(place in known for place in places):
-                stack += places
+            coordinates = reads[:-1]
+            if not all(place in known for place in coordinates):
+                stack += coordinates
                 continue
-            found |= dict.fromkeys(place for place in places if is_single)
+            found |= dict.fromkeys(place for place in coordinates if is_single)
         stack += reversed(reads)
     return list(found)
 

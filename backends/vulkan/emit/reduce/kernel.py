@@ -119,11 +119,11 @@ class RowEmitter:
             self.group.join(partial)
             with self.body.at(row):
                 for node, name in partial:
-                    self.body.define(node, self.kernel.places[node], GlslValue(name, self.schedule.row_width))
+                    self.body.define(node, self.kernel.coordinates[node], GlslValue(name, self.schedule.row_width))
 
     def _take(self, node: Node, name: str, condition: str) -> None:
         """Accumulates the element, or the vector of elements, that a walk visits."""
-        at = operand_coordinates(node, self.kernel.places[node], self.kernel)
+        at = operand_coordinates(node, self.kernel.coordinates[node], self.kernel)
         value = self.body.value(node.operands[0], at)
         if node.op in POSITIONS:
             position = self.body.index_value(self.body.real(at[node.attrs["axis"]]))
@@ -143,7 +143,7 @@ class RowEmitter:
         values: list[str] = []
 
         def take(_: int, condition: str) -> None:
-            at = operand_coordinates(found.greatest, self.kernel.places[found.greatest], self.kernel)
+            at = operand_coordinates(found.greatest, self.kernel.coordinates[found.greatest], self.kernel)
             value = widened(body.value(found.x, at), width, found.total.dtype)
             values.append(body.name() if condition else value)
             if condition:
@@ -164,7 +164,7 @@ class RowEmitter:
 
     def _join_online(self, found: OnlineSum, registers: OnlineRegisters, total: str) -> None:
         """Joins the maximum first, from which the subtrahend is computed, then the sums relative to the subtrahend."""
-        body, at = self.body, self.kernel.places
+        body, at = self.body, self.kernel.coordinates
         (row,) = self.rows
         with body.at(row):
             self.group.join([(found.greatest, registers.peak)])
@@ -190,11 +190,11 @@ class RowEmitter:
                 self._write(single, _all_of(self.group.exists, first))
 
     def _write(self, outputs: list[Node], condition: str) -> None:
-        places = self.kernel.places
-        results = {output: self.body.value(output, places[output]) for output in outputs}
+        coordinates = self.kernel.coordinates
+        results = {output: self.body.value(output, coordinates[output]) for output in outputs}
         with self._if(condition):
             for output, result in results.items():
-                self.body.store(output, places[output], result, self.outputs[output])
+                self.body.store(output, coordinates[output], result, self.outputs[output])
 
 
 def _all_of(*conditions: str) -> str:

@@ -62,12 +62,12 @@ def online_sum_of(kernel: Kernel) -> OnlineSum | None:
     greatest, total = sorted((node for node in phases if phases[node] <= 2), key=phases.__getitem__)
     if total.dtype != float32:
         return None
-    at = operand_coordinates(total, kernel.places[total], kernel)
+    at = operand_coordinates(total, kernel.coordinates[total], kernel)
     grown = total.operands[0]
     if grown.op != "exp" or grown.operands[0].op != "subtract":
         return None
     x, subtrahend = grown.operands[0].operands
-    if x is not greatest.operands[0] or at != operand_coordinates(greatest, kernel.places[greatest], kernel):
+    if x is not greatest.operands[0] or at != operand_coordinates(greatest, kernel.coordinates[greatest], kernel):
         return None
     found = _of_a_row(subtrahend, at, kernel)
     return OnlineSum(greatest, total, found) if found is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.scan.lines import Lines, lines_of
+from lavax.backends.vulkan.emit.scan.lines import ScannedLines, lines_of
 from lavax.backends.vulkan.emit.scan.schedule import Columns, Lanes, ScanSchedule
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
@@ -65,7 +65,7 @@ def chunk_of(node: Node, profile: DeviceProfile) -> int | None:
     return _chunk_of_lanes(lines, profile) if _has_lanes(lines, profile) else _chunk_of_columns(lines, profile)
 
 
-def _chunk_of_lanes(lines: Lines, profile: DeviceProfile) -> int | None:
+def _chunk_of_lanes(lines: ScannedLines, profile: DeviceProfile) -> int | None:
     of_lane = SHARED_LINES.vectors * VECTOR if _width(lines) == VECTOR else SHARED_LINES.numbers
     tile = SHARED_LINES.subgroups * profile.subgroup_size * of_lane
     if lines.length <= 2 * tile or lines.count >= SHARED_LINES.busy_workgroups:
@@ -73,7 +73,7 @@ def _chunk_of_lanes(lines: Lines, profile: DeviceProfile) -> int | None:
     return max(tile, _power_of_two(-(-lines.count * lines.length // SHARED_LINES.chunks)))
 
 
-def _chunk_of_columns(lines: Lines, profile: DeviceProfile) -> int | None:
+def _chunk_of_columns(lines: ScannedLines, profile: DeviceProfile) -> int | None:
     invocations = lines.count // _columns(lines, profile).width
     if invocations >= OWN_LINES.busy:
         return None
@@ -85,7 +85,7 @@ def _power_of_two(least: int) -> int:
     return 1 << max(least - 1, 0).bit_length()
 
 
-def _has_lanes(lines: Lines, profile: DeviceProfile) -> bool:
+def _has_lanes(lines: ScannedLines, profile: DeviceProfile) -> bool:
     subgroup, length = profile.subgroup_size, min(lines.chunk, lines.length)
     if profile.kind == "gpu" and lines.along_memory:
         return profile.subgroup_shuffle and length >= SHARED_LINES.shortest_line
@@ -93,17 +93,17 @@ def _has_lanes(lines: Lines, profile: DeviceProfile) -> bool:
     return profile.subgroup_shuffle and length >= 2 * subgroup and neighbours
 
 
-def _width(lines: Lines) -> int:
+def _width(lines: ScannedLines) -> int:
     """How many neighbours of a line a lane takes together."""
     return VECTOR if lines.length % VECTOR == 0 and lines.chunk % VECTOR == 0 else 1
 
 
-def _columns(lines: Lines, profile: DeviceProfile) -> Columns:
+def _columns(lines: ScannedLines, profile: DeviceProfile) -> Columns:
     wide = not lines.along_memory and lines.across[-1] % VECTOR == 0
     return Columns(VECTOR if wide else 1, 1 if profile.kind == "cpu" else OWN_LINES.ahead)
 
 
-def _lanes(lines: Lines, profile: DeviceProfile) -> Lanes:
+def _lanes(lines: ScannedLines, profile: DeviceProfile) -> Lanes:
     """On a CPU driver a subgroup with a vector each; on a GPU as many lanes and vectors as the line has work for."""
     width, lanes = _width(lines), profile.subgroup_size
     if profile.kind == "cpu":

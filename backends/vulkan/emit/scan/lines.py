@@ -35,7 +35,7 @@ FOLDS: dict[str, Reduction] = {
 
 
 @dataclass(frozen=True)
-class Lines:
+class ScannedLines:
     """Lines of `array` along `axis`, each in chunks of `chunk` elements, of which the last may be shorter.
 
     `starts` has the value from which each chunk is folded; None stands for the identity. `wholes`: the kernel writes
@@ -90,13 +90,14 @@ class Lines:
         return self.fold.join(earlier, later, self.array.dtype, width, uses)
 
 
-def lines_of(node: Node) -> Lines:
+def lines_of(node: Node) -> ScannedLines:
     """The lines of a cumulative operation, or of one over chunks."""
     attrs = node.attrs
     if node.op in FOLDS:
         length = node.shape[attrs["axis"]]
-        return Lines(node.operands[0], None, FOLDS[node.op], attrs["axis"], length, attrs["reverse"], wholes=False)
+        line = (attrs["axis"], length, attrs["reverse"])
+        return ScannedLines(node.operands[0], None, FOLDS[node.op], *line, wholes=False)
     array, *starts = node.operands
     fold, wholes = FOLDS[attrs["fold"]], node.op == "chunk_totals"
     start = starts[0] if starts else None
-    return Lines(array, start, fold, attrs["axis"], attrs["chunk"], attrs["reverse"], wholes)
+    return ScannedLines(array, start, fold, attrs["axis"], attrs["chunk"], attrs["reverse"], wholes)

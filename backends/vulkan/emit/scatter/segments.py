@@ -15,7 +15,7 @@ from lavax.backends.vulkan.emit.scatter.lines import JOINS
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import Routine, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, flatten, linear, unflatten, variable
@@ -50,7 +50,7 @@ def _width(kernel: Kernel, profile: DeviceProfile, lifted: bool, extents: tuple[
     return VECTOR if wide else 1
 
 
-def _open_elements(routine: Routine, shape: tuple[int, ...], width: int) -> Coordinates:
+def _open_elements(routine: RoutineShader, shape: tuple[int, ...], width: int) -> Coordinates:
     """One invocation per element of `shape`, or per four of its last axis; its coordinates."""
     if width == 1:
         return routine.open_elements(shape)
@@ -61,7 +61,7 @@ def _open_elements(routine: Routine, shape: tuple[int, ...], width: int) -> Coor
 class _Segments:
     """Updates[n,w…] in the order of their places, in a shader that walks over them, `width` neighbours at once."""
 
-    def __init__(self, routine: Routine, operands: tuple[Node, ...], width: int) -> None:
+    def __init__(self, routine: RoutineShader, operands: tuple[Node, ...], width: int) -> None:
         self.routine, self.body, self.width = routine, routine.body, width
         self.updates, self.order, self.places = operands
         self.count = self.updates.shape[0]

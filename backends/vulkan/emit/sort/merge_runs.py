@@ -12,7 +12,7 @@ from math import prod
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import Routine, before, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader, before, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import ZERO, Index, flatten
 from lavax.passes.kernels.kernel import Kernel
@@ -35,7 +35,7 @@ MERGED_ELEMENTS = MergedElements()
 class MergeEmitter:
     """The state of writing one merging kernel."""
 
-    def __init__(self, routine: Routine, share: int) -> None:
+    def __init__(self, routine: RoutineShader, share: int) -> None:
         self.routine, self.share = routine, share
         self.body: Body = routine.body
         self.keys, self.order = routine.operands

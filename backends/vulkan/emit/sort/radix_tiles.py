@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from math import prod
 
-from lavax.backends.vulkan.glsl.routine import Routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.passes.kernels.index import ZERO, flatten, unflatten, variable
 from lavax.passes.kernels.reads import Coordinates
 
@@ -13,7 +13,7 @@ from lavax.passes.kernels.reads import Coordinates
 class RadixTiles:
     """A shader over the tiles of values[…,n], which walks over a tile from `first` to `end`."""
 
-    def __init__(self, routine: Routine) -> None:
+    def __init__(self, routine: RoutineShader) -> None:
         self.routine, self.body = routine, routine.body
         self.values = routine.operands[0]
         *self.batch, self.length = self.values.shape

@@ -15,16 +15,16 @@ from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.backends.vulkan.emit.strided.parameters import (
     FUNCTION_BITS,
     ROLES,
-    Access,
+    OperandAccess,
     access_of,
     fits_tile,
     has_room,
     parameters,
 )
 from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct, strided_product
-from lavax.backends.vulkan.emit.strided.shader import SharedShader, windowed_slots
+from lavax.backends.vulkan.emit.strided.shader import SharedShader, descriptor_slots
+from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.windows import windowed_arrays
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel, kernel_key
 
@@ -69,8 +69,8 @@ def _product_of(
     product = strided_product(kernel, Contraction(kernel, dot_of(kernel), profile, lifted=False))
     if product is None or not fits_tile(product, tile):
         return None
-    windowed = set(product.order) <= set(windowed_arrays(kernel, profile.descriptor_range_bytes))
-    return replace(product, windowed=windowed), tile
+    by_descriptor = set(product.order) <= set(arrays_by_descriptor(kernel, profile.descriptor_range_bytes))
+    return replace(product, by_descriptor=by_descriptor), tile
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class _ShaderKey:
     """What products must have in common to share a shader."""
 
     tile: BroadcastTile
-    access: Access
+    access: OperandAccess
     others: int  # how many arrays the epilogue reads
-    windowed: bool
+    by_descriptor: bool
     nested: bool  # whether there are parameters for a batch in two axes, and for where operands start
     costly: tuple[Function | None, ...]  # the functions that cost too much to be computed for other products
 
@@ -90,7 +90,7 @@ def _shader_key(product: StridedProduct, tile: BroadcastTile, nested: bool) -> _
     pairs = zip(product.functions, limits, strict=True)
     costly = tuple(function if function.cost > most else None for function, most in pairs)
     nested = nested and has_room(product, tile, True)
-    return _ShaderKey(tile, access_of(product, tile), len(product.others), product.windowed, nested, costly)
+    return _ShaderKey(tile, access_of(product, tile), len(product.others), product.by_descriptor, nested, costly)
 
 
 @dataclass
@@ -136,5 +136,5 @@ def _emit_group(products: Sequence[StridedProduct], key: _ShaderKey, group: _Gro
         for role, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << role * FUNCTION_BITS
         groups = (key.tile.tiles(product.sizes), 1, 1)
-        windowed = windowed_slots(product, key.access)
-        yield Launch(shader, tuple(words.values()), groups, windowed=windowed, order=product.order)
+        by_descriptor = descriptor_slots(product, key.access)
+        yield Launch(shader, tuple(words.values()), groups, by_descriptor=by_descriptor, order=product.order)

@@ -20,7 +20,7 @@ _SMALL = 1 << 20
 
 
 @dataclass(frozen=True)
-class Access:
+class OperandAccess:
     """Which arrays are accessed in vectors: the left operand, the right one, and all others with the result."""
 
     left: bool
@@ -28,10 +28,10 @@ class Access:
     rest: bool
 
 
-_BY_ELEMENTS = Access(False, False, False)
+_BY_ELEMENTS = OperandAccess(False, False, False)
 
 
-def access_of(product: StridedProduct, tile: BroadcastTile) -> Access:
+def access_of(product: StridedProduct, tile: BroadcastTile) -> OperandAccess:
     """How a product's arrays are accessed.
 
     If any array of a small product goes by elements, all do, so that small products share a shader.
@@ -44,8 +44,8 @@ def access_of(product: StridedProduct, tile: BroadcastTile) -> Access:
         array.second == 1 and all(step % VECTOR == 0 for step in (array.first, array.batch, array.inner))
         for array in (*product.others, product.result)
     )
-    small = sizes.b * sizes.m * sizes.n * sizes.k < _SMALL or not (whole_sum or product.windowed)
-    return _BY_ELEMENTS if small and not (left and right and rest) else Access(left, right, rest)
+    small = sizes.b * sizes.m * sizes.n * sizes.k < _SMALL or not (whole_sum or product.by_descriptor)
+    return _BY_ELEMENTS if small and not (left and right and rest) else OperandAccess(left, right, rest)
 
 
 def _has_vectors(operand: Strided, extent: int) -> bool:

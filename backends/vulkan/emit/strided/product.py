@@ -62,7 +62,7 @@ class StridedProduct:
     result: Strided
     functions: tuple[Function, Function, Function]  # of the left operand; the right one; the sum and the others
     inner: int = 1  # the extent of the batch's inner axis; 1 if the batch has one axis
-    windowed: bool = False  # whether all arrays may be read through descriptors
+    by_descriptor: bool = False  # whether all arrays may be read through descriptors
 
     @property
     def is_nested(self) -> bool:
@@ -147,13 +147,13 @@ def _epilogue(
     body = _Recorder(1, (_BATCH, _ROW, _COLUMN))
     row, column = variable(_ROW, sizes.m), variable(_COLUMN, sizes.n)
     with body.at(contraction.place_of(row, column, contraction.batch)):
-        body.define(contraction.dot, kernel.places[contraction.dot], GlslValue("x0", VECTOR))
-        value = body.value(output, kernel.places[output])
-        written = flatten(tuple(body.real(index) for index in kernel.places[output]), output.shape)
-    places = [(numbers[node], position) for node, position in body.read]
+        body.define(contraction.dot, kernel.coordinates[contraction.dot], GlslValue("x0", VECTOR))
+        value = body.value(output, kernel.coordinates[output])
+        written = flatten(tuple(body.real(index) for index in kernel.coordinates[output]), output.shape)
+    coordinates = [(numbers[node], position) for node, position in body.read]
     # The output may be an input's node, but has a number of its own.
-    places.append((len(kernel.graph.inputs), written))
-    arrays = [_strided(number, position, (_BATCH, _ROW, _COLUMN)) for number, position in places]
+    coordinates.append((len(kernel.graph.inputs), written))
+    arrays = [_strided(number, position, (_BATCH, _ROW, _COLUMN)) for number, position in coordinates]
     if any(array is None or array.strided.begin for array in arrays):
         return None
     return [array for array in arrays if array], body.function(value, _computed(output, contraction.dot))

@@ -23,7 +23,7 @@ from lavax.backends.vulkan.emit.strided.parameters import (
     ALONG_SUM,
     FUNCTION_BITS,
     ROLES,
-    Access,
+    OperandAccess,
     parameters,
 )
 from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct
@@ -35,9 +35,9 @@ from lavax.backends.vulkan.plan.plan import Shader
 from lavax.ir.types import float32
 
 
-def windowed_slots(product: StridedProduct, access: Access) -> int:
+def descriptor_slots(product: StridedProduct, access: OperandAccess) -> int:
     """How many of the arrays go through descriptors: all, but the result, the last one, only if written in vectors."""
-    return len(product.order) - (not access.rest) if product.windowed else 0
+    return len(product.order) - (not access.rest) if product.by_descriptor else 0
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SharedShader:
 
     product: StridedProduct  # any of them
     tile: BroadcastTile
-    access: Access
+    access: OperandAccess
     functions: tuple[tuple[Function, ...], ...]  # those of each role
     paired: bool
     nested: bool
@@ -54,10 +54,10 @@ class SharedShader:
 
     def shader(self) -> Shader:
         self.body.paired = self.paired
-        if self.product.windowed:
+        if self.product.by_descriptor:
             *read, written = range(len(self.product.order))
-            self.body.read_windows = {f"p{number}": number for number in read}
-            self.body.write_windows = {f"p{written}": written} if self.access.rest else {}
+            self.body.read_descriptors = {f"p{number}": number for number in read}
+            self.body.write_descriptors = {f"p{written}": written} if self.access.rest else {}
         uses, lanes, main, functions = self.body.uses, self.tile.lanes, list(self._main()), list(self._functions())
         for function in chain.from_iterable(self.functions):
             uses.include(function.uses)
@@ -73,10 +73,10 @@ class SharedShader:
                 yield "}"
 
     def _main(self) -> Iterator[str]:
-        tile, slots, windowed = self.tile, len(self.product.order), windowed_slots(self.product, self.access)
+        tile, slots, by_descriptor = self.tile, len(self.product.order), descriptor_slots(self.product, self.access)
         given = partial(word, uses=self.body.uses)
-        yield from (f"int w{number} = int(table.address[{given(number)}]);" for number in range(windowed))
-        yield from (f"uint64_t p{number} = table.address[{given(number)}];" for number in range(windowed, slots))
+        yield from (f"int w{number} = int(table.address[{given(number)}]);" for number in range(by_descriptor))
+        yield from (f"uint64_t p{number} = table.address[{given(number)}];" for number in range(by_descriptor, slots))
         names = enumerate(parameters(self.product, tile, self.nested), slots)
         yield from (f"int {name} = int({given(number)});" for number, name in names)
         yield f"int t = int({WORKGROUP}), member = int(gl_LocalInvocationID.x);"

@@ -14,7 +14,7 @@ from lavax.passes.kernels.kernel import Kernel
 _LEAST_ELEMENTS = 1 << 12
 
 
-def windowed_arrays(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
+def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     """The numbers of the inputs and outputs that are seen through descriptor ranges of that length.
 
     These are arrays of 32-bit elements, in large work. An array of up to half a range's length lies within a range
@@ -23,12 +23,12 @@ def windowed_arrays(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
     if max((node.type.size for node in arrays), default=0) < _LEAST_ELEMENTS:
         return ()
-    found = tuple(number for number, node in enumerate(arrays) if _is_windowed(node, kernel, range_bytes))
+    found = tuple(number for number, node in enumerate(arrays) if _is_by_descriptor(node, kernel, range_bytes))
     counters = sum(map(len, kernel.moving.values()))
     return found if len(arrays) + counters + len(found) <= REST_WORD else ()
 
 
-def _is_windowed(node: Node, kernel: Kernel, range_bytes: int) -> bool:
+def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
     if kernel.kind == "routine" and (node in kernel.graph.outputs or node is updated_in_place(kernel)):
         return False  # routines read their results
     fits = node.type.nbytes <= range_bytes // 2
