@@ -26,7 +26,7 @@ examples: .venv/package.stamp
 # Some run without both, as users do: also those of single functions, where an optimiser might lose a NaN or a sign.
 test: .venv/package.stamp lint
 	@$(PYTHON) -m pytest $(IN_PARALLEL) tests/test_readme.py tests/examples tests/shaders_glsl \
-		tests/backends/vulkan/test_program.py tests/lavax/test_numpy_special_values.py
+		tests/backends/vulkan/run/test_program.py tests/lavax/numpy/test_special_values.py
 	@LAVAX_VALIDATE=1 GALLIVM_PERF=nopt $(PYTHON) -m pytest $(IN_PARALLEL)
 
 test-long: .venv/package.stamp

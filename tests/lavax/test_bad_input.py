@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.base.errors import ArrayIndexError, ConcretizationError, DtypeError, ShapeError
-from tests.lavax.arrays import BOOL, F32, I32, sample
+from tests.lavax.numpy.arrays import BOOL, F32, I32, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 

@@ -143,6 +143,6 @@ def test_every_differentiable_operation_is_here() -> None:
     assert set(OPERATIONS) == set(RULES) - NOT_HERE
 
 
-# Operations over named axes have no cases: they mean nothing outside vmap (tests/tracer/test_named_axes.py). The
-# derivative of known_value is not that of its value (tests/tracer/test_checkpoint.py).
+# Operations over named axes have no cases: they mean nothing outside vmap (tests/tracer/transforms/test_named_axes.py).
+# The derivative of known_value is not that of its value (tests/tracer/transforms/test_checkpoint.py).
 NOT_HERE = {"known_value", "axis_sum", "axis_max", "axis_min", "axis_gather"}

@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn
-from tests.passes.test_cost import cost_of
+from tests.passes.reports.test_cost import cost_of
 
 RANDOM = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ from lavax.backends.vulkan.device.instance import choose_device
 from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile, broadcast_tile
 from lavax.base import config
-from tests.backends.vulkan.strided_products import cpu_device
+from tests.backends.vulkan.emit.strided.strided_products import cpu_device
 
 
 @pytest.fixture(scope="session")

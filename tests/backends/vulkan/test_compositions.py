@@ -8,7 +8,7 @@ from lavax.base.errors import DtypeError
 from lavax.ir import OPERATIONS, interpret
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE
 from lavax.passes.simplify import remove_stop_gradient
-from tests.backends.vulkan.execution import run
+from tests.backends.vulkan.run.execution import run
 from tests.compositions import EVERY, PREPARED, REVERSE, UNDEFINED, Made, compositions_of, merged, samples_of, undefined
 
 # The operation by itself is compiled in test_operations.py; both orders of vmap and jvp are tried in the long run.

@@ -14,7 +14,7 @@ from lavax.ir import Graph, TensorType, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DTYPES, bfloat16
 from lavax.passes.prepare.pipeline import prepare
-from tests.backends.vulkan.execution import assert_agrees, backend, backend_with, run
+from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with, run
 
 RANDOM = np.random.default_rng(3)
 OF_NUMPY = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype.name != "bf16"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from lavax.ir import OPERATIONS
-from tests.backends.vulkan.execution import assert_agrees
+from tests.backends.vulkan.run.execution import assert_agrees
 from tests.operation_cases import Case, cases_of
 
 # A compiled program has its sizes in its shaders, so that each case costs the driver a compilation: of those only a few

@@ -11,7 +11,7 @@ from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
-from tests.backends.vulkan.execution import run
+from tests.backends.vulkan.run.execution import run
 from tests.passes.program_checks import check_sizes
 from tests.random_graphs import WITH_REGIONS, random_graph
 

@@ -8,7 +8,7 @@ import pytest
 import lavax as lx
 from benchmarks.peers.lavax import LavaxLibrary
 from benchmarks.workloads import workloads_for
-from tests.backends.vulkan.execution import backend
+from tests.backends.vulkan.run.execution import backend
 
 
 # the workload, and the most shaders: of contractions, and of all

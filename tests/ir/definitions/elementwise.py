@@ -121,7 +121,7 @@ def least(*values: Any) -> Any:
     return extremum(lambda a, b: a < b)(*values)
 
 
-# Their edges, which are not all SciPy's, are in tests/lavax/test_scipy_special_more.py.
+# Their edges, which are not all SciPy's, are in tests/lavax/scipy/test_special_more.py.
 OF_SCIPY: dict[str, Callable[..., Any]] = {
     "factorial": lambda x: special.gamma(x + 1),
     "betainc": special.betainc,

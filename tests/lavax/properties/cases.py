@@ -15,7 +15,7 @@ from lavax.base.errors import LavaxError
 from lavax.ir import interpret, verify
 from lavax.ir.types import bfloat16
 from lavax.tracer import dtype_of
-from tests.lavax.arrays import BOOL, DTYPES, F32, I32, NUMBERS, U32, sample, traced
+from tests.lavax.numpy.arrays import BOOL, DTYPES, F32, I32, NUMBERS, U32, sample, traced
 
 INTEGERS = (I32, U32)
 WITHOUT_SIGN = (U32, BOOL)

@@ -22,7 +22,7 @@ CASES: dict[str, Case] = {
 }
 # Public names that have no case of their own, and why.
 WITHOUT_CASE = {
-    "can_cast": "of dtypes: tests/lavax/test_numpy_creation.py",
+    "can_cast": "of dtypes: tests/lavax/numpy/test_creation.py",
     "finfo": "of dtypes",
     "iinfo": "of dtypes",
     "isdtype": "of dtypes",
@@ -38,7 +38,7 @@ WITHOUT_CASE = {
     **dict.fromkeys(
         ["einsum_path", "frombuffer", "fromfunction", "fromiter", "fromstring", "iscomplexobj", "isrealobj", "isscalar",
          "issubdtype", "iterable", "ndim", "shape", "size"],
-        "tests/lavax/test_numpy_names.py",
+        "tests/lavax/numpy/test_names.py",
     ),
     "__array_namespace_info__": "says what the namespace can do",
 }

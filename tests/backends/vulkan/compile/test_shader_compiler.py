@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lavax.backends.vulkan import glslang
+from lavax.backends.vulkan.compile import disk_cache, shader_compiler
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
+from lavax.base import counters
+from lavax.base.errors import ShaderCompilerError
+from tests.backends.vulkan.emit.shaders import ADD_ONE, HEADER
+
+MAGIC = b"\x03\x02\x23\x07"
+PROGRAMS = ("glslangValidator", "glslang", "glslc")
+
+BROKEN = HEADER + """
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    SLOT(0).value[i] = undeclared;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("LAVAX_CACHE", str(tmp_path / "cache"))
+    shader_compiler._from_disk_or_compiled.cache_clear()
+    yield
+
+
+@pytest.fixture(params=["in process", *PROGRAMS])
+def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Has the tests that ask for it run with each way to compile that this machine has."""
+    way: str = request.param
+    if way == "in process":
+        if not glslang.available():
+            pytest.skip("the glslang extension is not built")
+    elif shutil.which(way) is None:
+        pytest.skip(f"{way} is not on PATH")
+    else:
+        monkeypatch.setattr(glslang, "available", lambda: False)
+        monkeypatch.setattr(shader_compiler, "COMPILERS", {way: shader_compiler.COMPILERS[way]})
+    return way
+
+
+def compiles() -> int:
+    return counters.snapshot()["glsl_compiles"]
+
+
+def test_every_compiler_makes_spirv_1_6(compiler: str) -> None:
+    spirv = compile_glsl(ADD_ONE)
+    assert spirv[:4] == MAGIC
+    assert spirv[4:8] == b"\x00\x06\x01\x00", "the version word says 1.6"
+
+
+def test_every_compiler_shows_the_lines_around_an_error(compiler: str) -> None:
+    with pytest.raises(ShaderCompilerError) as caught:
+        compile_glsl(BROKEN)
+    lines = str(caught.value).splitlines()
+    failing = BROKEN.splitlines().index("    SLOT(0).value[i] = undeclared;") + 1
+    assert f"> {failing:4d} |     SLOT(0).value[i] = undeclared;" in lines
+    assert f"  {failing - 1:4d} |     uint i = gl_GlobalInvocationID.x;" in lines
+    assert not any(line.startswith("     1 |") for line in lines)
+
+
+def test_without_a_compiler_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(glslang, "available", lambda: False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ShaderCompilerError, match="apt install glslang-tools"):
+        compile_glsl(ADD_ONE)
+    with pytest.raises(ShaderCompilerError, match="apt install spirv-tools"):
+        disassemble(MAGIC)
+
+
+def test_a_shader_is_compiled_once_even_across_processes(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiles()
+    spirv = compile_glsl(ADD_ONE)
+    assert compiles() == before + 1
+    assert compile_glsl(ADD_ONE) == spirv
+    shader_compiler._from_disk_or_compiled.cache_clear()
+    assert compile_glsl(ADD_ONE) == spirv
+    assert compiles() == before + 1
+
+
+def test_compiling_looks_at_the_whole_folder_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a shader takes to compile must not grow with the number of those on disk."""
+    looked: list[Path] = []
+    entries = disk_cache._entries
+    monkeypatch.setattr(disk_cache, "_entries", lambda folder: looked.append(folder) or entries(folder))
+    for number in range(4):
+        compile_glsl(f"{ADD_ONE}// {number}")
+    assert len(looked) == 1
+
+
+def test_disassembly_in_process_and_by_program_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not glslang.available() or shutil.which("spirv-dis") is None:
+        pytest.skip("needs the glslang extension and spirv-dis")
+    spirv = compile_glsl(ADD_ONE)
+    inside = disassemble(spirv)
+    assert 'OpEntryPoint GLCompute %main "main"' in inside
+    monkeypatch.setattr(glslang, "available", lambda: False)
+    assert disassemble(spirv).strip() == inside.strip()
+
+
+@pytest.mark.parametrize("spirv", [b"", b"no module at all"])
+def test_what_is_no_module_is_refused(spirv: bytes) -> None:
+    with pytest.raises(ShaderCompilerError, match="not a SPIR-V module"):
+        disassemble(spirv)
+
+
+def test_many_threads_may_be_the_first_to_compile() -> None:
+    program = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from lavax.backends.vulkan import glslang\n"
+        "source = '#version 460\\nlayout(local_size_x = %d) in;\\nvoid main() {}\\n'\n"
+        "sources = [source % (1 + index % 64) for index in range(256)]\n"
+        "with ThreadPoolExecutor(8) as threads:\n"
+        "    together = list(threads.map(glslang.compile_shader, sources))\n"
+        "assert together == [glslang.compile_shader(source) for source in sources]\n"
+    )
+    if not glslang.available():
+        pytest.skip("the glslang extension is not built")
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_compiling_needs_no_vulkan_loader() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['vulkan'] = None\n"
+        "from lavax.backends.vulkan.plan import plan, profile\n"
+        "from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble\n"
+        "print(disassemble(compile_glsl('#version 460\\nlayout(local_size_x = 8) in;\\nvoid main() {}')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert "OpEntryPoint" in done.stdout

@@ -1,0 +1,44 @@
+"""Factors of symmetric and of any matrices by a GPU's schedules: workgroups of many invocations, with barriers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lavax as lx
+from lavax.passes.target.kernel_limits import MATRICES
+from tests.backends.vulkan.run.execution import run_as_gpu
+
+# One matrix in a workgroup, and one in blocks of rows that meet in turns; an even number of rows and an odd one.
+SIZES = (6, MATRICES.eigenvalues + 3)
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+def matrix(size: int) -> np.ndarray:
+    return np.random.default_rng(size).normal(size=(size, size)).astype(np.float32)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_eigenvalues_and_vectors(size: int) -> None:
+    x = matrix(size)
+    x = x + x.T
+    values, vectors = run_as_gpu(lx.trace(lambda x: tuple(lx.linalg.eigh(x)))(x), [x])
+    exact = x.astype(np.float64)
+    # A method that is backward stable errs by a small multiple of the size times the norm of the matrix.
+    bound = size * EPSILON * np.linalg.norm(exact, 2)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(exact), rtol=0, atol=bound)
+    np.testing.assert_allclose(exact @ vectors, vectors * values.astype(np.float64), rtol=0, atol=bound)
+    np.testing.assert_allclose(vectors.T @ vectors.astype(np.float64), np.eye(size), rtol=0, atol=size * EPSILON)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_singular_values_and_vectors(size: int) -> None:
+    x = matrix(size)[:, : size - 2]
+    left, values, right = run_as_gpu(lx.trace(lambda x: tuple(lx.linalg.svd(x, full_matrices=False)))(x), [x])
+    exact = x.astype(np.float64)
+    bound = size * EPSILON * np.linalg.norm(exact, 2)
+    np.testing.assert_allclose(values, np.linalg.svd(exact, compute_uv=False), rtol=0, atol=bound)
+    np.testing.assert_allclose(left.astype(np.float64) * values @ right, exact, rtol=0, atol=bound)
+    unit = np.eye(size - 2)
+    np.testing.assert_allclose(left.T @ left.astype(np.float64), unit, rtol=0, atol=size * EPSILON)
+    np.testing.assert_allclose(right @ right.T.astype(np.float64), unit, rtol=0, atol=size * EPSILON)

@@ -1,0 +1,156 @@
+"""Shaders of eager operations: sizes are given when they run, so that another shape compiles nothing."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from tests.backends.vulkan.emit.emission import PROFILES, assert_shader, dispatch_of, plan_of
+
+
+def _broadcast_multiply(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}], y: f32[{m}]) {{
+          %0 = broadcast(y) axes=[1] : f32[{n},{m}]
+          %1 = multiply(x, %0) : f32[{n},{m}]
+          return %1
+        }}
+    """
+
+
+def _transpose(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}]) {{
+          %0 = transpose(x) axes=[1,0] : f32[{m},{n}]
+          return %0
+        }}
+    """
+
+
+def _gather(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},3], i: i32[{m}]) {{
+          %0 = gather(x, i) axes=[0] : f32[{m},3]
+          return %0
+        }}
+    """
+
+
+def _row_maximum(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}]) {{
+          %0 = max(x) axes=[1] : f32[{n}]
+          return %0
+        }}
+    """
+
+
+def _column_sum(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}]) {{
+          %0 = sum(x) axes=[0] : f32[{m}]
+          return %0
+        }}
+    """
+
+
+def _dot(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},{m}], y: f32[{m},{n}]) {{
+          %0 = dot(x, y) contract=[1]x[0] : f32[{n},{n}]
+          return %0
+        }}
+    """
+
+
+def _scatter_add(n: int, m: int) -> str:
+    return f"""
+        graph (x: f32[{n},3], u: f32[{m},3], i: i32[{m}]) {{
+          %0 = scatter_add(x, u, i) axes=[0] : f32[{n},3]
+          return %0
+        }}
+    """
+
+
+SHAPES = {
+    _broadcast_multiply: ((6, 8), (10, 12)),
+    _transpose: ((3, 5), (7, 9)),
+    _gather: ((5, 7), (11, 13)),
+    _row_maximum: ((30, 128), (50, 256)),
+    _column_sum: ((5, 256), (9, 1024)),
+    _dot: ((68, 64), (76, 128)),
+    _scatter_add: ((5, 4), (9, 6)),
+}
+
+
+@pytest.mark.parametrize("device", PROFILES)
+@pytest.mark.parametrize("graph", SHAPES, ids=lambda graph: graph.__name__.strip("_"))
+def test_two_shapes_have_one_shader(graph: Callable[[int, int], str], device: str) -> None:
+    one, other = (dispatch_of(graph(*shape), PROFILES[device], eager=True) for shape in SHAPES[graph])
+    assert one.shader == other.shader
+    assert len(one.words) == len(other.words) and one.words != other.words
+
+
+def test_a_compiled_shader_has_its_sizes_as_literals() -> None:
+    """But for products of arrays in strides on CPU drivers, which share theirs."""
+    for graph, shapes in SHAPES.items():
+        one, other = (dispatch_of(graph(*shape), PROFILES["cpu"]) for shape in shapes)
+        assert (one.shader == other.shader) is (graph is _dot)
+        assert graph is _dot or not (one.words or other.words)
+
+
+def test_the_shader_and_its_words() -> None:
+    dispatch = dispatch_of(_transpose(3, 5), PROFILES["cpu"], eager=True)
+    assert dispatch.words == (15, 3, 5, 3)
+    assert_shader(
+        dispatch,
+        dedent("""
+        layout(local_size_x = 8, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 8u + gl_LocalInvocationID.x);
+            if (i >= int(words[2])) return;
+            int v1 = int(uint(i) % uint(int(words[3])));
+            int v2 = int(uint(i) / uint(int(words[5])));
+            float v3 = F32(p0).data[(v1 * int(words[4]) + v2) + low_bits(p0)];
+            F32(p1).data[i + low_bits(p1)] = v3;
+        }
+        """),
+    )
+
+
+def _reverse_axes(*extents: int) -> str:
+    shape, back = ",".join(map(str, extents)), ",".join(map(str, reversed(extents)))
+    axes = ",".join(map(str, reversed(range(len(extents)))))
+    return f"graph (x: f32[{shape}]) {{\n  %0 = transpose(x) axes=[{axes}] : f32[{back}]\n  return %0\n}}"
+
+
+def test_sizes_that_find_no_word_stand_in_an_array() -> None:
+    """Push constants hold 30 words: the last says where the other sizes are, and every shape has one shader still."""
+    one, other = (
+        plan_of(_reverse_axes(*extents), PROFILES["cpu"], eager=True)
+        for extents in ((2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2), (3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3))
+    )
+    assert one.dispatches[0].shader == other.dispatches[0].shader
+    for plan in (one, other):
+        (dispatch,), (sizes,) = plan.dispatches, plan.constants
+        assert len(dispatch.slots) + len(dispatch.words) == 30
+        assert dispatch.words[-1] == 2  # the slot behind those of the argument and the result
+        assert len(sizes) >= 4
+    assert one.constants != other.constants
+
+
+def test_an_eager_product_of_another_large_shape_compiles_nothing() -> None:
+    generator = np.random.default_rng(0)
+    compiled = []
+    for m, k, n in ((100, 76, 132), (92, 84, 148)):
+        left, right = generator.normal(size=(m, k)), generator.normal(size=(k, n))
+        found = lnp.asarray(left, "float32") @ lnp.asarray(right, "float32")
+        np.testing.assert_allclose(np.asarray(found), left @ right, rtol=0, atol=1e-4)
+        compiled.append(lx.profiler.counters()["pipelines"])
+    assert compiled[0] == compiled[1]
