@@ -11,6 +11,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +24,7 @@ HISTORY = ("docs/rejected.md",)
 LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<path>[^)#\s:]*)(?:#(?P<anchor>[^)\s]+))?\)")
 _FILE = re.compile(r"(?<![\w./-])(?P<path>(?:\w[\w-]*/)*\w[\w-]*\.(?:py|glsl|comp|md|cpp|cfg|toml))(?![\w/])(?!\.\w)")
 _FOLDER = re.compile(rf"(?<![\w./-])(?P<path>(?:{'|'.join(FOLDERS)})(?:/\w+)+)/?(?![\w/]|\.\w|\*)")
+_COMMAND = re.compile(r"`python -m benchmarks(?:\.(?P<module>\w+))?(?P<words>(?: [\w.'*-]+)*)`")
 # Files of users, in examples.
 _ELSEWHERE = frozenset({"file.py", "model.py", "other.py", "shader.comp", "train.py"})
 
@@ -39,6 +41,18 @@ def pages() -> list[Path]:
 
 def sources() -> list[Path]:
     return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if folder != "docs")
+
+
+def benchmark_commands() -> Iterator[tuple[str, str, list[str], list[str]]]:
+    """The benchmarks that are cited: the file, the module behind `benchmarks`, names, and workloads (`--only`)."""
+    for path in (*pages(), *sources()):
+        text = re.sub(r"\n\s*(?:#\s*)?", " ", path.read_text(encoding="utf-8"))
+        for found in _COMMAND.finditer(text):
+            words = found["words"].split()
+            only = [word.strip("'") for option, word in pairwise(words) if option == "--only"]
+            pairs = [pair for pair in pairwise(["", *words]) if pair[0] not in ("--only", "--library", "--out")]
+            names = [word for _, word in pairs if not word.startswith("--")]
+            yield _name(path), found["module"] or "", names, only
 
 
 def _name(path: Path) -> str:

@@ -2,11 +2,22 @@
 from __future__ import annotations
 
 import re
+from fnmatch import filter as filter_names
 
 import pytest
 
+from benchmarks.__main__ import COMPARISONS, FIGURES
+from benchmarks.workloads import workloads_for
 from lavax.tracer.compiled.lowered import STAGES
-from tests.citations import ROOT, definitions, faults_in_page, missing_paths, stale_citations, with_true_lines
+from tests.citations import (
+    ROOT,
+    benchmark_commands,
+    definitions,
+    faults_in_page,
+    missing_paths,
+    stale_citations,
+    with_true_lines,
+)
 
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_WORDS = 40
@@ -15,6 +26,18 @@ MOST_WORDS = 40
 def test_nothing_that_is_cited_is_missing() -> None:
     """`python -m tests.documents` corrects the lines of links, and lists what else is stale."""
     assert "\n".join(stale_citations()) == ""
+
+
+def test_every_benchmark_that_is_cited_can_be_run() -> None:
+    """Also by the constants that it chose."""
+    known = {*FIGURES, *COMPARISONS}
+    workloads = [workload.name for large in (False, True) for workload in workloads_for(large)]
+    commands = list(benchmark_commands())
+    for source, module, names, options in commands:
+        assert not module or (ROOT / "benchmarks" / f"{module}.py").is_file(), (source, module)
+        assert set(names) <= known, (source, names)
+        assert all(filter_names(workloads, pattern) for pattern in options), (source, options)
+    assert len(commands) > 50
 
 
 def test_links_to_lines_are_there() -> None:
