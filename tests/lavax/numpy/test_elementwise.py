@@ -257,7 +257,7 @@ def test_shapes_that_do_not_broadcast() -> None:
         lnp.add(lnp.ones((2, 3)), lnp.ones((4, 2, 5)))
     text = str(found.value)
     assert "add: shapes (2, 3) and (4, 2, 5) do not broadcast: axis -1 has 3 and 5" in text
-    assert "f32[2,3]" in text and "test_numpy_elementwise.py:" in text
+    assert "f32[2,3]" in text and "test_elementwise.py:" in text
 
 
 @pytest.mark.parametrize(
@@ -271,4 +271,4 @@ def test_shapes_that_do_not_broadcast() -> None:
 def test_dtypes_that_do_not_fit(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(DtypeError, match=words) as found:
         call()
-    assert "test_numpy_elementwise.py:" in str(found.value)
+    assert "test_elementwise.py:" in str(found.value)

@@ -206,4 +206,4 @@ def test_what_changes_nothing_records_nothing(place: int) -> None:
 
 def test_nodes_know_the_line_they_come_from() -> None:
     graph = traced(lambda x: x * 2, like((3,), F32))
-    assert graph.outputs[0].location is not None and "test_numpy_graphs.py:" in graph.outputs[0].location
+    assert graph.outputs[0].location is not None and "test_graphs.py:" in graph.outputs[0].location

@@ -99,7 +99,7 @@ def test_computed_positions_outside_are_held_to_the_range() -> None:
 def test_keys_that_do_not_fit(key: Any, words: str) -> None:
     with pytest.raises(IndexError, match=words) as found:
         lnp.zeros((4, 3))[key]
-    assert "test_numpy_indexing.py:" in str(found.value)
+    assert "test_indexing.py:" in str(found.value)
 
 
 @pytest.mark.parametrize(

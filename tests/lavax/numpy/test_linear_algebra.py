@@ -165,5 +165,5 @@ def test_several_operands_take_the_cheap_way() -> None:
 def test_shapes_that_do_not_fit(call: Callable[[lnp.ndarray], Any], words: list[str]) -> None:
     with pytest.raises(ShapeError) as found:
         call(lnp.array(sample((2, 3))))
-    for word in [*words, "test_numpy_linear_algebra.py:"]:
+    for word in [*words, "test_linear_algebra.py:"]:
         assert word in str(found.value)

@@ -157,4 +157,4 @@ def test_broadcast_arrays_and_shapes() -> None:
 def test_what_does_not_fit(call: Callable[[lnp.ndarray], Any], words: str) -> None:
     with pytest.raises(ShapeError, match=words) as found:
         call(lnp.array(sample((2, 3))))
-    assert "test_numpy_manipulation.py:" in str(found.value)
+    assert "test_manipulation.py:" in str(found.value)

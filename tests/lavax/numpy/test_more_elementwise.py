@@ -155,4 +155,4 @@ def test_lengths_are_symmetric_and_at_least_as_long_as_their_parts(x: np.ndarray
 def test_dtypes_that_do_not_fit(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(DtypeError, match=words) as found:
         call()
-    assert "test_numpy_more_elementwise.py:" in str(found.value)
+    assert "test_more_elementwise.py:" in str(found.value)

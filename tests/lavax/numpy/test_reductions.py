@@ -121,7 +121,7 @@ def test_array_equal() -> None:
 def test_a_wrong_axis(call: Callable[..., Any], axis: int) -> None:
     with pytest.raises(ShapeError, match=rf"{call.__name__}: axis {axis} is not an axis of f32\[2,3\]") as found:
         call(sample((2, 3)), axis)
-    assert "from -2 to 1" in str(found.value) and "test_numpy_reductions.py:" in str(found.value)
+    assert "from -2 to 1" in str(found.value) and "test_reductions.py:" in str(found.value)
 
 
 def test_an_axis_named_twice() -> None:

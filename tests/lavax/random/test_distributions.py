@@ -260,4 +260,4 @@ def test_what_is_refused(draw: Callable[[], Any], error: type[Exception], messag
     with pytest.raises(error) as found:
         draw()
     assert message in str(found.value)
-    assert "test_random_distributions.py:" in str(found.value)
+    assert "test_distributions.py:" in str(found.value)

@@ -105,4 +105,4 @@ def test_what_is_refused(draw: Callable[[], Any], message: str) -> None:
     with pytest.raises(ShapeError) as found:
         draw()
     assert message in str(found.value)
-    assert "test_random_ordering.py:" in str(found.value)
+    assert "test_ordering.py:" in str(found.value)
