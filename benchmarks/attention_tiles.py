@@ -1,4 +1,4 @@
-"""The time of attention with each tile of a workgroup, and with scores in memory: the figures of attention/shape.py.
+"""Times attention with every shape of workgroups, to choose those in backends/vulkan/emit/attention/workgroup_shape.py.
 
 Run as `python -m benchmarks.attention_tiles [CASE ...]`, with cases such as 4x16x1024x64 (batch, heads, positions,
 head) and 2x16x2048x64:c (causal). Times are the device's own, in ms, of the kernels alone. If PyTorch and its device
@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.pytorch_calls import pytorch, seconds_a_call
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit.attention import attention as emitter
-from lavax.backends.vulkan.emit.attention.shape import Shape, fitting_shapes
+from lavax.backends.vulkan.emit.attention import choose
+from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape, fitting_shapes
 from lavax.backends.vulkan.measure.profiling import profile_program
 from lavax.ir import Graph, Node, TensorType, float32
 from lavax.ir.graph import graph_of, input_node, make_node
@@ -73,11 +73,11 @@ def case_of(text: str) -> Case:
     return Case(*map(int, sizes.split("x")), causal=kind == "c")
 
 
-def _forced(shape: Shape | None) -> Any:
+def _forced(shape: WorkgroupShape | None) -> Any:
     """A context in which kernels are lowered with this shape, or with the chosen one."""
     if shape is None:
-        return patch.object(emitter, "choose_shape", emitter.choose_shape)
-    return patch.object(emitter, "choose_shape", lambda *_: shape)
+        return patch.object(choose, "choose_workgroup_shape", choose.choose_workgroup_shape)
+    return patch.object(choose, "choose_workgroup_shape", lambda *_: shape)
 
 
 def _storing(stored: tuple[bool, int], backend: VulkanBackend) -> Any:
@@ -88,12 +88,12 @@ def _storing(stored: tuple[bool, int], backend: VulkanBackend) -> Any:
     return patch.dict(backend.__dict__, target=target)
 
 
-def candidates(graph: Graph, backend: VulkanBackend) -> list[Shape]:
+def candidates(graph: Graph, backend: VulkanBackend) -> list[WorkgroupShape]:
     """Shapes that fit the kernel that computes the graph's outputs."""
-    return fitting_shapes(backend.profile, emitter.stages_of({node.op: node for node in graph.outputs}))
+    return fitting_shapes(backend.profile, choose.stages_of({node.op: node for node in graph.outputs}))
 
 
-def _named(shape: Shape) -> str:
+def _named(shape: WorkgroupShape) -> str:
     name = f"{shape.down}x{shape.across}:{shape.height}x{shape.groups * 4}"
     return f"{name}/{shape.depth},{shape.share},{shape.chunk}"
 

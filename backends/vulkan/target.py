@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.emit.attention.attention import block_of_parts
+from lavax.backends.vulkan.emit.attention.choose import block_of_parts
 from lavax.backends.vulkan.emit.attention.scores import (
-    PART_OF_MEMORY,
+    SCORE_COSTS,
     pays_in_parts,
     stores_scores,
     stores_short_scores,
@@ -48,7 +48,7 @@ def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
 
     return Attention(
         stores_scores=stores,
-        kept_bytes=memory_bytes // PART_OF_MEMORY,
+        kept_bytes=memory_bytes // SCORE_COSTS.part_of_memory,
         scores_by_rows=profile.kind == "cpu",
         query_parts=query_parts,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.attention.attention import attention_candidates, emit_attention
+from lavax.backends.vulkan.emit.attention.choose import attention_candidates
+from lavax.backends.vulkan.emit.attention.kernel import emit_attention
 from lavax.backends.vulkan.emit.linalg.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.linalg.eigenvalues import emit_eigh
 from lavax.backends.vulkan.emit.linalg.householder import emit_householder, emit_qr

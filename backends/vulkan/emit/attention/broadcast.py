@@ -1,22 +1,23 @@
 """Tiles of subgroups, for CPU drivers whose lanes exchange values: no shared memory, no barriers.
 
-All lanes of a subgroup have the same rows; of a tile they stand side by side along the columns, of a result along the
-head. What all need, each loads a share of, or has a part of, and hands to the others. So a block's operands are loaded
-once for all rows, and results stay in registers from the first block to the last: such drivers make a load of a vector
-one a lane and pair of components, which takes as long as dozens of multiplications of vectors of all lanes.
+All lanes of a subgroup have the same rows. They split the columns of a tile, and the head of a result. Each lane loads
+a part of the operands and passes it to the others. So a block's operands are loaded once for all rows, and results stay
+in registers from the first block to the last. That pays because these drivers split the load of a vector by lane and
+pair of components, which takes as long as dozens of multiplications of vectors in all lanes.
 
-A lane that is known when the kernel runs is read by a shuffle, too, which is one instruction; `subgroupBroadcast` is a
-loop over the lanes.
+Values of a lane whose number is known only at run time are read by a shuffle too, which is one instruction;
+`subgroupBroadcast` is a loop over the lanes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.registers import RegisterTiles
-from lavax.backends.vulkan.emit.attention.tiles import Problem, Stage, Tile
+from lavax.backends.vulkan.emit.attention.subgroup_shape import BroadcastShape, vectors_per_lane
+from lavax.backends.vulkan.emit.attention.tiles import AttentionTile
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid
@@ -27,48 +28,23 @@ from lavax.passes.kernels.index import Index, add, clamp, linear, remainder, var
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import ATTENTION
 
-_ROWS = (32, 16, 8, 4, 2, 1)
-# Of a result with so many vectors of a row in each lane at most the tallest tiles are used, which take few loads for
-# what they compute. Drivers compile tall ones of longer heads too long, and find that the first cache has no room.
-_FEW_VECTORS = 2
-# Lower tiles take nearly as long.
-_LEAST_ROWS = 8
-
-
-@dataclass(frozen=True)
-class BroadcastShape:
-    """How many rows a subgroup has."""
-
-    rows: int
-
-
-def broadcast_shapes(profile: DeviceProfile, problem: Problem, stages: Sequence[Stage]) -> list[BroadcastShape]:
-    """Those worth a try; first the tallest of moderate size that leaves enough subgroups, or else the lowest."""
-    least = min(_LEAST_ROWS, problem.rows)
-    worth = [rows for rows in _ROWS if rows >= least and (rows < 2 * problem.rows or rows == _ROWS[-1])]
-    results = (_vectors(stage.of_columns, profile.subgroup_size) for stage in stages if stage.of_rows is None)
-    most = _ROWS[0] if max(results, default=0) <= _FEW_VECTORS else _ROWS[1]
-    subgroups = profile.busy_invocations // profile.subgroup_size
-    moderate = [rows for rows in worth if rows <= most]
-    busy = (rows for rows in moderate if problem.count * -(-problem.rows // rows) >= subgroups)
-    chosen = next(busy, moderate[-1])
-    return [BroadcastShape(rows) for rows in (chosen, *(other for other in worth if other != chosen))]
-
-
-def _vectors(node: Node, lanes: int) -> int:
-    """How many vectors of a row each of so many lanes has."""
-    return -(-node.shape[-1] // (VECTOR * lanes))
-
 
 class BroadcastTiles(RegisterTiles):
-    """One tile a subgroup."""
+    """One tile per subgroup."""
 
     def __init__(
-        self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem, shape: BroadcastShape
+        self,
+        kernel: Kernel,
+        profile: DeviceProfile,
+        lifted: bool,
+        problem: Problem,
+        stages: Sequence[Stage],
+        shape: BroadcastShape,
     ) -> None:
         lanes = profile.subgroup_size
         groups = max(ATTENTION.block_of_columns // (VECTOR * lanes), 1)
-        super().__init__(kernel, lifted, problem, Tile(shape.rows, groups, shape.rows, groups * VECTOR * lanes, lanes))
+        tile = AttentionTile(shape.rows, groups, shape.rows, groups * VECTOR * lanes, lanes)
+        super().__init__(kernel, lifted, problem, tile)
         self.lanes = lanes
 
     def row_index(self, number: int) -> Index:
@@ -85,7 +61,7 @@ class BroadcastTiles(RegisterTiles):
         return f"subgroupShuffle({own.text}, {number % self.lanes}u)"
 
     def _own_row(self, first: int) -> Index:
-        """Of as many rows as there are lanes, from the tile's `first` on, the lane's to read at."""
+        """The row that a lane reads, of as many rows as there are lanes, from the tile's row `first` on."""
         row = remainder(self.member, min(self.height, self.lanes))
         return self.inside(linear([(self.corner, 1), (row, 1)], first))
 
@@ -137,8 +113,8 @@ class BroadcastTiles(RegisterTiles):
     # -- sums ---------------------------------------------------------------------------------------------------------
 
     def _vectors(self, node: Node) -> range:
-        """A lane's vectors of a row, neighbours being other lanes'."""
-        return range(_vectors(node, self.lanes))
+        """A lane's vectors of a row; neighbouring vectors belong to other lanes."""
+        return range(vectors_per_lane(node, self.lanes))
 
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
         if scaled:
@@ -152,7 +128,7 @@ class BroadcastTiles(RegisterTiles):
                         self.line(f"{self._sum(node, row, vector)} += {weights}.{component} * {line[vector]};")
 
     def _weights(self, name: str, row: int) -> str:
-        """What a row of a tile has in the four columns of turn `c`, from the lane that has these."""
+        """The four columns of iteration `c` in a row of a tile, read from the lane that has them."""
         vector, lane = f"{name}{row}_0", "uint(c)"
         for group in range(1, self.groups):
             vector = f"mix({vector}, {name}{row}_{group}, bvec4(c >= {group * self.lanes}))"
@@ -160,7 +136,7 @@ class BroadcastTiles(RegisterTiles):
         return self.body.declare(self.body.scopes[-1], "vec4", f"subgroupShuffle({vector}, {lane})")
 
     def _line(self, operand: Node, column: Index) -> list[str]:
-        """The lane's vectors of what a column has. Those beyond its end are some others."""
+        """The lane's vectors of a column's row of the operand. Vectors beyond its end are arbitrary."""
         length = operand.shape[-1]
         column = clamp(linear([(self.block, self.width), (column, 1)]), 0, self.problem.columns - 1)
         found = []
@@ -171,7 +147,7 @@ class BroadcastTiles(RegisterTiles):
         return found
 
     def _place(self, vector: int) -> Index:
-        """Which vector of a row a lane's is."""
+        """The number of a lane's vector in its row."""
         return add(self.member, vector * self.lanes)
 
     # -- results ------------------------------------------------------------------------------------------------------
@@ -187,7 +163,7 @@ class BroadcastTiles(RegisterTiles):
                     self._write(node, self.inside(place), self._place(vector), self._chosen("vec4", sums, "r"))
 
     def _chosen(self, kind: str, texts: Sequence[str], number: str) -> str:
-        """The text of that number. Drivers compile an array that is read at a variable place far more slowly."""
+        """The text with that number. Drivers compile an array with a variable index far more slowly."""
         name = self.body.declare(self.body.scopes[-1], kind, texts[0])
         for position, text in enumerate(texts[1:], 1):
             test = f"{number} == {position}"

@@ -1,7 +1,7 @@
 """Tiles of invocations, for devices whose lanes cannot exchange values: no shared memory, no barriers.
 
-An invocation has rows of its own. What it adds up stands in the result's memory, of which a few vectors at a time are
-in registers: so a head of any size takes the same code, and each load from memory serves a whole tile.
+An invocation has its own rows. Its sums are in the result's memory, a few vectors at a time in registers. So heads of
+any size have the same code, and each load serves a whole tile.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from lavax.backends.vulkan.emit.attention.tiles import Problem, Stage, Tile, Tiles
+from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
+from lavax.backends.vulkan.emit.attention.subgroup_shape import InvocationShape
+from lavax.backends.vulkan.emit.attention.tiles import AttentionTile, Tiles
 from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations
@@ -20,26 +22,22 @@ from lavax.passes.kernels.index import Index, add, clamp, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import ATTENTION
 
-# How many subgroups keep a CPU busy.
-_SUBGROUPS = 12
-_HEIGHTS = (4, 2, 1)
-
-
-def _height(problem: Problem, subgroup: int) -> int:
-    """The most rows an invocation that leave enough subgroups."""
-    for height in _HEIGHTS:
-        if problem.count * -(-problem.rows // (height * subgroup)) >= _SUBGROUPS:
-            return height
-    return 1
-
 
 class InvocationTiles(Tiles):
-    """One tile an invocation."""
+    """One tile per invocation."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, problem: Problem) -> None:
-        local = local_invocations(profile)
-        height = _height(problem, local)
-        tile = Tile(height, ATTENTION.block_of_columns // VECTOR, height * local, ATTENTION.block_of_columns, local)
+    def __init__(
+        self,
+        kernel: Kernel,
+        profile: DeviceProfile,
+        lifted: bool,
+        problem: Problem,
+        stages: Sequence[Stage],
+        shape: InvocationShape,
+    ) -> None:
+        local, height = local_invocations(profile), shape.height
+        columns = ATTENTION.block_of_columns
+        tile = AttentionTile(height, columns // VECTOR, height * local, columns, local)
         super().__init__(kernel, lifted, problem, tile)
         self._first_row = linear([(self.corner, 1), (self.member, height)])
 
@@ -53,7 +51,7 @@ class InvocationTiles(Tiles):
         return self.body.index(self.corner), self.height * self.local
 
     def folded(self, join: str, names: Sequence[str]) -> None:
-        """A row is an invocation's own."""
+        """Nothing: a row belongs to one invocation."""
 
     def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
         """Nothing is staged."""
@@ -90,14 +88,14 @@ class InvocationTiles(Tiles):
                 self._store(node, add(self._first_row, row), along, sums[row])
 
     def _of_columns(self, operand: Node, along: Index, width: int) -> list[str]:
-        """What the columns of a block have."""
+        """The vectors of a block's columns."""
         starts = (linear([(self.block, self.width)], start) for start in range(self.width))
         last = self.problem.columns - 1
         return [self.vector(operand, clamp(start, 0, last), along, width) for start in starts]
 
     @contextmanager
     def _along(self, name: str, extent: int) -> Iterator[tuple[Index, int]]:
-        """A loop along the last axis of an operand, four elements a turn if they divide it."""
+        """A loop along the last axis of an operand, four elements per iteration if they divide it."""
         width = VECTOR if extent % VECTOR == 0 else 1
         steps = extent // width
         bound = self.unknown(steps)
@@ -120,7 +118,7 @@ class InvocationTiles(Tiles):
             self._store(node, self._any_row(), along, f"{held} * factors[r]")
 
     def _over_rows(self) -> AbstractContextManager[None]:
-        """A loop over the invocation's rows: drivers compile loads and stores slowly, so here are as few as can be."""
+        """A loop over the invocation's rows, because drivers compile loads and stores slowly, and so there are few."""
         return self.body.block(f"for (int r = 0; r < {self.unknown(self.height)}; ++r)", frozenset(("r",)))
 
     def _any_row(self) -> Index:

@@ -27,11 +27,11 @@ class RegisterTiles(Tiles):
             self.line(f"vec4 {names};")
 
     def _scale(self, node: Node, factors: Sequence[str]) -> None:
-        """Multiplies a result's rows so far, each by its factor, if there are factors."""
+        """Multiplies each of a result's rows by its factor, if there are factors."""
         for row, factor in enumerate(factors):
             for vector in self._vectors(node):
                 self.line(f"{self._sum(node, row, vector)} *= {factor};")
 
     def _if_below(self, number: Index, end: int) -> AbstractContextManager[None]:
-        """A block for what is below the end."""
+        """A block of statements for numbers below the end."""
         return self.body.block(f"if ({self.body.index(number)} < {end})" if number.high >= end else "")

@@ -1,8 +1,8 @@
-"""What a workgroup of attention brings from memory to shared memory for one stage of a block, part by part.
+"""The copies from memory to shared memory that a workgroup of attention makes for a stage of a block, part by part.
 
-Every invocation loads its vectors of the next part while it works on the one before. Columns stand in *slots*: an
-invocation's four neighbouring columns are slots as many apart as there are invocations in a line, so that neighbours
-read neighbouring slots.
+Every invocation loads its vectors of the next part while it works on the present one. Columns are in *slots*: an
+invocation's four neighbouring columns are as many slots apart as a line has invocations, so that neighbouring
+invocations read neighbouring slots.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.attention.shape import Shape
-from lavax.backends.vulkan.emit.attention.tiles import Stage
+from lavax.backends.vulkan.emit.attention.problem import Stage
+from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape
 from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.ir.graph import Node
@@ -20,7 +20,7 @@ from lavax.passes.kernels.index import Index, add, clamp, linear, quotient, rema
 
 
 def column_of(slot: Index, across: int) -> Index:
-    """Which column of a block stands in a slot."""
+    """The column of a block that is in a slot."""
     line = VECTOR * across
     group, inside = quotient(slot, line), remainder(slot, line)
     return linear([(group, line), (remainder(inside, across), VECTOR), (quotient(inside, across), 1)])
@@ -28,33 +28,33 @@ def column_of(slot: Index, across: int) -> Index:
 
 @dataclass(frozen=True)
 class Staging(ABC):
-    """Vectors of an operand, `offset` behind the beginning of what is staged together."""
+    """The vectors of an operand that are copied together, from `offset` on in shared memory."""
 
     operand: Node
-    shape: Shape
+    shape: WorkgroupShape
     offset: int
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many vectors a part has."""
+        """The number of vectors of a part."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many vectors of a part are neighbours in memory."""
+        """The number of vectors of a part that are neighbours in memory."""
 
     @abstractmethod
     def place(self, number: Index) -> Index:
-        """Where a part's vector of that number goes."""
+        """The place in shared memory of a vector, by its number in the part."""
 
     @abstractmethod
     def row(self, number: Index, part: Index) -> Index:
-        """The row or column, from the first of the tile or block on, that it is of."""
+        """The row or column of a vector, counted from the first of the tile or block."""
 
     @abstractmethod
     def vector(self, number: Index, part: Index) -> Index:
-        """Which vector of the row it is; it may lie beyond the end."""
+        """The number of a vector in its row; it may lie beyond the end."""
 
     @property
     def last(self) -> int:
@@ -62,13 +62,13 @@ class Staging(ABC):
         return -(-self.operand.shape[-1] // VECTOR) - 1
 
     def along(self, number: Index, part: Index) -> Index:
-        """Four elements of the row to read; those beyond the end are some others."""
+        """Four elements of the row to read; those beyond the end are arbitrary."""
         inside = linear([(clamp(self.vector(number, part), 0, self.last), VECTOR), (LANE, 1)])
         return clamp(inside, 0, self.operand.shape[-1] - 1)
 
     @property
     def is_cut(self) -> bool:
-        """Whether elements beyond the end must be zeros."""
+        """Whether elements beyond the end must be zero."""
         return False
 
 
@@ -103,7 +103,7 @@ class Slices(Staging):
 
 
 @dataclass(frozen=True)
-class Lines(Staging):
+class StagedLines(Staging):
     """For a sum: all elements of the columns in `share` slots."""
 
     @property
@@ -128,7 +128,7 @@ class Lines(Staging):
 
 @dataclass(frozen=True)
 class GivenRows(Staging):
-    """For the columns: all elements of the rows in `given` lines of a tile."""
+    """For sums of the columns: all elements of the rows in `given` lines of a tile."""
 
     @property
     def width(self) -> int:
@@ -148,13 +148,13 @@ class GivenRows(Staging):
         return remainder(number, self.width)
 
 
-def stagings(stage: Stage, shape: Shape) -> Iterator[tuple[Staging, bool]]:
-    """What is staged for a part of a stage, and whether it is of columns."""
+def stagings(stage: Stage, shape: WorkgroupShape) -> Iterator[tuple[Staging, bool]]:
+    """The copies for a part of a stage, each with whether it is of columns."""
     if stage.to_columns:
         yield GivenRows(stage.of_columns, shape, 0), False
         return
     if stage.of_rows is None:
-        yield Lines(stage.of_columns, shape, 0), True
+        yield StagedLines(stage.of_columns, shape, 0), True
         return
     yield Slices(stage.of_rows, shape, 0, of_columns=False), False
     yield Slices(stage.of_columns, shape, shape.rows * shape.slice_stride, of_columns=True), True

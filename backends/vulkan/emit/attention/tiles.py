@@ -1,7 +1,7 @@
-"""Tiles of scores: what the schedules of attention have in common.
+"""The tiles of scores that all schedules of attention have in common.
 
-A tile is `height` rows by `groups` vectors of four columns an invocation. The element of row r and vector g of the
-tile `s` is the GLSL variable `s{r}_{g}`, four neighbouring columns.
+A tile has `height` rows by `groups` vectors of four columns per invocation. The element of row r and vector g of the
+tile `s` is the GLSL variable `s{r}_{g}`: four neighbouring columns.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 
+from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.glsl.body import LANE, is_multiple, quotient_exact, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, open_body
@@ -36,46 +36,9 @@ BLOCK = "block"
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What a block is made of, in turn: a tile of products of two operands' rows, or, where no rows are given, an
-    addition of a tile's product with the operand's rows, that are columns, to a result; with `to_columns`, where the
-    operand's rows are rows, the product of the tile's transpose with them, which is a result's for the columns."""
-
-    of_columns: Node
-    of_rows: Node | None = None
-    to_columns: bool = False
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What rows and columns are: `batch` of `rows` by `columns` scores, rows being keys if `by_keys`.
-
-    `grows`: later rows see more columns.
-    """
-
-    batch: tuple[int, ...]
-    rows: int
-    columns: int
-    by_keys: bool
-    grows: bool = False
-
-    @property
-    def count(self) -> int:
-        return prod(self.batch)
-
-    @property
-    def queries(self) -> int:
-        return self.columns if self.by_keys else self.rows
-
-    @property
-    def keys(self) -> int:
-        return self.rows if self.by_keys else self.columns
-
-
-@dataclass(frozen=True)
-class Tile:
-    """An invocation's `height` rows by `groups` vectors, and its workgroup's: `local` invocations, `rows` in all, and
-    `width` columns of a block."""
+class AttentionTile:
+    """The extents of a tile: `height` rows by `groups` vectors per invocation; `local` invocations, `rows` rows and
+    `width` columns of a block per workgroup."""
 
     height: int
     groups: int
@@ -85,15 +48,15 @@ class Tile:
 
 
 class Tiles(ABC):
-    """A kernel of attention while it is being written."""
+    """The state of writing the tiles of a kernel of attention."""
 
-    def __init__(self, kernel: Kernel, lifted: bool, problem: Problem, tile: Tile) -> None:
+    def __init__(self, kernel: Kernel, lifted: bool, problem: Problem, tile: AttentionTile) -> None:
         self.body, self.outputs = open_body(kernel, lifted)
         self.problem, self.local = problem, tile.local
         self.height, self.groups, self.width = tile.height, tile.groups, tile.width
         self.blocks_of_columns = -(-problem.columns // tile.width)
         self._ends: dict[int, str] = {}
-        self.visited = "", ""  # the first block that is not gone past, and the first behind these, in GLSL
+        self.visited = "", ""  # the first block that is not skipped, and the end of these, in GLSL
         down = -(-problem.rows // tile.rows)
         self.count = problem.count * down  # of workgroups
         self._open_group()
@@ -104,38 +67,38 @@ class Tiles(ABC):
         self.member = variable("member", tile.local)
 
     def _open_group(self) -> None:
-        """Numbers workgroups and invocations, and ends those that are too many."""
+        """Numbers workgroups and invocations, and ends surplus workgroups."""
         self.line(f"int group = int{WORKGROUP};")
         self.line(f"if (group >= {self.body.parameters.integer(self.count)}) return;")
-        if self.problem.grows:  # what takes longest starts first
+        if self.problem.grows:  # the rows with most columns start first
             self.line(f"group = {self.body.parameters.integer(self.count - 1)} - group;")
         self.line("int member = int(gl_LocalInvocationID.x);")
         self.body.scopes[0].variables |= {"group", "member"}
 
-    # -- what a schedule says -----------------------------------------------------------------------------------------
+    # -- asked of a schedule -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def row_index(self, number: int) -> Index:
-        """The row of that number of the invocation's, which may lie beyond the last one there is."""
+        """The row of an invocation's row number; it may lie beyond the last row."""
 
     @abstractmethod
     def first_column(self, group: int) -> Index:
-        """The first column of a vector, which may lie beyond the last one there is."""
+        """The first column of a vector; it may lie beyond the last column."""
 
     @abstractmethod
     def rows_together(self) -> tuple[str, int]:
-        """The first of the rows that go over the same blocks, in GLSL, and how many they are."""
+        """The first of the rows that share their blocks, in GLSL, and the number of these rows."""
 
     @abstractmethod
     def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
-        """Declares and fills a tile: the products of rows of one operand and rows, that are columns, of another.
+        """Declares and fills a tile: the products of an operand's rows with another operand's rows, the tile's columns.
 
-        Products and what is accumulated come as the stages given to `blocks` say.
+        Products and sums come in the order of the stages that `blocks` was given.
         """
 
     @abstractmethod
     def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
-        """What comes before the loop over blocks, of which `start` is the first, in GLSL."""
+        """Writes the statements before the loop over blocks; `start` is the first block, in GLSL."""
 
     @abstractmethod
     def open_result(self, node: Node) -> None:
@@ -143,9 +106,9 @@ class Tiles(ABC):
 
     @abstractmethod
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
-        """Adds a tile's product with an operand's rows, that are columns, to a result's rows.
+        """Adds a tile's product with an operand's rows, the tile's columns, to a result's rows.
 
-        Where `scaled`, the rows r so far are multiplied by `scale{r}` first.
+        If `scaled`, row r is multiplied by `scale{r}` first.
         """
 
     @abstractmethod
@@ -154,11 +117,11 @@ class Tiles(ABC):
 
     @abstractmethod
     def store_statistic(self, node: Node, values: Sequence[str]) -> None:
-        """Writes one number a row."""
+        """Writes one number per row."""
 
     @abstractmethod
     def folded(self, join: str, names: Sequence[str]) -> None:
-        """Joins variables, one a row, with those of the other invocations that have parts of the same rows."""
+        """Joins variables, one per row, with those of the other invocations that have parts of these rows."""
 
     @abstractmethod
     def close(self) -> Launch:
@@ -170,7 +133,7 @@ class Tiles(ABC):
         self.body.line(text)
 
     def unknown(self, value: int) -> str:
-        """A loop's end that is no constant to the driver, which would unroll short loops to code of any length."""
+        """A loop's end that the driver does not know, because it would unroll short loops, whatever their length."""
         if value not in self._ends:
             self._ends[value] = self.body.name()
             self.body.scopes[0].lines.append(f"int {self._ends[value]} = {self.body.parameters.unknown(value)};")
@@ -186,7 +149,7 @@ class Tiles(ABC):
     def blocks(self, before: int | None, behind: int | None, stages: Sequence[Stage]) -> Iterator[None]:
         """The loop over blocks of columns: those from `before` columns before a row to `behind` behind it, or all.
 
-        `stages` are what will be asked for in a block, in that order.
+        `stages` are the steps of a block, in order.
         """
         first, count = self.rows_together()
         integer = self.body.parameters.integer
@@ -203,26 +166,26 @@ class Tiles(ABC):
         with self.body.block(f"for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})", frozenset((BLOCK,))):
             yield
 
-    # -- places -------------------------------------------------------------------------------------------------------
+    # -- coordinates --------------------------------------------------------------------------------------------------
 
     @property
     def block(self) -> Index:
         return variable(BLOCK, self.blocks_of_columns)
 
     def row(self, number: int) -> Index:
-        """A row of the invocation to read at: those that are not there are the last one."""
+        """An invocation's row to read at: the last row if it lies beyond that."""
         return self.inside(self.row_index(number))
 
     def column(self, group: int) -> Index:
-        """Four columns to read at: those that are not there are the last one."""
+        """Four columns to read at: the last column for those beyond it."""
         return clamp(linear([(self.first_column(group), 1), (LANE, 1)]), 0, self.problem.columns - 1)
 
     def inside(self, row: Index) -> Index:
-        """A row that is there: this one, or the last."""
+        """The row, or the last row if it lies beyond that."""
         return clamp(row, 0, self.problem.rows - 1)
 
     def is_row(self, row: Index) -> str:
-        """The condition that a row is there, if it may not be."""
+        """The condition that a row exists; "" if it always does."""
         if row.high < self.problem.rows:
             return ""
         return f"{self.body.index(row)} < {self.body.parameters.integer(self.problem.rows)}"
@@ -232,11 +195,11 @@ class Tiles(ABC):
         return self.body.value(operand, (*self.batch, self.row(number))).text
 
     def vector(self, operand: Node, row: Index, along: Index, width: int = VECTOR) -> str:
-        """Elements of an operand's row, as a vector of that width."""
+        """Elements of an operand's row, as a vector of a width."""
         return widened(self.body.value(operand, (*self.batch, row, along)), width, operand.dtype)
 
     def element(self, node: Node, address: str, row: Index, *along: Index) -> str:
-        """An element of a result in memory, or four of them where `along` has lanes; may be assigned to."""
+        """An element of a result in memory, or four if `along` has lanes; it can be assigned to."""
         position = flatten((*self.batch, row, *along), node.shape)
         base = substitute(position, {"lane": constant(0)})
         if "lane" not in position.variables:
@@ -261,7 +224,7 @@ class Part:
         return f"{name}{self.row}_{self.group}"
 
     def score(self, operand: Node) -> str:
-        """What an operand with one element a score has there."""
+        """The elements of an operand with one element per score."""
         tiles = self.tiles
         row, column = tiles.row(self.row), tiles.column(self.group)
         at = (column, row) if tiles.problem.by_keys else (row, column)
@@ -277,11 +240,11 @@ class Part:
         return self.tiles.of_row(operand, self.row)
 
     def key_behind_query(self, distance: int) -> str:
-        """Where the key comes at least `distance` after the query."""
+        """The condition that the key comes at least `distance` after the query."""
         return self._compared("greaterThanEqual", "lessThanEqual", distance)
 
     def key_before_query(self, distance: int) -> str:
-        """Where the key comes at most `distance` after the query."""
+        """The condition that the key comes at most `distance` after the query."""
         return self._compared("lessThanEqual", "greaterThanEqual", distance)
 
     def _compared(self, of_keys: str, of_queries: str, distance: int) -> str:
@@ -296,7 +259,7 @@ class Part:
 
     @property
     def beyond(self) -> str:
-        """Where columns are not there; "": they all are."""
+        """The condition that columns do not exist; "" if all do."""
         tiles = self.tiles
         columns = tiles.problem.columns
         if add(tiles.first_column(self.group), VECTOR - 1).high < columns:

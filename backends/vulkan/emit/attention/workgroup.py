@@ -1,19 +1,20 @@
-"""Tiles of workgroups, for GPUs: both operands of products go through shared memory, what is added up is in registers.
+"""Tiles of workgroups, for GPUs: both operands of products go through shared memory, and sums are in registers.
 
-A workgroup is lines of invocations. Each has some rows, `down` apart, which the others of its line share; columns are
-dealt out to these by fours. A product takes its operands a few elements of the heads at a time from shared memory; to
-be multiplied by an operand's rows, a tile goes through shared memory as well. What the next step needs from memory is
-loaded to registers before the step at hand is worked on, across stages and blocks (staging.py).
+A workgroup is lines of invocations. The invocations of a line share rows, `down` apart, and split the columns by fours.
+A product reads a few elements of the heads at a time from shared memory. A tile that is multiplied by an operand's rows
+goes through shared memory as well. Each invocation loads the vectors of the next step to registers before it works on
+the present one, across stages and blocks (staging.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.registers import RegisterTiles
-from lavax.backends.vulkan.emit.attention.shape import GIVEN_HEIGHT, Shape
 from lavax.backends.vulkan.emit.attention.staging import Staging, stagings
-from lavax.backends.vulkan.emit.attention.tiles import BLOCK, Problem, Stage, Tile
+from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile
+from lavax.backends.vulkan.emit.attention.workgroup_shape import GIVEN_HEIGHT, WorkgroupShape
 from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid
@@ -28,7 +29,7 @@ _NEXT_BLOCK, _NEXT_PART = "next_block", "next_part"
 
 
 class WorkgroupTiles(RegisterTiles):
-    """One tile a workgroup."""
+    """One tile per workgroup."""
 
     def __init__(
         self,
@@ -37,13 +38,13 @@ class WorkgroupTiles(RegisterTiles):
         lifted: bool,
         problem: Problem,
         stages: Sequence[Stage],
-        shape: Shape,
+        shape: WorkgroupShape,
     ) -> None:
-        tile = Tile(shape.height, shape.groups, shape.rows, shape.columns, shape.local)
+        tile = AttentionTile(shape.height, shape.groups, shape.rows, shape.columns, shape.local)
         super().__init__(kernel, lifted, problem, tile)
         self.shape, self.stages, self.subgroup = shape, stages, profile.subgroup_size
-        self.at_stage = 0  # how many stages of the block are written
-        self.tile_at = shape.line_vectors(stages)  # where in shared memory
+        self.at_stage = 0  # the number of the stages of a block that are written
+        self.tile_at = shape.line_vectors(stages)  # its position in shared memory
         self.line(f"int line = member / {shape.across}, place = member % {shape.across};")
         self.body.scopes[0].variables |= {"line", "place"}
         self.line_index, self.place_index = variable("line", shape.down), variable("place", shape.across)
@@ -67,7 +68,7 @@ class WorkgroupTiles(RegisterTiles):
             self._exchange(join, names)
 
     def _exchange(self, join: str, names: Sequence[str]) -> None:
-        """Joins what the subgroups of a line have, by shared memory."""
+        """Joins the values of a line's subgroups through shared memory."""
         parts = self.shape.across // self.subgroup
         self.line("barrier();")
         for row, name in enumerate(names):
@@ -94,7 +95,7 @@ class WorkgroupTiles(RegisterTiles):
         return add(self.member, turn * self.shape.local)
 
     def _fetched(self, stage: Stage) -> Iterator[tuple[str, Staging, bool, Index]]:
-        """An invocation's registers for a part of a stage: what is of which staging, and its number there."""
+        """An invocation's registers for a part of a stage: the staging of each, and its number there."""
         register = 0
         for staging, of_columns in stagings(stage, self.shape):
             for turn in range(self._turns(staging)):
@@ -105,7 +106,7 @@ class WorkgroupTiles(RegisterTiles):
         """Loads an invocation's vectors of a part of a stage, in a block of statements after `head`."""
         with self.body.block(head, frozenset((_NEXT_BLOCK, _NEXT_PART))):
             self.line(f"int {_NEXT_BLOCK} = {block}, {_NEXT_PART} = {part};")
-            # One block more than there are: what is loaded there is not used.
+            # One block more than there are: its vectors are not used.
             columns = linear([(variable(_NEXT_BLOCK, self.blocks_of_columns + 1), self.width)])
             for register, staging, of_columns, number in self._fetched(stage):
                 at = variable(_NEXT_PART, self._parts(stage))
@@ -114,7 +115,7 @@ class WorkgroupTiles(RegisterTiles):
                 self.line(f"{register} = {self._loaded(staging, inside, at, first)};")
 
     def _parts(self, stage: Stage) -> int:
-        """In how many parts a stage's operands are staged."""
+        """The number of parts in which a stage's operands are staged."""
         if stage.to_columns:
             return self.shape.rows // self.shape.given
         if stage.of_rows is None:
@@ -127,7 +128,7 @@ class WorkgroupTiles(RegisterTiles):
         return self.vector(staging.operand, row, staging.along(number, part))
 
     def _stage(self, stage: Stage, part: Index) -> None:
-        """Puts what was loaded where all read it."""
+        """Stores the loaded vectors to shared memory."""
         for register, staging, _, number in self._fetched(stage):
             with self._if_below(number, staging.count):
                 self._put(staging, number, register, part)
@@ -140,7 +141,7 @@ class WorkgroupTiles(RegisterTiles):
         self.line(f"staged[{self.body.index(staging.place(number))}] = {value};")
 
     def _fetch_next(self, part: str, last: bool | None) -> None:
-        """Loads the part of that number of the stage at hand or, if it was the last, the first part of the next one."""
+        """Loads a part of the present stage by its number, or after the last one the first part of the next stage."""
         stage, following = self.stages[self.at_stage], (self.at_stage + 1) % len(self.stages)
         block = BLOCK if following else f"{BLOCK} + 1"
         parts = self._parts(stage)
@@ -168,7 +169,7 @@ class WorkgroupTiles(RegisterTiles):
         self.at_stage += 1
 
     def _multiply(self, name: str) -> None:
-        """Adds the products of what is staged to a tile, four elements a turn."""
+        """Adds the products of the staged vectors to a tile, four elements per iteration."""
         shape, vectors = self.shape, self.shape.depth // VECTOR
         stride = shape.slice_stride
         self.line(f"int rows_at = line * {stride}, columns_at = {shape.rows * stride} + place * {stride};")
@@ -213,7 +214,7 @@ class WorkgroupTiles(RegisterTiles):
         self.at_stage += 1
 
     def _share(self, name: str, chunk: int) -> None:
-        """Writes some columns of a tile to shared memory, a line a slot."""
+        """Writes some columns of a tile to shared memory, a line per slot."""
         shape, first = self.shape, chunk * self.shape.chunk
         for group in range(self.groups):
             for number, component in enumerate(COMPONENTS):
@@ -227,7 +228,7 @@ class WorkgroupTiles(RegisterTiles):
                     self.line(f"staged[{self.tile_at} + {at}] = vec4({four});")
 
     def _add_columns(self, node: Node) -> None:
-        """Adds what is staged, times its columns of the tile, to the result's rows."""
+        """Adds the staged vectors, times their columns of the tile, to the result's rows."""
         shape, length = self.shape, self.shape.across * self.shape.vectors(node.shape[-1])
         self.line(f"int weights_at = {self.tile_at} + c * {shape.share * shape.tile_stride} + line;")
         with self.body.block(f"{self.body.uses.unroll}for (int k = 0; k < {shape.share}; ++k)"):
@@ -265,7 +266,7 @@ class WorkgroupTiles(RegisterTiles):
         self.at_stage += 1
 
     def _share_rows(self, name: str, part: int) -> None:
-        """Writes some rows of a tile to shared memory; those that are not there are zeros."""
+        """Writes some rows of a tile to shared memory; rows beyond the last one are zeros."""
         shape = self.shape
         for number in range(GIVEN_HEIGHT):
             row = part * GIVEN_HEIGHT + number
@@ -296,7 +297,7 @@ class WorkgroupTiles(RegisterTiles):
             self.line(f"{self.element(node, self.outputs[node], self.tile_number, inside, along)} = {value};")
 
     def give_nothing(self, node: Node) -> None:
-        """Zeros for the columns of all blocks that are gone past."""
+        """Writes zeros for the columns of all blocks that are skipped."""
         start, end = self.visited
         line, columns = node.shape[-1] // VECTOR, self.problem.columns
         length, block = (self.body.parameters.integer(count * line) for count in (columns, self.width))

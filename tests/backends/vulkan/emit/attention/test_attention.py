@@ -12,8 +12,8 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.emit.attention import attention as emitter
-from lavax.backends.vulkan.emit.attention.shape import Shape, fitted
+from lavax.backends.vulkan.emit.attention import choose
+from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape, fitted
 from lavax.ir import Graph, TensorType, bool_, float32, interpret, parse
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
@@ -106,9 +106,9 @@ def test_the_schedule_of_gpus_agrees_too(name: str, gradient: bool) -> None:
 
 # Each width of a line of invocations, which here are up to four subgroups; short loops, which drivers unroll.
 SHAPES = (
-    Shape(4, 8, 4, 1, depth=4, share=8, chunk=16),
-    Shape(2, 16, 4, 1, depth=8, share=8, chunk=16),
-    Shape(2, 32, 4, 1, depth=16, share=8, chunk=32),
+    WorkgroupShape(4, 8, 4, 1, depth=4, share=8, chunk=16),
+    WorkgroupShape(2, 16, 4, 1, depth=8, share=8, chunk=16),
+    WorkgroupShape(2, 32, 4, 1, depth=16, share=8, chunk=32),
 )
 
 
@@ -122,10 +122,11 @@ SHAPES = (
     ],
 )
 def test_every_shape_of_a_workgroup_agrees(
-    name: str, gradient: bool, shape: Shape, monkeypatch: pytest.MonkeyPatch
+    name: str, gradient: bool, shape: WorkgroupShape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = gpu_schedule()
-    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages, *_: fitted(shape, profile, stages))
+    given = lambda profile, problem, stages, *_: fitted(shape, profile, stages)  # noqa: E731
+    monkeypatch.setattr(choose, "choose_workgroup_shape", given)
     assert_close(*graph_of_case(name, gradient), eager=shape is SHAPES[0], device=device)
 
 
@@ -143,10 +144,11 @@ def test_parts_of_the_gradient_of_queries(
 ) -> None:
     """One kernel computes them beside the gradients of keys and values, and their sum is that of queries."""
     device = gpu_schedule()
-    shape = Shape(4, 8, 4, 1, depth=8, share=8, chunk=16)
-    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages, *_: fitted(shape, profile, stages))
-    monkeypatch.setattr(emitter, "keeps_busy", lambda *_: True)
-    parts = Attention(query_parts=lambda node: emitter.block_of_parts(node, device.profile))
+    shape = WorkgroupShape(4, 8, 4, 1, depth=8, share=8, chunk=16)
+    given = lambda profile, problem, stages, *_: fitted(shape, profile, stages)  # noqa: E731
+    monkeypatch.setattr(choose, "choose_workgroup_shape", given)
+    monkeypatch.setattr(choose, "keeps_busy", lambda *_: True)
+    parts = Attention(query_parts=lambda node: choose.block_of_parts(node, device.profile))
     target = replace(device.target, attention=parts)
     monkeypatch.setitem(device.__dict__, "target", target)
     shapes = {"query": (queries, head), "key": (keys, head), "value": (keys, head), "cotangent": (queries, head)}

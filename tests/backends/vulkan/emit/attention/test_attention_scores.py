@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.attention.attention import block_of_parts
+from lavax.backends.vulkan.emit.attention.choose import block_of_parts
 from lavax.backends.vulkan.emit.attention.scores import pays_in_parts, stores_scores, stores_short_scores
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.ir import Graph, Node, TensorType, float32, interpret

@@ -7,10 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-from lavax.backends.vulkan.emit.attention import attention as emitter
-from lavax.backends.vulkan.emit.attention.broadcast import broadcast_shapes
-from lavax.backends.vulkan.emit.attention.shape import Shape, choose_shape, fitted
-from lavax.backends.vulkan.emit.attention.tiles import Problem, Stage
+from lavax.backends.vulkan.emit.attention import choose
+from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
+from lavax.backends.vulkan.emit.attention.subgroup_shape import broadcast_shapes
+from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape, choose_workgroup_shape, fitted
 from lavax.backends.vulkan.emit.candidates import schedules_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import TensorType, float32, parse
@@ -28,8 +28,9 @@ CAUSAL = f"""
 
 
 def _main(monkeypatch: pytest.MonkeyPatch) -> str:
-    shape = Shape(4, 8, 4, 1, depth=4, share=32, chunk=32)
-    monkeypatch.setattr(emitter, "choose_shape", lambda profile, problem, stages, *_: fitted(shape, profile, stages))
+    shape = WorkgroupShape(4, 8, 4, 1, depth=4, share=32, chunk=32)
+    given = lambda profile, problem, stages, *_: fitted(shape, profile, stages)  # noqa: E731
+    monkeypatch.setattr(choose, "choose_workgroup_shape", given)
     return main_of(dispatch_of(CAUSAL, GENERIC_GPU))
 
 
@@ -94,15 +95,15 @@ def test_the_next_step_is_loaded_before_the_one_at_hand_is_multiplied(monkeypatc
     """)
 
 
-def _shape(batch: int, positions: int, head: int) -> Shape | None:
+def _shape(batch: int, positions: int, head: int) -> WorkgroupShape | None:
     type = f"f32[{batch},{positions},{head}]"
     graph = parse(
         f"graph (q: {type}, k: {type}, v: {type}) {{\n"
         f"  %0 = attention(q, k, v) scale=1 lowest={1 - positions} highest={positions - 1} {PLAIN} : {type}\n"
         "  return %0\n}"
     )
-    stages = emitter.stages_of({"attention": graph.outputs[0]})
-    return choose_shape(GENERIC_GPU, Problem((batch,), positions, positions, by_keys=False), stages)
+    stages = choose.stages_of({"attention": graph.outputs[0]})
+    return choose_workgroup_shape(GENERIC_GPU, Problem((batch,), positions, positions, by_keys=False), stages)
 
 
 def test_lines_grow_with_heads_and_tiles_with_the_work() -> None:
@@ -141,8 +142,8 @@ def test_tuning_tries_the_tiles_whose_lines_suit_the_heads(head: int) -> None:
     attrs = dict(scale=1.0, fill=-inf, lowest=-511, highest=511, biased=False, masked=False, empty=False)
     graph = graph_of((query,), (make_node("attention", (query, query, query), attrs),))
     (step,) = schedule(graph).steps
-    stages = emitter.stages_of({node.op: node for node in step.kernel.graph.outputs})
+    stages = choose.stages_of({node.op: node for node in step.kernel.graph.outputs})
     shapes = schedules_of(step.kernel, GENERIC_GPU)
-    assert shapes[0] == choose_shape(GENERIC_GPU, Problem((2,), 512, 512, False), stages)
+    assert shapes[0] == choose_workgroup_shape(GENERIC_GPU, Problem((2,), 512, 512, False), stages)
     assert len(set(shapes)) == len(shapes) > 4
     assert all(fitted(shape, GENERIC_GPU, stages) == shape for shape in shapes)
