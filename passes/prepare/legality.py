@@ -19,8 +19,8 @@ from lavax.passes.build.contraction_geometry import sizes_of
 from lavax.passes.build.inline import CALLS
 from lavax.passes.numerics.rounding import is_held
 from lavax.passes.numerics.widen import is_computing, is_narrow
+from lavax.passes.prepare.decompose.joining import MOST_JOINED
 from lavax.passes.prepare.decompose.sorting import sorted_by, sorted_with_order
-from lavax.passes.prepare.node_rewrites import MOST_JOINED
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 _LOWERED, _OF_NAMED_AXES = names_of_family("lowered"), names_of_family("axis")

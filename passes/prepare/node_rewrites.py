@@ -9,18 +9,17 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.monoids import REDUCTIONS
-from lavax.passes.build.builder import build, located, set_location, zeros
+from lavax.passes.build.builder import located, set_location, zeros
 from lavax.passes.prepare.convolutions import prepare_convolution, read_channels_first
 from lavax.passes.prepare.decompose import RULES as DECOMPOSE
 from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
 from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
+from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined
 from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
 from lavax.passes.prepare.decompose.sorting import RULES as SORTING
 from lavax.passes.prepare.products import prepare_product
 from lavax.passes.prepare.reductions import prepare_position, prepare_reduction
 from lavax.passes.target.target import Target
-
-MOST_JOINED = 8  # operands of a concatenation: its kernel reads as many arrays
 
 
 def _prepare_stop_gradient(node: Node) -> Node:
@@ -32,11 +31,7 @@ def _prepare_known_value(node: Node) -> Node:
 
 
 def _prepare_concatenate(node: Node) -> Node:
-    operands = node.operands
-    while len(operands) > MOST_JOINED:
-        groups = [operands[start : start + MOST_JOINED] for start in range(0, len(operands), MOST_JOINED)]
-        operands = tuple(build("concatenate", *group, **node.attrs) for group in groups)
-    return node if operands is node.operands else build("concatenate", *operands, **node.attrs)
+    return node if len(node.operands) <= MOST_JOINED else joined(node.operands, node.attrs["axis"])
 
 
 ON_ANY_DEVICE: dict[str, Callable[[Node], Node]] = {

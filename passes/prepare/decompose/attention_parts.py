@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.passes.build.attention import joint_kernel_key
-from lavax.passes.build.builder import build, concatenate, located, reshape, set_location, slice_along, sum_over
+from lavax.passes.build.builder import build, located, reshape, set_location, slice_along, sum_over
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
 from lavax.passes.prepare.decompose.attention import has_kernel
+from lavax.passes.prepare.decompose.joining import joined
 from lavax.passes.target.target import Target
 
 
@@ -55,7 +56,7 @@ def _query_parts(node: Node, target: Target) -> Node:
         operands = (query, *of_keys, cotangent, delta, logsumexp, *of_scores)
         part = ATTENTION["attention_query_gradient"](build("attention_query_gradient", *operands, **moved))
         found.append(reshape(part, (*part.shape[:-2], 1, *part.shape[-2:])))
-    return concatenate(found, rank - 2)
+    return joined(found, rank - 2)
 
 
 RULES: dict[str, Callable[[Node, Target], Node]] = {"attention_query_parts": _query_parts}

@@ -13,7 +13,8 @@ from math import gcd, prod
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.build.builder import build, concatenate, reshape, slice_along, zeros
+from lavax.passes.build.builder import build, reshape, slice_along, zeros
+from lavax.passes.prepare.decompose.joining import joined
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def convolution_in_phases(node: Node, number: int, of_phase: Callable[[Node], No
         for phase in phases
     ]
     parted = (*shape[: axis + 1], 1, *shape[axis + 1 :])
-    beside = concatenate([reshape(result, parted) for result in results], axis + 1)
+    beside = joined([reshape(result, parted) for result in results], axis + 1)
     whole = reshape(beside, (*shape[:axis], count * period, *shape[axis + 1 :]))
     return slice_along(whole, axis, 0, node.shape[axis])
 
