@@ -1,11 +1,12 @@
-"""Contractions by broadcast tiles: the lanes of a subgroup stand side by side along the columns of one tile.
+"""Contractions by broadcast tiles: the lanes of a subgroup are side by side along the columns of one tile.
 
-Each lane has vectors of four columns of all the tile's rows in registers, and reads these columns of the right operand
-by itself. Of the left operand, which all of them need, each reads a share and hands it to the others by
-`subgroupShuffle` with a constant lane: a driver that makes a load of a vector one load a lane and component thereby
-makes as few as the tile's edges are long, where invocations with tiles of their own read the same rows again.
+Each lane has vectors of four columns, of all the tile's rows, in registers, and reads these columns of the right
+operand by itself. All lanes need the left operand: each reads a share of it and passes it to the others by
+`subgroupShuffle` with a constant lane. CPU drivers split the load of a vector into one load per lane and component. So
+the number of loads grows with the tile's edges only, while invocations with separate tiles would read the same rows
+again.
 
-The tile is written in a loop over its rows, so that an epilogue stands in the shader once a vector of columns.
+The tile is written in a loop over its rows, so that the epilogue is in the shader once per vector of columns.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, 
 
 @dataclass(frozen=True)
 class Share:
-    """What the lanes hold together of the left operand: the same text in each, and which lane has which element."""
+    """The lanes' shares of the left operand: the variables, with the same names in each lane, and who has what."""
 
     text: str
     width: int
     lanes_along_sum: int  # 0: a lane has a row, and the steps of the sum are its vector's; else lanes from step to step
 
     def element(self, row: int, step: int) -> str:
-        """The element of a row of the share, at a step of the sum, as every lane gets it."""
+        """The element of a row of the share at a step of the sum, for every lane."""
         along_rows = self.lanes_along_sum > 0
         lane = step * self.lanes_along_sum + row // VECTOR if along_rows else row
         component = row % VECTOR if along_rows else step
@@ -64,7 +65,7 @@ class BroadcastTileEmitter:
         return Launch(shader, tuple(self.body.parameters.words), self.contraction.groups(self.tile))
 
     def _column(self, vector: int) -> Index:
-        """Where in the tile a vector of the lane's columns begins: lanes are neighbours."""
+        """The offset in the tile of a vector of the lane's columns; neighbouring lanes have neighbouring vectors."""
         return linear([(self.member, VECTOR)], vector * VECTOR * self.tile.lanes)
 
     # -- the sum ------------------------------------------------------------------------------------------------------
@@ -75,9 +76,9 @@ class BroadcastTileEmitter:
             self.body.line(f"{self.kind} {names};")
 
     def _sum_loop(self) -> None:
-        body, turns = self.body, self.contraction.sizes.k // self.steps
-        with body.block(f"for (int k = 0; k < {body.parameters.integer(turns)}; ++k)", frozenset(("k",))):
-            start = linear([(variable("k", turns), self.steps)])
+        body, iterations = self.body, self.contraction.sizes.k // self.steps
+        with body.block(f"for (int k = 0; k < {body.parameters.integer(iterations)}; ++k)", frozenset(("k",))):
+            start = linear([(variable("k", iterations), self.steps)])
             shares = [self._share(first, start) for first in range(0, self.tile.rows, self.tile.lanes)]
             columns = [self._right(vector, start) for vector in range(self.tile.vectors)]
             for row in range(self.tile.rows):
@@ -92,10 +93,10 @@ class BroadcastTileEmitter:
             self.body.line(f"s{row}_{vector} += {factor} * {column};")
 
     def _share(self, first: int, start: Index) -> Share:
-        """The lanes' shares of as many rows as there are lanes, from the tile's `first` on, of one turn of the sum.
+        """The lanes' shares of as many rows as there are lanes, from the tile's `first` on, in one iteration.
 
-        Lanes read neighbours in memory as vectors: along the sum a lane has a row; along the rows it has four of them
-        at one step of the sum.
+        Lanes read neighbours in memory as vectors. If these are along the sum, a lane has a row; if they are along the
+        rows, it has four rows at one step of the sum.
         """
         height = min(self.tile.rows, self.tile.lanes)
         if self.steps == VECTOR and not self.along_sum[0] and height % VECTOR == 0:
@@ -110,7 +111,7 @@ class BroadcastTileEmitter:
         return Share(value.text, value.width, 0)
 
     def _right(self, vector: int, start: Index) -> list[str]:
-        """A vector of the lane's columns at each step of a turn of the sum, read along what are neighbours."""
+        """A vector of the lane's columns per step of an iteration, read along the axis of neighbours."""
         column = self._column(vector)
         if self.steps == VECTOR and self.along_sum[1]:
             summed = linear([(start, 1), (LANE, 1)])
@@ -127,14 +128,14 @@ class BroadcastTileEmitter:
         body, tile = self.body, self.tile
         count = min(tile.rows, self.contraction.sizes.m)
         row = variable("row", count)
-        # Drivers unroll the loop if they know its end, to code that takes up to three times as long to compile.
+        # Drivers that know the loop's end unroll it, and then take up to three times as long to compile it.
         end = body.parameters.unknown(count)
         with body.block(f"for (int row = 0; row < {end}; ++row)", frozenset(("row",))):
             for vector in range(tile.vectors):
                 self._write(row, self._column(vector), self._chosen(vector))
 
     def _chosen(self, vector: int) -> str:
-        """A vector of the row at hand. Drivers compile an array that is read at a variable place far more slowly."""
+        """A vector of the current row. Drivers compile an array with a variable index far more slowly."""
         name = self.body.declare(self.body.scopes[-1], self.kind, f"s0_{vector}")
         for row in range(1, self.tile.rows):
             self.body.line(f"{name} = mix({name}, s{row}_{vector}, bvec4(row == {row}));")

@@ -1,12 +1,12 @@
-"""Contractions by cooperative matrices: a workgroup stages what its tile needs, its subgroups multiply matrices of it.
+"""Contractions by cooperative matrices: a workgroup stages its tile's operands, and its subgroups multiply them.
 
-The sum goes in parts of `depth`, and loads of the next part stand before the products of one. In shared memory
-an operand lies as it does in memory, in vectors of eight elements of 16 bits: lines of rows or columns along the sum,
-or lines of the sum along rows or columns. How a matrix is loaded from there does the transposing. A line is longer by
-one vector than it need be, so that neighbouring lines lie in other banks.
+The sum is cut into parts of `depth`; the next part is loaded before the products of the present one. Shared memory
+holds an operand in the order of memory, in vectors of eight elements of 16 bits: lines along the sum for each row or
+column, or lines along rows or columns for each step of the sum. Loads of matrices transpose as needed. Each line has
+one vector of padding, so that neighbouring lines are in different banks.
 
-The result's matrices pass through shared memory too, a row of them a subgroup at a time: how their elements are spread
-over invocations is the device's secret, and what is computed from the result needs to know.
+The result's matrices pass through shared memory too, one row of them per subgroup at a time. Only the device knows how
+the elements of a matrix are distributed over invocations, and the epilogue needs to know.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lavax.passes.kernels.index import (
 from lavax.passes.kernels.reads import READS, Coordinates
 
 _STAGED = "staged"
-# Reads of these are at other places in memory, and nothing else.
+# Operations that only read from other places in memory.
 _MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
 
 
@@ -80,23 +80,23 @@ class CooperativeEmitter:
         return self.tile.columns if side else self.tile.rows
 
     def _line(self, side: int) -> int:
-        """Vectors of an operand's line."""
+        """The number of vectors of an operand's line."""
         return (self.tile.depth if self.along_sum[side] else self._extent(side)) // EIGHT
 
     def _stride(self, side: int) -> int:
-        """Vectors from line to line."""
+        """The number of vectors from line to line."""
         return self._line(side) + 1
 
     def _part(self, side: int) -> int:
-        """Vectors of a staged part."""
+        """The number of vectors of a staged part."""
         return self._stride(side) * (self._extent(side) if self.along_sum[side] else self.tile.depth)
 
     def _begin(self, side: int) -> int:
-        """Where an operand's part begins."""
+        """The position of an operand's part in shared memory."""
         return self._part(0) if side else 0
 
     def _passing_line(self) -> int:
-        """Vectors from row to row of the results that a subgroup passes through shared memory."""
+        """The number of vectors from row to row of the results in shared memory."""
         return self.tile.subgroup_columns // VECTOR + 1
 
     def _passing(self) -> int:
@@ -121,7 +121,7 @@ class CooperativeEmitter:
             self.body.line(f"{kind} {names};")
 
     def _sum_loop(self) -> None:
-        """Every turn loads a part, multiplies the one before, and stages what it loaded."""
+        """The loop over parts: each iteration loads a part, multiplies the one before, and stages the loaded one."""
         body = self.body
         with body.block("", frozenset(("k",))):
             body.line("int k = 0;")
@@ -137,7 +137,7 @@ class CooperativeEmitter:
         body.line("barrier();")
 
     def _load_parts(self) -> tuple[list[list[StagedVector]], list[list[str | None]]]:
-        """What this invocation stages of both operands, and the names it has where nothing is computed."""
+        """The vectors of both operands that this invocation stages, with names for those that are copied unchanged."""
         vectors = [self._vectors(side) for side in range(2)]
         return vectors, [[self._load(side, vector) for vector in vectors[side]] for side in range(2)]
 
@@ -149,10 +149,10 @@ class CooperativeEmitter:
     # -- staging ------------------------------------------------------------------------------------------------------
 
     def _vectors(self, side: int) -> list[StagedVector]:
-        """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
+        """The vectors of an operand that this invocation stages; neighbouring invocations have neighbours in memory.
 
-        Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
-        Of short lines, neighbours take some that lie in other banks.
+        If there are fewer vectors than invocations, several load the same one, and the first of these stages it. If
+        lines are short, neighbouring invocations have lines in different banks.
         """
         count, line, vectors = self._count(side), self._line(side), []
         for start in range(0, count, self.tile.threads):
@@ -162,11 +162,11 @@ class CooperativeEmitter:
         return vectors
 
     def _count(self, side: int) -> int:
-        """How many vectors the workgroup stages of an operand at a time."""
+        """The number of vectors of an operand that the workgroup stages at a time."""
         return self._extent(side) * self.tile.depth // EIGHT
 
     def _place(self, side: int, vector: StagedVector, half: int) -> tuple[Index, Index]:
-        """The elements of half a vector along the free axis and the sum; the lanes are in one of them."""
+        """The indices of half a vector along the free axis and the sum; one of the two has the lanes."""
         spans = self.spans[side], self.summed
         offsets = vector.free, vector.summed
         along = int(self.along_sum[side])
@@ -175,7 +175,7 @@ class CooperativeEmitter:
         return places[0], places[1]
 
     def _load(self, side: int, vector: StagedVector) -> str | None:
-        """The name of the eight elements as they lie in memory; else None, and what they are made of is loaded."""
+        """The name of the eight elements if they are copied unchanged; else None, and their sources are loaded."""
         position = self._position(side, vector)
         if position is not None:
             node, base = position
@@ -186,7 +186,7 @@ class CooperativeEmitter:
         return None
 
     def _position(self, side: int, vector: StagedVector) -> tuple[Node, Index] | None:
-        """The array that holds the eight elements side by side as they are staged, and where, in vectors."""
+        """The array that has the eight elements next to each other, and their position in it, in vectors."""
         found = [self._source(side, self._place(side, vector, half)) for half in range(2)]
         (node, _), (other, _) = found
         body = self.body
@@ -200,7 +200,7 @@ class CooperativeEmitter:
         return node, quotient_exact(base, EIGHT)
 
     def _source(self, side: int, place: tuple[Index, Index]) -> tuple[Node, Coordinates]:
-        """What an element of an operand is made of by moving and rounding alone, and where that is read."""
+        """The node that an element of an operand is a moved and rounded element of, and the coordinates there."""
         node, at = self.contraction.element(side, *place)
         while node.op in _MOVING or (node.op == "cast" and node.dtype in (float32, self.dtype)):
             if node.op == "cast" and self.dtype not in (node.dtype, node.operands[0].dtype):
@@ -219,7 +219,7 @@ class CooperativeEmitter:
                 body.line(f"{_STAGED}[{self._begin(side)} + {at}] = {text};")
 
     def _within_part(self, side: int, vector: StagedVector, loaded: str | None) -> str:
-        """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
+        """The vector, with zeros for elements beyond the sum and for those of the part before."""
         conditions = self._conditions(side, vector)
         if loaded is None:
             halves = (self._words(side, vector, half, conditions) for half in range(2))
@@ -229,13 +229,13 @@ class CooperativeEmitter:
         return loaded
 
     def _conditions(self, side: int, vector: StagedVector) -> list[str]:
-        """Whether the vector is the part's own, or each of its elements; empty if it always is."""
+        """The condition that the vector, or each of its elements, belongs to the part; "" if it always does."""
         along = self.along_sum[side]
         guards = self.summed.guards(self.body, vector.summed, EIGHT if along else 1)
         return [condition for _, condition in guards if condition]
 
     def _words(self, side: int, vector: StagedVector, half: int, conditions: list[str]) -> str:
-        """Half a vector, made of numbers."""
+        """Half a vector, from four numbers."""
         body, name = self.body, self.dtype.name
         node, at = self._source(side, self._place(side, vector, half))
         value = widened(body.value(node, at), VECTOR, node.dtype)
@@ -269,14 +269,14 @@ class CooperativeEmitter:
                     layout = f"gl_CooperativeMatrixLayout{layouts[side]}Major"
                     body.line(f"coopMatLoad({use.lower()}{number}, {_STAGED}, {at}, {stride}, {layout});")
             for row in range(counts[0]):
-                # To and fro: a product shares a matrix with the one before it.
+                # Back and forth, so that each product shares a matrix with the one before.
                 for column in range(counts[1])[:: -1 if row % 2 else 1]:
                     body.line(f"s{row}_{column} = coopMatMulAdd(a{row}, b{column}, s{row}_{column});")
 
     # -- the result ---------------------------------------------------------------------------------------------------
 
     def _write_tile(self) -> None:
-        """A row of matrices of each subgroup at a time."""
+        """Writes the result, one row of matrices per subgroup at a time."""
         tile, body, (rows, columns) = self.tile, self.body, self.spans
         line, stride = tile.subgroup_columns // VECTOR, self._passing_line()
         start = body.name()
@@ -289,9 +289,9 @@ class CooperativeEmitter:
                 at = f"{start} + {column * tile.shape.n // VECTOR}, {stride}, gl_CooperativeMatrixLayoutRowMajor"
                 body.line(f"coopMatStore(s{row}_{column}, {_STAGED}, {at});")
             body.line("barrier();")
-            turns = -(-count // tile.lanes)
-            with body.block(f"for (int part = 0; part < {turns}; ++part)", frozenset(("part",))):
-                number = linear([(self.member, 1), (variable("part", turns), tile.lanes)])
+            iterations = -(-count // tile.lanes)
+            with body.block(f"for (int part = 0; part < {iterations}; ++part)", frozenset(("part",))):
+                number = linear([(self.member, 1), (variable("part", iterations), tile.lanes)])
                 if count % tile.lanes:
                     body.line(f"if ({body.index(number)} >= {count}) break;")
                     number = clamp(number, 0, count - 1)
@@ -306,10 +306,10 @@ class CooperativeEmitter:
 
 
 def _spread(number: Index, line: int) -> Index:
-    """The line of shared memory that has this number in the order of staging.
+    """The line of shared memory with this number in the order of staging.
 
-    Eight invocations write to all banks at a time. Lines of fewer vectors are one vector apart in banks, so that of
-    every eight lines those that they write at a time are as many apart as a line has vectors.
+    Eight invocations write to all banks at a time. Shorter lines begin one vector apart in banks. So the lines that
+    these invocations write together are as many lines apart as a line has vectors.
     """
     together = EIGHT // line
     if together <= 1:

@@ -25,7 +25,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
 
-# What writes the shader of each kind of tile; choose.TILES says when each is taken.
+# The emitter of each kind of tile; choose.py says when each is used.
 EMITTERS: dict[type[ContractSchedule], Callable[[Contraction, Any], Launch]] = {
     RegisterTile: emit_registers,
     BroadcastTile: emit_broadcast,

@@ -55,7 +55,7 @@ class RegisterTileEmitter:
                         body.line(f"s{row}_{vector} += {left[row][step]} * {right};")
 
     def _left(self, row: Index, start: Index, unrolled: int) -> list[str]:
-        """The left operand's elements of a row for `unrolled` steps of the sum: neighbours in one load if they are."""
+        """The left operand's elements of a row for `unrolled` steps of the sum, in one load if they are neighbours."""
         if unrolled == 1:
             return [self.contraction.operand(0, row, start).text]
         value = self.contraction.operand(0, row, linear([(start, 1), (LANE, 1)]))

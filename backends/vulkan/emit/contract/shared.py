@@ -1,16 +1,17 @@
-"""Contractions by shared tiles: a workgroup stages what its tile of the result needs in shared memory.
+"""Contractions by shared tiles: a workgroup stages the operands of its tile in shared memory.
 
-The sum goes in parts of `depth`. While the parts staged last are multiplied, each invocation already loads its share
-of the next ones into registers. In shared memory both operands lie along their free axis, in vectors of four:
+The sum is cut into parts of `depth`. While the staged parts are multiplied, each invocation already loads its share of
+the next parts to registers. In shared memory, both operands lie along their free axis, in vectors of four:
 
     shared_a[buffer][step of the sum][row / 4]        shared_b[buffer][step of the sum][column / 4]
 
-An operand that lies along the sum in memory is transposed on the way, one component a store. An invocation's rows and
-columns are vectors of four apart by the width of the workgroup, so that its neighbours read and write neighbours.
+An operand that lies along the sum in memory is transposed on the way, one component per store. An invocation's vectors
+of four rows or columns are the width of the workgroup apart, so that neighbouring invocations read and write
+neighbours.
 
-Products are written element by element, along a row to its end and back along the next one: each has a factor in common
-with the one before. Processors that read few registers a cycle have that factor at hand then, where a driver keeps the
-order (docs/benchmarks.md says what it is worth).
+Products are written element by element, along a row to its end and back along the next one, so each shares a factor
+with the one before. Processors that read few registers per cycle still have that factor, if the driver keeps the order
+(docs/benchmarks.md says what it is worth).
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
 
 _NAMES = ("shared_a", "shared_b")
-# Neighbouring invocations, 8 across and 4 down: what these read of shared memory is 32 + 16 different numbers.
+# Neighbouring invocations, 8 across and 4 down: together they read 32 + 16 different numbers of shared memory.
 _BLOCK_ACROSS, _BLOCK_DOWN = 8, 4
-# Vectors left free behind four steps of what is transposed: the stores of 8 rows and 4 vectors along the sum, which
-# neighbouring invocations make at once, then go to 32 different banks.
+# Vectors of padding behind four steps of a transposed operand. Neighbouring invocations store 8 rows and 4 vectors
+# along the sum at once, and these then go to 32 different banks.
 _APART = 2
-# Loads that an invocation has under way while it writes its results: 64 registers, which the loop needed as well.
+# Loads in flight while an invocation writes its results: 64 registers, which the loop needed as well.
 _LOADS_AHEAD = 16
 
 
@@ -64,7 +65,7 @@ class SharedTileEmitter:
         return Launch(assemble(text), tuple(body.parameters.words), self.contraction.groups(tile))
 
     def _place_invocation(self) -> None:
-        """Which rows and columns of the tile are this invocation's, in vectors."""
+        """The rows and columns of the tile that belong to this invocation, in vectors."""
         tile = self.tile
         blocked = tile.threads_across % _BLOCK_ACROSS == 0 and tile.threads_down % _BLOCK_DOWN == 0
         across = _BLOCK_ACROSS if blocked else tile.threads_across
@@ -85,11 +86,11 @@ class SharedTileEmitter:
         return self.tile.columns if side else self.tile.rows
 
     def _stride(self, side: int) -> int:
-        """Vectors from step to step of the sum."""
+        """The number of vectors from step to step of the sum."""
         return self._extent(side) // VECTOR
 
     def _part(self, side: int) -> int:
-        """Vectors of a staged part."""
+        """The number of vectors of a staged part."""
         return self.tile.depth * self._stride(side) + self.transposed[side] * _APART * (self.tile.depth // VECTOR)
 
     def _declarations(self) -> list[str]:
@@ -97,7 +98,7 @@ class SharedTileEmitter:
         return [f"shared {self.kind} {name}[{size}];" for name, size in zip(_NAMES, sizes, strict=True)]
 
     def _buffer(self, turn: str, side: int) -> str:
-        """Where the part of that turn begins."""
+        """The position of an iteration's part."""
         return f"({turn} & 1) * {self._part(side)} + " if self.tile.buffers == 2 else ""
 
     # -- the sum ------------------------------------------------------------------------------------------------------
@@ -111,7 +112,8 @@ class SharedTileEmitter:
         return range(self.tile.register_columns // VECTOR)
 
     def _sum_loop(self) -> None:
-        """One turn more than there are parts: each loads a part, works on the one before, and stages what it loaded."""
+        """The loop over parts, with one more iteration than parts: each loads a part, multiplies the one before, and
+        stages the loaded one."""
         body = self.body
         bound = body.parameters.integer(self.parts)
         with body.block(f"for (int turn = 0; turn <= {bound}; ++turn)", frozenset(("turn", "k"))):
@@ -129,9 +131,9 @@ class SharedTileEmitter:
             body.line("barrier();")
 
     def _staged(self, side: int) -> list[StagedVector]:
-        """What this invocation stages of an operand: neighbouring invocations take neighbours in memory.
+        """The vectors of an operand that this invocation stages; neighbouring invocations have neighbours in memory.
 
-        Where there are fewer vectors than invocations, several load the same one, and the first of these stages it.
+        If there are fewer vectors than invocations, several load the same one, and the first of these stages it.
         """
         tile, extent = self.tile, self._extent(side)
         line = (tile.depth if self.transposed[side] else extent) // VECTOR
@@ -144,11 +146,11 @@ class SharedTileEmitter:
         return vectors
 
     def _count(self, side: int) -> int:
-        """How many vectors the workgroup stages of an operand at a time."""
+        """The number of vectors of an operand that the workgroup stages at a time."""
         return self._extent(side) * self.tile.depth // VECTOR
 
     def _place(self, side: int, vector: StagedVector) -> tuple[Index, Index]:
-        """The elements of a vector along the free axis and the sum; the lanes are in one of them."""
+        """The indices of a vector along the free axis and the sum; one of the two has the lanes."""
         free, summed = (1, VECTOR) if self.transposed[side] else (VECTOR, 1)
         return self.spans[side].at(vector.free, free), self.summed.at(vector.summed, summed)
 
@@ -160,7 +162,7 @@ class SharedTileEmitter:
                 self._stage(side, vector, value)
 
     def _stage(self, side: int, vector: StagedVector, value: str) -> None:
-        """Puts a vector where the tile's rows or columns lie side by side."""
+        """Stores a vector to shared memory, where the tile's rows or columns are neighbours."""
         body, name, stride = self.body, _NAMES[side], self._stride(side)
         start = self._buffer("turn", side)
         if not self.transposed[side]:
@@ -175,7 +177,7 @@ class SharedTileEmitter:
             body.line(f"{name}[{start}{at}][{component}] = {four}.{lane};")
 
     def _within_part(self, side: int, vector: StagedVector) -> str:
-        """The vector, with zeros for what lies beyond the sum or belongs to the part before."""
+        """The vector, with zeros for elements beyond the sum and for those of the part before."""
         value = self.contraction.operand(side, *self._place(side, vector))
         text = widened(value, VECTOR, self.contraction.dot.dtype)
         width = VECTOR if self.transposed[side] else 1
@@ -207,10 +209,10 @@ class SharedTileEmitter:
     # -- the result ---------------------------------------------------------------------------------------------------
 
     def _write_tile(self) -> None:
-        """Four neighbouring elements at a time, while what later ones are made with is on its way from memory.
+        """Writes the results, four neighbours at a time, while the loads for later ones are in flight.
 
-        Compilers keep the order of loads and stores, since any two arrays may be the same memory: a load that stands
-        right before its store is waited for by itself.
+        Compilers keep the order of loads and stores, because two arrays may share memory. So a load right before its
+        store would be waited for alone.
         """
         fours, waiting, ahead = self._fours(), deque[int](), 0
         for number, four in enumerate(fours):
@@ -221,7 +223,7 @@ class SharedTileEmitter:
             waiting.popleft()
 
     def _fours(self) -> list[Four]:
-        """All of this invocation's sums, neighbours in the results' memory together."""
+        """All of this invocation's sums, by neighbours in the results' memory."""
         along_rows = self.contraction.lies_along_rows()
         return [
             Four(VECTOR * group, VECTOR * vector + lane, True)
@@ -233,7 +235,7 @@ class SharedTileEmitter:
         ]
 
     def _offsets(self, four: Four) -> tuple[Index, Index]:
-        """Where its row and its column, or the first of them, stand in the tile."""
+        """The offsets in the tile of a sum's row and column, or of the first of four."""
         starts = (four.row, self.down, self.tile.threads_down), (four.column, self.across, self.tile.threads_across)
         m, n = (
             linear([(place, VECTOR)], number // VECTOR * apart * VECTOR + number % VECTOR)
@@ -256,7 +258,7 @@ class SharedTileEmitter:
 
 @dataclass(frozen=True)
 class Four:
-    """Four neighbouring sums of an invocation, the first of which is in this row and column of its own."""
+    """Four neighbouring sums of an invocation; the first is in this row and column of the invocation's."""
 
     row: int
     column: int
@@ -280,7 +282,7 @@ class Four:
 
 
 def _component(name: str, number: int) -> str:
-    """A row's or a column's factor, of the vectors that are read at a step."""
+    """The factor of a row or column, in the vectors that a step reads."""
     return f"{name}{number // VECTOR}.{COMPONENTS[number % VECTOR]}"
 
 

@@ -1,10 +1,10 @@
-"""The tiles that contractions are computed by, and which of them are worth a choice.
+"""The tiles that compute contractions, and tables of those to choose from.
 
-*Register tile*: each invocation by itself computes a tile of the result. *Broadcast tile*: the lanes of a subgroup have
-one side by side, and hand each other what all of them need; for CPU drivers. *Shared tile*: a workgroup computes one,
-and holds what it reads in shared memory; for GPUs. *Cooperative tile*: the same with subgroups that multiply matrices,
-for products whose operands are rounded to what the device has matrices of. *Subgroup tile*: the lanes of a subgroup
-share the sums of a small tile, where elements along the sum are neighbours and there are few rows or columns.
+*Register tile*: each invocation computes a tile of the result by itself. *Broadcast tile*: the lanes of a subgroup
+split a tile by columns, and exchange the rows' elements; for CPU drivers. *Shared tile*: a workgroup computes a tile,
+with its operands in shared memory; for GPUs. *Cooperative tile*: the same with subgroups that multiply matrices, for
+operands rounded to a dtype of the device's matrices. *Subgroup tile*: the lanes of a subgroup share the sums of a small
+tile, if elements along the sum are neighbours and there are few rows or columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lavax.passes.build.contraction_geometry import Sizes
 EIGHT = 8
 # The loads of a vector of four: two of 64 bits.
 _LOADS = 2
-# From so many sums an invocation on, 256 invocations take all registers of a processor.
+# With this many sums per invocation or more, 256 invocations take all registers of a processor.
 _ALONE = 128
 
 
@@ -42,7 +42,7 @@ class Tile(ABC):
         return self.tiles(sizes) * self.threads
 
     def use(self, sizes: Sizes) -> float:
-        """How much of what the tiles compute is part of the result."""
+        """The share of the tiles' elements that are part of the result."""
         return sizes.b * sizes.m * sizes.n / (self.tiles(sizes) * self.rows * self.columns)
 
 
@@ -56,22 +56,22 @@ class RegisterTile(Tile):
 
     @property
     def loads(self) -> float:
-        """Of an invocation, for a step of the sum, where vectors are loaded."""
+        """The loads of an invocation per step of the sum, if it loads vectors."""
         return _LOADS * (self.rows + self.columns) / VECTOR
 
     @property
     def products(self) -> int:
-        """Of an invocation, for a step of the sum."""
+        """The products of an invocation per step of the sum."""
         return self.rows * self.columns
 
 
 @dataclass(frozen=True)
 class SharedTile(Tile):
-    """Rows and columns of the result that a workgroup computes, and how much of the sum it stages at a time.
+    """Rows and columns of the result that a workgroup computes, and the depth of the sum that it stages at a time.
 
-    Of these `register_rows` × `register_columns` are one invocation's. With two buffers the next part is staged
-    while one is worked on, with one barrier a part and not two. All these numbers are multiples of 4. With
-    `interleaved` pairs of neighbouring invocations stand below each other, and read the same columns together.
+    Each invocation computes `register_rows` × `register_columns` of them. With two buffers, the next part is staged
+    while the present one is multiplied, with one barrier per part instead of two. All these numbers are multiples of
+    4. If `interleaved`, pairs of neighbouring invocations are below each other, and read the same columns together.
     """
 
     depth: int
@@ -94,18 +94,18 @@ class SharedTile(Tile):
 
     @property
     def is_alone(self) -> bool:
-        """Whether its sums take so many registers that a processor has none left for another workgroup."""
+        """Whether its sums take all registers of a processor, so that there are none for another workgroup."""
         return self.register_rows * self.register_columns >= _ALONE
 
     @property
     def shared_bytes(self) -> int:
-        """Of 32-bit elements, at most: of what is transposed on the way, four steps are two vectors apart."""
+        """The most bytes of shared memory. Four steps of a transposed operand are two vectors apart."""
         return 4 * self.buffers * self.depth * (self.rows + self.columns + VECTOR)
 
 
 @dataclass(frozen=True)
 class SubgroupTile(Tile):
-    """Rows and columns of the result whose sums the lanes of one subgroup share."""
+    """Rows and columns of the result whose sums are shared by the lanes of one subgroup."""
 
     lanes: int
 
@@ -118,7 +118,7 @@ class SubgroupTile(Tile):
 class CooperativeTile(Tile):
     """Rows and columns of the result that a workgroup computes with matrices, and the depth that it stages at a time.
 
-    Its subgroups stand in a grid, and each has a part of the tile in matrices of `shape`, to which `lanes` belong.
+    Its subgroups form a grid, and each computes a part of the tile in matrices of `shape`, which `lanes` share.
     Rows, columns and depth are multiples of 8, and of the shape's.
     """
 
@@ -154,12 +154,12 @@ class CooperativeTile(Tile):
 
     @property
     def vectors(self) -> float:
-        """How many vectors an invocation stages at a time: it loads them before the products of the part before."""
+        """The vectors that an invocation stages at a time; they are loaded before the products of the part before."""
         return (self.rows + self.columns) * self.depth / (EIGHT * self.threads)
 
     @property
     def shared_bytes(self) -> int:
-        """At most: of staged parts, every line longer by a vector, or of a row of matrices of each subgroup."""
+        """The most bytes of shared memory: of padded staged parts, or of a row of matrices per subgroup."""
         extents = (self.rows, self.columns)
         staged = sum(extent * self.depth + EIGHT * max(extent, self.depth) for extent in extents)
         passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
@@ -174,7 +174,7 @@ class CooperativeTile(Tile):
 
 @dataclass(frozen=True)
 class BroadcastTile(Tile):
-    """Rows and columns of the result that the lanes of one subgroup compute, each some vectors of four columns.
+    """Rows and columns of the result that the lanes of one subgroup compute, some vectors of four columns each.
 
     Rows and lanes are powers of two, columns a multiple of four of them.
     """
@@ -187,30 +187,30 @@ class BroadcastTile(Tile):
 
     @property
     def vectors(self) -> int:
-        """Of a lane's columns."""
+        """The vectors of a lane's columns."""
         return self.columns // (VECTOR * self.lanes)
 
     @property
     def loads(self) -> float:
-        """Of a lane, for a step of the sum, where vectors are loaded."""
+        """The loads of a lane per step of the sum, if it loads vectors."""
         return _LOADS * (max(self.rows / self.lanes, 1) / VECTOR + self.vectors)
 
     @property
     def products(self) -> int:
-        """Of a lane, for a step of the sum."""
+        """The products of a lane per step of the sum."""
         return self.rows * VECTOR * self.vectors
 
 
 ContractSchedule = RegisterTile | SharedTile | SubgroupTile | BroadcastTile | CooperativeTile
 
-# From the one that reads least to the one that leaves most invocations.
+# From the tile that reads least to the one that leaves most invocations.
 _TILES = ((8, 16), (8, 8), (4, 16), (4, 8), (8, 4), (4, 4), (2, 16), (1, 16), (2, 4), (1, 4))
 REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
-# Rows and vectors a lane. A driver takes a quarter of a second to compile 32 × 1, half a second 32 × 2, and three times
-# as long what is twice as large.
+# Rows and vectors per lane. A driver takes a quarter of a second to compile 32 × 1, half a second for 32 × 2, and three
+# times as long for twice the size.
 BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
-# With 8 × 16 an invocation reads six vectors of shared memory for 128 products, with 8 × 8 four for 64: what shared
-# memory gives in a cycle is then all used up.
+# With 8 × 16 an invocation reads six vectors of shared memory for 128 products, with 8 × 8 four for 64, which
+# already uses all the bandwidth of shared memory.
 SHARED_TILES = (
     SharedTile(128, 256, 16, 8, 16, 1),
     SharedTile(128, 128, 16, 8, 8, 1),
@@ -219,7 +219,7 @@ SHARED_TILES = (
     SharedTile(64, 64, 16, 8, 4, 1, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
 )
-# Not chosen by sizes, but worth a try where candidates are timed.
+# Others that are timed when tiles are chosen by measurement.
 OTHER_TILES = (
     SharedTile(128, 128, 16, 8, 8, 2),
     SharedTile(128, 128, 8, 8, 8, 2),
@@ -238,12 +238,12 @@ COOPERATIVE_TILES = (
     (64, 64, 64, 2, 2),
     (32, 32, 32, 2, 2),
 )
-# Where there are few rows or few columns.
+# For few rows or few columns.
 NARROW_TILES = (SharedTile(16, 64, 16, 4, 4), SharedTile(64, 16, 16, 4, 4), SharedTile(32, 32, 16, 4, 4))
 
 
 def broadcast_tile(tile: tuple[int, int], lanes: int) -> BroadcastTile:
-    """A tile of BROADCAST_TILES' form on a device whose subgroups have so many lanes."""
+    """A tile of the form of BROADCAST_TILES, for subgroups with that number of lanes."""
     rows, vectors = tile
     return BroadcastTile(rows, VECTOR * vectors * lanes, lanes)
 
@@ -251,7 +251,7 @@ def broadcast_tile(tile: tuple[int, int], lanes: int) -> BroadcastTile:
 def cooperative_tile(
     tile: tuple[int, int, int, int, int], dtype: str, profile: DeviceProfile
 ) -> CooperativeTile:
-    """A tile of COOPERATIVE_TILES' form with the device's matrices of the dtype."""
+    """A tile of the form of COOPERATIVE_TILES, with the device's matrices of the dtype."""
     shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
     return CooperativeTile(*tile, shape, profile.subgroup_size)
 
