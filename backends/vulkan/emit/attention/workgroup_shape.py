@@ -16,7 +16,7 @@ from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 
 _VECTOR_BYTES, _FLOAT_BYTES = 16, 4
-# The most registers for tiles, sums and operands.
+# The most registers for tiles, sums and operands. Chosen by `python -m benchmarks.attention_tiles`.
 _MOST_REGISTERS = 208
 # The rows of a tile per invocation that go through shared memory at a time, when they are multiplied for the columns.
 GIVEN_HEIGHT = 2

@@ -31,13 +31,23 @@ from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
 
 _NAMES = ("shared_a", "shared_b")
-# Neighbouring invocations, 8 across and 4 down: together they read 32 + 16 different numbers of shared memory.
-_BLOCK_ACROSS, _BLOCK_DOWN = 8, 4
-# Vectors of padding behind four steps of a transposed operand. Neighbouring invocations store 8 rows and 4 vectors
-# along the sum at once, and these then go to 32 different banks.
-_APART = 2
-# Loads in flight while an invocation writes its results: 64 registers, which the loop needed as well.
-_LOADS_AHEAD = 16
+
+
+@dataclass(frozen=True)
+class SharedLayout:
+    """How invocations share memory. Chosen by `python -m benchmarks.contraction_tiles`."""
+
+    # A block of neighbouring invocations, which together read 32 + 16 different numbers of shared memory.
+    block_across: int = 8
+    block_down: int = 4
+    # Vectors of padding behind four steps of a transposed operand. Neighbouring invocations store 8 rows and 4 vectors
+    # along the sum at once, and these then go to 32 different banks.
+    padding: int = 2
+    # Loads in flight while an invocation writes its results: 64 registers, which the loop needed as well.
+    loads_ahead: int = 16
+
+
+_LAYOUT = SharedLayout()
 
 
 class SharedTileEmitter:
@@ -67,9 +77,9 @@ class SharedTileEmitter:
     def _place_invocation(self) -> None:
         """The rows and columns of the tile that belong to this invocation, in vectors."""
         tile = self.tile
-        blocked = tile.threads_across % _BLOCK_ACROSS == 0 and tile.threads_down % _BLOCK_DOWN == 0
-        across = _BLOCK_ACROSS if blocked else tile.threads_across
-        down = _BLOCK_DOWN if blocked else tile.threads_down
+        blocked = tile.threads_across % _LAYOUT.block_across == 0 and tile.threads_down % _LAYOUT.block_down == 0
+        across = _LAYOUT.block_across if blocked else tile.threads_across
+        down = _LAYOUT.block_down if blocked else tile.threads_down
         block, inside = quotient(self.thread, across * down), remainder(self.thread, across * down)
         blocks_across = tile.threads_across // across
         if tile.interleaved:
@@ -91,7 +101,8 @@ class SharedTileEmitter:
 
     def _part(self, side: int) -> int:
         """The number of vectors of a staged part."""
-        return self.tile.depth * self._stride(side) + self.transposed[side] * _APART * (self.tile.depth // VECTOR)
+        padding = self.transposed[side] * _LAYOUT.padding * (self.tile.depth // VECTOR)
+        return self.tile.depth * self._stride(side) + padding
 
     def _declarations(self) -> list[str]:
         sizes = (self.tile.buffers * self._part(side) for side in range(2))
@@ -173,7 +184,7 @@ class SharedTileEmitter:
         row, component = quotient(vector.free, VECTOR), body.index(remainder(vector.free, VECTOR))
         for step, lane in enumerate(COMPONENTS):
             fours = quotient(vector.summed, VECTOR)
-            at = body.index(linear([(add(vector.summed, step), stride), (fours, _APART), (row, 1)]))
+            at = body.index(linear([(add(vector.summed, step), stride), (fours, _LAYOUT.padding), (row, 1)]))
             body.line(f"{name}[{start}{at}][{component}] = {four}.{lane};")
 
     def _within_part(self, side: int, vector: StagedVector) -> str:
@@ -197,7 +208,8 @@ class SharedTileEmitter:
         with body.block(f"{body.uses.unroll}for (int step = 0; step < {tile.depth}; ++step)"):
             for side, count, apart in ((0, groups, tile.threads_down), (1, self._vectors(), tile.threads_across)):
                 for number in count:
-                    steps = f"step * {self._stride(side)}" + f" + step / {VECTOR} * {_APART}" * self.transposed[side]
+                    padding = f" + step / {VECTOR} * {_LAYOUT.padding}" if self.transposed[side] else ""
+                    steps = f"step * {self._stride(side)}{padding}"
                     at = f"{starts[side]} + {steps} + {number * apart}"
                     body.line(f"{self.kind} {'ab'[side]}{number} = {_NAMES[side]}[{at}];")
             for row in range(tile.register_rows):
@@ -216,7 +228,7 @@ class SharedTileEmitter:
         """
         fours, waiting, ahead = self._fours(), deque[int](), 0
         for number, four in enumerate(fours):
-            while ahead < len(fours) and (ahead <= number or sum(waiting) < _LOADS_AHEAD):
+            while ahead < len(fours) and (ahead <= number or sum(waiting) < _LAYOUT.loads_ahead):
                 waiting.append(self.contraction.load_for_results(*self._place_of(fours[ahead])))
                 ahead += 1
             self._write(four)

@@ -20,7 +20,8 @@ from lavax.passes.build.contraction_geometry import Sizes
 EIGHT = 8
 # The loads of a vector of four: two of 64 bits.
 _LOADS = 2
-# With this many sums per invocation or more, 256 invocations take all registers of a processor.
+# With this many sums per invocation or more, 256 invocations take all registers of a processor. Chosen
+# by `python -m benchmarks.contraction_tiles`.
 _ALONE = 128
 
 

@@ -15,7 +15,8 @@ ROLES = ("left", "right", "result")
 FUNCTION_BITS, ALONG_SUM = 8, 24
 
 _MOST_TILES = 65535  # workgroups in a grid of one dimension
-# Products of fewer multiplications take less than a millisecond, however their arrays are accessed.
+# Products of fewer multiplications take less than a millisecond, however their arrays are accessed. Chosen by
+# `python -m benchmarks comparison --only mlp-step --only matmul-256`.
 _SMALL = 1 << 20
 
 
