@@ -23,7 +23,7 @@ from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_opti
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.reports.fusion import fusion_report
 from lavax.passes.schedule.schedule import schedule
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import ANY_DEVICE, Target
 
 if TYPE_CHECKING:
     from lavax.backends.vulkan.device.device import Device
@@ -56,7 +56,7 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """The chosen device in the form that passes use."""
-        return target_of(self.profile, self._memory_bytes)
+        return target_of(self.profile, self._memory_bytes, self._largest_allocation)
 
     @cached_property
     def _memory_bytes(self) -> int:
@@ -65,6 +65,14 @@ class VulkanBackend:
             return self.device.physical.memory_bytes
         except DeviceError:
             return 0
+
+    @cached_property
+    def _largest_allocation(self) -> int:
+        """The most bytes of one allocation; without a device, those of any device."""
+        try:
+            return self.device.arrays.largest_block
+        except DeviceError:
+            return ANY_DEVICE.largest_allocation
 
     @cached_property
     def tuner(self) -> Tuner | None:

@@ -17,14 +17,15 @@ from lavax.ir import Node
 from lavax.passes.target.target import Attention, FusionLimits, Products, Rows, Sorting, Target
 
 
-def target_of(profile: DeviceProfile, memory_bytes: int) -> Target:
-    """The target for a device with that profile and memory."""
+def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int) -> Target:
+    """The target for a device with that profile and memory, which allocates at most so many bytes at once."""
     return Target(
         products=_products(profile),
         attention=_attention(profile, memory_bytes),
         rows=Rows(longest=longest_row(profile), chunk=lambda cumulative: chunk_of(cumulative, profile)),
         sorting=Sorting(moves_pairs=profile.int64),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
+        largest_allocation=largest_allocation,
     )
 
 

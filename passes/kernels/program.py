@@ -18,7 +18,8 @@ class KernelProgram:
 
     Buffers have names: inputs keep theirs, results are %r0…, temporaries %t0…. `results` gives one buffer per output
     of the graph: a result, or an input that is returned unchanged. `donors` names the input whose memory a result takes
-    over. Temporaries share one arena. `views` names the moving parts of buffers that loops use.
+    over. Temporaries share one arena, which is several allocations of `block_bytes` if it needs more: no temporary lies
+    across the end of one. `views` names the moving parts of buffers that loops use.
     """
 
     graph: Graph
@@ -28,6 +29,7 @@ class KernelProgram:
     donors: Mapping[str, str]
     offsets: Mapping[str, int]  # of temporaries, in the arena
     arena_bytes: int
+    block_bytes: int
     views: Mapping[str, View]
 
     def __str__(self) -> str:

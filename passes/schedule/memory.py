@@ -10,18 +10,21 @@ from heapq import heappop, heappush
 from lavax.ir.graph import Node
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.accesses import is_pointwise
-from lavax.passes.target.target import ANY_DEVICE
+from lavax.passes.target.target import ANY_DEVICE, Target
 
 Lifetime = tuple[int, int]  # the first and the last phase in which a buffer is used
 
 
 def plan_arena(
-    sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime], alignment: int = ANY_DEVICE.alignment
+    sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime], target: Target = ANY_DEVICE
 ) -> tuple[dict[str, int], int]:
     """Offsets of the buffers, and the arena's size; buffers that are live in a common phase do not overlap.
 
-    Buffers are placed in the order in which they become live, each in the lowest gap that holds it.
+    Buffers are placed in the order in which they become live, each in the lowest gap that holds it. The arena may be
+    several allocations, which end at multiples of the largest one: no buffer lies across such a multiple, unless it is
+    the arena of a loop's body that needs several allocations itself; that one starts at a multiple.
     """
+    alignment, block = target.alignment, target.largest_allocation
     offsets: dict[str, int] = {}
     alive: list[tuple[int, int, int]] = []  # a heap of (last phase, offset, end)
     gaps: list[tuple[float, float]] = [(0, math.inf)]  # (start, end) in order, none adjacent to another
@@ -32,7 +35,7 @@ def plan_arena(
             _, start, end = heappop(alive)
             _give_back(gaps, start, end)
         size = -(-max(sizes[name], 1) // alignment) * alignment
-        offset = _take_lowest(gaps, size)
+        offset = _take_lowest(gaps, size, block)
         end = offset + size
         heappush(alive, (last, offset, end))
         offsets[name] = offset
@@ -40,12 +43,20 @@ def plan_arena(
     return offsets, total
 
 
-def _take_lowest(gaps: list[tuple[float, float]], size: int) -> int:
-    """Takes `size` bytes from the lowest gap that holds them; the last gap has no end."""
-    position = next(position for position, (start, end) in enumerate(gaps) if start + size <= end)
+def _take_lowest(gaps: list[tuple[float, float]], size: int, block: int) -> int:
+    """Takes `size` bytes from the lowest gap that holds them within a block; the last gap has no end."""
+    fitting = ((position, _within_block(int(start), size, block)) for position, (start, _) in enumerate(gaps))
+    position, offset = next((position, offset) for position, offset in fitting if offset + size <= gaps[position][1])
     start, end = gaps[position]
-    gaps[position : position + 1] = [(start + size, end)] if start + size < end else []
-    return int(start)
+    left = [(start, offset), (offset + size, end)]
+    gaps[position : position + 1] = [(start, end) for start, end in left if start < end]
+    return offset
+
+
+def _within_block(start: int, size: int, block: int) -> int:
+    """The first offset from `start` on at which the bytes lie within one block, or start one if they need several."""
+    next_block = -(-start // block) * block
+    return start if start + size <= next_block or start == next_block else next_block
 
 
 def _give_back(gaps: list[tuple[float, float]], start: float, end: float) -> None:

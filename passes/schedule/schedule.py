@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from lavax.base.errors import DeviceError
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
@@ -37,7 +38,8 @@ def schedule(
         for number, group in enumerate(groups)
         if _is_control_flow(group)
     }
-    offsets, arena_bytes = _arena(groups, phases, names, control_flow, target.alignment)
+    _refuse_too_large(names, target.largest_allocation)
+    offsets, arena_bytes = _arena(groups, phases, names, control_flow, target)
     return KernelProgram(
         graph=graph,
         steps=tuple(_commands(groups, names, donors, offsets, control_flow)),
@@ -46,6 +48,7 @@ def schedule(
         donors={names[result]: names[donor] for result, donor in donors.items()},
         offsets=offsets,
         arena_bytes=arena_bytes,
+        block_bytes=target.largest_allocation,
         views={name: view for lowered in control_flow.values() for name, view in lowered.views.items()},
     )
 
@@ -128,12 +131,26 @@ def _buffer_names(graph: Graph, groups: Sequence[tuple[Piece, ...]]) -> dict[Nod
     return names
 
 
+def _refuse_too_large(names: Mapping[Node, str], largest: int) -> None:
+    """Raises DeviceError for an array that is larger than any allocation, before anything is allocated."""
+    for node, name in names.items():
+        if node.type.nbytes > largest:
+            maker = node.operands[0] if node.op == "item" else node
+            made = f"the argument {name}" if node.op == INPUT else f"the result of {maker.op}"
+            where = f", at {maker.location}" if maker.location else ""
+            raise DeviceError(
+                f"{node.type} needs {node.type.nbytes} bytes, but this device allocates at most {largest} for one "
+                f"array: {made}{where}. Use smaller batches, or split the array; if only a gradient keeps it, use "
+                "lx.checkpoint."
+            )
+
+
 def _arena(
     groups: Sequence[tuple[Piece, ...]],
     phases: dict[Piece, int],
     names: dict[Node, str],
     control_flow: Mapping[Piece, LoweredControlFlow],
-    alignment: int,
+    target: Target,
 ) -> tuple[dict[str, int], int]:
     lifetimes: dict[str, tuple[int, int]] = {}
     sizes: dict[str, int] = {}
@@ -149,7 +166,7 @@ def _arena(
     for piece, lowered in control_flow.items():
         sizes.update(lowered.sizes)
         lifetimes.update(dict.fromkeys(lowered.sizes, (phases[piece], phases[piece])))
-    offsets, total = plan_arena(sizes, lifetimes, alignment)
+    offsets, total = plan_arena(sizes, lifetimes, target)
     for lowered in control_flow.values():
         offsets.update((name, offsets[arena] + offset) for name, (arena, offset) in lowered.placed.items())
     return offsets, total

@@ -108,6 +108,8 @@ class Target:
     fusion: FusionLimits = FusionLimits()
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.
     alignment: int = 256
+    # The most bytes of one allocation, a multiple of the alignment. The arena is several allocations if it needs more.
+    largest_allocation: int = 1 << 62
 
     def with_parts(self, parts: Callable[[Node], int]) -> Target:
         """The same target, but for the number of parts that contractions' sums are split into."""

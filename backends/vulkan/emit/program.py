@@ -102,6 +102,7 @@ class _Emission:
             commands=tuple(commands),
             flags=len(self.flags),
             range_slots=tuple(self._positions),
+            block_bytes=self.program.block_bytes,
         )
 
     def _donor(self, name: str) -> int | None:

@@ -140,7 +140,7 @@ def by_itself(kernel: Kernel) -> KernelProgram:
     nodes = zip((*reads, *writes), (*graph.inputs, *graph.outputs), strict=True)
     sizes = {name: node.type.nbytes for name, node in nodes}
     step = KernelStep("k0", (kernel,), (reads,), (writes,), False)
-    return KernelProgram(graph, (step,), writes, sizes, {}, {}, 0, {})
+    return KernelProgram(graph, (step,), writes, sizes, {}, {}, 0, ANY_DEVICE.largest_allocation, {})
 
 
 def with_prologue(dot: Node) -> Graph:

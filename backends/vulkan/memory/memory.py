@@ -160,7 +160,7 @@ class MemoryPool:
         self._device = device
         self._families = families
         self._range_bytes = range_bytes
-        self._largest_block = largest_block // COARSEST_ROUNDING_BYTES * COARSEST_ROUNDING_BYTES
+        self.largest_block = largest_block // COARSEST_ROUNDING_BYTES * COARSEST_ROUNDING_BYTES
         self._blocks: dict[int, Block] = {}
         self._next_block = 0
         self._free = FreeRanges()
@@ -276,10 +276,10 @@ class MemoryPool:
 
     def _grow(self, size: int) -> None:
         """Allocates a block of at least `size` bytes: as large as all others together, if the device has that much."""
-        if size > self._largest_block:
-            raise DeviceError(f"A buffer of {size} bytes is over the device's limit of {self._largest_block} bytes.")
+        if size > self.largest_block:
+            raise DeviceError(f"A buffer of {size} bytes is over the device's limit of {self.largest_block} bytes.")
         present = sum(block.size for block in self._blocks.values())
-        wished = max(size, min(max(present, FIRST_BLOCK_BYTES), LARGEST_GROWTH_BYTES, self._largest_block))
+        wished = max(size, min(max(present, FIRST_BLOCK_BYTES), LARGEST_GROWTH_BYTES, self.largest_block))
         for attempt in (wished, size):
             if self._add_block(attempt):
                 return

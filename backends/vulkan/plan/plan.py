@@ -96,8 +96,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole program. `arguments` are sizes in bytes, `temporaries` offsets in bytes into one arena of `arena_bytes`.
+    """A whole program. `arguments` are sizes in bytes, `temporaries` offsets in bytes into an arena of `arena_bytes`.
 
+    The arena is allocations of `block_bytes`, of which the last is shorter. No temporary lies across the end of one.
     A constant may be empty if nothing reads it.
 
     `flags` is the number of 32-bit words that the host reads to end loops. `range_slots` are the slots of arguments,
@@ -113,6 +114,13 @@ class Plan:
     commands: tuple[Command, ...]
     flags: int = 0
     range_slots: tuple[int, ...] = ()
+    block_bytes: int = 1 << 62
+
+    @property
+    def arena_blocks(self) -> list[int]:
+        """The sizes of the arena's allocations; there is always one."""
+        starts = range(0, max(self.arena_bytes, 1), self.block_bytes)
+        return [min(self.block_bytes, self.arena_bytes - start) for start in starts]
 
     @property
     def dispatches(self) -> list[Dispatch]:

@@ -103,9 +103,10 @@ class Resources:
         self.constants = [
             device.transfer.upload(np.frombuffer(content, np.uint8)) if content else None for content in plan.constants
         ]
-        self.arena = device.arrays.allocate(plan.arena_bytes)
+        self.arena = [device.arrays.allocate(nbytes) for nbytes in plan.arena_blocks]
         self.static_addresses = [constant.address if constant else 0 for constant in self.constants]
-        self.static_addresses += [self.arena.address + offset for offset in plan.temporaries]
+        within = [divmod(offset, plan.block_bytes) for offset in plan.temporaries]
+        self.static_addresses += [self.arena[number].address + offset for number, offset in within]
         self.flags = device.tables.allocate_for_host(FLAG_BYTES * max(1, plan.flags))
         self.static_addresses += [self.flags.address + FLAG_BYTES * flag for flag in range(plan.flags)]
         given = len(plan.arguments) + len(plan.results)
@@ -122,14 +123,15 @@ class Resources:
         found = {}
         for slot in plan.range_slots:
             if slot >= first:
-                piece = self.arena.piece
+                number, offset = divmod(plan.temporaries[slot - first], plan.block_bytes)
+                piece = self.arena[number].piece
                 assert piece.block.ranges is not None, _NO_RANGES
-                found[slot] = piece.block.ranges.at(piece.offset + plan.temporaries[slot - first])
+                found[slot] = piece.block.ranges.at(piece.offset + offset)
         return found
 
     def buffers(self) -> list[Buffer]:
         """All buffers; empty constants have none."""
-        return [*filter(None, self.constants), self.arena, self.flags, self.tables]
+        return [*filter(None, self.constants), *self.arena, self.flags, self.tables]
 
     def retire(self) -> None:
         """Frees the buffers, which later work may reuse at once, and everything else when all work is done."""

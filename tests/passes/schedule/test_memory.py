@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavax.passes.schedule.memory import plan_arena
+from lavax.passes.target.target import Target
 from tests.passes.lowering import program_of
 
 lives = st.tuples(st.integers(0, 8), st.integers(0, 4)).map(lambda life: (life[0], life[0] + life[1]))
@@ -33,6 +34,24 @@ def test_buffers_that_live_together_do_not_overlap(given_buffers: list[tuple[int
             apart = offsets[one] + sizes[one] <= offsets[other] or offsets[other] + sizes[other] <= offsets[one]
             assert apart or not sizes[one] or not sizes[other], f"{one} and {other}"
     assert total <= sum(map(_aligned, sizes.values()))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(buffers)
+def test_no_buffer_lies_across_the_end_of_an_allocation(given_buffers: list[tuple[int, tuple[int, int]]]) -> None:
+    """One that is larger than an allocation, as the arena of a loop's body may be, starts with one."""
+    sizes = {f"t{number}": size for number, (size, _) in enumerate(given_buffers)}
+    lifetimes = {f"t{number}": life for number, (_, life) in enumerate(given_buffers)}
+    block = 2048
+    offsets, total = plan_arena(sizes, lifetimes, Target(largest_allocation=block))
+    for name, offset in offsets.items():
+        size = _aligned(sizes[name])
+        assert offset + size <= total
+        assert offset % block == 0 if size > block else offset // block == (offset + size - 1) // block
+    for one, other in combinations(offsets, 2):
+        (first, last), (other_first, other_last) = lifetimes[one], lifetimes[other]
+        if first <= other_last and other_first <= last and sizes[one] and sizes[other]:
+            assert offsets[one] + sizes[one] <= offsets[other] or offsets[other] + sizes[other] <= offsets[one]
 
 
 def test_memory_is_used_again_once_its_buffer_is_dead() -> None:
