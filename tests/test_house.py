@@ -91,11 +91,14 @@ lavax/linalg
 lavax/linalg/__init__
 lavax/numpy/__init__
 lavax/nn
-lavax/nn/__init__
 lavax/scipy
 lavax/scipy/__init__
 lavax/random
 lavax/random/__init__
+lavax/nn/modules
+lavax/nn/__init__
+lavax/optim
+lavax/optim/__init__
 lavax
 lavax/__init__
 """

@@ -1,4 +1,4 @@
-"""Neural networks: activations, softmax and its relatives, attention, convolution, pooling."""
+"""Neural networks: layers as modules, and everything in them as functions."""
 from lavax.nn.activations import (
     celu,
     elu,
@@ -37,22 +37,39 @@ from lavax.nn.functional import (
     softmax,
     standardize,
 )
+from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
+from lavax.nn.modules.linear import Embedding, Linear
+from lavax.nn.modules.module import Module, field
+from lavax.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from lavax.nn.normalization import group_norm, layer_norm, rms_norm
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
 
 __all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "Embedding",
+    "GroupNorm",
+    "LayerNorm",
+    "Linear",
+    "Module",
+    "RMSNorm",
     "avg_pool",
     "celu",
     "conv",
     "conv_transpose",
     "dot_product_attention",
     "elu",
+    "field",
     "gelu",
     "glu",
+    "group_norm",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
     "hard_tanh",
     "identity",
+    "layer_norm",
     "leaky_relu",
     "log1mexp",
     "log_sigmoid",
@@ -66,6 +83,7 @@ __all__ = [
     "one_hot",
     "relu",
     "relu6",
+    "rms_norm",
     "selu",
     "sigmoid",
     "silu",
