@@ -1,7 +1,10 @@
 """lavax: plain Python functions, traced, differentiated and compiled to Vulkan compute programs."""
 from __future__ import annotations
 
-from lavax import debug, errors, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from lavax import debug, errors, image, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
 from lavax.base.config import VERSION, enable_x64, matmul_precision
 from lavax.errors import (
     ArrayIndexError,
@@ -52,6 +55,9 @@ from lavax.tracer.transforms.vmap import vmap
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import Backend, register
 
+if TYPE_CHECKING:
+    from lavax import data, generate, io, mixed_precision, models, train
+
 __version__ = VERSION
 jit = compile
 remat = checkpoint
@@ -64,6 +70,14 @@ def _vulkan() -> Backend:
 
 
 register(_vulkan)
+
+_IMPORTED_WHEN_USED = frozenset({"data", "generate", "io", "mixed_precision", "models", "train"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IMPORTED_WHEN_USED:
+        return importlib.import_module(f"lavax.{name}")
+    raise AttributeError(f"module 'lavax' has no attribute {name!r}")
 
 __all__ = [
     "Array",
@@ -105,6 +119,7 @@ __all__ = [
     "cond",
     "custom_jvp",
     "custom_vjp",
+    "data",
     "debug",
     "default_device",
     "device_put",
@@ -114,8 +129,11 @@ __all__ = [
     "eval_shape",
     "export",
     "fori_loop",
+    "generate",
     "grad",
     "hessian",
+    "image",
+    "io",
     "ir",
     "jacfwd",
     "jacrev",
@@ -127,6 +145,8 @@ __all__ = [
     "load_exported",
     "map",
     "matmul_precision",
+    "mixed_precision",
+    "models",
     "nn",
     "numpy",
     "optim",
@@ -142,6 +162,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "trace",
+    "train",
     "tree",
     "value_and_grad",
     "vjp",

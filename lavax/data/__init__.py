@@ -1,0 +1,1 @@
+"""Batches of examples: shuffled, prefetched, resumable."""

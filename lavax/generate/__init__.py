@@ -1,0 +1,1 @@
+"""Text generation: prefill, decoding with a key-value cache, sampling."""

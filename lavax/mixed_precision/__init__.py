@@ -1,0 +1,1 @@
+"""Policies of dtypes, and loss scaling for float16."""

@@ -1,0 +1,1 @@
+"""Models that people use, built from configurations and loaded from their published checkpoints."""

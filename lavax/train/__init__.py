@@ -1,0 +1,1 @@
+"""Training loops: metrics, logs, evaluation, checkpoints, resuming."""
