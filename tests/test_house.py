@@ -100,10 +100,12 @@ lavax/nn/__init__
 lavax/optim
 lavax/optim/__init__
 lavax/image/__init__
+lavax/io
 lavax/io/__init__
 lavax/data/__init__
 lavax/mixed_precision/__init__
 lavax/train/__init__
+lavax/models
 lavax/models/__init__
 lavax/generate/__init__
 lavax

@@ -1,0 +1,57 @@
+"""What loading and saving must know of a family of models: how to build one, and its names in published files."""
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lavax.models.config import Config
+from lavax.nn.modules.module import Module
+
+Tensors = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of models with one form of checkpoint.
+
+    `build(config, key=, dtype=)` makes a model with random weights; its static field `config` is a `config` here.
+    `names` turn the path of a leaf, such as `layers.0.norm.weight`, into its name in the file: pairs for `re.sub`,
+    applied one after another. Tensors whose name in the file matches `transposed` are stored with the last two axes
+    exchanged. `prepared` gets all tensors of a file, and returns them as a model is saved today: older files may lack
+    a prefix, or hold three matrices as one. Names that match `optional` are in files, but no model reads them.
+    """
+
+    config: type[Config]
+    build: Callable[..., Module]
+    names: tuple[tuple[str, str], ...]
+    transposed: str = r"(?!)"  # matches nothing
+    prepared: Callable[[Tensors, Any], Tensors] = lambda tensors, config: tensors
+    optional: str = r"(?!)"  # names in the file that the model does not read, without a warning
+
+    def name_in_file(self, path: str) -> str:
+        """The name under which published files hold the leaf at `path`."""
+        for pattern, replacement in self.names:
+            path = re.sub(pattern, replacement, path)
+        return path
+
+    def is_transposed(self, name: str) -> bool:
+        """Whether the file holds the tensor with its last two axes exchanged."""
+        return re.search(self.transposed, name) is not None
+
+
+# config.json's "model_type" -> the module of lavax.models whose FAMILY describes it.
+FAMILIES: dict[str, str] = {}
+
+
+def family_of(model_type: str) -> Family:
+    """The family of a config.json's "model_type". Raises ValueError if there is none."""
+    module = FAMILIES.get(model_type)
+    if module is None:
+        raise ValueError(f"config.json: no model_type {model_type!r}; there are {', '.join(sorted(FAMILIES))}")
+    family: Family = importlib.import_module(f"lavax.models.{module}").FAMILY
+    return family

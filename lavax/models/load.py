@@ -1,0 +1,56 @@
+"""Models from the folders that are published: config.json, weights in safetensors."""
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lavax import random
+from lavax.io.tensor_files import read_tensors
+from lavax.models.family import Family, Tensors, family_of
+from lavax.tracer.pytrees import pytree
+from lavax.tracer.tracing.abstract_evaluation import eval_shape
+from lavax.tracer.tracing.placement import device_put
+
+def load(folder: str | os.PathLike[str], *, dtype: Any = "float32") -> Any:
+    """The model of a folder in Hugging Face's layout: config.json and model.safetensors, or its shards.
+
+    Weights are converted to `dtype` on the way to the device. Raises FileNotFoundError if a file is missing, and
+    ValueError, with the names, if the model and the file have different tensors or shapes.
+    """
+    path = Path(folder)
+    data = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    family = family_of(data.get("model_type", ""))
+    config = family.config.from_json(data)
+    return from_tensors(family, config, read_tensors(path), dtype=dtype, source=str(path))
+
+
+def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = "float32", source: str = "") -> Any:
+    """A model of `family` with the weights of a published file."""
+    form = eval_shape(lambda: family.build(config, key=random.key(0), dtype=dtype))
+    leaves, structure = pytree.flatten(form)
+    names = [family.name_in_file(path) for path in pytree.paths(structure)]
+    found = family.prepared(tensors, config)
+    missing = [name for name in names if name not in found]
+    extra = [name for name in sorted(set(found) - set(names)) if not re.search(family.optional, name)]
+    if missing or extra:
+        raise ValueError(f"{source}: {_listed('missing', missing)}{_listed('not of this model', extra)}")
+    made = []
+    for name, leaf in zip(names, leaves, strict=True):
+        array = found[name]
+        array = np.swapaxes(array, -1, -2) if family.is_transposed(name) else array
+        if array.shape != leaf.shape:
+            raise ValueError(f"{source}: {name} has the shape {array.shape}, the model {leaf.shape}")
+        made.append(device_put(np.asarray(array).astype(leaf.dtype)))
+    return pytree.unflatten(structure, made)
+
+
+def _listed(what: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"{what}: {', '.join(names[:8])}{more}. "

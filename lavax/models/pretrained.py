@@ -1,0 +1,27 @@
+"""The base class of models that are loaded from published checkpoints, and saved in the same form."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.models.family import family_of
+from lavax.nn.modules.module import Module, field
+from lavax.tracer.pytrees import pytree
+
+
+class PretrainedModel(Module):
+    """A model of a family; its `config` is a `Config` with the family's "model_type"."""
+
+    config: Any = field(static=True)
+
+    def to_pretrained(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What `io.save_pretrained` writes: the contents of config.json, and the weights by their published names."""
+        data = self.config.to_json()
+        family = family_of(data["model_type"])
+        leaves, structure = pytree.flatten(self)
+        made = {}
+        for path, leaf in zip(pytree.paths(structure), leaves, strict=True):
+            name, array = family.name_in_file(path), np.asarray(leaf)
+            made[name] = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
+        return data, made
