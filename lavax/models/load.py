@@ -16,6 +16,7 @@ from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import eval_shape
 from lavax.tracer.tracing.placement import device_put
 
+
 def load(folder: str | os.PathLike[str], *, dtype: Any = "float32") -> Any:
     """The model of a folder in Hugging Face's layout: config.json and model.safetensors, or its shards.
 
