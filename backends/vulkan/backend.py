@@ -12,6 +12,7 @@ from lavax.backends.vulkan.compile.disk_cache import DiskCache
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
+from lavax.backends.vulkan.plan.memory_use import memory_of
 from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.target import target_of
@@ -149,6 +150,10 @@ class LoweredGraph:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
+    def memory(self) -> Memory:
+        """The memory of the program and of a call, before anything is allocated."""
+        return memory_of(self.plan)
+
     def as_text(self, stage: str) -> str:
         """The text of a stage: "prepare", "kernels", "fusion", "glsl" or "spirv". Raises ValueError for any other.
 
@@ -161,7 +166,7 @@ class LoweredGraph:
             case "kernels":
                 return print_program(self.kernels)
             case "fusion":
-                return str(fusion_report(self.kernels.graph, self.backend.target))
+                return str(fusion_report(self.kernels.graph, self._target))
             case "glsl":
                 return self._shaders(lambda source: source)
             case "spirv":
@@ -207,19 +212,7 @@ class CompiledGraph:
 
     def memory(self) -> Memory:
         """The memory of the program and of a call."""
-        from lavax.backends.vulkan.memory.memory import rounded_size
-
-        plan = self.lowered.plan
-        results = [result.nbytes for result in plan.results]
-        handed_out = [*plan.arguments, *(result.nbytes for result in plan.results if result.donor is None)]
-        return Memory(
-            arguments=sum(plan.arguments),
-            results=sum(results),
-            donated=sum(plan.arguments) + sum(results) - sum(handed_out),
-            temporaries=plan.arena_bytes,
-            constants=sum(map(len, plan.constants)),
-            overhead=self.program.overhead_bytes() + sum(rounded_size(nbytes) - nbytes for nbytes in handed_out),
-        )
+        return self.lowered.memory()
 
     def profile(self, *buffers: Buffer) -> Profile:
         """The times of its kernels, from a few separate runs; `buffers` keep their contents."""

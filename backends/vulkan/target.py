@@ -19,9 +19,10 @@ from lavax.passes.target.target import Attention, FusionLimits, Products, Rows, 
 
 def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int) -> Target:
     """The target for a device with that profile and memory, which allocates at most so many bytes at once."""
+    for_scores = min(memory_bytes, largest_allocation * SCORE_COSTS.part_of_memory)  # they are one array
     return Target(
         products=_products(profile),
-        attention=_attention(profile, memory_bytes),
+        attention=_attention(profile, for_scores),
         rows=Rows(longest=longest_row(profile), chunk=lambda cumulative: chunk_of(cumulative, profile)),
         sorting=Sorting(moves_pairs=profile.int64),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),

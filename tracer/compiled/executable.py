@@ -15,7 +15,7 @@ from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import Tracer, node_in, require_alive
 from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array, computed_arrays, shared_scalar, splat_array, with_weakness
-from lavax.tracer.values.backend import Buffer, Program, runtime
+from lavax.tracer.values.backend import Buffer, LoweredProgram, Program, runtime
 from lavax.tracer.values.programs import program_for
 from lavax.tracer.values.value import PythonScalar, Value
 
@@ -106,11 +106,7 @@ class Executable:
 
     def memory(self) -> Memory:
         """The memory of the program and of a call; arrays that it closes over count as constants."""
-        captured = sum(array.type.nbytes for array in self._captured)
-        if self._program is None:
-            return Memory(sum(node.type.nbytes for node in self._plan.graph.inputs) - captured, constants=captured)
-        found = self._program.memory()
-        return replace(found, arguments=found.arguments - captured, constants=found.constants + captured)
+        return memory_of(self._plan, self._program, self._captured)
 
     def profile(self, arrays: Sequence[Array]) -> Profile:
         """The times of the kernels for these arrays, which are not donated. Raises ValueError without kernels."""
@@ -152,6 +148,14 @@ class Executable:
                     "and at least one of them is donated: its memory cannot be overwritten and read at once. Pass "
                     "copies (copy.copy(array)), or do not donate it",
                 )
+
+
+def memory_of(parts: ComputedPart, program: Program | LoweredProgram | None, captured: Sequence[Value]) -> Memory:
+    """The memory of a program, None if nothing is computed, and of a call; captured arrays count as constants."""
+    closed_over = sum(array.type.nbytes for array in captured)
+    arguments = sum(node.type.nbytes for node in parts.graph.inputs)
+    found = Memory(arguments) if program is None else program.memory()
+    return replace(found, arguments=found.arguments - closed_over, constants=found.constants + closed_over)
 
 
 def _nothing(buffers: Sequence[Buffer]) -> Sequence[Buffer]:

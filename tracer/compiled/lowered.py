@@ -13,7 +13,7 @@ from lavax.ir.location import user_error
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.calls.call import CallStructure, call_of, named_conversion
 from lavax.tracer.calls.signature import Signature
-from lavax.tracer.compiled.executable import Executable, plan, refuse_tracers
+from lavax.tracer.compiled.executable import ComputedPart, Executable, memory_of, plan, refuse_tracers
 from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.tracing.convert import argument
 from lavax.tracer.tracing.tracing import Traced, performed
@@ -38,9 +38,12 @@ class Lowered:
     tune: bool
 
     @cached_property
+    def _parts(self) -> ComputedPart:
+        return plan(self.optimized, self.donated)
+
+    @cached_property
     def _program(self) -> LoweredProgram:
-        parts = plan(self.optimized, self.donated)
-        return active().lower(parts.graph, parts.donated, tune=self.tune or config.tune())
+        return active().lower(self._parts.graph, self._parts.donated, tune=self.tune or config.tune())
 
     def as_text(self, stage: str = "optimized") -> str:
         """The function at a stage of its way: "ir", "optimized", "prepare", "kernels", "fusion", "glsl" or "spirv".
@@ -54,6 +57,13 @@ class Lowered:
         if kind in BACKEND_STAGES:
             return self._program.as_text(stage)
         return str(self.traced.graph if stage == "ir" else self.optimized)
+
+    def memory(self) -> Memory:
+        """Bytes of device memory that a call will need, as Compiled.memory: nothing is allocated for the answer.
+
+        Without a device, it is for the limits that every device has.
+        """
+        return memory_of(self._parts, self._program if self._parts.graph.outputs else None, self.traced.captured)
 
     def compile(self) -> Compiled:
         """The program, for arguments of exactly these kinds. Needs a device."""

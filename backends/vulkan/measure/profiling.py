@@ -9,7 +9,8 @@ from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.measure.timing import median_run
 from lavax.backends.vulkan.memory.memory import Buffer
-from lavax.backends.vulkan.run.program import ADDRESS_BYTES, DispatchStep, Program, record_step
+from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES
+from lavax.backends.vulkan.run.program import DispatchStep, Program, record_step
 from lavax.passes.reports import TimedDispatch
 
 

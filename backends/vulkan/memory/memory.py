@@ -20,14 +20,11 @@ from lavax.backends.vulkan.api.queue import Queue
 from lavax.backends.vulkan.memory.descriptor_ranges import DescriptorRange, DescriptorRanges
 from lavax.backends.vulkan.memory.free_ranges import FreeRanges, Range
 from lavax.backends.vulkan.memory.memory_types import MemoryType, create_buffer, requirements
+from lavax.backends.vulkan.plan.memory_use import COARSEST_ROUNDING_BYTES, rounded_size
 from lavax.base.errors import DeviceError
 
-ALIGNMENT = 256
 FIRST_BLOCK_BYTES = 16 << 20
 LARGEST_GROWTH_BYTES = 1 << 30
-
-# Sizes are rounded up to a multiple of a sixteenth of themselves, or of this if it is less: similar sizes share pieces.
-COARSEST_ROUNDING_BYTES = 1 << 20
 
 _OUT_OF_MEMORY = (vk.VK_ERROR_OUT_OF_DEVICE_MEMORY, vk.VK_ERROR_OUT_OF_HOST_MEMORY)
 
@@ -331,13 +328,6 @@ class MemoryPool:
             block.ranges.close()
         lib.vkDestroyBuffer(self._device, block.buffer, ffi.NULL)
         lib.vkFreeMemory(self._device, block.memory, ffi.NULL)
-
-
-def rounded_size(nbytes: int) -> int:
-    """The size of the piece for a buffer of `nbytes`."""
-    sixteenth = 1 << max(0, nbytes.bit_length() - 5)
-    unit = min(max(ALIGNMENT, sixteenth), COARSEST_ROUNDING_BYTES)
-    return max(unit, -(-nbytes // unit) * unit)
 
 
 def _mapped(device: Any, memory: Any, size: int) -> Any:

@@ -25,6 +25,7 @@ from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, CommandPool, R
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.memory.descriptor_ranges import BoundRanges, DescriptorRange, DescriptorSets
 from lavax.backends.vulkan.memory.memory import Buffer
+from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES, RING, flag_bytes, table_stride
 from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, Plan, Shader
 from lavax.backends.vulkan.run.sequence import (
     Batch,
@@ -39,15 +40,10 @@ from lavax.backends.vulkan.run.sequence import (
 from lavax.base import counters
 from lavax.passes.kernels.commands import FLAG_BYTES
 
-RING = 4
-
 # The number of combinations of descriptor ranges per recording for which command buffers are kept.
 MOST_RECORDED = 16
 
 _NO_RANGES = "plans use descriptor ranges only if the device's memory has them"
-
-ADDRESS_BYTES = 8
-TABLE_ALIGNMENT = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +103,13 @@ class Resources:
         self.static_addresses = [constant.address if constant else 0 for constant in self.constants]
         within = [divmod(offset, plan.block_bytes) for offset in plan.temporaries]
         self.static_addresses += [self.arena[number].address + offset for number, offset in within]
-        self.flags = device.tables.allocate_for_host(FLAG_BYTES * max(1, plan.flags))
+        self.flags = device.tables.allocate_for_host(flag_bytes(plan))
         self.static_addresses += [self.flags.address + FLAG_BYTES * flag for flag in range(plan.flags)]
         given = len(plan.arguments) + len(plan.results)
         places = self._ranges_of_temporaries(plan, given + len(self.constants))
         self.ranges = {slot: found for slot, (found, _) in places.items()}
         self.positions = {slot: position for slot, (_, position) in places.items()}
-        slots = given + len(self.static_addresses) + len(plan.range_slots)
-        self.table_stride = max(1, -(-slots * ADDRESS_BYTES // TABLE_ALIGNMENT)) * TABLE_ALIGNMENT
+        self.table_stride = table_stride(plan)
         self.tables = device.tables.allocate_for_host(RING * self.table_stride)
         self.recordings: list[Recording] = []
 
@@ -232,12 +227,6 @@ class Program:
     def static_addresses(self) -> list[int]:
         """The addresses of the constants and temporaries: the end of every table."""
         return self._resources.static_addresses
-
-    def overhead_bytes(self) -> int:
-        """The memory of address tables and flags, and what rounding adds to these and to the program's own memory."""
-        own = self._resources
-        sizes = sum(buffer.piece.size for buffer in own.buffers())
-        return sizes - self.plan.arena_bytes - sum(map(len, self.plan.constants))
 
     def positions(self, buffers: Sequence[Buffer]) -> list[int]:
         """The arrays' positions in their descriptor ranges, the end of a table; `buffers` are arguments and results."""

@@ -49,7 +49,6 @@ _SHORT_SCORES = ShortScores()
 _SCORE_BYTES = 4
 
 
-
 def stores_scores(node: Node, memory_bytes: int) -> bool:
     """Whether a node is a derivative of attention that products compute best, on a device with that much memory."""
     if node.op not in GRADIENTS:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from lavax.backends.vulkan.emit.contract.choose_cpu import tile_for_cpu, tiles_for_cpu
 from lavax.backends.vulkan.emit.contract.choose_gpu import (
     SPLIT_SUMS,
-    WORKGROUP_TILES,
     cooperative_tiles,
     cost_of_tile,
     parts_of_sum,
@@ -16,6 +15,7 @@ from lavax.backends.vulkan.emit.contract.choose_gpu import (
 )
 from lavax.backends.vulkan.emit.contract.choose_registers import register_tile, short_register_tiles
 from lavax.backends.vulkan.emit.contract.few_rows import is_along_sums, subgroup_tile, subgroup_tiles
+from lavax.backends.vulkan.emit.contract.tile_limits import WORKGROUP_TILES
 from lavax.backends.vulkan.emit.contract.tiles import (
     COOPERATIVE_TILES,
     NARROW_TILES,

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.contract.choose_registers import WRITTEN_OUT, register_tiles
+from lavax.backends.vulkan.emit.contract.choose_registers import register_tiles
+from lavax.backends.vulkan.emit.contract.tile_limits import LONGEST_EPILOGUE, WORKGROUP_TILES
 from lavax.backends.vulkan.emit.contract.tiles import (
     COOPERATIVE_TILES,
     NARROW_TILES,
@@ -21,18 +22,6 @@ from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import Sizes, number_of_parts
 from lavax.passes.numerics.rounding import rounding_of
-
-
-@dataclass(frozen=True)
-class WorkgroupTileLimits:
-    """When a tile of a workgroup pays. Chosen by `python -m benchmarks.contraction_tiles`."""
-
-    least_extent: int = 16  # rows, columns and length of the sum
-    used: float = 0.6  # the least share of the tile that lies in the result
-    narrow: int = 32  # narrow tiles are for fewer rows or columns
-    epilogue_nodes: int = 1536  # the most nodes of the epilogue, times elements of an invocation: GPUs compile quickly
-    # The most vectors per invocation of operands that are rounded on their way, because these take twice the registers.
-    rounded_vectors: int = 8
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,6 @@ class Costs:
     second_kernel: int = 1 << 27  # products that a device could do while the second kernel starts
 
 
-WORKGROUP_TILES = WorkgroupTileLimits()
 SPLIT_SUMS = SplitSums()
 _COSTS = Costs()
 # The speed of tiles if there are enough of them, relative to the largest. It depends on their reads of shared memory
@@ -91,7 +79,7 @@ def cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue:
     suited = [
         tile
         for tile in fitting
-        if tile.matrices_down * epilogue <= WRITTEN_OUT.epilogue_nodes and tile.use(sizes) >= WORKGROUP_TILES.used
+        if tile.matrices_down * epilogue <= LONGEST_EPILOGUE.epilogue_nodes and tile.use(sizes) >= WORKGROUP_TILES.used
     ]
     return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
 

@@ -26,7 +26,7 @@ def candidates(kernel: Kernel, profile: DeviceProfile) -> list[RowSchedule]:
 def longest_row(profile: DeviceProfile) -> int:
     """Longer rows of neighbouring elements are better reduced in parts: the longest loops of row groups allow no more.
     """
-    members = profile.subgroup_size if profile.kind == "gpu" and profile.subgroup_shuffle else 1
+    members = profile.subgroup_size if _shares_as_gpu(profile) else 1
     return MAX_LOOP_ITERATIONS * members
 
 

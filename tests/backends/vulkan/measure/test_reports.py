@@ -17,7 +17,7 @@ from lavax import nn
 from lavax.backends.vulkan.device.device import get_device
 from lavax.backends.vulkan.device.instance import choose_device
 from lavax.backends.vulkan.measure.limits import copy_plan
-from lavax.backends.vulkan.memory.memory import rounded_size
+from lavax.backends.vulkan.plan.memory_use import rounded_size
 from lavax.backends.vulkan.run.program import Program
 from lavax.base import config
 from lavax.base.errors import ShapeError
@@ -96,12 +96,24 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[int, ...]]]
 def test_the_peak_is_what_is_allocated(name: str) -> None:
     function, arguments, donated = PROGRAMS[name]
     before = in_use() - (rounded_size(CAPTURED_BYTES) if name == "captured" else 0)
-    compiled = lx.compile(function, donate_argnums=donated).lower(*arguments).compile()
+    lowered = lx.compile(function, donate_argnums=donated).lower(*arguments)
+    foretold = lowered.memory()
+    compiled = lowered.compile()
     inputs = lx.tree.map(lambda leaf: lx.device_put(np.array(leaf)), arguments)
     results = compiled(*inputs)
-    assert in_use() - before == compiled.memory().peak
+    assert in_use() - before == compiled.memory().peak == foretold.peak
     assert (compiled.memory().donated > 0) == bool(donated)
     assert results is not None  # kept until here
+
+
+def test_memory_is_told_before_anything_is_allocated() -> None:
+    """Also if it is more than this machine has."""
+    before, compiled = in_use(), lx.profiler.counters()["glsl_compiles"]
+    gibibyte = [lx.ShapeDtype((1 << 14, 1 << 14), "float32")] * 50
+    memory = lx.compile(lambda arrays: [layers(x, x) for x in arrays]).lower(gibibyte).memory()
+    assert memory.arguments == memory.results == 50 << 30
+    assert memory.peak > 100 << 30 and str(memory)
+    assert (in_use(), lx.profiler.counters()["glsl_compiles"]) == (before, compiled)
 
 
 def test_parts_of_memory_by_hand() -> None:

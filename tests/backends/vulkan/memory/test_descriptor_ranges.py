@@ -12,8 +12,9 @@ from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.device.device import get_device
 from lavax.backends.vulkan.device.validation import is_about_descriptor_ranges
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool
+from lavax.backends.vulkan.plan.memory_use import RING
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
-from lavax.backends.vulkan.run.program import MOST_RECORDED, RING, Program
+from lavax.backends.vulkan.run.program import MOST_RECORDED, Program
 from lavax.base import counters
 from lavax.ir import Graph, parse
 from tests.backends.vulkan.emit.emission import dispatch_of, plan_of

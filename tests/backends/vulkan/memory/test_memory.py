@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lavax.backends.vulkan.device.device import Device
-from lavax.backends.vulkan.memory.memory import ALIGNMENT, FIRST_BLOCK_BYTES, MemoryPool, rounded_size
+from lavax.backends.vulkan.memory.memory import FIRST_BLOCK_BYTES, MemoryPool
+from lavax.backends.vulkan.plan.memory_use import ALIGNMENT, rounded_size
 from lavax.base.errors import DeviceError
 
 

@@ -12,8 +12,9 @@ from benchmarks.bare_submit import bare_submit
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.measure.profiling import profile_program
 from lavax.backends.vulkan.memory.memory import Buffer
+from lavax.backends.vulkan.plan.memory_use import RING
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result, Shader
-from lavax.backends.vulkan.run.program import RING, Program
+from lavax.backends.vulkan.run.program import Program
 from lavax.base import counters
 from tests.backends.vulkan.emit.shaders import ADD, ADD_ONE, SCALE, SLOW, dispatch
 

@@ -13,6 +13,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.attention.choose import block_of_parts
 from lavax.backends.vulkan.emit.attention.scores import pays_in_parts, stores_scores, stores_short_scores
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU
+from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.ops.attention import OPERANDS
@@ -156,3 +157,11 @@ def test_a_query_that_sees_nothing_has_no_gradient(room: int) -> None:
     for got, want in zip(found, interpret(graph, *arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
     assert not found[0][:, 7].any()
+
+
+def test_scores_are_one_array_which_an_allocation_must_hold() -> None:
+    graph = gradients(16, 2048, 2048, 128)
+    scores = 4 * 16 * 2048 * 2048
+    for largest, stored in ((scores, True), (scores - 1, False)):
+        stores = target_of(GENERIC_GPU, 1 << 40, largest).attention.stores_scores
+        assert [stores(node) for node in graph.outputs] == [stored] * 3
