@@ -211,6 +211,12 @@ def slice_(x: Node, start: Sequence[int], limit: Sequence[int], stride: Sequence
     return build("slice", x, start=tuple(start), limit=tuple(limit), stride=tuple(stride))
 
 
+def computed_after(value: Node, other: Node) -> Node:
+    """`value`, to be computed after `other`, which has at least one element."""
+    corner = slice_(other, [0] * other.type.rank, [1] * other.type.rank, [1] * other.type.rank)
+    return build("barrier", value, broadcast(reshape(corner, ()), value.shape, ()))
+
+
 def slice_along(x: Node, axis: int, start: int, limit: int, stride: int = 1) -> Node:
     """A slice along one axis."""
     lows, highs, steps = [0] * x.type.rank, list(x.shape), [1] * x.type.rank

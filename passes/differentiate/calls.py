@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lavax.base.errors import CustomRuleError
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, topological, with_operands
-from lavax.passes.build.builder import broadcast, build, reshape, slice_, zeros
+from lavax.passes.build.builder import build, computed_after, zeros
 from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.build.inline import inline
 
@@ -140,7 +140,7 @@ def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     if not given:
         return [None] * len(node.operands)
     body = node.attrs["body"]
-    again = [_barrier(operand, given[0]) for operand in node.operands]
+    again = [computed_after(operand, given[0]) for operand in node.operands]
     outputs = _computed_again(body, node.operands, again, node.attrs["keep"], given[0])
     sources = [operand for operand, needed in zip(again, matters, strict=True) if needed]
     repeated = Graph(tuple(again), tuple(topological(outputs, stop=again)), tuple(outputs))
@@ -166,11 +166,5 @@ def _computed_again(
         first[node] = with_operands(node, tuple(first[operand] for operand in node.operands))
         second[node] = with_operands(node, tuple(second[operand] for operand in node.operands))
         if keep == "dots" and node.op in ("dot", "conv"):
-            second[node] = build("known_value", second[node], _barrier(first[node], after))
+            second[node] = build("known_value", second[node], computed_after(first[node], after))
     return [second[output] for output in body.outputs]
-
-
-def _barrier(value: Node, after: Node) -> Node:
-    """`value`, available only after `after` has been computed."""
-    corner = slice_(after, [0] * after.type.rank, [1] * after.type.rank, [1] * after.type.rank)
-    return build("barrier", value, broadcast(reshape(corner, ()), value.shape, ()))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import accumulate
 
 from lavax.ir.graph import Node
 from lavax.passes.fuse.extract import Piece
@@ -15,28 +17,80 @@ from lavax.passes.target.target import ANY_DEVICE, Target
 Lifetime = tuple[int, int]  # the first and the last phase in which a buffer is used
 
 
+@dataclass(frozen=True)
+class PackingLimits:
+    """When buffers are packed by size, too. Chosen by `python -m benchmarks models`."""
+
+    waste: int = 32  # the arena may be larger than what is live at once by one part in so many
+    small: int = 256  # buffers of less than one part in so many of what is live are packed by time
+
+
+_PACKING = PackingLimits()
+_Placement = tuple[dict[str, int], int]
+
+
 def plan_arena(
     sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime], target: Target = ANY_DEVICE
-) -> tuple[dict[str, int], int]:
+) -> _Placement:
     """Offsets of the buffers, and the arena's size; buffers that are live in a common phase do not overlap.
 
-    Buffers are placed in the order in which they become live, each in the lowest gap that holds it. The arena may be
-    several allocations, which end at multiples of the largest one: no buffer lies across such a multiple, unless it is
-    the arena of a loop's body that needs several allocations itself; that one starts at a multiple.
+    The arena may be several allocations, which end at multiples of the largest one: no buffer lies across such a
+    multiple, unless it is the arena of a loop's body that needs several allocations itself; that one starts at a
+    multiple.
     """
     alignment, block = target.alignment, target.largest_allocation
+    aligned = {name: -(-max(sizes[name], 1) // alignment) * alignment for name in lifetimes}
+    by_time = _packed_by_time(aligned, lifetimes, block)
+    needed = _most_live(aligned, lifetimes)
+    if by_time[1] - needed <= needed // _PACKING.waste:
+        return by_time
+    large = {name: aligned[name] for name in lifetimes if aligned[name] * _PACKING.small >= needed}
+    by_size = _packed_by_size(large, lifetimes, block)
+    others = {name: lifetime for name, lifetime in lifetimes.items() if name not in large}
+    whole = _packed_by_time(aligned, others, block, by_size)
+    return min(by_time, whole, key=lambda placement: placement[1])
+
+
+def _most_live(sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime]) -> int:
+    """The most bytes that are live in one phase: no arena is smaller."""
+    changes: dict[int, int] = {}
+    for name, (first, last) in lifetimes.items():
+        changes[first] = changes.get(first, 0) + sizes[name]
+        changes[last + 1] = changes.get(last + 1, 0) - sizes[name]
+    return max(accumulate(changes[phase] for phase in sorted(changes)), default=0)
+
+
+def _packed_by_size(sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime], block: int) -> _Placement:
+    """Places the largest buffers first, each at the lowest offset that is free during its lifetime."""
+    placed: list[tuple[int, int, int, int]] = []  # (offset, end, first phase, last phase), in order
     offsets: dict[str, int] = {}
+    for name in sorted(sizes, key=lambda name: (-sizes[name], lifetimes[name], name)):
+        first, last = lifetimes[name]
+        offset = _within_block(0, sizes[name], block)
+        for start, end, others_first, others_last in placed:
+            if others_first <= last and first <= others_last and end > offset:
+                if start >= offset + sizes[name]:
+                    break
+                offset = _within_block(end, sizes[name], block)
+        offsets[name] = offset
+        insort(placed, (offset, offset + sizes[name], first, last))
+    return offsets, max((end for _, end, _, _ in placed), default=0)
+
+
+def _packed_by_time(
+    sizes: Mapping[str, int], lifetimes: Mapping[str, Lifetime], block: int, below: _Placement = ({}, 0)
+) -> _Placement:
+    """Places buffers in the order in which they become live, each in the lowest gap that holds it, above others."""
+    offsets, total = dict(below[0]), below[1]
     alive: list[tuple[int, int, int]] = []  # a heap of (last phase, offset, end)
-    gaps: list[tuple[float, float]] = [(0, math.inf)]  # (start, end) in order, none adjacent to another
-    total = 0
+    gaps: list[tuple[float, float]] = [(total, math.inf)]  # (start, end) in order, none adjacent to another
     for name in sorted(lifetimes, key=lambda name: (lifetimes[name][0], -sizes[name], name)):
         first, last = lifetimes[name]
         while alive and alive[0][0] < first:
             _, start, end = heappop(alive)
             _give_back(gaps, start, end)
-        size = -(-max(sizes[name], 1) // alignment) * alignment
-        offset = _take_lowest(gaps, size, block)
-        end = offset + size
+        offset = _take_lowest(gaps, sizes[name], block)
+        end = offset + sizes[name]
         heappush(alive, (last, offset, end))
         offsets[name] = offset
         total = max(total, end)

@@ -15,6 +15,7 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.control_flow import ControlFlow, LoweredControlFlow, lower_control_flow
 from lavax.passes.schedule.memory import choose_donors, plan_arena
 from lavax.passes.schedule.merge import group_mergeable
+from lavax.passes.schedule.rematerialization import with_recomputed_values
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -30,7 +31,10 @@ def schedule(
     position) allows an output to take over the memory of that input only. The bodies of branches and loops are
     prepared for `target` too.
     """
-    groups, phases = dispatch_groups(extract(fuse(graph, target), graph.outputs))
+    pieces = extract(fuse(graph, target), graph.outputs)
+    if target.fusion.operations_per_byte:
+        graph, pieces = _with_less_memory(graph, pieces, target)
+    groups, phases = dispatch_groups(pieces)
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
     control_flow = {
@@ -51,6 +55,14 @@ def schedule(
         block_bytes=target.largest_allocation,
         views={name: view for lowered in control_flow.values() for name, view in lowered.views.items()},
     )
+
+
+def _with_less_memory(graph: Graph, pieces: list[Piece], target: Target) -> tuple[Graph, list[Piece]]:
+    """The graph and its kernels, with values recomputed that memory would hold over its peak."""
+    changed = with_recomputed_values(graph, pieces, _levels(pieces))
+    if changed is graph:
+        return graph, pieces
+    return changed, extract(fuse(changed, target), changed.outputs)
 
 
 def dispatch_groups(pieces: Sequence[Piece]) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:

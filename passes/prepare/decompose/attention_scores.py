@@ -16,7 +16,7 @@ from lavax.passes.build.attention import (
     softmax_of_scores,
     weights_of_derivative,
 )
-from lavax.passes.build.builder import broadcast, build, located, multiply, reshape, set_location, slice_, sum_over
+from lavax.passes.build.builder import computed_after, located, multiply, set_location, sum_over
 from lavax.passes.simplify.rewriting import rewrite
 from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
 from lavax.passes.target.target import Target
@@ -58,27 +58,37 @@ def _of_scores(node: Node) -> _Key:
 
 
 def _with_room(graph: Graph, wanted: set[_Key], room: int) -> set[_Key]:
-    """The scores, of those `wanted` for derivatives, whose weights fit in `room` bytes from the forward pass on."""
+    """The scores, of those `wanted` for derivatives, whose weights stay in memory from the forward pass on.
+
+    They take at most `room` bytes, and no more than the largest of them: as much is in use when derivatives compute
+    weights again, so a program needs no more memory for them. The last ones are those whose derivatives come first.
+    """
+    sizes = {
+        _of_scores(node): node.operands[0].type.nbytes // node.operands[0].shape[-1] * node.operands[1].shape[-2]
+        for node in graph.nodes
+        if node.op in _FORWARD and _of_scores(node) in wanted
+    }
+    room = min(room, max(sizes.values(), default=0))
     found: set[_Key] = set()
-    for node in graph.nodes:
-        if node.op in _FORWARD and _of_scores(node) in wanted - found:
-            query, key = node.operands[:2]
-            room -= query.type.nbytes // query.shape[-1] * key.shape[-2]
-            if room < 0:
-                break
-            found.add(_of_scores(node))
+    for scores, size in reversed(sizes.items()):
+        room -= size
+        if room < 0:
+            break
+        found.add(scores)
     return found
 
 
 def _stored(node: Node, weights: Node | None) -> Node:
-    """A derivative as contractions. Queries times keys is computed after the logsumexp, and cotangents times values
-    after the weights and delta, so that only the weights and the scores' cotangents are stored."""
+    """A derivative as contractions. Queries times keys is computed after the logsumexp and the cotangent, cotangents
+    times values after the weights and delta. So only the weights and the scores' cotangents are stored, and not from
+    the forward pass on."""
     operands = named_operands(node)
     if weights is None:
-        weights = weights_of_derivative(node, query=_after(operands["query"], operands["logsumexp"]))
-    cotangent = _after(operands["cotangent"], weights)
+        query = computed_after(operands["query"], operands["logsumexp"])
+        weights = weights_of_derivative(node, query=computed_after(query, operands["cotangent"]))
+    cotangent = computed_after(operands["cotangent"], weights)
     if "delta" in operands:
-        cotangent = _after(cotangent, operands["delta"])
+        cotangent = computed_after(cotangent, operands["delta"])
     return derivative(node, weights, cotangent)
 
 
@@ -106,10 +116,3 @@ def _with_delta_of(node: Node, weights: Node) -> Node:
     operands = named_operands(node)
     operands["delta"] = sum_over(multiply(weights, cotangent_of_weights(node)), (weights.type.rank - 1,))
     return with_operands(node, tuple(operands[name] for name in names_of(node.op, node.attrs)))
-
-
-def _after(value: Node, other: Node) -> Node:
-    """`value`, to be computed after `other`."""
-    rank = other.type.rank
-    corner = slice_(other, [0] * rank, [1] * rank, [1] * rank)
-    return build("barrier", value, broadcast(reshape(corner, ()), value.shape, ()))

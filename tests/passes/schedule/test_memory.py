@@ -68,6 +68,13 @@ def test_a_buffer_goes_into_the_lowest_gap_that_holds_it() -> None:
     assert total == 1536
 
 
+def test_a_large_buffer_need_not_wait_for_a_gap_of_its_size() -> None:
+    """In order of time "c" finds no gap of its size; placed first, it leaves one for the others."""
+    offsets, total = plan_arena({"a": 512, "b": 512, "c": 1024}, {"a": (0, 1), "b": (0, 3), "c": (2, 3)})
+    assert offsets == {"a": 0, "b": 1024, "c": 0}
+    assert total == 1536
+
+
 # the graph, what is donated, and what takes over what
 DONATIONS: dict[str, tuple[str, tuple[int, ...], dict[str, str]]] = {
     "element by element": (

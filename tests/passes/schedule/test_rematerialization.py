@@ -1,0 +1,151 @@
+"""Values that memory does not hold over its peak: the same results from fewer bytes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import nn
+from lavax.ir import interpret
+from lavax.passes.kernels.interpreter import interpret_kernels
+from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule import rematerialization
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import remove_stop_gradient
+from lavax.passes.target.target import FusionLimits, Target
+from tests.passes.program_checks import check_program
+
+GPU = Target(fusion=FusionLimits(operations_per_byte=2.0))
+draw = np.random.default_rng(5)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return draw.normal(size=shape).astype(np.float32)
+
+
+@pytest.fixture
+def limits() -> Iterator[Callable[..., None]]:
+    """Sets limits, for this test alone; by default even the smallest peak counts."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def set_limits(**changes: int) -> None:
+            changed = replace(rematerialization.RematerializationLimits(), **{"least_peak": 0, **changes})
+            patch.setattr(rematerialization, "_LIMITS", changed)
+
+        set_limits()
+        yield set_limits
+
+
+def batch_norm(x: Any, weight: Any, bias: Any) -> Any:
+    centred = x - lnp.mean(x, axis=(0, 2, 3), keepdims=True)
+    scale = lnp.rsqrt(lnp.mean(centred * centred, axis=(0, 2, 3), keepdims=True) + 1e-5)
+    return centred * scale * weight[:, None, None] + bias[:, None, None]
+
+
+def residual_network(weights: Any, x: Any) -> Any:
+    for kernel, weight, bias in weights:
+        x = nn.relu(batch_norm(nn.conv(x, kernel, padding=1), weight, bias) + x)
+    return lnp.sum(lnp.sin(x))
+
+
+def gated_network(weights: Any, x: Any) -> Any:
+    for norm, gate, up, down in weights:
+        hidden = nn.rms_norm(x, norm)
+        x = x + (nn.silu(hidden @ gate) * (hidden @ up)) @ down
+    return lnp.sum(lnp.sin(x))
+
+
+def perceptron(weights: Any, x: Any) -> Any:
+    for matrix, bias in weights:
+        x = nn.gelu(x @ matrix + bias, approximate=False)
+    return lnp.sum(lnp.sin(x))
+
+
+def attending_network(weights: Any, x: Any) -> Any:
+    for matrix, norm in weights:
+        hidden = nn.layer_norm(x @ matrix, norm)
+        x = x + nn.dot_product_attention(hidden, hidden, hidden, is_causal=True)
+    return lnp.sum(lnp.sin(x))
+
+
+def with_a_loop(weights: Any, x: Any) -> Any:
+    for matrix, bias in weights:
+        x = lx.fori_loop(0, 2, lambda _, y, m=matrix, b=bias: lnp.tanh(y @ m + b), x)  # type: ignore[misc]
+        x = nn.gelu(x, approximate=False) @ matrix
+    return lnp.sum(lnp.sin(x))
+
+
+NETWORKS: dict[str, tuple[Callable[..., Any], Any, np.ndarray]] = {
+    "residual": (residual_network, [(normal(4, 4, 3, 3), normal(4), normal(4)) for _ in range(3)], normal(2, 4, 8, 8)),
+    "gated": (
+        gated_network,
+        [(normal(16), normal(16, 48), normal(16, 48), normal(48, 16) / 16) for _ in range(3)],
+        normal(20, 16),
+    ),
+    "perceptron": (perceptron, [(normal(16, 16) / 4, normal(16)) for _ in range(4)], normal(30, 16)),
+    "attention": (attending_network, [(normal(16, 16) / 4, normal(16)) for _ in range(3)], normal(2, 12, 2, 16)),
+    "loop": (with_a_loop, [(normal(16, 16) / 4, normal(16)) for _ in range(3)], normal(24, 16)),
+}
+
+
+def program_of(function: Callable[..., Any], *arguments: Any, target: Target = GPU) -> KernelProgram:
+    graph = prepare(remove_stop_gradient(lx.compile(function).lower(*arguments).optimized), target)
+    program = schedule(graph, target=target)
+    if all(isinstance(step, KernelStep) for step in program.steps):  # the check replays no loops
+        check_program(program)
+    return program
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradients_are_the_same_from_less_memory(name: str, limits: Callable[..., None]) -> None:
+    loss, weights, x = NETWORKS[name]
+    gradient = lx.grad(loss, argnums=(0, 1))
+    program = program_of(gradient, weights, x)
+    limits(nodes=0)
+    before = program_of(gradient, weights, x)
+    assert program.arena_bytes < before.arena_bytes
+    arrays = [np.asarray(leaf, np.float64) for leaf in lx.tree.leaves((weights, x))]
+    expected = interpret(before.graph, *arrays, dtype=np.float64)
+    for found, right in zip(interpret_kernels(program, *arrays, dtype=np.float64), expected, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-10 * np.max(np.abs(right)))
+
+
+def kept_per_layer(network: str, layers: int) -> float:
+    """How many arrays of the size of x, per layer, the gradient's temporaries hold when they take most."""
+    loss, weights, x = NETWORKS[network]
+    sizes = [program_of(lx.grad(loss), weights[:1] * n, x).arena_bytes for n in (layers, 2 * layers)]
+    return (sizes[1] - sizes[0]) / layers / x.nbytes
+
+
+def test_a_residual_layer_keeps_the_convolution_and_the_result(limits: Callable[..., None]) -> None:
+    """The normalised values and the mask of the ReLU are computed from them."""
+    assert kept_per_layer("residual", 4) == pytest.approx(2.4, abs=0.1)  # 0.4 for numbers per channel
+    limits(nodes=0)
+    assert kept_per_layer("residual", 4) > 3
+
+
+def test_a_perceptron_keeps_what_its_activations_take(limits: Callable[..., None]) -> None:
+    assert kept_per_layer("perceptron", 6) == pytest.approx(1, abs=0.3)
+    limits(nodes=0)
+    assert kept_per_layer("perceptron", 6) > 1.7
+
+
+def test_small_programs_are_left_alone(limits: Callable[..., None]) -> None:
+    loss, weights, x = NETWORKS["residual"]
+    recomputing = str(program_of(lx.grad(loss), weights, x))
+    limits(nodes=0)
+    keeping = str(program_of(lx.grad(loss), weights, x))
+    limits(least_peak=32 << 20)
+    assert str(program_of(lx.grad(loss), weights, x)) == keeping != recomputing
+
+
+def test_costly_values_are_kept(limits: Callable[..., None]) -> None:
+    limits(cost=40)
+    assert kept_per_layer("perceptron", 6) > 1.7  # a GELU takes more
