@@ -67,19 +67,19 @@ def _hashable(pad: int | Sequence[int]) -> int | tuple[int, ...]:
     return pad if isinstance(pad, int) else tuple(pad)
 
 
-class Conv1d(_Conv):
+class Conv1d(_Conv, init=False):
     """Convolution along one axis: [N, in_channels, L] to [N, out_channels, L']. Arguments as in `nn.conv`."""
 
     _axes = 1
 
 
-class Conv2d(_Conv):
+class Conv2d(_Conv, init=False):
     """Convolution along two axes: [N, in_channels, H, W] to [N, out_channels, H', W']. Arguments as in `nn.conv`."""
 
     _axes = 2
 
 
-class Conv3d(_Conv):
+class Conv3d(_Conv, init=False):
     """Convolution along three axes: [N, in_channels, D, H, W] to [N, out_channels, D', H', W'].
 
     Arguments as in `nn.conv`.

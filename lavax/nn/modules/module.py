@@ -42,9 +42,10 @@ class Module:
     _has_constructor: ClassVar[bool] = False
     _field_names: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, init: bool = True, **arguments: Any) -> None:
+        """`init=False` tells type checkers that the class has the constructor of its base."""
         super().__init_subclass__(**arguments)
-        cls._has_constructor = "__init__" in cls.__dict__ or cls._has_constructor
+        cls._has_constructor = "__init__" in cls.__dict__ or cls._has_constructor or not init
         made: Any = dataclasses.dataclass(eq=False, repr=False, init=not cls._has_constructor)(cls)
         cls._field_names = tuple(entry.name for entry in dataclasses.fields(made))
         register_dataclass(made)
