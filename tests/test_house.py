@@ -106,6 +106,8 @@ lavax/data/__init__
 lavax/mixed_precision/__init__
 lavax/train/__init__
 lavax/models
+lavax/models/diffusion
+lavax/models/diffusion/__init__
 lavax/models/__init__
 lavax/generate/__init__
 lavax

@@ -44,12 +44,22 @@ class Family:
         return re.search(self.transposed, name) is not None
 
 
-# config.json's "model_type" -> the module of lavax.models whose FAMILY describes it.
-FAMILIES: dict[str, str] = {}
+# What config.json says the model is -> the module of lavax.models whose FAMILY describes it.
+FAMILIES: dict[str, str] = {
+    "UNet2DConditionModel": "diffusion.unet",
+}
+
+# Where config.json says what model it is: transformers, diffusers.
+_KINDS = ("model_type", "_class_name")
+
+
+def kind_of(data: Mapping[str, Any]) -> str:
+    """What model a config.json is of: its "model_type", or the entry that other libraries have in its place."""
+    return next((str(data[name]) for name in _KINDS if data.get(name)), "")
 
 
 def family_of(model_type: str) -> Family:
-    """The family of a config.json's "model_type". Raises ValueError if there is none."""
+    """The family of a config.json's `kind_of`. Raises ValueError if there is none."""
     module = FAMILIES.get(model_type)
     if module is None:
         raise ValueError(f"config.json: no model_type {model_type!r}; there are {', '.join(sorted(FAMILIES))}")

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from lavax import random
+from lavax.io.pretrained import weights_stem
 from lavax.io.tensor_files import read_tensors
-from lavax.models.family import Family, Tensors, family_of
+from lavax.models.family import Family, Tensors, family_of, kind_of
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import eval_shape
 from lavax.tracer.tracing.placement import device_put
@@ -25,9 +26,9 @@ def load(folder: str | os.PathLike[str], *, dtype: Any = "float32") -> Any:
     """
     path = Path(folder)
     data = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    family = family_of(data.get("model_type", ""))
+    family = family_of(kind_of(data))
     config = family.config.from_json(data)
-    return from_tensors(family, config, read_tensors(path), dtype=dtype, source=str(path))
+    return from_tensors(family, config, read_tensors(path, weights_stem(data)), dtype=dtype, source=str(path))
 
 
 def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = "float32", source: str = "") -> Any:

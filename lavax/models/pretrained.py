@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.models.family import family_of
+from lavax.models.family import family_of, kind_of
 from lavax.nn.modules.module import Module, field
 from lavax.tracer.pytrees import pytree
 
@@ -18,7 +18,7 @@ class PretrainedModel(Module):
     def to_pretrained(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What `io.save_pretrained` writes: the contents of config.json, and the weights by their published names."""
         data = self.config.to_json()
-        family = family_of(data["model_type"])
+        family = family_of(kind_of(data))
         leaves, structure = pytree.flatten(self)
         made = {}
         for path, leaf in zip(pytree.paths(structure), leaves, strict=True):

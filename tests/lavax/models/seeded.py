@@ -1,0 +1,58 @@
+"""Weights that a name and a shape determine, so that models of any library can be given the same ones."""
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from lavax import random
+from lavax.models.family import Family
+from lavax.models.load import from_tensors
+from lavax.tracer.pytrees import pytree
+from lavax.tracer.tracing.abstract_evaluation import eval_shape
+
+
+def seeded(name: str, shape: Iterable[int]) -> np.ndarray:
+    """Float32 numbers for the tensor `name` of a published file: about 1 for scales, else of a variance that keeps
+    the size of activations."""
+    extents = tuple(shape)
+    draw = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(extents).astype(np.float32)
+    if len(extents) < 2:
+        return 0.1 * draw + (1 if name.endswith("weight") else 0)
+    return draw / math.sqrt(math.prod(extents[1:]))
+
+
+def seeded_model(family: Family, config: Any) -> Any:
+    """A model of lavax with seeded weights."""
+    leaves, structure = pytree.flatten(eval_shape(lambda: family.build(config, key=random.key(0), dtype="float32")))
+    names = map(family.name_in_file, pytree.paths(structure))
+    tensors = {name: seeded(name, leaf.shape) for name, leaf in zip(names, leaves, strict=True)}
+    return from_tensors(family, config, tensors)
+
+
+def seed_torch(model: Any) -> Any:
+    """A module of torch, with seeded weights under the names of its state."""
+    import torch
+
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(torch.from_numpy(np.array(seeded(name, tensor.shape))))
+    return model.eval()
+
+
+def gradients_by_name(family: Family, gradients: Any) -> dict[str, np.ndarray]:
+    """Gradients of a model of lavax under the published names of its leaves."""
+    leaves, structure = pytree.flatten(gradients)
+    names = map(family.name_in_file, pytree.paths(structure))
+    return {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True)}
+
+
+def assert_close(got: Any, wanted: Any, relative: float, of: str = "") -> None:
+    """Whether no element differs by more than `relative` times the largest of `wanted`."""
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    assert got.shape == wanted.shape, (of, got.shape, wanted.shape)
+    difference, size = np.abs(got - wanted).max(), np.abs(wanted).max()
+    assert difference <= relative * size, f"{of}: {difference} of {size}"
