@@ -47,6 +47,7 @@ class Family:
 # What config.json says the model is -> the module of lavax.models whose FAMILY describes it.
 FAMILIES: dict[str, str] = {
     "UNet2DConditionModel": "diffusion.unet",
+    "small_unet": "diffusion.small_unet",
 }
 
 # Where config.json says what model it is: transformers, diffusers.
