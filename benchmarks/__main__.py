@@ -16,6 +16,7 @@ import lavax as lx
 from benchmarks import algorithms, comparison_report, compile_time, digits, first_call, overhead
 from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
+from benchmarks.models.report import report as report_models
 from benchmarks.peers import LIBRARIES, Peer, find_peers
 from benchmarks.workloads import Workload, square_matmul, workloads_for
 
@@ -29,6 +30,7 @@ COMPARISONS = {
     "comparison": "Every workload in every library.",
     "first-calls": "Seconds to the first result of a process, with empty and with filled caches, in every library.",
 }
+MODELS = {"models": "Whole models: inference and training in lavax, and beside it in PyTorch on its own GPU."}
 SECONDS, QUICK_SECONDS = 1.5, 0.3  # for each library and workload
 
 
@@ -40,7 +42,7 @@ def main() -> None:
         _list(large)
         return
     print(f"{device.name}, {device.driver}; Python {platform.python_version()}")
-    names = options.names or [*COMPARISONS, *FIGURES]
+    names = options.names or [*COMPARISONS, *MODELS, *FIGURES]
     peers: list[Peer] = []
     if not COMPARISONS.keys().isdisjoint(names):
         peers = find_peers(large, lambda *why: print("without", ": ".join(why)), options.library or LIBRARIES)
@@ -50,13 +52,15 @@ def main() -> None:
             _compare(_chosen(large, options.only), peers, QUICK_SECONDS if options.quick else SECONDS, options.out)
         elif name == "first-calls":
             print(first_call.table([peer.name for peer in peers], options.quick), flush=True)
+        elif name in MODELS:
+            report_models(options.only, options.quick, lambda table: print(table, flush=True))
         else:
             print(as_table(FIGURES[name]()), flush=True)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    known = [*COMPARISONS, *FIGURES]
+    known = [*COMPARISONS, *MODELS, *FIGURES]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; all if none is given")
     only, library = "compare these workloads; matmul* are several", f"of {', '.join(LIBRARIES)}; all if not given"
     parser.add_argument("--only", action="append", metavar="WORKLOAD", help=only)
@@ -73,7 +77,7 @@ def _options() -> argparse.Namespace:
 
 
 def _list(large: bool) -> None:
-    for name, text in COMPARISONS.items():
+    for name, text in (COMPARISONS | MODELS).items():
         print(f"{name:24} {text}")
     for name, measure in FIGURES.items():
         print(f"{name:24} {(measure.__doc__ or '').splitlines()[0]}")

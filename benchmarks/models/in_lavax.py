@@ -1,0 +1,56 @@
+"""A model in lavax: inference and a training step with Adam, each one compiled program."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import lavax as lx
+from benchmarks.models.measurement import Results, Timed, timed
+from benchmarks.models.workload import Arrays, ModelWorkload
+from lavax import optim
+
+RATE = 1e-4
+
+
+def results(workload: ModelWorkload, model: Any, inputs: Arrays) -> Results:
+    """Output, loss and gradients."""
+    gradient = lx.compile(lx.value_and_grad(workload.loss, has_aux=True))
+    (loss, _), gradients = gradient(model, *inputs)
+    output = np.asarray(lx.compile(lambda model, x: model(x))(model, inputs[0]))
+    return Results(output, float(loss), workload.tensors(gradients))
+
+
+def inference(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int) -> Timed:
+    function = lx.compile(lambda model, x: model(x))
+    x = lx.device_put(inputs[0])
+    first, seconds = timed(lambda: function(model, x), lambda result: result.block_until_ready(), calls)
+    return _reported(function.lower(model, x), first, seconds)
+
+
+def training(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int) -> Timed:
+    """A training step; it donates the model, and so works on a copy."""
+    optimizer = optim.adam(RATE)
+
+    @partial(lx.compile, donate_argnums=(0, 1))
+    def step(model: Any, state: Any, *inputs: Any) -> tuple[Any, Any, Any]:
+        (loss, changed), gradients = lx.value_and_grad(workload.loss, has_aux=True)(model, *inputs)
+        updates, state = optimizer.update(gradients, state, model)
+        return workload.renewed(optim.apply_updates(model, updates), changed), state, loss
+
+    given = lx.device_put(inputs)
+    held = [lx.tree.map(lambda leaf: leaf + 0, model), optimizer.init(model)]
+
+    def call() -> Any:
+        held[0], held[1], loss = step(*held, *given)
+        return loss
+
+    lowered = step.lower(*held, *given)
+    first, seconds = timed(call, lambda loss: loss.block_until_ready(), calls)
+    return _reported(lowered, first, seconds)
+
+
+def _reported(lowered: Any, first: float, seconds: list[float]) -> Timed:
+    kernels = lowered.compile().cost().kernels.values()
+    return Timed(seconds, first, lowered.memory().peak, sum(kernel.times for kernel in kernels))
