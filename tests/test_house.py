@@ -109,6 +109,7 @@ lavax/models
 lavax/models/diffusion
 lavax/models/diffusion/__init__
 lavax/models/__init__
+lavax/generate
 lavax/generate/__init__
 lavax
 lavax/__init__

@@ -3,9 +3,34 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+
+
+class Settings(Mapping[str, Any]):
+    """An object within a config.json, which never changes."""
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        self._entries = {name: _hashable(value) for name, value in entries.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self._entries == other._entries
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._entries.items()))
+
+    def __repr__(self) -> str:
+        return f"Settings({self._entries})"
 
 
 @dataclass(frozen=True)
@@ -13,7 +38,7 @@ class Config:
     """Settings of a model, by the names of its config.json. Subclasses add the fields that the model reads.
 
     `others` keeps the rest of the file as JSON text, so that a model is saved with everything it was loaded with.
-    Configurations are hashable: lists of the file are tuples here, and nested objects JSON text in `others`.
+    Configurations are hashable: lists of the file are tuples here, and objects are `Settings`.
     """
 
     others: str = dataclasses.field(default="{}", kw_only=True)
@@ -34,7 +59,7 @@ class Config:
     def to_json(self) -> dict[str, Any]:
         """What config.json holds for it: the settings, and everything else that it was loaded with."""
         own = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self) if entry.name != "others"}
-        return {**json.loads(self.others), **{name: value for name, value in own.items() if value is not None}}
+        return {**json.loads(self.others), **{name: _plain(value) for name, value in own.items() if value is not None}}
 
 
 def _required(entry: dataclasses.Field[Any]) -> bool:
@@ -42,4 +67,12 @@ def _required(entry: dataclasses.Field[Any]) -> bool:
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+    if isinstance(value, Mapping):
+        return Settings(value)
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Settings):
+        return {name: _plain(entry) for name, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value

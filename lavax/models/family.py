@@ -47,6 +47,13 @@ class Family:
 # What config.json says the model is -> the module of lavax.models whose FAMILY describes it.
 FAMILIES: dict[str, str] = {
     "UNet2DConditionModel": "diffusion.unet",
+    "gemma": "llama",
+    "gemma2": "gemma",
+    "gemma3_text": "gemma",
+    "llama": "llama",
+    "mistral": "llama",
+    "qwen2": "llama",
+    "qwen3": "llama",
     "small_unet": "diffusion.small_unet",
 }
 

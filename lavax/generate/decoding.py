@@ -1,0 +1,174 @@
+"""Text generation as two compiled functions: one reads the prompts, one adds a token to each row."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import lavax.numpy as lnp
+from lavax import random
+from lavax.generate.prompts import Prompts, bucket_of, prompts_of
+from lavax.generate.sampling import Sampling, sample
+from lavax.models.language_model import LanguageModel
+from lavax.numpy._core.operands import ArrayLike
+from lavax.tracer.compiled.compile import compile
+from lavax.tracer.tracing.placement import device_put
+from lavax.tracer.transforms.vmap import vmap
+
+__all__ = ["generate", "stream"]
+
+
+def generate(
+    model: LanguageModel,
+    ids: Any,
+    max_new_tokens: int,
+    *,
+    lengths: ArrayLike | None = None,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
+    seed: int = 0,
+    eos_token_id: int | Sequence[int] | None = None,
+    pad_token_id: int | None = None,
+    cache_dtype: Any = None,
+) -> np.ndarray:
+    """The prompts with up to `max_new_tokens` more tokens: int32 [B, longest prompt + max_new_tokens].
+
+    `ids` are prompts [B, T], or a list of B prompts of any lengths; with `lengths` [B], each row of [B, T] counts up to
+    its length. Each row of the result is its prompt, its new tokens, and then padding. A row ends with the first
+    `eos_token_id`, by default that of the model's configuration. `temperature` 0 takes the most likely token; see
+    `Sampling` for the others. The same `seed` draws the same tokens for a row, whatever the other rows are.
+
+    Lengths are rounded up before anything is compiled, so other prompts of about the same length compile nothing.
+    Raises ValueError if prompts and new tokens exceed the model's positions, or for arguments outside their range.
+    """
+    sampling = Sampling(temperature, repetition_penalty, top_k, top_p, min_p)
+    prompts = prompts_of(ids, lengths)
+    ends = _ends(model, eos_token_id)
+    pad = _padding(model, pad_token_id, ends)
+    made = list(_steps(model, prompts, max_new_tokens, sampling, seed, ends, pad, cache_dtype))
+    new = np.stack(made, axis=1) if made else np.zeros((len(prompts.lengths), 0), np.int32)
+    found = np.full((len(prompts.lengths), prompts.longest + max_new_tokens), pad, np.int32)
+    for row, (length, prompt) in enumerate(zip(prompts.lengths, prompts.ids, strict=True)):
+        found[row, :length] = prompt[:length]
+        found[row, length : length + new.shape[1]] = new[row]
+    return found
+
+
+def stream(
+    model: LanguageModel,
+    ids: Any,
+    max_new_tokens: int,
+    *,
+    lengths: ArrayLike | None = None,
+    seed: int = 0,
+    eos_token_id: int | Sequence[int] | None = None,
+    pad_token_id: int | None = None,
+    cache_dtype: Any = None,
+    **sampling: Any,
+) -> Iterator[np.ndarray]:
+    """The tokens that `generate` adds, int32 [B] each, as soon as they are there; rows that ended give padding."""
+    chosen, prompts, ends = Sampling(**sampling), prompts_of(ids, lengths), _ends(model, eos_token_id)
+    pad = _padding(model, pad_token_id, ends)
+    return _steps(model, prompts, max_new_tokens, chosen, seed, ends, pad, cache_dtype)
+
+
+def _ends(model: LanguageModel, given: int | Sequence[int] | None) -> tuple[int, ...]:
+    """The tokens that end a row."""
+    found = getattr(model.config, "eos_token_id", None) if given is None else given
+    if found is None:
+        return ()
+    return tuple(found) if isinstance(found, Sequence) else (int(found),)
+
+
+def _padding(model: LanguageModel, given: int | None, ends: tuple[int, ...]) -> int:
+    found = getattr(model.config, "pad_token_id", None) if given is None else given
+    if found is not None and found >= 0:
+        return int(found)
+    return ends[0] if ends else 0
+
+
+def _steps(
+    model: LanguageModel,
+    prompts: Prompts,
+    count: int,
+    sampling: Sampling,
+    seed: int,
+    ends: tuple[int, ...],
+    pad: int,
+    cache_dtype: Any,
+) -> Iterator[np.ndarray]:
+    """The new tokens. The host reads one step behind the device, which so never waits for it."""
+    if count < 0:
+        raise ValueError(f"generate: max_new_tokens must not be negative, got {count}")
+    room = getattr(model.config, "max_position_embeddings", None)
+    if room is not None and prompts.longest + count > room:
+        raise ValueError(
+            f"generate: prompts of {prompts.longest} tokens and {count} new ones exceed the model's {room} positions"
+        )
+    if not count:
+        return
+    penalised = sampling.repetition_penalty != 1
+    ids, lengths, keys = device_put((prompts.padded(pad, room), prompts.lengths, _keys_of_rows(prompts, seed)))
+    length = bucket_of(max(ids.shape[1], prompts.longest + count))
+    token, state = _prefill(model, ids, lengths, keys, length, sampling, penalised, cache_dtype)
+    ended = np.zeros(len(prompts.lengths), bool)
+    for step in range(count):
+        following = None
+        if step + 1 < count:
+            following, state = _decode(model, token, state, sampling)
+        read = np.where(ended, pad, np.asarray(token)).astype(np.int32)
+        yield read
+        ended |= np.isin(read, ends) if ends else False
+        if ended.all():
+            return
+        token = following
+
+
+def _keys_of_rows(prompts: Prompts, seed: int) -> Any:
+    return np.stack([np.array([seed & 0xFFFFFFFF, row], np.uint32) for row in range(len(prompts.lengths))])
+
+
+@partial(compile, static_argnames=("length", "sampling", "penalised", "cache_dtype"))
+def _prefill(
+    model: Any,
+    ids: Any,
+    lengths: Any,
+    keys: Any,
+    length: int,
+    sampling: Sampling,
+    penalised: bool,
+    cache_dtype: Any,
+) -> tuple[Any, dict[str, Any]]:
+    """The first new token of each row, and the state for more."""
+    hidden, cache = model.extend(ids, model.empty_cache(ids.shape[0], length, cache_dtype))
+    cache = cache.replace(lengths=lengths)
+    last = lnp.squeeze(lnp.take_along_axis(hidden, lnp.expand_dims(lengths - 1, (1, 2)), axis=1), 1)
+    logits = model.logits(last)
+    seen = None
+    if penalised:
+        rows = lnp.expand_dims(lnp.arange(ids.shape[0]), 1)
+        inside = lnp.arange(ids.shape[1]) < lnp.expand_dims(lengths, 1)
+        counts = lnp.zeros(logits.shape, "int32").at[rows, ids].add(lnp.astype(inside, "int32"))
+        seen = counts > 0
+    return _drawn(logits, {"cache": cache, "keys": keys, "step": lnp.int32(0), "seen": seen}, sampling)
+
+
+@partial(compile, static_argnames=("sampling",), donate_argnames=("state",))
+def _decode(model: Any, token: Any, state: dict[str, Any], sampling: Sampling) -> tuple[Any, dict[str, Any]]:
+    """The token after `token` in each row; the state's memory is that of the next state."""
+    hidden, cache = model.extend(lnp.expand_dims(token, 1), state["cache"])
+    logits = model.logits(lnp.squeeze(hidden, 1))
+    return _drawn(logits, {**state, "cache": cache, "step": state["step"] + 1}, sampling)
+
+
+def _drawn(logits: Any, state: dict[str, Any], sampling: Sampling) -> tuple[Any, dict[str, Any]]:
+    keys = vmap(random.fold_in, in_axes=(0, None))(state["keys"], state["step"])
+    token = sample(logits, keys, sampling, state["seen"])
+    if state["seen"] is not None:
+        state = {**state, "seen": state["seen"].at[lnp.arange(token.shape[0]), token].set(True)}
+    return token, state
