@@ -1,4 +1,5 @@
 """Neural networks: layers as modules, and everything in them as functions."""
+from lavax.nn import rotary
 from lavax.nn.activations import (
     celu,
     elu,
@@ -84,6 +85,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "rotary",
     "selu",
     "sigmoid",
     "silu",
