@@ -46,6 +46,7 @@ class Family:
 
 # What config.json says the model is -> the module of lavax.models whose FAMILY describes it.
 FAMILIES: dict[str, str] = {
+    "gpt2": "gpt2",
     "UNet2DConditionModel": "diffusion.unet",
     "gemma": "llama",
     "gemma2": "gemma",

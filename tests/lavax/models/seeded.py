@@ -29,25 +29,33 @@ def seeded_model(family: Family, config: Any) -> Any:
     """A model of lavax with seeded weights."""
     leaves, structure = pytree.flatten(eval_shape(lambda: family.build(config, key=random.key(0), dtype="float32")))
     names = map(family.name_in_file, pytree.paths(structure))
-    tensors = {name: seeded(name, leaf.shape) for name, leaf in zip(names, leaves, strict=True)}
+    tensors = {name: seeded(name, _in_file(family, name, leaf.shape)) for name, leaf in zip(names, leaves, strict=True)}
     return from_tensors(family, config, tensors)
 
 
+def _in_file(family: Family, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if family.is_transposed(name) else shape
+
+
 def seed_torch(model: Any) -> Any:
-    """A module of torch, with seeded weights under the names of its state."""
+    """A module of torch, with seeded weights under the names of its state; of shared ones, the first name counts."""
     import torch
 
+    seen = set()
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
-            tensor.copy_(torch.from_numpy(np.array(seeded(name, tensor.shape))))
+            if tensor.data_ptr() not in seen:
+                tensor.copy_(torch.from_numpy(np.array(seeded(name, tensor.shape))))
+            seen.add(tensor.data_ptr())
     return model.eval()
 
 
 def gradients_by_name(family: Family, gradients: Any) -> dict[str, np.ndarray]:
-    """Gradients of a model of lavax under the published names of its leaves."""
+    """Gradients of a model of lavax as a published file would hold them: by name, transposed where weights are."""
     leaves, structure = pytree.flatten(gradients)
     names = map(family.name_in_file, pytree.paths(structure))
-    return {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True)}
+    arrays = ((name, np.asarray(leaf)) for name, leaf in zip(names, leaves, strict=True))
+    return {name: np.swapaxes(array, -1, -2) if family.is_transposed(name) else array for name, array in arrays}
 
 
 def assert_close(got: Any, wanted: Any, relative: float, of: str = "") -> None:
