@@ -1,1 +1,28 @@
-"""Latent diffusion models: U-Nets, the autoencoder of their images, samplers and the loss to train them."""
+"""Latent diffusion models: U-Nets, samplers and the loss to train them."""
+from lavax.models.diffusion.samplers import Sampler, ddim, ddpm, euler, euler_ancestral
+from lavax.models.diffusion.sampling import guided, sampling, with_context
+from lavax.models.diffusion.schedule import NoiseSchedule
+from lavax.models.diffusion.small_unet import SMALL_TRAINING_UNET, SmallUNet, SmallUNetConfig
+from lavax.models.diffusion.training import loss
+from lavax.models.diffusion.unet import UNet
+from lavax.models.diffusion.unet_config import STABLE_DIFFUSION_1_5, STABLE_DIFFUSION_XL, UNetConfig
+
+__all__ = [
+    "SMALL_TRAINING_UNET",
+    "STABLE_DIFFUSION_1_5",
+    "STABLE_DIFFUSION_XL",
+    "NoiseSchedule",
+    "Sampler",
+    "SmallUNet",
+    "SmallUNetConfig",
+    "UNet",
+    "UNetConfig",
+    "ddim",
+    "ddpm",
+    "euler",
+    "euler_ancestral",
+    "guided",
+    "loss",
+    "sampling",
+    "with_context",
+]
