@@ -46,11 +46,12 @@ class Family:
 
 # What config.json says the model is -> the module of lavax.models whose FAMILY describes it.
 FAMILIES: dict[str, str] = {
-    "gpt2": "gpt2",
+    "AutoencoderKL": "diffusion.autoencoder",
     "UNet2DConditionModel": "diffusion.unet",
     "gemma": "llama",
     "gemma2": "gemma",
     "gemma3_text": "gemma",
+    "gpt2": "gpt2",
     "llama": "llama",
     "mistral": "llama",
     "qwen2": "llama",

@@ -1,4 +1,5 @@
-"""Latent diffusion models: U-Nets, samplers and the loss to train them."""
+"""Latent diffusion models: U-Nets, the autoencoder of their images, samplers and the loss to train them."""
+from lavax.models.diffusion.autoencoder import STABLE_DIFFUSION_AUTOENCODER, Autoencoder, AutoencoderConfig
 from lavax.models.diffusion.samplers import Sampler, ddim, ddpm, euler, euler_ancestral
 from lavax.models.diffusion.sampling import guided, sampling, with_context
 from lavax.models.diffusion.schedule import NoiseSchedule
@@ -10,7 +11,10 @@ from lavax.models.diffusion.unet_config import STABLE_DIFFUSION_1_5, STABLE_DIFF
 __all__ = [
     "SMALL_TRAINING_UNET",
     "STABLE_DIFFUSION_1_5",
+    "STABLE_DIFFUSION_AUTOENCODER",
     "STABLE_DIFFUSION_XL",
+    "Autoencoder",
+    "AutoencoderConfig",
     "NoiseSchedule",
     "Sampler",
     "SmallUNet",

@@ -130,13 +130,13 @@ class SpatialTransformer(Module):
         self.project_out = projection(keys[1])
 
     def __call__(self, x: Value, context: ArrayLike) -> Value:
-        hidden = _applied(self.project_in, _pixels(self.norm(x)))
+        hidden = _applied(self.project_in, pixels(self.norm(x)))
         for block in self.blocks:
             hidden = block(hidden, context)
         return x + lnp.reshape(lnp.matrix_transpose(_applied(self.project_out, hidden)), x.shape)
 
 
-def _pixels(x: Value) -> Value:
+def pixels(x: Value) -> Value:
     """[N, C, H, W] as [N, H·W, C]."""
     return lnp.matrix_transpose(lnp.reshape(x, (*x.shape[:2], -1)))
 

@@ -1,12 +1,12 @@
 """The configuration of Stable Diffusion's U-Nets."""
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from lavax.models.config import Config
+from lavax.models.diffusion.settings import refuse_other_values
 
 # What the blocks of config.json are: whether they attend to the context.
 DOWN_BLOCKS = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
@@ -75,9 +75,7 @@ class UNetConfig(Config):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The configuration of config.json. Raises ValueError for a setting that this model does not have."""
         made = super().from_json(data)
-        for name, value in json.loads(made.others).items():
-            if name in _FIXED and value not in _FIXED[name]:
-                raise ValueError(f"config.json: {name} is {value!r}; this U-Net has {_FIXED[name][0]!r} alone")
+        refuse_other_values(made, _FIXED)
         made.check()
         return made
 
