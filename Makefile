@@ -1,5 +1,5 @@
 # make demo: set everything up, train the digits example.   make test: the same set-up, then lint and tests.
-# make examples: the other examples.
+# make examples: all examples.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 PYTHON := .venv/bin/python
-EXAMPLES := newton neural_ode per_example_gradients hessian_spectrum maml
+EXAMPLES := $(wildcard examples/*.py)
 ROOMS := tracer ir passes backends shaders_glsl
 # One process a core: drivers compile shaders on one core at a time.
 IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
@@ -17,9 +17,9 @@ IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 demo: .venv/package.stamp
 	@$(PYTHON) examples/digits.py
 
-# Newton's method, a neural ODE, per-example gradients, a Hessian's spectrum and MAML: pictures in out/.
+# Minutes. Each prints its figures and leaves pictures in out/; with QUICK=--quick all are small.
 examples: .venv/package.stamp
-	@for name in $(EXAMPLES); do echo "== $$name"; $(PYTHON) examples/$$name.py; done
+	@for path in $(EXAMPLES); do echo "== $$path"; $(PYTHON) $$path $(QUICK); done
 
 # The Khronos validation layer reports every wrong use of Vulkan as a failed test. With GALLIVM_PERF=nopt Mesa's CPU
 # drivers leave out LLVM's optimisations, and compile a shader in half the time, which is most of what the tests take.

@@ -27,39 +27,24 @@ from lavax import nn, optim
 SIZES = (64, 128, 64, 10)
 LEARNING_RATE = 3e-3  # of the first epoch; it falls to nothing in even steps
 BLANKED = 0.1  # part of the pixels that a training image loses, others each time, so that none is relied on
+QUICK = {"epochs": 10}  # what --quick changes
 
 
-@lx.tree.register_dataclass
-@dataclass(frozen=True)
-class Linear:
-    """inputs @ weight + bias, on rows."""
+class Network(nn.Module):
+    """Linear layers with ReLU between them: images [n, 64] to scores [n, 10]."""
 
-    weight: Any
-    bias: Any
+    layers: tuple[nn.Linear, ...]
 
-    def __call__(self, inputs: Any) -> Any:
-        return inputs @ self.weight + self.bias
-
-
-@lx.tree.register_dataclass
-@dataclass(frozen=True)
-class Network:
-    """Linear layers with ReLU between them: images of shape [n, 64] to scores of shape [n, 10]."""
-
-    layers: tuple[Linear, ...]
+    def __init__(self, *, key: Any) -> None:
+        shapes = list(pairwise(SIZES))
+        keys = lx.random.split(key, len(shapes))
+        self.layers = tuple(nn.Linear(*shape, key=keys[number]) for number, shape in enumerate(shapes))
 
     def __call__(self, images: Any) -> Any:
         *hidden, last = self.layers
         for layer in hidden:
             images = nn.relu(layer(images))
         return last(images)
-
-
-def initial_network(seed: int) -> Network:
-    """Normal weights that preserve the variance of values through a ReLU (He et al. 2015)."""
-    normal = np.random.default_rng(seed).normal
-    weights = (normal(0, np.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in pairwise(SIZES))
-    return Network(tuple(Linear(weight, np.zeros(weight.shape[1], np.float32)) for weight in weights))
 
 
 def cross_entropy(network: Network, images: Any, labels: Any) -> Any:
@@ -116,7 +101,7 @@ def training_and_test_images(seed: int) -> tuple[Images, Images]:
 def train(images: Images, seed: int, epochs: int, batch_size: int) -> tuple[Network, list[float]]:
     """The trained network, and the mean loss of each epoch."""
     draw = np.random.default_rng(seed)
-    network = initial_network(seed)
+    network = Network(key=lx.random.key(seed))
     state = optim.adam(LEARNING_RATE).init(network)
     curve: list[float] = []
     with tqdm(range(epochs), unit="epoch") as progress:
@@ -133,7 +118,7 @@ def train(images: Images, seed: int, epochs: int, batch_size: int) -> tuple[Netw
 
 def example_arguments(batch_size: int) -> tuple[Any, ...]:
     """Arguments such as `step` has in training, for dumps and benchmarks."""
-    network = initial_network(seed=0)
+    network = Network(key=lx.random.key(0))
     images, _ = training_and_test_images(seed=0)
     batch = images[slice(batch_size)]
     return network, optim.adam(LEARNING_RATE).init(network), batch.pixels, batch.labels, np.float32(LEARNING_RATE)
@@ -161,7 +146,11 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture and the dumps")
+    parser.add_argument("--quick", action="store_true", help="smaller, in seconds")
     options = parser.parse_args()
+    if options.quick:
+        parser.set_defaults(**QUICK)
+        options = parser.parse_args()
 
     device = lx.default_device()
     print(f"device: {device.name}, {device.driver}")

@@ -25,6 +25,7 @@ from lavax import nn, optim
 
 SHAPES = ((2, 12), (12,), (12, 12), (12,), (12, 1), (1,))
 COUNT = sum(int(np.prod(shape)) for shape in SHAPES)  # of parameters, which lie in one vector
+QUICK = {"train_steps": 50, "steps": 30, "vectors": 4}  # what --quick changes
 
 
 def two_spirals(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,7 +141,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60, help="of Lanczos' method")
     parser.add_argument("--vectors", type=int, default=8, help="how many vectors it begins from")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
+    parser.add_argument("--quick", action="store_true", help="smaller, in seconds")
     options = parser.parse_args()
+    if options.quick:
+        parser.set_defaults(**QUICK)
+        options = parser.parse_args()
 
     points, labels = two_spirals(400, options.seed)
     parameters = train(initial_parameters(options.seed), points, labels, steps=options.train_steps)

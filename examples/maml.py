@@ -27,6 +27,7 @@ SHOWN = (0, 1, 5)  # inner steps on new tasks
 SHOTS = 10  # points of a task that are seen, and as many that are asked for
 INNER_RATE = 0.02
 OUTER_RATE = 3e-3
+QUICK = {"steps": 100}  # what --quick changes
 
 Network = list[tuple[Any, Any]]
 
@@ -125,7 +126,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000, help="outer steps")
     parser.add_argument("--tasks", type=int, default=20, help="tasks an outer step")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
+    parser.add_argument("--quick", action="store_true", help="smaller, in seconds")
     options = parser.parse_args()
+    if options.quick:
+        parser.set_defaults(**QUICK)
+        options = parser.parse_args()
 
     networks = {
         name: train(options.seed, options.steps, options.tasks, inner_steps)[0]

@@ -28,6 +28,7 @@ INTERVAL = 0.025  # between points of the path
 POINTS = 400
 PIECE = 10  # steps of a piece that is learned from
 HIDDEN = 32
+QUICK = {"steps": 100}  # what --quick changes
 
 
 def true_law(y: Any) -> Any:
@@ -119,7 +120,11 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=32, help="pieces a step")
     parser.add_argument("--rate", type=float, default=1e-2)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
+    parser.add_argument("--quick", action="store_true", help="smaller, in seconds")
     options = parser.parse_args()
+    if options.quick:
+        parser.set_defaults(**QUICK)
+        options = parser.parse_args()
 
     path = np.asarray(lx.compile(lambda start: solve(true_law, start, INTERVAL, POINTS))(START))
     network, losses = train(path, options.seed, options.steps, options.batch_size, options.rate)

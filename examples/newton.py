@@ -20,6 +20,7 @@ import lavax as lx
 import lavax.numpy as lnp
 
 Function = Callable[[Any], Any]
+QUICK = {"steps": 1000}  # what --quick changes
 
 
 def double_well(x: Any) -> Any:
@@ -99,14 +100,19 @@ def draw(path: Path, line: np.ndarray, newton: np.ndarray, descent: np.ndarray) 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Newton's method and gradient descent.")
     parser.add_argument("--steps", type=int, default=10_000, help="of gradient descent")
+    parser.add_argument("--seed", type=int, default=0, help="of the point that both descents begin from")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
+    parser.add_argument("--quick", action="store_true", help="smaller, in seconds")
     options = parser.parse_args()
+    if options.quick:
+        parser.set_defaults(**QUICK)
+        options = parser.parse_args()
 
     print("tanh at 1, derivatives of order 1 to 4:", *(f"{d:.6f}" for d in derivatives(lnp.tanh, 1.0, 4)))
     line = np.asarray(newton_on_a_line(double_well, np.float32(2), steps=7))
     print("Newton on x⁴ − 2x²:", *(f"{x:.6f}" for x in line[1:]))
-    start = np.array([0, 2], np.float32)
-    newton = np.asarray(newton_in_a_plane(rosenbrock, start, steps=6))
+    start = np.random.default_rng(options.seed).uniform([-1, 1], [0, 2]).astype(np.float32)
+    newton = np.asarray(newton_in_a_plane(rosenbrock, start, steps=8))
     descent = np.asarray(gradient_descent(rosenbrock, start, 1e-3, steps=options.steps))
     for name, points in (("Newton", newton), ("gradient descent", descent)):
         x, y = points[-1]

@@ -24,6 +24,7 @@ from lavax import nn, optim
 
 HIDDEN = 16
 WRONG = 0.05  # part of the labels that are turned over
+QUICK = {"count": 300, "steps": 150}  # what --quick changes
 
 
 def two_moons(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,7 +114,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000, help="examples")
     parser.add_argument("--steps", type=int, default=300, help="of training")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
+    parser.add_argument("--quick", action="store_true", help="smaller, in seconds")
     options = parser.parse_args()
+    if options.quick:
+        parser.set_defaults(**QUICK)
+        options = parser.parse_args()
 
     points, labels, is_wrong = two_moons(options.count, options.seed)
     network = train(initial_network(options.seed), points, labels, steps=options.steps)

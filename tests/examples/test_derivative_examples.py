@@ -21,7 +21,7 @@ NEWTON = [2, 1.4545454545454546, 1.1510467893775467, 1.0253259289766978, 1.00090
 @pytest.mark.parametrize(
     ("example", "options", "printed"),
     [
-        (newton, ["--steps", "10"], r"Rosenbrock, Newton, 6 steps: \(1.000000, 1.000000\)"),
+        (newton, ["--steps", "10"], r"Rosenbrock, Newton, 8 steps: \(1.000000, 1.000000\)"),
         (neural_ode, ["--steps", "2", "--batch-size", "4"], r"on the whole path: \d"),
         (per_example_gradients, ["--count", "40", "--steps", "3"], r"40 gradients: \d"),
         (hessian_spectrum, ["--train-steps", "5", "--steps", "12", "--vectors", "2"], r"largest eigenvalue: \d"),
