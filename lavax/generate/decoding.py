@@ -153,7 +153,8 @@ def _prefill(
     if penalised:
         rows = lnp.expand_dims(lnp.arange(ids.shape[0]), 1)
         inside = lnp.arange(ids.shape[1]) < lnp.expand_dims(lengths, 1)
-        counts = lnp.zeros(logits.shape, "int32").at[rows, ids].add(lnp.astype(inside, "int32"))
+        nothing: Any = lnp.zeros(logits.shape, "int32")
+        counts = nothing.at[rows, ids].add(lnp.astype(inside, "int32"))
         seen = counts > 0
     return _drawn(logits, {"cache": cache, "keys": keys, "step": lnp.int32(0), "seen": seen}, sampling)
 

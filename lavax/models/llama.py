@@ -1,34 +1,27 @@
 """The Llama family of language models: Llama, SmolLM2, Mistral, Qwen 2 and 3, Gemma 1 to 3."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.models.activations import activation_of
 from lavax.models.family import Family
 from lavax.models.language_model import DecoderCache
 from lavax.models.llama_config import LlamaConfig
 from lavax.models.pretrained import PretrainedModel
-from lavax.nn import activations
+from lavax.nn import rotary
 from lavax.nn.attention import dot_product_attention
 from lavax.nn.modules.cache import KeyValueCache
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.module import Module, field
 from lavax.nn.normalization import rms_norm
-from lavax.nn.rotary import RotaryFrequencies, apply_rotary
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.tracer.values.value import Value
 
-_ACTIVATIONS: dict[str, Callable[[Any], Value]] = {
-    "silu": activations.silu,
-    "swish": activations.silu,
-    "gelu": lambda x: activations.gelu(x, approximate=False),
-    "gelu_pytorch_tanh": lambda x: activations.gelu(x, approximate=True),
-    "gelu_new": lambda x: activations.gelu(x, approximate=True),
-    "relu": activations.relu,
-}
+Rotation = tuple[Value, Value]  # cosines and sines of the positions
 
 
 class Norm(Module):
@@ -60,7 +53,6 @@ class Attention(Module):
     scale: float = field(static=True)
     window: int | None = field(static=True)
     softcap: float | None = field(static=True)
-    frequencies: RotaryFrequencies = field(static=True)
 
     def __init__(self, config: LlamaConfig, layer: int, *, key: ArrayLike, dtype: Any) -> None:
         queries, groups, head = config.heads
@@ -74,17 +66,15 @@ class Attention(Module):
         self.key_norm = Norm(head, config, dtype) if config.dialect.normed_heads else None
         self.head, self.scale, self.window = head, config.attention_scale, config.window_of(layer)
         self.softcap = config.attn_logit_softcapping
-        self.frequencies = config.frequencies_of(layer)
 
     def __call__(
-        self, x: Value, positions: Value, cache: KeyValueCache | None = None, lengths: Value | None = None
+        self, x: Value, rotation: Rotation, cache: KeyValueCache | None = None, lengths: Value | None = None
     ) -> tuple[Value, KeyValueCache | None]:
         batch, length, _ = x.shape
         query, key, value = (self._by_head(project(x)) for project in (self.query, self.key, self.value))
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
-        query = apply_rotary(query, positions, self.frequencies)
-        key = apply_rotary(key, positions, self.frequencies)
+        query, key = rotary.rotate(query, *rotation), rotary.rotate(key, *rotation)
         if cache is not None and lengths is not None:
             cache = cache.append(key, value, lengths)
         mixed = self._attend(query, key, value, cache, lengths)
@@ -138,12 +128,11 @@ class FeedForward(Module):
         self.gate = Linear(hidden, inner, biased, key=keys[0], dtype=dtype)
         self.up = Linear(hidden, inner, biased, key=keys[1], dtype=dtype)
         self.down = Linear(inner, hidden, biased, key=keys[2], dtype=dtype)
+        activation_of(config.activation)
         self.activation = config.activation
-        if self.activation not in _ACTIVATIONS:
-            raise ValueError(f"no activation {self.activation!r}; there are {', '.join(_ACTIVATIONS)}")
 
     def __call__(self, x: ArrayLike) -> Value:
-        return self.down(_ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))
+        return self.down(activation_of(self.activation)(self.gate(x)) * self.up(x))
 
 
 class Layer(Module):
@@ -167,9 +156,9 @@ class Layer(Module):
         self.feed_forward_result_norm = Norm(hidden, config, dtype) if normed else None
 
     def __call__(
-        self, x: Value, positions: Value, cache: KeyValueCache | None = None, lengths: Value | None = None
+        self, x: Value, rotation: Rotation, cache: KeyValueCache | None = None, lengths: Value | None = None
     ) -> tuple[Value, KeyValueCache | None]:
-        mixed, cache = self.attention(self.attention_norm(x), positions, cache, lengths)
+        mixed, cache = self.attention(self.attention_norm(x), rotation, cache, lengths)
         x = x + (mixed if self.attention_result_norm is None else self.attention_result_norm(mixed))
         fed = self.feed_forward(self.feed_forward_norm(x))
         return x + (fed if self.feed_forward_result_norm is None else self.feed_forward_result_norm(fed)), cache
@@ -206,9 +195,9 @@ class Llama(PretrainedModel):
     def hidden(self, ids: ArrayLike) -> Value:
         """The last layer's normed states of tokens [B, T]: [B, T, hidden]."""
         x = self._embedded(ids)
-        positions = lnp.arange(x.shape[1], dtype="int32")
-        for layer in self.layers:
-            x, _ = layer(x, positions)
+        rotations = self._rotations(lnp.arange(x.shape[1], dtype="int32"))
+        for layer, rotation in zip(self.layers, rotations, strict=True):
+            x, _ = layer(x, rotation)
         return self.norm(x)
 
     def logits(self, hidden: ArrayLike) -> Value:
@@ -229,10 +218,16 @@ class Llama(PretrainedModel):
         x = self._embedded(ids)
         positions = lnp.expand_dims(cache.lengths, 1) + lnp.arange(x.shape[1], dtype="int32")
         layers = []
-        for layer, held in zip(self.layers, cache.layers, strict=True):
-            x, held = layer(x, positions, held, cache.lengths)
-            layers.append(held)
+        for layer, rotation, held in zip(self.layers, self._rotations(positions), cache.layers, strict=True):
+            x, filled = layer(x, rotation, held, cache.lengths)
+            layers.append(filled if filled is not None else held)
         return self.norm(x), DecoderCache(tuple(layers), cache.lengths + x.shape[1])
+
+    def _rotations(self, positions: Value) -> Sequence[Rotation]:
+        """The cosines and sines that each layer turns queries and keys by; layers share what they can."""
+        windows = [layer.attention.window for layer in self.layers]
+        made = {window: rotary.tables(positions, self.config.frequencies_of(window)) for window in dict.fromkeys(windows)}
+        return [made[window] for window in windows]
 
     def _embedded(self, ids: ArrayLike) -> Value:
         given = as_value(ids)

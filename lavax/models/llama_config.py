@@ -1,12 +1,13 @@
 """Configurations of the Llama family, and what distinguishes its members."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lavax.models.config import Config, Settings
-from lavax.nn.rotary import RotaryFrequencies, rotary_frequencies
+from lavax.nn import rotary
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class LlamaConfig(Config):
     @property
     def attention_scale(self) -> float:
         """The factor on the products of queries and keys."""
-        return float(self.query_pre_attn_scalar or self.heads[2]) ** -0.5
+        return 1 / math.sqrt(self.query_pre_attn_scalar or self.heads[2])
 
     def window_of(self, layer: int) -> int | None:
         """How many keys a query of that layer sees, its own among them; None: all before it."""
@@ -103,15 +104,14 @@ class LlamaConfig(Config):
         windows = self.dialect.windows
         return self.sliding_window if windows == "all" or (windows == "every other" and layer % 2 == 0) else None
 
-    def frequencies_of(self, layer: int) -> RotaryFrequencies:
-        """The rotary frequencies of that layer: in some models, layers with a window have their own."""
-        kind = "full_attention" if self.window_of(layer) is None else "sliding_attention"
+    def frequencies_of(self, window: int | None) -> rotary.RotaryFrequencies:
+        """The rotary frequencies of layers with that window: in some models, those with one have their own."""
+        kind = "full_attention" if window is None else "sliding_attention"
         settings: Mapping[str, Any] = self.rope_parameters or {}
         settings = settings.get(kind) or settings
-        scaling = self.rope_scaling if self.rope_scaling is not None else settings
-        if "rope_type" not in scaling and "type" not in scaling:
-            scaling = {}
-        base = settings.get("rope_theta") or self.rope_theta or 10000.0
-        if kind == "sliding_attention" and self.rope_local_base_freq is not None:
-            base, scaling = self.rope_local_base_freq, {}
-        return rotary_frequencies(self.heads[2], base, scaling)
+        scaling, theta = self.rope_scaling or settings, settings.get("rope_theta") or self.rope_theta
+        if window is not None and self.rope_local_base_freq is not None:
+            scaling, theta = {}, self.rope_local_base_freq
+        return rotary.frequencies(
+            self.heads[2], theta, scaling, max_position_embeddings=self.max_position_embeddings
+        )
