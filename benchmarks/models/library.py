@@ -1,12 +1,28 @@
 """The models of the benchmark: those of Meganeura's paper."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
-from benchmarks.models.workload import ModelWorkload, normal
+from benchmarks.models.workload import ModelWorkload, normal, tokens
+from lavax import nn
+
+SMOLLM2: dict[str, Any] = {
+    "model_type": "llama",
+    "vocab_size": 49152,
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 100000.0,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 8192,
+}
 
 
 def _squared_error(model: Any, x: Any, target: Any) -> tuple[Any, Any]:
@@ -15,6 +31,43 @@ def _squared_error(model: Any, x: Any, target: Any) -> tuple[Any, Any]:
 
 def _squared_error_in_pytorch(twin: Any, x: Any, target: Any) -> Any:
     return (twin(x) - target).square().mean()
+
+
+def _next_token(model: Any, ids: Any, following: Any) -> tuple[Any, Any]:
+    log_probabilities = nn.log_softmax(model(ids))
+    return -lnp.mean(lnp.take_along_axis(log_probabilities, following[..., None], axis=-1)), None
+
+
+def _next_token_in_pytorch(twin: Any, ids: Any, following: Any) -> Any:
+    from torch.nn import functional
+
+    return functional.cross_entropy(twin(ids).flatten(0, 1), following.flatten())
+
+
+def smollm2_model(key: Any, dtype: Any = "float32") -> Any:
+    """SmolLM2-135M with random weights, of the size that trained ones have."""
+    from lavax.models.llama import Llama
+    from lavax.models.llama_config import LlamaConfig
+
+    model = Llama(LlamaConfig.from_json(SMOLLM2), key=key, dtype=dtype)
+    table = model.embedding.weight * 0.02  # logits near 0, as before training; a table of ones would give infinities
+    return model.replace(embedding=model.embedding.replace(weight=table.astype(dtype)))
+
+
+def smollm2(batch: int, length: int) -> ModelWorkload:
+    """SmolLM2-135M on `batch` rows of `length` tokens."""
+
+    def twin() -> Any:
+        from benchmarks.models.pytorch.llama import Llama
+
+        return Llama(SMOLLM2)
+
+    def draw(generator: np.random.Generator) -> tuple[np.ndarray, ...]:
+        count = SMOLLM2["vocab_size"]
+        return tokens(generator, count, batch, length), tokens(generator, count, batch, length)
+
+    name = f"SmolLM2-135M, {batch} x {length}"
+    return ModelWorkload(name, smollm2_model, twin, draw, _next_token, _next_token_in_pytorch)
 
 
 def small_unet() -> ModelWorkload:
@@ -29,10 +82,10 @@ def small_unet() -> ModelWorkload:
     def draw(generator: np.random.Generator) -> tuple[np.ndarray, ...]:
         return normal(generator, 2, 4, 32, 32), normal(generator, 2, 4, 32, 32)
 
-    def build(key: Any) -> SmallUNet:
-        return SmallUNet(SMALL_TRAINING_UNET, key=key)
+    build = partial(SmallUNet, SMALL_TRAINING_UNET)
+    return ModelWorkload(
+        "small U-Net, 2 latents", lambda key: build(key=key), twin, draw, _squared_error, _squared_error_in_pytorch
+    )
 
-    return ModelWorkload("small U-Net, 2 latents", build, twin, draw, _squared_error, _squared_error_in_pytorch)
 
-
-WORKLOADS = (small_unet,)
+WORKLOADS = (partial(smollm2, 1, 128), partial(smollm2, 4, 512), small_unet)

@@ -10,7 +10,7 @@ import numpy as np
 
 import lavax as lx
 from benchmarks.figure import markdown, median, spread
-from benchmarks.models import in_lavax
+from benchmarks.models import decoding, in_lavax
 from benchmarks.models.library import WORKLOADS
 from benchmarks.models.measurement import CALLS, Timed
 from benchmarks.models.workload import ModelWorkload
@@ -21,11 +21,16 @@ QUICK_CALLS = 3
 
 
 def report(only: Sequence[str] | None, quick: bool, show: Callable[[str], Any]) -> None:
-    """Measures the models whose names match, and shows a table of each as soon as it is done."""
+    """Measures the models whose names match, and "decoding", and shows a table of each as soon as it is done."""
+    from lavax.backends.vulkan.device.device import get_device  # late: these open the device
+    from lavax.backends.vulkan.measure.limits import copy_rate
+
     for make in WORKLOADS:
         workload = make()
         if not only or any(fnmatch(workload.name, pattern) for pattern in only):
             show(_of_model(workload, QUICK_CALLS if quick else CALLS))
+    if not only or any(fnmatch("decoding", pattern) for pattern in only):
+        show(decoding.table(QUICK_CALLS if quick else CALLS, copy_rate(get_device())))
 
 
 def _of_model(workload: ModelWorkload, calls: int) -> str:

@@ -220,13 +220,14 @@ class Llama(PretrainedModel):
         layers = []
         for layer, rotation, held in zip(self.layers, self._rotations(positions), cache.layers, strict=True):
             x, filled = layer(x, rotation, held, cache.lengths)
-            layers.append(filled if filled is not None else held)
+            layers.append(held if filled is None else filled)
         return self.norm(x), DecoderCache(tuple(layers), cache.lengths + x.shape[1])
 
     def _rotations(self, positions: Value) -> Sequence[Rotation]:
         """The cosines and sines that each layer turns queries and keys by; layers share what they can."""
         windows = [layer.attention.window for layer in self.layers]
-        made = {window: rotary.tables(positions, self.config.frequencies_of(window)) for window in dict.fromkeys(windows)}
+        frequencies = {window: self.config.frequencies_of(window) for window in windows}
+        made = {window: rotary.tables(positions, each) for window, each in frequencies.items()}
         return [made[window] for window in windows]
 
     def _embedded(self, ids: ArrayLike) -> Value:
