@@ -19,7 +19,8 @@ FILLED = 512
 def table(calls: int, copy_bytes_per_second: float) -> str:
     """SmolLM2-135M, one row, in each form of weights."""
     rows = [_row(name, make(), calls, copy_bytes_per_second) for name, make in FORMS.items()]
-    head = ("weights", "a token: median (quartiles)", "tokens/s", "kernels", "weights, MiB", "read at the rate of a copy")
+    time = "a token: median (quartiles)"
+    head = ("weights", time, "tokens/s", "kernels", "weights, MiB", "time to read them")
     return f"\nSmolLM2-135M, decoding one row, cache of {CACHE}\n\n{markdown(head, rows)}"
 
 
