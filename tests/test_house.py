@@ -95,6 +95,8 @@ lavax/scipy
 lavax/scipy/__init__
 lavax/random
 lavax/random/__init__
+lavax/nn/initializers
+lavax/nn/initializers/__init__
 lavax/nn/modules
 lavax/nn/__init__
 lavax/optim

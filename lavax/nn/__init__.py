@@ -1,5 +1,5 @@
 """Neural networks: layers as modules, and everything in them as functions."""
-from lavax.nn import rotary
+from lavax.nn import initializers, rotary
 from lavax.nn.activations import (
     celu,
     elu,
@@ -70,6 +70,7 @@ __all__ = [
     "hard_swish",
     "hard_tanh",
     "identity",
+    "initializers",
     "layer_norm",
     "leaky_relu",
     "log1mexp",
