@@ -28,7 +28,20 @@ from lavax.nn.activations import (
     tanh,
 )
 from lavax.nn.attention import dot_product_attention
+from lavax.nn.contrastive import (
+    clip_loss,
+    cosine_embedding_loss,
+    cosine_similarity,
+    hinge_embedding_loss,
+    info_nce_loss,
+    margin_ranking_loss,
+    normalize,
+    pairwise_distance,
+    triplet_margin_loss,
+)
 from lavax.nn.convolution import conv, conv_transpose
+from lavax.nn.cross_entropy import cross_entropy, nll_loss
+from lavax.nn.ctc import ctc_loss
 from lavax.nn.functional import (
     log1mexp,
     log_softmax,
@@ -37,6 +50,17 @@ from lavax.nn.functional import (
     one_hot,
     softmax,
     standardize,
+)
+from lavax.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
 )
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.linear import Embedding, Linear
@@ -56,12 +80,20 @@ __all__ = [
     "Module",
     "RMSNorm",
     "avg_pool",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "celu",
+    "clip_loss",
     "conv",
     "conv_transpose",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "ctc_loss",
     "dot_product_attention",
     "elu",
     "field",
+    "gaussian_nll_loss",
     "gelu",
     "glu",
     "group_norm",
@@ -69,8 +101,13 @@ __all__ = [
     "hard_silu",
     "hard_swish",
     "hard_tanh",
+    "hinge_embedding_loss",
+    "huber_loss",
     "identity",
+    "info_nce_loss",
     "initializers",
+    "kl_div",
+    "l1_loss",
     "layer_norm",
     "leaky_relu",
     "log1mexp",
@@ -79,10 +116,16 @@ __all__ = [
     "logistic",
     "logmeanexp",
     "logsumexp",
+    "margin_ranking_loss",
     "max_pool",
     "min_pool",
     "mish",
+    "mse_loss",
+    "nll_loss",
+    "normalize",
     "one_hot",
+    "pairwise_distance",
+    "poisson_nll_loss",
     "relu",
     "relu6",
     "rms_norm",
@@ -90,6 +133,7 @@ __all__ = [
     "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "soft_sign",
     "softmax",
     "softplus",
@@ -100,4 +144,5 @@ __all__ = [
     "sum_pool",
     "swish",
     "tanh",
+    "triplet_margin_loss",
 ]

@@ -85,27 +85,33 @@ def pooled(
     return result
 
 
-def check_derivatives(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> None:
-    """First and second derivatives along random directions, in the interpreter in float64."""
+def check_derivatives(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray], constants: Sequence[np.ndarray] = ()
+) -> None:
+    """First and second derivatives along random directions, in the interpreter in float64.
+
+    `constants` are further arguments of `function`, such as indices, that are not differentiated.
+    """
     count, places = len(arrays), tuple(range(len(arrays)))
-    weights = sample(lx.eval_shape(function, *arrays).shape, seed=5)
+    weights = sample(lx.eval_shape(function, *arrays, *constants).shape, seed=5)
     directions = [sample(array.shape, seed=6) for array in arrays]
     given = [array.astype(np.float64) for array in (*arrays, weights, *directions)]
+    last = len(given)
 
     def loss(*values: Any) -> Any:
-        return 1.7 * lnp.sum(values[count] * function(*values[:count]) ** 2)
+        return 1.7 * lnp.sum(values[count] * function(*values[:count], *values[last:]) ** 2)
 
     def along(differentiated: Callable[..., Any]) -> Callable[..., Any]:
         def slope(*values: Any) -> Any:
             gradients = lx.grad(differentiated, places)(*values)
-            return sum(lnp.sum(g * d) for g, d in zip(gradients, values[count + 1 :], strict=True))
+            return sum(lnp.sum(g * d) for g, d in zip(gradients, values[count + 1 : last], strict=True))
 
         return slope
 
     def exactly(traced: Callable[..., Any], step: float = 0) -> Any:
         moved = [x + step * d for x, d in zip(given[:count], given[count + 1 :], strict=True)]
-        graph = lx.trace(traced)(*(array.astype(F32) for array in given))
-        return interpret(graph, *moved, *given[count:])[0]
+        graph = lx.trace(traced)(*(array.astype(F32) for array in given), *constants)
+        return interpret(graph, *moved, *given[count:], *constants)[0]
 
     for lower, upper in ((loss, along(loss)), (along(loss), along(along(loss)))):
         low, high = exactly(lower, -1e-5), exactly(lower, 1e-5)
