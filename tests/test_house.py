@@ -110,6 +110,8 @@ lavax/train/__init__
 lavax/models
 lavax/models/diffusion
 lavax/models/diffusion/__init__
+lavax/models/encoders
+lavax/models/encoders/__init__
 lavax/models/__init__
 lavax/generate
 lavax/generate/__init__

@@ -23,7 +23,9 @@ class Family:
     `names` turn the path of a leaf, such as `layers.0.norm.weight`, into its name in the file: pairs for `re.sub`,
     applied one after another. Tensors whose name in the file matches `transposed` are stored with the last two axes
     exchanged. `prepared` gets all tensors of a file, and returns them as a model is saved today: older files may lack
-    a prefix, or hold three matrices as one. Names that match `optional` are in files, but no model reads them.
+    a prefix, or hold three matrices as one. `adapted` gets the configuration and the prepared tensors, and returns the
+    configuration with what only they tell, such as whether there is an optional layer. Names that match `optional` are
+    in files, but no model reads them.
     """
 
     config: type[Config]
@@ -31,6 +33,7 @@ class Family:
     names: tuple[tuple[str, str], ...]
     transposed: str = r"(?!)"  # matches nothing
     prepared: Callable[[Tensors, Any], Tensors] = lambda tensors, config: tensors
+    adapted: Callable[[Any, Tensors], Any] = lambda config, tensors: config
     optional: str = r"(?!)"  # names in the file that the model does not read, without a warning
 
     def name_in_file(self, path: str) -> str:
@@ -47,6 +50,12 @@ class Family:
 # What config.json says the model is -> the module of lavax.models whose FAMILY describes it.
 FAMILIES: dict[str, str] = {
     "AutoencoderKL": "diffusion.autoencoder",
+    "bert": "encoders.bert",
+    "camembert": "encoders.bert",
+    "distilbert": "encoders.distilbert",
+    "gpt2": "gpt2",
+    "roberta": "encoders.bert",
+    "xlm-roberta": "encoders.bert",
     "UNet2DConditionModel": "diffusion.unet",
     "gemma": "llama",
     "gemma2": "gemma",

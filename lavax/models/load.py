@@ -33,10 +33,11 @@ def load(folder: str | os.PathLike[str], *, dtype: Any = "float32") -> Any:
 
 def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = "float32", source: str = "") -> Any:
     """A model of `family` with the weights of a published file."""
-    form = eval_shape(lambda: family.build(config, key=random.key(0), dtype=dtype))
+    found = family.prepared(tensors, config)
+    fitting = family.adapted(config, found)
+    form = eval_shape(lambda: family.build(fitting, key=random.key(0), dtype=dtype))
     leaves, structure = pytree.flatten(form)
     names = [family.name_in_file(path) for path in pytree.paths(structure)]
-    found = family.prepared(tensors, config)
     missing = [name for name in names if name not in found]
     extra = [name for name in sorted(set(found) - set(names)) if not re.search(family.optional, name)]
     if missing or extra:

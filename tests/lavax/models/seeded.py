@@ -64,3 +64,15 @@ def assert_close(got: Any, wanted: Any, relative: float, of: str = "") -> None:
     assert got.shape == wanted.shape, (of, got.shape, wanted.shape)
     difference, size = np.abs(got - wanted).max(), np.abs(wanted).max()
     assert difference <= relative * size, f"{of}: {difference} of {size}"
+
+
+def assert_gradients_close(got: dict[str, np.ndarray], oracle: Any, relative: float = 1e-3) -> None:
+    """Whether all gradients are those that a backward pass left in the parameters of a module of torch.
+
+    Some are 0 but for rounding, such as those of the biases of keys; rounding is relative to the largest of all.
+    """
+    wanted = {name: each.grad.numpy() for name, each in oracle.named_parameters() if each.grad is not None}
+    assert got.keys() == wanted.keys()
+    rounding = 1e-6 * max(np.abs(array).max() for array in wanted.values())
+    for name, array in wanted.items():
+        assert_close(got[name], array, max(relative, rounding / max(np.abs(array).max(), 1e-30)), name)

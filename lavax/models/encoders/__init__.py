@@ -1,0 +1,1 @@
+"""Encoders of text: BERT and its relatives, and embeddings of sentences from them."""
