@@ -53,10 +53,6 @@ FAMILIES: dict[str, str] = {
     "bert": "encoders.bert",
     "camembert": "encoders.bert",
     "distilbert": "encoders.distilbert",
-    "gpt2": "gpt2",
-    "roberta": "encoders.bert",
-    "xlm-roberta": "encoders.bert",
-    "UNet2DConditionModel": "diffusion.unet",
     "gemma": "llama",
     "gemma2": "gemma",
     "gemma3_text": "gemma",
@@ -65,7 +61,10 @@ FAMILIES: dict[str, str] = {
     "mistral": "llama",
     "qwen2": "llama",
     "qwen3": "llama",
+    "roberta": "encoders.bert",
     "small_unet": "diffusion.small_unet",
+    "UNet2DConditionModel": "diffusion.unet",
+    "xlm-roberta": "encoders.bert",
 }
 
 # Where config.json says what model it is: transformers, diffusers.

@@ -9,8 +9,10 @@ from lavax import random
 from lavax.models.activations import activation_of
 from lavax.models.config import Config
 from lavax.models.family import Family, Tensors
+from lavax.models.language_model import DecoderCache
 from lavax.models.pretrained import PretrainedModel
 from lavax.nn.attention import dot_product_attention
+from lavax.nn.modules.cache import KeyValueCache
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import LayerNorm
@@ -35,6 +37,12 @@ class GPT2Config(Config):
     scale_attn_weights: bool = True
     scale_attn_by_inverse_layer_idx: bool = False
     tie_word_embeddings: bool = True
+    eos_token_id: int | tuple[int, ...] = 50256
+
+    @property
+    def max_position_embeddings(self) -> int:
+        """The most tokens of a text, as most configurations call it."""
+        return self.n_positions
 
 
 class Attention(Module):
@@ -60,6 +68,12 @@ class Attention(Module):
         query, key, value = self._split(x)
         made = dot_product_attention(query, key, value, scale=self.scale, is_causal=True)
         return self.out(lnp.reshape(made, x.shape))
+
+    def extend(self, x: Value, cache: KeyValueCache, lengths: Value) -> tuple[Value, KeyValueCache]:
+        """The same for tokens that follow the `lengths` [B] that are cached, and the cache with them."""
+        query, key, value = self._split(x)
+        cache = cache.append(key, value, lengths)
+        return self.out(lnp.reshape(cache.attend(query, lengths, scale=self.scale), x.shape)), cache
 
     def _split(self, x: Value) -> list[Value]:
         shape = (*x.shape[:-1], self.heads, -1)
@@ -104,6 +118,12 @@ class Block(Module):
         x = x + self.attention(self.attention_norm(x))
         return x + self.feed_forward(self.feed_forward_norm(x))
 
+    def extend(self, x: Value, cache: KeyValueCache, lengths: Value) -> tuple[Value, KeyValueCache]:
+        """The same for tokens that follow those in the cache."""
+        attended, cache = self.attention.extend(self.attention_norm(x), cache, lengths)
+        x = x + attended
+        return x + self.feed_forward(self.feed_forward_norm(x)), cache
+
 
 class GPT2(PretrainedModel):
     """A language model with learned positions: `logits = model(ids)`, integers [B, T] to [B, T, vocab_size].
@@ -137,6 +157,23 @@ class GPT2(PretrainedModel):
         for block in self.blocks:
             x = block(x)
         return self.logits(self.norm(x))
+
+    def empty_cache(self, batch: int, length: int, dtype: Any = None) -> DecoderCache:
+        """Room for `length` tokens in each row, in the dtype of the weights unless another is given."""
+        config, kind = self.config, self.tokens.weight.dtype if dtype is None else dtype
+        heads = config.n_head, config.n_embd // config.n_head
+        layers = tuple(KeyValueCache.zeros(batch, length, *heads, kind) for _ in self.blocks)
+        return DecoderCache(layers, lnp.zeros(batch, "int32"))
+
+    def extend(self, ids: ArrayLike, cache: DecoderCache) -> tuple[Value, DecoderCache]:
+        """The states [B, T, n_embd] of T more tokens in each row, and the cache with them."""
+        given = self._checked(ids)
+        positions = lnp.expand_dims(cache.lengths, 1) + lnp.arange(given.shape[1], dtype="int32")
+        x, layers = self.tokens(given) + self.positions(positions), []
+        for block, held in zip(self.blocks, cache.layers, strict=True):
+            x, filled = block.extend(x, held, cache.lengths)
+            layers.append(filled)
+        return self.norm(x), DecoderCache(tuple(layers), cache.lengths + given.shape[1])
 
     def logits(self, hidden: ArrayLike) -> Value:
         """The scores of all tokens to come next: [..., n_embd] to [..., vocab_size]."""

@@ -10,6 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import io, models
+from lavax.generate import generate
 from lavax.models.family import Family
 from lavax.nn import log_softmax
 from tests.lavax.models.seeded import assert_close, assert_gradients_close, gradients_by_name, seed_torch
@@ -62,6 +63,33 @@ def check_saved_again(oracle: Any, folder: Path, again: Path, ids: np.ndarray) -
         for ours, theirs in zip(read.eval()(given).to_tuple(), oracle(given).to_tuple(), strict=True):
             if isinstance(ours, torch.Tensor):
                 assert torch.equal(ours, theirs)
+
+
+def check_cached(model: Any, ids: np.ndarray) -> None:
+    """Token after token with a cache gives the logits of the whole, also for rows of different lengths."""
+    wanted = np.asarray(model(ids))
+    batch, length = ids.shape
+    hidden, cache = model.extend(ids[:, :3], model.empty_cache(batch, length))
+    made = [model.logits(hidden)]
+    for position in range(3, length):
+        hidden, cache = model.extend(ids[:, position : position + 1], cache)
+        made.append(model.logits(hidden))
+    assert_close(np.concatenate(made, axis=1), wanted, 1e-5)
+    assert np.array_equal(cache.lengths, [length] * batch)
+
+
+def check_generation(oracle: Any, folder: Path, prompts: list[np.ndarray], count: int = 6) -> None:
+    """The most likely tokens after prompts of different lengths are those of transformers, prompt by prompt."""
+    import torch
+
+    made = generate(models.load(folder), prompts, count, eos_token_id=())
+    for row, prompt in zip(made, prompts, strict=True):
+        given = torch.from_numpy(prompt[None])
+        wanted = oracle.generate(
+            given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False, eos_token_id=None,
+            pad_token_id=0,
+        )
+        assert np.array_equal(row[: len(prompt) + count], wanted[0].numpy())
 
 
 def check_recorded(model: Any, family: Family, ids: np.ndarray, recorded: dict[str, Any]) -> None:

@@ -13,6 +13,8 @@ from lavax import io, models
 from lavax.models.gpt2 import FAMILY, GPT2, GPT2Config
 from tests.lavax.models.language import (
     check_against_transformers,
+    check_cached,
+    check_generation,
     check_recorded,
     check_saved_again,
     token_ids,
@@ -87,6 +89,14 @@ RECORDED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("settings", "recorded"), RECORDED, ids=["usual", "unusual"])
 def test_recorded_values(settings: dict[str, Any], recorded: dict[str, Any]) -> None:
     check_recorded(seeded_model(FAMILY, GPT2Config(**settings)), FAMILY, IDS, recorded)
+
+
+def test_a_cached_decode_is_the_forward_pass(tmp_path: Path) -> None:
+    check_cached(seeded_model(FAMILY, GPT2Config(**UNUSUAL)), IDS)
+
+
+def test_generation_is_that_of_transformers(tmp_path: Path) -> None:
+    check_generation(checkpoint(SMALL, tmp_path), tmp_path, [IDS[0], IDS[1, :5]])
 
 
 def test_bad_arguments_are_named() -> None:
