@@ -112,6 +112,8 @@ lavax/models/diffusion
 lavax/models/diffusion/__init__
 lavax/models/encoders
 lavax/models/encoders/__init__
+lavax/models/whisper
+lavax/models/whisper/__init__
 lavax/models/__init__
 lavax/generate
 lavax/generate/__init__

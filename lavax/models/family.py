@@ -64,6 +64,7 @@ FAMILIES: dict[str, str] = {
     "roberta": "encoders.bert",
     "small_unet": "diffusion.small_unet",
     "UNet2DConditionModel": "diffusion.unet",
+    "whisper": "whisper.whisper",
     "xlm-roberta": "encoders.bert",
 }
 

@@ -1,0 +1,1 @@
+"""Speech recognition by Whisper: spectrograms, the encoder and decoder, transcription."""
