@@ -1,5 +1,6 @@
-"""Latent diffusion models: U-Nets, the autoencoder of their images, samplers and the loss to train them."""
+"""Latent diffusion models: U-Nets, the autoencoder of their images, samplers, text to images, and the loss to train."""
 from lavax.models.diffusion.autoencoder import STABLE_DIFFUSION_AUTOENCODER, Autoencoder, AutoencoderConfig
+from lavax.models.diffusion.pipeline import TextToImage, load_pipeline
 from lavax.models.diffusion.samplers import Sampler, ddim, ddpm, euler, euler_ancestral
 from lavax.models.diffusion.sampling import guided, sampling, with_context
 from lavax.models.diffusion.schedule import NoiseSchedule
@@ -19,6 +20,7 @@ __all__ = [
     "Sampler",
     "SmallUNet",
     "SmallUNetConfig",
+    "TextToImage",
     "UNet",
     "UNetConfig",
     "ddim",
@@ -26,6 +28,7 @@ __all__ = [
     "euler",
     "euler_ancestral",
     "guided",
+    "load_pipeline",
     "loss",
     "sampling",
     "with_context",

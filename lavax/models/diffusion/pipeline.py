@@ -1,0 +1,148 @@
+"""From text to images: the models of a published folder, put together."""
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lavax.numpy as lnp
+from lavax import random
+from lavax.ir.types import float32, uint8
+from lavax.models.diffusion.autoencoder import Autoencoder
+from lavax.models.diffusion.prompts import PromptTokenizer
+from lavax.models.diffusion.samplers import Sampler, ddim
+from lavax.models.diffusion.sampling import guided, sampling
+from lavax.models.diffusion.schedule import NoiseSchedule
+from lavax.models.diffusion.unet import UNet
+from lavax.models.load import load
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.tracer.compiled.compile import compile
+from lavax.tracer.values.value import Value
+
+_PIPELINE = "StableDiffusionPipeline"
+
+
+@dataclass(frozen=True)
+class TextToImage:
+    """Stable Diffusion 1 and 2: text encoder, U-Net, autoencoder and noise schedule of one folder.
+
+        make = diffusion.load_pipeline("stable-diffusion-v1-5")
+        images = make(["a lighthouse in fog"], key=lx.random.key(0))     # uint8 [1, 512, 512, 3]
+
+    Four functions are compiled when first used, and again for another size or number of images: the text, a step with
+    guidance and one without, the decoder.
+    """
+
+    tokenizer: PromptTokenizer
+    text_encoder: Any  # tokens [N, T] -> [N, T, D]
+    unet: UNet
+    autoencoder: Autoencoder
+    schedule: NoiseSchedule
+
+    def __call__(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        key: ArrayLike,
+        negative: str = "",
+        height: int | None = None,
+        width: int | None = None,
+        **settings: Any,
+    ) -> np.ndarray:
+        """Images uint8 [N, height, width, 3] of `prompts`; the other arguments are those of `images`.
+
+        `height` and `width` are pixels, by default as the model was trained. Raises ValueError if the autoencoder
+        cannot make that size.
+        """
+        texts = [prompts] if isinstance(prompts, str) else list(prompts)
+        shape = self._latent_shape(len(texts), height, width)
+        for_start, for_steps = random.split(key)
+        context, away = (self.context(each) for each in (texts, [negative] * len(texts)))
+        noise = cast(random.normal(for_start, shape), context.type.dtype)
+        return self.images(noise, context, away, key=for_steps, **settings)
+
+    def context(self, prompts: Sequence[str]) -> Value:
+        """What the U-Net reads of prompts: [N, tokens, features]."""
+        made: Value = self._encoded(self.text_encoder, self.tokenizer(prompts))
+        return made
+
+    def images(
+        self,
+        noise: ArrayLike,
+        context: ArrayLike,
+        negative: ArrayLike,
+        *,
+        guidance: float = 7.5,
+        steps: int = 50,
+        sampler: Callable[[NoiseSchedule, int], Sampler] = ddim,
+        key: ArrayLike | None = None,
+        progress: Callable[[range], Iterable[int]] = iter,
+    ) -> np.ndarray:
+        """Images uint8 [N, H, W, 3] from normal numbers [N, channels, H/8, W/8] and two contexts.
+
+        With `guidance` of 1, `negative` has no effect and half the work is left out. `sampler` makes the steps, such as
+        `diffusion.euler`; `progress` wraps them, such as tqdm.
+        """
+        table = sampler(self.schedule, steps)
+        given: dict[str, Any] = dict(key=key, progress=progress)
+        if guidance == 1:
+            latents = self._sampled(self.unet, table, noise, context, **given)
+        else:
+            latents = self._guided(self.unet, table, noise, (negative, context, np.float32(guidance)), **given)
+        return np.asarray(self._decoded(self.autoencoder, latents))
+
+    def _latent_shape(self, count: int, height: int | None, width: int | None) -> tuple[int, ...]:
+        multiple = 2 ** (len(self.autoencoder.config.block_out_channels) - 1)
+        usual = (self.unet.config.sample_size or 64) * multiple
+        sizes = [usual if size is None else size for size in (height, width)]
+        if any(size % multiple for size in sizes):
+            raise ValueError(f"TextToImage: height and width must be multiples of {multiple}, got {sizes}")
+        return (count, self.unet.config.in_channels, *(size // multiple for size in sizes))
+
+    @functools.cached_property
+    def _encoded(self) -> Callable[..., Value]:
+        return compile(lambda encoder, tokens: encoder(tokens))
+
+    @functools.cached_property
+    def _sampled(self) -> Callable[..., Value]:
+        return sampling(self.schedule)
+
+    @functools.cached_property
+    def _guided(self) -> Callable[..., Value]:
+        return sampling(self.schedule, guided())
+
+    @functools.cached_property
+    def _decoded(self) -> Callable[..., Value]:
+        return compile(lambda autoencoder, latents: pictures(autoencoder.decode(latents)))
+
+
+def pictures(images: ArrayLike) -> Value:
+    """Images [N, C, H, W] with values from -1 to 1 as uint8 [N, H, W, C]."""
+    shown = lnp.clip(0.5 * cast(as_value(images), float32) + 0.5, 0.0, 1.0)
+    return cast(lnp.transpose(lnp.round(255 * shown), (0, 2, 3, 1)), uint8)
+
+
+def load_pipeline(folder: str | os.PathLike[str], *, dtype: Any = "float32") -> TextToImage:
+    """The models of a folder in the layout of diffusers: tokenizer, text_encoder, unet, vae and scheduler.
+
+    Any scheduler's folder gives the noise schedule; the sampler is chosen at the call. Weights are converted to
+    `dtype`. Raises ValueError for the folder of another pipeline, FileNotFoundError if a file is missing.
+    """
+    path = Path(folder)
+    kind = json.loads((path / "model_index.json").read_text(encoding="utf-8")).get("_class_name")
+    if kind != _PIPELINE:
+        raise ValueError(f"load_pipeline: model_index.json is of {kind}, only {_PIPELINE} is supported")
+    scheduler = json.loads((path / "scheduler" / "scheduler_config.json").read_text(encoding="utf-8"))
+    return TextToImage(
+        PromptTokenizer.load(path / "tokenizer"),
+        load(path / "text_encoder", dtype=dtype),
+        load(path / "unet", dtype=dtype),
+        load(path / "vae", dtype=dtype),
+        NoiseSchedule.from_json(scheduler),
+    )
