@@ -66,10 +66,11 @@ FAMILIES: dict[str, str] = {
     "UNet2DConditionModel": "diffusion.unet",
     "whisper": "whisper.whisper",
     "xlm-roberta": "encoders.bert",
+    "smolvla": "smolvla",
 }
 
-# Where config.json says what model it is: transformers, diffusers.
-_KINDS = ("model_type", "_class_name")
+# Where config.json says what model it is: transformers, diffusers, lerobot.
+_KINDS = ("model_type", "_class_name", "type")
 
 
 def kind_of(data: Mapping[str, Any]) -> str:

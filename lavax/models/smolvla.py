@@ -1,0 +1,340 @@
+"""SmolVLA's action expert: a robot's next actions, by flow matching, from the memory of a vision-language model."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import lavax.numpy as lnp
+from lavax import random
+from lavax.ir.types import float32
+from lavax.models.config import Config
+from lavax.models.family import Family, Tensors
+from lavax.models.pretrained import PretrainedModel
+from lavax.nn import rotary
+from lavax.nn.activations import silu
+from lavax.nn.attention import dot_product_attention
+from lavax.nn.modules.linear import Linear
+from lavax.nn.modules.module import Module, field
+from lavax.nn.modules.normalization import RMSNorm
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.tracer.compiled.compile import compile
+from lavax.tracer.values.value import Value
+
+# What lerobot takes from the vision-language model, which its config.json only names.
+_BACKBONE = ("vlm_hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "rms_norm_eps")
+
+
+@dataclass(frozen=True)
+class SmolVLAConfig(Config):
+    """Settings of lerobot's `smolvla` policies, by the names of config.json, and five of the vision-language model.
+
+    Those five default to SmolVLM2-500M, on which the published policies stand.
+    """
+
+    type: str = "smolvla"
+    chunk_size: int = 50
+    max_state_dim: int = 32
+    max_action_dim: int = 32
+    num_steps: int = 10
+    attention_mode: str = "cross_attn"
+    num_expert_layers: int = -1
+    num_vlm_layers: int = 16
+    self_attn_every_n_layers: int = 2
+    expert_width_multiplier: float = 0.75
+    min_period: float = 4e-3
+    max_period: float = 4.0
+    vlm_hidden_size: int = 960
+    num_attention_heads: int = 15
+    num_key_value_heads: int = 5
+    head_dim: int = 64
+    rms_norm_eps: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if self.num_expert_layers > 0 and self.num_expert_layers != self.num_vlm_layers:
+            raise ValueError(
+                f"SmolVLAConfig: the expert has a layer for each of num_vlm_layers={self.num_vlm_layers}; "
+                f"num_expert_layers={self.num_expert_layers} is another number"
+            )
+        if self.attention_mode != "cross_attn":
+            raise ValueError(f"SmolVLAConfig: attention_mode is 'cross_attn', got {self.attention_mode!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """What config.json holds; without those of the vision-language model that are SmolVLM2-500M's."""
+        usual = SmolVLAConfig()
+        data = super().to_json()
+        return {
+            name: value
+            for name, value in data.items()
+            if name not in _BACKBONE or getattr(self, name) != getattr(usual, name)
+        }
+
+    @property
+    def hidden_size(self) -> int:
+        """The width of the expert."""
+        return int(self.vlm_hidden_size * self.expert_width_multiplier)
+
+    @property
+    def intermediate_size(self) -> int:
+        """The width of the feed-forward layers: 8/3 of the expert's, up to a multiple of 256."""
+        return 256 * -(-4 * int(2 * self.hidden_size / 3) // 256)
+
+    def attends_to_itself(self, layer: int) -> bool:
+        """Whether actions see each other in a layer; in the others they see the prefix alone."""
+        return self.self_attn_every_n_layers > 0 and layer % self.self_attn_every_n_layers == 0
+
+
+SMOLVLA_BASE = SmolVLAConfig()
+
+
+class Prefix(NamedTuple):
+    """Keys and values of the prefix as the layers of the expert read them: [B, S, kv heads, H], a pair a layer.
+
+    `visible` [B, S] is false where the prefix is padded; None if nowhere.
+    """
+
+    keys: tuple[Any, ...]
+    values: tuple[Any, ...]
+    visible: Any = None
+
+
+class _Positions(NamedTuple):
+    """Cosines and sines of the actions' positions: after the prefix, and from 0."""
+
+    after_prefix: tuple[Value, Value]
+    from_zero: tuple[Value, Value]
+
+
+class ExpertLayer(Module):
+    """A Llama block of the expert. Its actions see the prefix and earlier actions, or, in a cross layer, the prefix."""
+
+    norm1: RMSNorm
+    query: Linear
+    key: Linear
+    value: Linear
+    out: Linear
+    norm2: RMSNorm
+    gate: Linear
+    up: Linear
+    down: Linear
+    crosses: bool = field(static=True)
+    heads: tuple[int, int] = field(static=True)  # of queries, and of keys and values
+
+    def __init__(self, config: SmolVLAConfig, crosses: bool, *, key: ArrayLike, dtype: Any = "float32") -> None:
+        keys = iter(random.split(key, 7))
+
+        def linear(before: int, after: int) -> Linear:
+            return Linear(before, after, bias=False, key=next(keys), dtype=dtype)
+
+        hidden, inner = config.hidden_size, config.intermediate_size
+        of_queries = config.num_attention_heads * config.head_dim
+        of_keys = config.num_key_value_heads * config.head_dim
+        self.crosses = crosses
+        self.heads = (config.num_attention_heads, config.num_key_value_heads)
+        self.norm1, self.norm2 = (RMSNorm(hidden, config.rms_norm_eps, dtype=dtype) for _ in range(2))
+        self.query = linear(hidden, of_queries)
+        self.key, self.value = (linear(of_keys if crosses else hidden, of_keys) for _ in range(2))
+        self.out = linear(of_queries, hidden)
+        self.gate, self.up, self.down = linear(hidden, inner), linear(hidden, inner), linear(inner, hidden)
+
+    def prefix(self, keys: ArrayLike, values: ArrayLike) -> tuple[Value, Value]:
+        """The model's keys and values [B, S, kv heads, H] as this layer reads them: a cross layer projects them."""
+        given = as_value(keys), as_value(values)
+        if not self.crosses:
+            return given
+        made = [layer(_joined(each)) for layer, each in zip((self.key, self.value), given, strict=True)]
+        return self._by_head(made[0], 1), self._by_head(made[1], 1)
+
+    def __call__(self, x: Value, positions: _Positions, keys: Value, values: Value, visible: Value | None) -> Value:
+        normal = self.norm1(x)
+        query, count, before = self._by_head(self.query(normal), 0), x.shape[1], keys.shape[1]
+        if self.crosses:
+            seen = dot_product_attention(rotary.rotate(query, *positions.from_zero), keys, values, mask=_mask(visible))
+        else:
+            turned = rotary.rotate(self._by_head(self.key(normal), 1), *positions.after_prefix)
+            seen = dot_product_attention(
+                rotary.rotate(query, *positions.after_prefix),
+                lnp.concatenate([cast(keys, turned.type.dtype), turned], axis=1),
+                lnp.concatenate([cast(values, turned.type.dtype), self._by_head(self.value(normal), 1)], axis=1),
+                mask=_mask(visible, count),
+                local_window_size=(before + count, before),  # action i sees the prefix and actions up to i
+            )
+        x = x + self.out(_joined(seen))
+        normal = self.norm2(x)
+        return x + self.down(silu(self.gate(normal)) * self.up(normal))
+
+    def _by_head(self, x: Value, which: int) -> Value:
+        return lnp.reshape(x, (*x.shape[:-1], self.heads[which], -1))
+
+
+def _joined(x: Value) -> Value:
+    return lnp.reshape(x, (*x.shape[:-2], -1))
+
+
+def _mask(visible: Value | None, actions: int = 0) -> Value | None:
+    """[B, 1, 1, S + actions]: the visible part of the prefix, and all actions."""
+    if visible is None:
+        return None
+    shown = lnp.ones((visible.shape[0], actions), bool)
+    return lnp.concatenate([visible, shown], axis=1)[:, None, None, :]
+
+
+class SmolVLA(PretrainedModel):
+    """The action expert of SmolVLA (Shukor et al. 2025), without the vision-language model that it reads.
+
+        prefix = model.prefix(keys, values)              # once for an observation
+        velocity = model(actions, times, prefix)         # at each step of the denoising
+        actions = smolvla.denoising()(model, noise, prefix)
+
+    `keys` and `values` are what the layers of the vision-language model keep of images, instruction and state, rotated
+    by their positions: for each layer [B, S, kv heads, H]. Noisy `actions` are [B, T, max_action_dim], with T at most
+    `chunk_size`, and `times` [B] or a number, from 1 (noise) to 0; the velocity has the shape of the actions. `state`
+    makes the token of the robot's state, [B, max_state_dim] to [B, vlm_hidden_size].
+    """
+
+    state: Linear
+    action_in: Linear
+    time_in: Linear
+    time_out: Linear
+    layers: tuple[ExpertLayer, ...]
+    norm: RMSNorm
+    action_out: Linear
+
+    def __init__(self, config: SmolVLAConfig, *, key: ArrayLike, dtype: Any = "float32") -> None:
+        keys, hidden = random.split(key, 6), config.hidden_size
+        self.config = config
+        self.state = Linear(config.max_state_dim, config.vlm_hidden_size, key=keys[0], dtype=dtype)
+        self.action_in = Linear(config.max_action_dim, hidden, key=keys[1], dtype=dtype)
+        self.time_in = Linear(2 * hidden, hidden, key=keys[2], dtype=dtype)
+        self.time_out = Linear(hidden, hidden, key=keys[3], dtype=dtype)
+        self.layers = tuple(
+            ExpertLayer(config, not config.attends_to_itself(index), key=each, dtype=dtype)
+            for index, each in enumerate(random.split(keys[4], config.num_vlm_layers))
+        )
+        self.norm = RMSNorm(hidden, config.rms_norm_eps, dtype=dtype)
+        self.action_out = Linear(hidden, config.max_action_dim, key=keys[5], dtype=dtype)
+
+    def prefix(
+        self, keys: Sequence[ArrayLike], values: Sequence[ArrayLike], visible: ArrayLike | None = None
+    ) -> Prefix:
+        """What all steps of a denoising read of the prefix: keys and values for each layer, projected once."""
+        if len(keys) != len(self.layers) or len(values) != len(self.layers):
+            raise ValueError(
+                f"SmolVLA.prefix: keys and values for each of {len(self.layers)} layers, "
+                f"got {len(keys)} and {len(values)}"
+            )
+        pairs = [layer.prefix(*pair) for layer, *pair in zip(self.layers, keys, values, strict=True)]
+        return Prefix(tuple(key for key, _ in pairs), tuple(value for _, value in pairs), visible)
+
+    def __call__(self, actions: ArrayLike, times: ArrayLike, prefix: Prefix) -> Value:
+        given, config = as_value(actions), self.config
+        if given.ndim != 3 or given.shape[1] > config.chunk_size or given.shape[2] != config.max_action_dim:
+            raise shape_error(
+                f"SmolVLA: actions are [B, T, {config.max_action_dim}] with T at most {config.chunk_size}, "
+                f"got {given.type}"
+            )
+        count, length, _ = given.shape
+        visible = None if prefix.visible is None else as_value(prefix.visible)
+        positions = self._positions(count, length, as_value(prefix.keys[0]).shape[1], visible)
+        x = self._embedded(given, lnp.broadcast_to(as_value(times), (count,)))
+        for layer, keys, values in zip(self.layers, prefix.keys, prefix.values, strict=True):
+            x = layer(x, positions, as_value(keys), as_value(values), visible)
+        return self.action_out(self.norm(x))
+
+    def _embedded(self, actions: Value, times: Value) -> Value:
+        """Each action with the time, mixed by two linear layers: [B, T, hidden]."""
+        of_actions = self.action_in(actions)
+        of_time = lnp.expand_dims(cast(self._time_embedding(times), actions.type.dtype), 1)
+        both = lnp.concatenate([of_actions, lnp.broadcast_to(of_time, of_actions.shape)], axis=-1)
+        return self.time_out(silu(self.time_in(both)))
+
+    def _time_embedding(self, times: Value) -> Value:
+        """Sines and cosines of `times` [B], with periods from `min_period` to `max_period`: float32 [B, hidden]."""
+        config = self.config
+        half = config.hidden_size // 2
+        periods = np.geomspace(config.min_period, config.max_period, half)
+        angles = lnp.expand_dims(cast(times, float32), 1) * (2 * math.pi / periods).astype(np.float32)
+        return lnp.concatenate([lnp.sin(angles), lnp.cos(angles)], axis=-1)
+
+    def _positions(self, count: int, length: int, before: int, visible: Value | None) -> _Positions:
+        """Actions follow the visible part of the prefix; queries of cross layers are counted from 0."""
+        turning = rotary.frequencies(self.config.head_dim)
+        steps = lnp.arange(length, dtype="int32")
+        begin = before if visible is None else lnp.sum(cast(visible, steps.type.dtype), axis=1, keepdims=True)
+        return _Positions(rotary.tables(begin + steps, turning), rotary.tables(steps, turning))
+
+
+def denoising() -> Callable[..., Value]:
+    """A function that turns noise into actions, by Euler's method from time 1 to 0. It holds one compiled step.
+
+    It takes the model, normal numbers [B, T, max_action_dim], the prefix, and `steps`, by default the model's
+    `num_steps`.
+    """
+
+    @compile(donate_argnums=0)
+    def step(actions: Value, model: SmolVLA, time: Value, change: Value, prefix: Prefix) -> Value:
+        return actions + cast(change, actions.type.dtype) * model(actions, time, prefix)
+
+    def denoise(model: SmolVLA, noise: ArrayLike, prefix: Prefix, *, steps: int | None = None) -> Value:
+        count = model.config.num_steps if steps is None else steps
+        actions = as_value(noise) + 0  # a copy: each step writes over the actions of the last
+        for index in range(count):
+            actions = step(actions, model, np.float32(1 - index / count), np.float32(-1 / count), prefix)
+        return actions
+
+    return denoise
+
+
+def flow_matching_loss(
+    model: SmolVLA, actions: ArrayLike, noise: ArrayLike, times: ArrayLike, prefix: Prefix
+) -> Value:
+    """The mean square of the error of the velocity, noise - actions, at time·noise + (1 - time)·actions.
+
+    `actions` and `noise` are [B, T, max_action_dim], `times` [B]; the result is a float32 number. Lipman et al. 2023.
+    """
+    clean, added = as_value(actions), as_value(noise)
+    time = cast(lnp.reshape(times, (-1, 1, 1)), clean.type.dtype)
+    made = model(time * added + (1 - time) * clean, times, prefix)
+    return lnp.mean(lnp.square(cast(made, float32) - cast(added - clean, float32)))
+
+
+def loss(model: SmolVLA, actions: ArrayLike, key: ArrayLike, prefix: Prefix) -> Value:
+    """`flow_matching_loss` with random noise and `random_times`."""
+    given = as_value(actions)
+    for_noise, for_times = random.split(key)
+    noise = random.normal(for_noise, given.shape, given.dtype)
+    return flow_matching_loss(model, given, noise, random_times(for_times, given.shape[0]), prefix)
+
+
+def random_times(key: ArrayLike, count: int) -> Value:
+    """Times [count] as lerobot draws them to train: from Beta(1.5, 1), more noise than not, and above 0.001."""
+    made: Value = 0.001 + 0.999 * random.uniform(key, (count,)) ** (2 / 3)  # time^1.5 is the share of lower ones
+    return made
+
+
+def _prepared(tensors: Tensors, config: SmolVLAConfig) -> Tensors:
+    """Files that are written by a compiled model have names of their own."""
+    return {name.replace("model._orig_mod.", "model."): tensor for name, tensor in tensors.items()}
+
+
+_EXPERT = "model.vlm_with_expert.lm_expert."
+FAMILY = Family(
+    SmolVLAConfig,
+    SmolVLA,
+    (
+        (r"^action_(in|out)\.", r"model.action_\1_proj."),
+        (r"^time_(in|out)\.", r"model.action_time_mlp_\1."),
+        (r"^state\.", "model.state_proj."),
+        (r"^(layers|norm)\.", rf"{_EXPERT}\1."),
+        (r"\.norm1\.", ".input_layernorm."),
+        (r"\.norm2\.", ".post_attention_layernorm."),
+        (r"\.(q|k|v|o)(?:uery|ey|alue|ut)\.weight$", r".self_attn.\1_proj.weight"),
+        (r"\.(gate|up|down)\.", r".mlp.\1_proj."),
+    ),
+    prepared=_prepared,
+    optional=r"^model\.vlm_with_expert\.vlm\.|^(un)?normalize_|^buffer_",
+)
