@@ -171,6 +171,21 @@ class ExpertLayer(Module):
         return lnp.reshape(x, (*x.shape[:-1], self.heads[which], -1))
 
 
+def _parts_of_turns(times: Value, frequencies: np.ndarray) -> Value:
+    """times·frequencies less the nearest whole number, for times of at most 1, to the last places of float32.
+
+    The product itself may be hundreds of turns. So both factors are split in two, where the product of the first parts
+    is exact: 13 and 11 binary digits.
+    """
+    exponents = 2.0 ** np.ceil(np.log2(frequencies))
+    first = np.round(frequencies / exponents * 2**11) / 2**11 * exponents
+    rest = (frequencies - first).astype(np.float32)
+    coarse = lnp.round(times * 2**12) / 2**12
+    exact = coarse * first.astype(np.float32)
+    made: Value = exact - lnp.round(exact) + (coarse * rest + (times - coarse) * frequencies.astype(np.float32))
+    return made
+
+
 def _joined(x: Value) -> Value:
     return lnp.reshape(x, (*x.shape[:-2], -1))
 
@@ -255,9 +270,8 @@ class SmolVLA(PretrainedModel):
     def _time_embedding(self, times: Value) -> Value:
         """Sines and cosines of `times` [B], with periods from `min_period` to `max_period`: float32 [B, hidden]."""
         config = self.config
-        half = config.hidden_size // 2
-        periods = np.geomspace(config.min_period, config.max_period, half)
-        angles = lnp.expand_dims(cast(times, float32), 1) * (2 * math.pi / periods).astype(np.float32)
+        periods = np.geomspace(config.min_period, config.max_period, config.hidden_size // 2)
+        angles = 2 * math.pi * _parts_of_turns(lnp.expand_dims(cast(times, float32), 1), 1 / periods)
         return lnp.concatenate([lnp.sin(angles), lnp.cos(angles)], axis=-1)
 
     def _positions(self, count: int, length: int, before: int, visible: Value | None) -> _Positions:

@@ -78,7 +78,7 @@ def test_velocities_are_those_of_the_reference() -> None:
     model = seeded()
     got = model(NOISY, TIMES, model.prefix(tuple(KEYS), tuple(VALUES), VISIBLE))
     wanted = expected(np, double(model), GIVEN[0], TIMES, GIVEN[2], GIVEN[3])
-    assert_close(got, np.stack(wanted), 1e-4)
+    assert_close(got, np.stack(wanted), 1e-5)
 
 
 def test_a_prefix_without_padding_needs_no_mask() -> None:
@@ -124,7 +124,7 @@ def test_denoising_takes_euler_steps_with_one_prefix() -> None:
     for index in range(4):
         times = np.full(2, 1 - index / 4)
         actions = actions - np.stack(expected(np, weights, actions, times, GIVEN[2], GIVEN[3])) / 4
-    assert_close(made, actions, 1e-4)
+    assert_close(made, actions, 1e-5)
 
 
 def test_the_prefix_is_projected_once() -> None:
