@@ -18,15 +18,15 @@ def results(workload: ModelWorkload, model: Any, inputs: Arrays) -> Results:
     """Output, loss and gradients."""
     gradient = lx.compile(lx.value_and_grad(workload.loss, has_aux=True))
     (loss, _), gradients = gradient(model, *inputs)
-    output = np.asarray(lx.compile(lambda model, x: model(x))(model, inputs[0]))
+    output = np.asarray(lx.compile(workload.call)(model, *inputs[: workload.arguments]))
     return Results(output, float(loss), workload.tensors(gradients))
 
 
 def inference(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int) -> Timed:
-    function = lx.compile(lambda model, x: model(x))
-    x = lx.device_put(inputs[0])
-    first, seconds = timed(lambda: function(model, x), lambda result: result.block_until_ready(), calls)
-    return _reported(function.lower(model, x), first, seconds)
+    function = lx.compile(workload.call)
+    given = lx.device_put(inputs[: workload.arguments])
+    first, seconds = timed(lambda: function(model, *given), lambda result: result.block_until_ready(), calls)
+    return _reported(function.lower(model, *given), first, seconds)
 
 
 def training(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int) -> Timed:

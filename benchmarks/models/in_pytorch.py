@@ -19,10 +19,16 @@ MODES = ("eager", "torch.compile", "with CUDA graphs")
 def results(workload: ModelWorkload, tensors: dict[str, np.ndarray], inputs: Arrays, dtype: torch.dtype) -> Results:
     """Output, loss and gradients in a dtype; float64 is the reference."""
     twin, given = _prepared(workload, tensors, inputs, dtype)
-    output = twin(given[0]).detach().cpu().numpy() if not _normalizes_batches(twin) else _in_inference(twin, given[0])
+    arguments = given[: workload.arguments]
+    if _normalizes_batches(twin):
+        output = _in_inference(twin, arguments)
+    else:
+        output = twin(*arguments).detach().cpu().numpy()
     loss = workload.twin_loss(twin, *given)
     loss.backward()
-    gradients = {name: weight.grad.cpu().numpy() for name, weight in twin.named_parameters()}
+    gradients = {
+        name: weight.grad.cpu().numpy() for name, weight in twin.named_parameters() if weight.grad is not None
+    }
     return Results(output, float(loss), gradients)
 
 
@@ -37,7 +43,7 @@ def measured(
         before = torch.cuda.memory_allocated()
         twin, given = _prepared(workload, tensors, inputs, torch.float32)
         start = time.perf_counter()
-        call = _step(workload, twin, given, mode) if training else _forward(twin, given[0], mode)
+        call = _step(workload, twin, given, mode) if training else _forward(twin, given[: workload.arguments], mode)
         if mode == MODES[2]:
             call = _captured(call)
         preparing = time.perf_counter() - start
@@ -66,20 +72,20 @@ def _normalizes_batches(twin: Any) -> bool:
     return any(isinstance(module, torch.nn.BatchNorm2d) for module in twin.modules())
 
 
-def _in_inference(twin: Any, x: torch.Tensor) -> np.ndarray:
+def _in_inference(twin: Any, arguments: list[torch.Tensor]) -> np.ndarray:
     twin.eval()
-    found: np.ndarray = twin(x).detach().cpu().numpy()
+    found: np.ndarray = twin(*arguments).detach().cpu().numpy()
     twin.train()
     return found
 
 
-def _forward(twin: Any, x: torch.Tensor, mode: str) -> Callable[[], Any]:
+def _forward(twin: Any, arguments: list[torch.Tensor], mode: str) -> Callable[[], Any]:
     twin.eval()
     function = twin if mode == MODES[0] else torch.compile(twin)
 
     def call() -> Any:
         with torch.no_grad():
-            return function(x)
+            return function(*arguments)
 
     return call
 

@@ -88,4 +88,46 @@ def small_unet() -> ModelWorkload:
     )
 
 
-WORKLOADS = (partial(smollm2, 1, 128), partial(smollm2, 4, 512), small_unet)
+def smolvla_expert() -> ModelWorkload:
+    """SmolVLA's action expert at one step of its denoising: 50 actions that read 16 tokens of context."""
+    from lavax.models.smolvla import SMOLVLA_BASE, SmolVLA
+
+    def call(model: SmolVLA, actions: Any, times: Any, keys: Any, values: Any) -> Any:
+        return model(actions, times, model.prefix(keys, values))
+
+    def loss(model: SmolVLA, *inputs: Any) -> tuple[Any, Any]:
+        *arguments, velocities = inputs
+        return lnp.mean((call(model, *arguments) - velocities) ** 2), None
+
+    def twin() -> Any:
+        from benchmarks.models.pytorch.smolvla import SmolVLA
+
+        return SmolVLA(SMOLVLA_BASE)
+
+    def twin_loss(twin: Any, *inputs: Any) -> Any:
+        *arguments, velocities = inputs
+        return (twin(*arguments) - velocities).square().mean()
+
+    def draw(generator: np.random.Generator) -> tuple[np.ndarray, ...]:
+        config = SMOLVLA_BASE
+        context = (config.num_vlm_layers, 1, 16, config.num_key_value_heads, config.head_dim)
+        actions = (1, config.chunk_size, config.max_action_dim)
+        times = np.array([0.7], np.float32)
+        read = normal(generator, *context), normal(generator, *context)
+        return normal(generator, *actions), times, *read, normal(generator, *actions)
+
+    build = partial(SmolVLA, SMOLVLA_BASE)
+    return ModelWorkload(
+        "SmolVLA expert, 50 actions",
+        lambda key: build(key=key),
+        twin,
+        draw,
+        loss,
+        twin_loss,
+        prefix="model.",
+        arguments=4,
+        call=call,
+    )
+
+
+WORKLOADS = (partial(smollm2, 1, 128), partial(smollm2, 4, 512), smolvla_expert, small_unet)

@@ -14,14 +14,18 @@ def _unchanged(model: Any, state: Any) -> Any:
     return model
 
 
+def _called(model: Any, *inputs: Any) -> Any:
+    return model(*inputs)
+
+
 @dataclass(frozen=True)
 class ModelWorkload:
     """One line of the benchmark.
 
     `build(key)` gives lavax's model. Its weights, by their published names less `prefix`, are the state of the module
-    that `twin()` gives in PyTorch. `draw` gives the inputs, of which models take the first. `loss(model, *inputs)`
-    gives the loss and a state that changes in training, with which `renewed(model, state)` is the next model;
-    `twin_loss(twin, *inputs)` gives the loss.
+    that `twin()` gives in PyTorch. `draw` gives the inputs, of which models take the first `arguments`; `call`
+    calls lavax's. `loss(model, *inputs)` gives the loss and a state that changes in training, with which
+    `renewed(model, state)` is the next model; `twin_loss(twin, *inputs)` gives the loss.
     """
 
     name: str
@@ -32,6 +36,8 @@ class ModelWorkload:
     twin_loss: Callable[..., Any]
     renewed: Callable[[Any, Any], Any] = _unchanged
     prefix: str = ""
+    arguments: int = 1
+    call: Callable[..., Any] = _called
 
     def tensors(self, model: Any) -> dict[str, np.ndarray]:
         """The weights of a model, or their gradients, by the names of the module in PyTorch."""
