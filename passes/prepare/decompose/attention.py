@@ -1,4 +1,4 @@
-"""Splits attention that would take one kernel too long; attention without a kernel becomes plain operations."""
+"""Splits attention that would take one kernel too long."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.operation import names_of_family
 from lavax.ir.ops.attention import OPERANDS, names_of
 from lavax.ir.types import float32
-from lavax.passes.build.attention import batch_reshaped, composition, named_operands
+from lavax.passes.build.attention import batch_reshaped, named_operands
 from lavax.passes.build.builder import (
     add,
     broadcast_back,
@@ -34,20 +34,19 @@ _QUERIES: Mapping[str, int] = {"query": 2, "cotangent": 2, "delta": 1, "logsumex
 
 
 def _attention(node: Node) -> Node:
-    if not _is_kept(node):
-        return composition(node)
     if _iterations(node) <= MAX_LOOP_ITERATIONS:
         return node
     return _IN_PARTS.get(node.op, _sum_of_parts)(node)
 
 
-def _is_kept(node: Node) -> bool:
+def has_form(node: Node) -> bool:
+    """Whether kernels have a form for the node, however many of them it takes."""
     return node.operands[0].dtype == float32 and max(_heads(node)) <= ATTENTION.largest_head
 
 
 def has_kernel(node: Node) -> bool:
     """Whether one kernel computes the node."""
-    return _is_kept(node) and _iterations(node) <= MAX_LOOP_ITERATIONS
+    return has_form(node) and _iterations(node) <= MAX_LOOP_ITERATIONS
 
 
 def _heads(node: Node) -> tuple[int, int]:

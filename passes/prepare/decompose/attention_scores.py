@@ -1,5 +1,7 @@
 """Computes derivatives of attention by contractions, with scores in memory, if that is faster and they fit.
 
+Attention that kernels have no form for, because its heads are too long or its dtype is not float32, does so always.
+
 If there is room from the forward pass on, the weights of attention stay in memory for its derivatives. Otherwise the
 derivatives compute the scores again, in an order that makes the operations on them epilogues of the contraction.
 """
@@ -17,6 +19,7 @@ from lavax.passes.build.attention import (
     weights_of_derivative,
 )
 from lavax.passes.build.builder import computed_after, located, multiply, set_location, sum_over
+from lavax.passes.prepare.decompose.attention import RULES, has_form
 from lavax.passes.simplify.rewriting import rewrite
 from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
 from lavax.passes.target.target import Target
@@ -27,9 +30,10 @@ _Key = tuple[object, ...]
 
 
 def with_stored_scores(graph: Graph, target: Target) -> Graph:
-    """The graph with derivatives of attention as contractions, where that suits the device."""
+    """The graph with derivatives of attention as contractions, where that suits the device, or nothing else does."""
     chosen = {node for node in graph.nodes if node.op in GRADIENTS and target.attention.stores_scores(node)}
-    if not chosen:
+    formless = {node for node in graph.nodes if node.op in RULES and not has_form(node)}
+    if not chosen and not formless:
         return graph
     kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.attention.kept_bytes)
     weights: dict[_Key, Node] = {}
@@ -46,6 +50,8 @@ def with_stored_scores(graph: Graph, target: Target) -> Graph:
                 found[node] = stored(rebuilt, kept_weights)
             elif node.op in _FORWARD and _of_scores(node) in kept:
                 weights[_of_scores(node)] = softmax_of_scores(rebuilt)
+                found[node] = composition(rebuilt)
+            elif node in formless:
                 found[node] = composition(rebuilt)
     composed = graph_of(graph.inputs, [found[output] for output in graph.outputs])
     return rewrite(composed, RULES_WITHOUT_GRADIENTS, MERGING)

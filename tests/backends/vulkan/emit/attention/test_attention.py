@@ -37,6 +37,7 @@ CASES: dict[str, tuple[int, int, int, int, int, int, int, dict[str, Any]]] = {
     "head 80": (1, 35, 66, 2, 1, 80, 80, dict(is_causal=True)),
     "head 128": (1, 40, 96, 4, 2, 128, 128, {}),
     "head 256": (1, 36, 35, 1, 1, 256, 256, dict(is_causal=True)),
+    "head 300, which no kernel of attention takes": (1, 9, 12, 2, 1, 300, 300, dict(is_causal=True)),
 }
 
 
