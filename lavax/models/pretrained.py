@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.io.host import on_host
 from lavax.models.family import family_of, kind_of
 from lavax.nn.modules.module import Module, field
 from lavax.tracer.pytrees import pytree
@@ -22,6 +23,6 @@ class PretrainedModel(Module):
         leaves, structure = pytree.flatten(self)
         made = {}
         for path, leaf in zip(pytree.paths(structure), leaves, strict=True):
-            name, array = family.name_in_file(path), np.asarray(leaf)
+            name, array = family.name_in_file(path), on_host(leaf)
             made[name] = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
         return data, made
