@@ -27,7 +27,7 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
     """
     target = Path(path)
     leaves, structure = pytree.flatten(tree)
-    _writer(target)(target, dict(zip(_names(structure), map(on_host, leaves), strict=True)))
+    _writer(target)(target, dict(zip(names_of(structure), map(on_host, leaves), strict=True)))
 
 
 def load(path: str | os.PathLike[str], like: Any = None) -> Any:
@@ -41,13 +41,19 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     found = _reader(source)(source)
     if like is None:
         return dict(found) if len(found) != 1 or _ALONE not in found else found[_ALONE]
+    return fitted(source, found, like)
+
+
+def fitted(source: Path, found: Mapping[str, np.ndarray], like: Any) -> Any:
+    """The arrays `found` in a file as a pytree of device arrays like `like`; raises the errors of `load`."""
     leaves, structure = pytree.flatten(like)
-    names = _names(structure)
+    names = names_of(structure)
     _require_same_names(source, names, found)
     return pytree.unflatten(structure, [_fitting(source, n, found[n], x) for n, x in zip(names, leaves, strict=True)])
 
 
-def _names(structure: pytree.TreeDef) -> list[str]:
+def names_of(structure: pytree.TreeDef) -> list[str]:
+    """The names of a tree's leaves in files: their paths."""
     return [path or _ALONE for path in pytree.paths(structure)]
 
 

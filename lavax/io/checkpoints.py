@@ -1,0 +1,137 @@
+"""Checkpoints of training: a file per step, of which the last ones and the best are kept."""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from lavax.io.host import on_host
+from lavax.io.safetensors_files import TensorFile, write_file
+from lavax.io.trees import fitted, names_of
+from lavax.tracer.pytrees import pytree
+from lavax.tracer.values.array import Array
+
+__all__ = ["Checkpoint", "CheckpointManager"]
+
+Tree = TypeVar("Tree")
+_NAME = re.compile(r"step_(\d+)\.safetensors")
+
+
+@dataclass(frozen=True)
+class Checkpoint(Generic[Tree]):
+    """What `restore` found: the step, the arrays, and whatever was saved with them."""
+
+    step: int
+    tree: Tree
+    extra: Any
+
+
+class CheckpointManager:
+    """Checkpoints in a folder, each a safetensors file `step_N.safetensors` that is whole or not there.
+
+        with io.CheckpointManager("run", keep=3) as checkpoints:
+            checkpoints.save(step, (model, state), extra=loader.state())
+        found = io.CheckpointManager("run").restore(like=(model, state))
+
+    `keep` counts the latest ones that stay; with `best` "min" or "max", the one with the least or greatest `metric`
+    stays as well. A thread of its own writes the files: `save` copies the arrays on the device and returns, so the next
+    step may donate them. An error while writing is raised by the next call of any method.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], keep: int = 3, best: str | None = None) -> None:
+        if keep < 1:
+            raise ValueError(f"CheckpointManager: keep must be at least 1, got {keep}")
+        if best not in (None, "min", "max"):
+            raise ValueError(f"CheckpointManager: best is 'min', 'max' or None, got {best!r}")
+        self.folder = Path(folder)
+        self._keep, self._best = keep, best
+        self._writer = ThreadPoolExecutor(1, "lavax checkpoints")
+        self._pending: Future[None] | None = None
+
+    def steps(self) -> list[int]:
+        """The steps of all checkpoints that are there, in order."""
+        self.wait()
+        return self._steps()
+
+    def save(self, step: int, tree: Any, *, extra: Any = None, metric: float | None = None, wait: bool = False) -> None:
+        """Saves the arrays of a pytree, and `extra`, anything that JSON can hold, such as the position in the data.
+
+        Waits for an earlier save first. With `wait`, returns when the file is there.
+        """
+        if step < 0:
+            raise ValueError(f"CheckpointManager.save: the step must not be negative, got {step}")
+        self.wait()
+        leaves, structure = pytree.flatten(tree)
+        names = names_of(structure)
+        arrays = [copy.copy(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
+        about = {"step": str(step), "extra": json.dumps(extra)}
+        if metric is not None:
+            about["metric"] = repr(float(metric))
+        self._pending = self._writer.submit(self._write, step, dict(zip(names, arrays, strict=True)), about)
+        if wait:
+            self.wait()
+
+    def restore(self, like: Tree, step: int | None = None) -> Checkpoint[Tree]:
+        """The latest checkpoint, or that of `step`, as device arrays in the structure of `like`.
+
+        Raises FileNotFoundError if it is not there, ValueError with the differing path if it does not fit `like`.
+        """
+        found = self.steps()
+        if not found:
+            raise FileNotFoundError(f"{self.folder}: there is no checkpoint")
+        chosen = found[-1] if step is None else step
+        if chosen not in found:
+            raise FileNotFoundError(f"{self.folder}: there is no checkpoint of step {step}; there are {found}")
+        path = self._path(chosen)
+        file = TensorFile(path)
+        return Checkpoint(chosen, fitted(path, file, like), json.loads(file.metadata.get("extra", "null")))
+
+    def wait(self) -> None:
+        """Returns when everything is written. Raises the error of the last save, if there was one."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def close(self) -> None:
+        """Waits, and ends the thread."""
+        try:
+            self.wait()
+        finally:
+            self._writer.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, step: int, arrays: dict[str, Any], about: dict[str, str]) -> None:
+        write_file(self._path(step), {name: on_host(array) for name, array in arrays.items()}, about)
+        steps = self._steps()
+        kept = {*steps[-self._keep :], step, *self._best_steps(steps)}
+        for old in steps:
+            if old not in kept:
+                self._path(old).unlink(missing_ok=True)
+
+    def _best_steps(self, steps: list[int]) -> list[int]:
+        if self._best is None:
+            return []
+        about = {step: TensorFile(self._path(step)).metadata.get("metric") for step in steps}
+        metrics = {step: float(metric) for step, metric in about.items() if metric is not None}
+        choose = min if self._best == "min" else max
+        return [choose(metrics, key=metrics.__getitem__)] if metrics else []
+
+    def _steps(self) -> list[int]:
+        matches = (_NAME.fullmatch(path.name) for path in self.folder.glob("step_*.safetensors"))
+        return sorted(int(match[1]) for match in matches if match)
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step_{step}.safetensors"
