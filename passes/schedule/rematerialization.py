@@ -42,13 +42,23 @@ class _Lifetimes:
     """When temporaries are written and read last, by the phases of their kernels."""
 
     written: dict[Node, int]
-    last_read: dict[Node, int]
+    reads: dict[Node, list[int]]
+
+    def is_held_over(self, node: Node, phase: int) -> bool:
+        """Whether a value is written before a phase, and read in it or later."""
+        return self.written[node] < phase <= self.last(node)
+
+    def last(self, node: Node) -> int:
+        return max(self.reads.get(node, ()), default=self.written[node])
+
+    def last_use_before(self, node: Node, phase: int) -> int:
+        return max((read for read in self.reads.get(node, ()) if read < phase), default=self.written[node])
 
     def bytes_by_phase(self) -> list[int]:
-        changes = [0] * (2 + max(self.last_read.values(), default=0))
+        changes = [0] * (2 + max(map(self.last, self.written), default=0))
         for node, first in self.written.items():
             changes[first] += node.type.nbytes
-            changes[self.last_read.get(node, first) + 1] -= node.type.nbytes
+            changes[self.last(node) + 1] -= node.type.nbytes
         total, found = 0, []
         for change in changes:
             total += change
@@ -67,59 +77,62 @@ def with_recomputed_values(graph: Graph, pieces: Sequence[Piece], phases: Mappin
     peak = max(range(len(in_use)), key=in_use.__getitem__)
     if in_use[peak] < _LIMITS.least_peak:
         return graph
-    anchors = _anchors(pieces, phases, peak)
-    formulas = _formulas(lifetimes, pieces, phases, anchors, peak, in_use[peak] // _LIMITS.least_part)
-    return _rewritten(graph, pieces, anchors, formulas) if formulas else graph
+    late = {piece: _latest_read(piece, lifetimes) for piece in pieces if phases[piece] >= peak}
+    held = [node for node in graph.nodes if node in lifetimes.written and lifetimes.is_held_over(node, peak)]
+    formulas = _formulas(held, lifetimes, late, phases, peak, in_use[peak] // _LIMITS.least_part)
+    return _rewritten(graph, pieces, late, formulas) if formulas else graph
 
 
 def _lifetimes(graph: Graph, pieces: Sequence[Piece], phases: Mapping[Piece, int]) -> _Lifetimes:
     results = set(graph.outputs)
     written = {node: phases[piece] for piece in pieces for node in piece.writes if node not in results}
-    last_read: dict[Node, int] = {}
+    reads: dict[Node, list[int]] = {}
     for piece in pieces:
         for node in piece.reads:
             if node in written:
-                last_read[node] = max(last_read.get(node, 0), phases[piece])
-    return _Lifetimes(written, last_read)
+                reads.setdefault(node, []).append(phases[piece])
+    return _Lifetimes(written, reads)
 
 
-def _anchors(pieces: Sequence[Piece], phases: Mapping[Piece, int], peak: int) -> dict[Piece, Node]:
-    """For each kernel that must run after the peak, an array that it reads and that is not written before."""
-    written = {node: phases[piece] for piece in pieces for node in piece.writes}
-    found = {}
-    for piece in pieces:
-        latest = max((node for node in piece.reads if node in written), key=written.__getitem__, default=None)
-        if latest is not None and written[latest] >= peak and latest.type.size:
-            found[piece] = latest
-    return found
+def _latest_read(piece: Piece, lifetimes: _Lifetimes) -> Node | None:
+    """The array that a kernel reads and that is written last: nothing that depends on it can run before."""
+    read = (node for node in piece.reads if node in lifetimes.written and node.type.size)
+    return max(read, key=lifetimes.written.__getitem__, default=None)
 
 
 def _formulas(
+    held: Sequence[Node],
     lifetimes: _Lifetimes,
-    pieces: Sequence[Piece],
+    late: Mapping[Piece, Node | None],
     phases: Mapping[Piece, int],
-    anchors: Mapping[Piece, Node],
     peak: int,
     least_bytes: int,
 ) -> dict[Node, frozenset[Node]]:
-    """The values that are not held over the peak, and for each the arrays that it is recomputed from, which are.
+    """The values, of those `held` over the peak, that need not be; and for each the arrays that it is recomputed from.
 
     First come those that kernels recompute in passing; then those that take a kernel of their own, because a product
-    reads them over and over.
+    reads them over and over. Of each, the first ones computed come first, so that the others are made from what these
+    are made from.
     """
     readers: dict[Node, list[Piece]] = {}
-    for piece in pieces:
-        if phases[piece] > peak:
-            for node in piece.reads:
-                readers.setdefault(node, []).append(piece)
-    held = {node: None for node, first in lifetimes.written.items() if first < peak < lifetimes.last_read.get(node, 0)}
-    large = [node for node in held if node.type.nbytes >= least_bytes]
-    wanted = [node for node in large if all(r in anchors and r.kernel.kind in _FUSED for r in readers[node])]
+    for piece in late:
+        for node in piece.reads:
+            readers.setdefault(node, []).append(piece)
+
+    def may_wait(node: Node) -> bool:
+        """Whether each late reader can recompute the value only after its last early use."""
+        early = lifetimes.last_use_before(node, peak)
+        anchors = [late[piece] for piece in readers[node] if piece.kernel.kind in _FUSED]
+        whole = len(anchors) == len(readers[node])
+        return whole and all(anchor is not None and lifetimes.written[anchor] > early for anchor in anchors)
+
+    wanted = [node for node in held if node.type.nbytes >= least_bytes and may_wait(node)]
     apart = {node for node in wanted if any(_is_factor(node, piece) for piece in readers[node])}
+    at_peak = {node for node in apart if any(phases[piece] == peak for piece in readers[node])}
     found: dict[Node, frozenset[Node]] = {}
     needed: set[Node] = set()
     for node in sorted(wanted, key=lambda node: node in apart):
-        bases = None if node in needed else _bases(node, held.keys() - found.keys() - {node})
+        bases = None if node in needed or node in at_peak else _bases(node, set(held) - found.keys() - {node})
         if bases is not None:
             found[node] = bases
             needed |= bases
@@ -168,12 +181,13 @@ def _is_small(node: Node, value: Node) -> bool:
 
 
 def _rewritten(
-    graph: Graph, pieces: Sequence[Piece], anchors: Mapping[Piece, Node], formulas: Mapping[Node, frozenset[Node]]
+    graph: Graph, pieces: Sequence[Piece], late: Mapping[Piece, Node | None], formulas: Mapping[Node, frozenset[Node]]
 ) -> Graph:
     new: dict[Node, Node] = {node: node for node in graph.inputs}
     for piece in pieces:
-        again = [node for node in piece.reads if node in formulas] if piece in anchors else []
-        local = {node: _recomputed(node, formulas[node], new[anchors[piece]], new) for node in again}
+        anchor = late.get(piece)
+        again = [] if anchor is None else [node for node in piece.reads if node in formulas]
+        local = {node: _recomputed(node, formulas[node], new[anchor], new) for node in again if anchor is not None}
         for node in topological(piece.writes, stop=piece.reads):
             if not local.keys().isdisjoint(node.operands):
                 local[node] = _over(node, ChainMap(local, new))
