@@ -28,6 +28,7 @@ from lavax.nn.activations import (
     tanh,
 )
 from lavax.nn.attention import dot_product_attention
+from lavax.nn.batch_norm import batch_norm, batch_statistics
 from lavax.nn.contrastive import (
     clip_loss,
     cosine_embedding_loss,
@@ -62,17 +63,26 @@ from lavax.nn.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from lavax.nn.modules.batch_norm import BatchNorm, BatchNormState
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
+from lavax.nn.modules.dropout import Dropout, dropout
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from lavax.nn.modules.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from lavax.nn.normalization import group_norm, layer_norm, rms_norm
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
 
 __all__ = [
+    "BatchNorm",
+    "BatchNormState",
     "Conv1d",
     "Conv2d",
     "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Dropout",
     "Embedding",
     "GroupNorm",
     "LayerNorm",
@@ -80,6 +90,8 @@ __all__ = [
     "Module",
     "RMSNorm",
     "avg_pool",
+    "batch_norm",
+    "batch_statistics",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
@@ -91,6 +103,7 @@ __all__ = [
     "cross_entropy",
     "ctc_loss",
     "dot_product_attention",
+    "dropout",
     "elu",
     "field",
     "gaussian_nll_loss",

@@ -181,12 +181,14 @@ def conv_transpose(
     rhs_dilation: PerAxis = 1,
     dimension_numbers: Sequence[str] | None = None,
     transpose_kernel: bool = False,
+    feature_group_count: int = 1,
 ) -> Value:
     """A convolution of `lhs` spread by `strides`: it enlarges arrays, as the gradient of `conv` does.
 
     The result is `strides` times as long with padding "SAME", (extent - 1)·stride + max(window, stride) with "VALID";
     numbers pad the spread input. With `transpose_kernel` the result is the gradient by its input of the `conv` with
-    this kernel: its window axes are reversed, and its O and I are exchanged. All else is as in `conv`.
+    this kernel: its window axes are reversed, and its O and I are exchanged. All else is as in `conv`, groups too: so
+    O of a transposed kernel counts the channels of `lhs`, and I the channels of the result in a group.
     """
     left, right = _operands("conv_transpose", lhs, rhs)
     layout = _layout("conv_transpose", dimension_numbers, left, right)
@@ -198,5 +200,23 @@ def conv_transpose(
     if transpose_kernel:
         right = flip(right, tuple(layout.rhs.index(letter) for letter in layout.window))
         layout = layout._replace(rhs=layout.rhs.translate(str.maketrans("OI", "IO")))
+        right = _by_result(right, layout, feature_group_count)
     pads = _transposed_padding(padding, spans, steps)
-    return conv(left, right, 1, pads, steps, dilation, tuple(layout))
+    return conv(left, right, 1, pads, steps, dilation, tuple(layout), feature_group_count)
+
+
+def _by_result(kernel: Value, layout: DimensionOrder, groups: int) -> Value:
+    """A kernel whose axis I counts all groups and whose axis O one of them, as one where it is the other way."""
+    inputs, outputs = layout.rhs.index("I"), layout.rhs.index("O")
+    if groups == 1:
+        return kernel
+    if groups < 1 or kernel.shape[inputs] % groups:
+        channels = kernel.shape[inputs]
+        raise shape_error(f"conv_transpose: {groups} groups must divide the {channels} channels of the input")
+    split = _split(kernel, inputs, groups)
+    # The axis of groups stands at `inputs` now, and moves to just before the axis O.
+    order = [axis for axis in range(split.ndim) if axis != inputs]
+    order.insert(order.index(outputs + (outputs > inputs)), inputs)
+    moved = transposed(split, order)
+    place = order.index(inputs)
+    return reshaped(moved, (*moved.shape[:place], groups * moved.shape[place + 1], *moved.shape[place + 2 :]))
