@@ -64,16 +64,54 @@ from lavax.nn.losses import (
     smooth_l1_loss,
 )
 from lavax.nn.modules.batch_norm import BatchNorm, BatchNormState
+from lavax.nn.modules.composition import MLP, Identity, Lambda, Sequential
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.dropout import Dropout, dropout
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from lavax.nn.modules.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
 from lavax.nn.modules.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from lavax.nn.normalization import group_norm, layer_norm, rms_norm
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
+from lavax.nn.spatial_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 
 __all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
     "BatchNorm",
     "BatchNormState",
     "Conv1d",
@@ -85,11 +123,27 @@ __all__ = [
     "Dropout",
     "Embedding",
     "GroupNorm",
+    "Identity",
+    "Lambda",
     "LayerNorm",
     "Linear",
+    "MLP",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
     "Module",
     "RMSNorm",
+    "Sequential",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "avg_pool",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "batch_statistics",
     "binary_cross_entropy",
@@ -131,6 +185,9 @@ __all__ = [
     "logsumexp",
     "margin_ranking_loss",
     "max_pool",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
     "min_pool",
     "mish",
     "mse_loss",

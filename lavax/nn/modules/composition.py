@@ -1,0 +1,107 @@
+"""Layers made of layers, and functions as layers."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lavax import random
+from lavax.nn.activations import identity, relu
+from lavax.nn.modules.linear import Linear
+from lavax.nn.modules.module import Module, field
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.tracer.values.value import Value
+
+__all__ = ["MLP", "Identity", "Lambda", "Sequential"]
+
+
+class Identity(Module):
+    """Returns what it gets; for a place where other models have a layer."""
+
+    def __call__(self, x: ArrayLike) -> Value:
+        return as_value(x)
+
+
+class Lambda(Module):
+    """A function as a layer: `nn.Lambda(nn.relu)`. It is part of the structure, so use one that is defined once."""
+
+    function: Callable[..., Any] = field(static=True)
+
+    def __call__(self, x: Any) -> Any:
+        return self.function(x)
+
+
+class Sequential(Module):
+    """Layers, each called on what the one before returns: `Sequential([Linear(2, 8, key=k), nn.relu, ...])`.
+
+    Functions may stand among the layers. With `key`, layers whose call takes a `key`, such as Dropout, get one each.
+    """
+
+    layers: tuple[Any, ...]
+
+    def __init__(self, layers: Any) -> None:
+        self.layers = tuple(layer if isinstance(layer, Module) else Lambda(layer) for layer in layers)
+
+    def __call__(self, x: Any, *, key: ArrayLike | None = None) -> Any:
+        random_layers = [layer for layer in self.layers if _takes_key(layer)]
+        keys = [None] * len(random_layers) if key is None else list(random.split(key, max(len(random_layers), 1)))
+        remaining = iter(keys)
+        for layer in self.layers:
+            x = layer(x, key=next(remaining)) if _takes_key(layer) else layer(x)
+        return x
+
+    def __getitem__(self, place: int | slice) -> Any:
+        return Sequential(self.layers[place]) if isinstance(place, slice) else self.layers[place]
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.layers)
+
+
+def _takes_key(layer: Any) -> bool:
+    return "key" in inspect.signature(layer).parameters
+
+
+class MLP(Module):
+    """A multilayer perceptron: `depth` hidden layers of `width` with `activation`, and a linear layer at the end.
+
+    Called on [..., in_size], it returns [..., out_size]. With depth 0 it is one linear layer. `final_activation` stands
+    after the last.
+    """
+
+    layers: tuple[Linear, ...]
+    activation: Callable[..., Any] = field(static=True)
+    final_activation: Callable[..., Any] = field(static=True)
+
+    def __init__(
+        self,
+        in_size: int,
+        out_size: int,
+        width: int,
+        depth: int,
+        activation: Callable[..., Any] = relu,
+        final_activation: Callable[..., Any] = identity,
+        use_bias: bool = True,
+        use_final_bias: bool = True,
+        *,
+        key: ArrayLike,
+        dtype: Any = "float32",
+    ) -> None:
+        if depth < 0:
+            raise ValueError(f"MLP: depth is the number of hidden layers, 0 or more, got {depth}")
+        sizes = [in_size, *(width for _ in range(depth)), out_size]
+        biases = [use_bias] * depth + [use_final_bias]
+        keys = random.split(key, depth + 1)
+        self.layers = tuple(
+            Linear(before, after, bias, key=keys[i], dtype=dtype)
+            for i, (before, after, bias) in enumerate(zip(sizes[:-1], sizes[1:], biases, strict=True))
+        )
+        self.activation, self.final_activation = activation, final_activation
+
+    def __call__(self, x: ArrayLike) -> Any:
+        hidden = as_value(x)
+        for layer in self.layers[:-1]:
+            hidden = self.activation(layer(hidden))
+        return self.final_activation(self.layers[-1](hidden))
