@@ -84,6 +84,8 @@ from lavax.nn.modules.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from lavax.nn.modules.recurrent import GRU, LSTM, RNN
+from lavax.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell
 from lavax.nn.modules.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from lavax.nn.normalization import group_norm, layer_norm, rms_norm
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
@@ -122,8 +124,12 @@ __all__ = [
     "ConvTranspose3d",
     "Dropout",
     "Embedding",
+    "GRU",
+    "GRUCell",
     "GroupNorm",
     "Identity",
+    "LSTM",
+    "LSTMCell",
     "Lambda",
     "LayerNorm",
     "Linear",
@@ -133,6 +139,8 @@ __all__ = [
     "MaxPool3d",
     "Module",
     "RMSNorm",
+    "RNN",
+    "RNNCell",
     "Sequential",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
