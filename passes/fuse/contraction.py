@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from lavax.ir.graph import Node
+from lavax.ir.graph import INPUT, Node
+from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import is_strided, lies_scattered
 from lavax.passes.fuse.costs import cost_of
@@ -24,8 +23,13 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
             needed[side] = rounding
             continue
         fusion.settle(operand, node, Reason.PRODUCT)
-        computed, arrays = fusion.cone([operand])
-        if _is_large_prologue(fusion, computed, arrays):
+        stored = None
+        if _is_large_prologue(fusion, operand):
+            stored = _before_repetition(fusion, operand)
+            fusion.store_within(stored, operand, Reason.PROLOGUE)
+        if stored is operand:
+            continue
+        if stored is not None and _is_large_prologue(fusion, operand):
             fusion.store(operand, Reason.PROLOGUE)
         elif fusion.target.products.stages_operands and lies_scattered(node, side):
             fusion.store(operand, Reason.SCATTERED)
@@ -38,7 +42,19 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
     fusion.open(draft, node, draft.full)
 
 
-def _is_large_prologue(fusion: Fusion, computed: Collection[Node], arrays: Collection[Node]) -> bool:
+def _before_repetition(fusion: Fusion, operand: Node) -> Node:
+    """What a convolution's windows, or a broadcast, repeat: the smallest of the values that are only moved after it."""
+    found = smallest = operand
+    while OPERATIONS[found.op].family == "movement" and len(found.operands) == 1:
+        (found,) = found.operands
+        if found.op == INPUT or found in fusion.draft_of:
+            break
+        smallest = min(smallest, found, key=lambda node: node.type.nbytes)
+    return smallest
+
+
+def _is_large_prologue(fusion: Fusion, operand: Node) -> bool:
+    computed, arrays = fusion.cone([operand])
     limits = fusion.target.fusion
     return sum(map(cost_of, computed)) > limits.prologue_cost or len(arrays) > limits.prologue_arrays
 

@@ -59,9 +59,13 @@ class Fusion(Drafts):
         """Leaves the node to be computed by each of its readers; first stores values that would take too much."""
         self._weigh(node)
         while self._takes_much(node) and (value := self._value_to_store(node)) is not None:
-            self.store(value, Reason.LARGE)
-            for other in self._floating_above(value, node):
-                self._weigh(other)
+            self.store_within(value, node, Reason.LARGE)
+
+    def store_within(self, value: Node, node: Node, reason: Reason) -> None:
+        """Has a value written to memory from which a floating node is computed."""
+        self.store(value, reason)
+        for other in self._floating_above(value, node):
+            self._weigh(other)
 
     def _weigh(self, node: Node) -> None:
         """Notes the evaluations that a floating node takes; counts them in full only if a cheap bound is high."""

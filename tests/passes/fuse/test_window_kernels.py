@@ -103,6 +103,23 @@ def test_what_is_pooled_is_not_stored_larger() -> None:
         assert max(np.prod(shape) for shape in written) == X.size, program
 
 
+def test_a_costly_value_is_stored_and_not_its_windows() -> None:
+    """What is too costly to compute at each read of a convolution is stored once, not once for each window."""
+
+    def function(x: Any, w: Any) -> Any:
+        return nn.conv(nn.silu(lnp.tanh(x)), w, 1, 1)
+
+    shapes = f32(2, 4, 8, 8), f32(8, 4, 3, 3)
+    program = program_of_function(function, *shapes)
+    costly, product = kernels_of(program)
+    assert (costly.kind, product.kind) == ("map", "contract"), program
+    assert costly.graph.outputs[0].type.size == shapes[0].size
+    arrays = [np.random.default_rng(0).normal(size=argument.shape) for argument in shapes]
+    graph = lx.trace(function)(*shapes)
+    for found, expected in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
 def test_a_training_step_copies_nothing() -> None:
     def loss(w: Any, b: Any, v: Any, c: Any, x: Any) -> Any:
         y = _pool("max_pool")(_layer(x, w, b))
