@@ -18,7 +18,7 @@ from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.shader import REST_WORD, suited
+from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS, suited
 from lavax.backends.vulkan.plan.plan import Command, Dispatch, Plan, RepeatDispatches, Result, Shader, UntilFlag
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.errors import DtypeError
@@ -336,7 +336,7 @@ def _names_of_constants(
                 yield command.name
                 continue
             for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
-                if lifted or _slot_count(chain(*arrays), views) > REST_WORD:
+                if lifted or _slot_count(chain(*arrays), views) + SPARE_WORDS > REST_WORD:
                     yield _rest_of(command.name, number)
                     if command.kernels[number].kind == "routine":
                         yield _rest_before(command.name, number)

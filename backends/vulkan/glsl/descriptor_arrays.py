@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES
-from lavax.backends.vulkan.glsl.shader import REST_WORD
+from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.kernel import Kernel
@@ -25,7 +25,7 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
         return ()
     found = tuple(number for number, node in enumerate(arrays) if _is_by_descriptor(node, kernel, range_bytes))
     counters = sum(map(len, kernel.moving.values()))
-    return found if len(arrays) + counters + len(found) <= REST_WORD else ()
+    return found if len(arrays) + counters + len(found) + SPARE_WORDS <= REST_WORD else ()
 
 
 def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:

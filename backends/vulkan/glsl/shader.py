@@ -48,6 +48,7 @@ uint byte_of(uint64_t address) { return address.x & 3u; }
 # A shader gets slots, then sizes. If they do not all fit push constants, the last push constant is the slot of an array
 # that has the rest.
 REST_WORD = MAX_WORDS - 1
+SPARE_WORDS = 8  # room for the sizes that a shader gets even if it serves one shape only (`Parameters.unknown`)
 _IN_PAIRS = "lx_pair_settled"  # called by functions that compute in pairs of floats
 
 

@@ -11,6 +11,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.map import merged
 from lavax.backends.vulkan.plan.plan import MAX_WORDS
+from lavax.ir import interpret
 from tests.backends.vulkan.run.execution import backend, run
 from tests.passes.lowering import f32
 
@@ -38,6 +39,26 @@ def test_results_of_one_reduction(count: int) -> None:
     found = run(lx.trace(f)(X), [X])
     np.testing.assert_allclose(found, np.sin((X.astype("d") ** 2).sum() * np.arange(1, count + 1)), atol=1e-5)
     assert most_words(f, f32(7)) == count + 1
+
+
+def test_arrays_by_descriptor_leave_room_for_the_end_of_a_loop() -> None:
+    """In a scan of a scan, large arrays take two slots each, counters more, and the loop over elements a number."""
+
+    def f(x: Any) -> Any:
+        weights = np.linspace(0, 1, x.size, dtype="f").reshape(x.shape)
+
+        def step(carry: Any, k: Any) -> Any:
+            before, now, total = carry
+            after = (2 * now - (1 - weights) * before - 4 * x * now + k * weights) / (1 + weights)
+            return (now, after, total + after**2), None
+
+        start = (lnp.zeros(x.shape),) * 3
+        ks = lnp.arange(6.0).reshape(2, 3)
+        return lnp.sum(lx.scan(lambda carry, k: lx.scan(step, carry, k), start, ks)[0][2])
+
+    x = np.full((80, 120), 0.1, "f")
+    expected = interpret(lx.trace(lx.grad(f))(x), x)[0]
+    np.testing.assert_allclose(lx.compile(lx.grad(f))(x), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("count", [6, 15, 24])
