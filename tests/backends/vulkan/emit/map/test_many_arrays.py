@@ -44,21 +44,21 @@ def test_results_of_one_reduction(count: int) -> None:
 def test_arrays_by_descriptor_leave_room_for_the_end_of_a_loop() -> None:
     """In a scan of a scan, large arrays take two slots each, counters more, and the loop over elements a number."""
 
-    def f(x: Any) -> Any:
-        weights = np.linspace(0, 1, x.size, dtype="f").reshape(x.shape)
-
+    def f(x: Any, weights: Any, less: Any, more: Any, ks: Any) -> Any:
         def step(carry: Any, k: Any) -> Any:
             before, now, total = carry
-            after = (2 * now - (1 - weights) * before - 4 * x * now + k * weights) / (1 + weights)
+            after = (2 * now - less * before - 4 * x * now + k * weights) / more
             return (now, after, total + after**2), None
 
         start = (lnp.zeros(x.shape),) * 3
-        ks = lnp.arange(6.0).reshape(2, 3)
         return lnp.sum(lx.scan(lambda carry, k: lx.scan(step, carry, k), start, ks)[0][2])
 
-    x = np.full((80, 120), 0.1, "f")
-    expected = interpret(lx.trace(lx.grad(f))(x), x)[0]
-    np.testing.assert_allclose(lx.compile(lx.grad(f))(x), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    weights = np.linspace(0, 1, 9600, dtype="f").reshape(80, 120)
+    ks = np.arange(6, dtype="f").reshape(2, 3)
+    arguments = (np.full_like(weights, 0.1), weights, 1 - weights, 1 + weights, ks)
+    expected = interpret(lx.trace(lx.grad(f))(*arguments), *arguments)[0]
+    found = lx.compile(lx.grad(f))(*arguments)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("count", [6, 15, 24])
