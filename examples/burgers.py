@@ -5,8 +5,8 @@
 The equation is ∂u/∂t + u ∂u/∂x = 0.01/π ∂²u/∂x² for x from −1 to 1 and t from 0 to 1, with u = −sin πx in the beginning
 and u = 0 at both ends; a shock forms at x = 0. A network stands for u. It has these values by construction, and learns
 from nothing but how far it is from the equation at random points. Its derivatives are jvp, and jvp of jvp. Training is
-by the Levenberg-Marquardt method, which needs one gradient for each point, by vmap of grad, and Cholesky's decomposition.
-Prints the relative error against the exact solution by the Cole-Hopf transformation, and draws both.
+by the Levenberg-Marquardt method, which takes one gradient for each point, by vmap of grad, and a decomposition by
+Cholesky. Prints the relative error against the exact solution by the Cole-Hopf transformation, and draws both.
 """
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def levenberg_marquardt(solution: Solution, damping: Any, t: Any, x: Any) -> tup
     halfway = solve_triangular(factor, matrix.T @ now / len(t), lower=True)
     there = moved(solution, -solve_triangular(factor, halfway, lower=True, trans="T"))
     before, after = lnp.mean(now**2), lnp.mean(residual(there, t, x) ** 2)
-    is_better = after < before
+    is_better = after < before  # also false for NaN, where the decomposition failed for lack of damping
     solution = lx.tree.map(lambda new, old: lnp.where(is_better, new, old), there, solution)
     damping = lnp.maximum(lnp.where(is_better, damping / 3, 4 * damping), LEAST_DAMPING)
-    return solution, damping, lnp.minimum(before, after)
+    return solution, damping, lnp.where(is_better, after, before)
 
 
 @partial(lx.compile, static_argnames="points", donate_argnums=(0, 1))
@@ -141,7 +141,7 @@ def train(seed: int, steps: int, points: int) -> tuple[Solution, list[float]]:
 def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
     """u by the Cole-Hopf transformation: averages over a Gaussian, by Gauss-Hermite quadrature, in float64.
 
-    With θ the solution of the heat equation that begins as exp(−cos(πx) / (2π · viscosity)), u is −2 · viscosity · θₓ/θ.
+    With θ the solution of the heat equation that begins as exp(−cos(πx) / 2πν), ν the viscosity, u is −2ν θₓ/θ.
     """
     nodes, weights = np.polynomial.hermite.hermgauss(200)
     y = x[..., None] - np.sqrt(4 * VISCOSITY * t[..., None]) * nodes
@@ -172,7 +172,7 @@ def draw(file: Path, t: np.ndarray, x: np.ndarray, found: np.ndarray, right: np.
 def main() -> None:
     parser = argparse.ArgumentParser(description="Solves Burgers' equation by a network.")
     parser.add_argument("--seed", type=int, default=0, help="of the weights and the points")
-    parser.add_argument("--steps", type=int, default=400, help="of the Levenberg-Marquardt method")
+    parser.add_argument("--steps", type=int, default=600, help="of the Levenberg-Marquardt method")
     parser.add_argument("--points", type=int, default=1500, help="a step")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
     parser.add_argument("--quick", action="store_true", help="smaller, in seconds")

@@ -3,9 +3,9 @@
     python examples/gaussian_process.py --seed 1 --out out
 
 Noisy samples of a curve, with a gap between them, are explained by a Gaussian process whose covariance is a squared
-exponential plus noise. Adam raises the log marginal likelihood (Rasmussen and Williams 2006, equation 2.30) in its three
-hyperparameters; the gradient goes through the decomposition, and the whole fit is one compiled program. Prints the
-hyperparameters, the likelihood and how much of the curve lies in the band of 95 %, and draws the posterior.
+exponential plus noise. Adam raises the log marginal likelihood (Rasmussen and Williams 2006, equation 2.30) in its
+three hyperparameters; the gradient goes through the decomposition, and the whole fit is one compiled program. Prints
+the hyperparameters, the likelihood and how much of the curve lies in the band of 95 %, and draws the posterior.
 """
 from __future__ import annotations
 
