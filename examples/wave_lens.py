@@ -78,7 +78,7 @@ def energy(design: Any, inner_steps: int = INNER_STEPS) -> Any:
 
 @partial(lx.compile, static_argnames="inner_steps", donate_argnums=(1, 2))
 def improve(row: Any, design: Any, state: Any, inner_steps: int = INNER_STEPS) -> tuple[Any, Any, Any]:
-    """A step of Adam uphill on the logarithm of the energy at the focus in `row`; also gives the energy before it."""
+    """A step of Adam uphill on the logarithm of the energy at the focus in `row`; also gives the energy before."""
     value, gradient = lx.value_and_grad(lambda d: -lnp.log(energy(d, inner_steps)[row, FOCUS]))(design)
     updates, state = optim.adam(RATE).update(gradient, state)
     return optim.apply_updates(design, updates), state, lnp.exp(-value)
@@ -134,7 +134,7 @@ def main() -> None:
 
     row = int(np.random.default_rng(options.seed).integers(HEIGHT // 3, HEIGHT - HEIGHT // 3))
     for inner_steps in (INNER_STEPS, TIME_STEPS):
-        print(f"memory of a step, with {TIME_STEPS} time steps in scans of {inner_steps}: {memory(inner_steps):.1f} MiB")
+        print(f"memory, with {TIME_STEPS} time steps in scans of {inner_steps}: {memory(inner_steps):.1f} MiB")
     design, _ = optimise(row, options.seed, options.steps)
     received = lx.compile(energy)
     without, found = (np.asarray(received(d)) for d in (np.full_like(initial_design(0), -np.inf), design))
