@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import lavax as lx
 import lavax.numpy as lnp
 from benchmarks.models.workload import ModelWorkload, normal, tokens
 from lavax import nn
@@ -130,4 +131,81 @@ def smolvla_expert() -> ModelWorkload:
     )
 
 
-WORKLOADS = (partial(smollm2, 1, 128), partial(smollm2, 4, 512), smolvla_expert, small_unet)
+def resnet50() -> ModelWorkload:
+    """ResNet-50 on four images, with the batch's statistics in training."""
+    from lavax.models.config import Settings
+    from lavax.models.resnet import ResNet, ResNetConfig
+
+    classes = 1000
+    config = ResNetConfig(id2label=Settings({str(number): str(number) for number in range(classes)}))
+
+    def loss(model: Any, images: Any, labels: Any) -> tuple[Any, Any]:
+        logits, statistics = model(images, training=True)
+        log_probabilities = nn.log_softmax(logits)
+        return -lnp.mean(lnp.take_along_axis(log_probabilities, labels[:, None], axis=1)), statistics
+
+    def twin() -> Any:
+        from benchmarks.models.pytorch.resnet import ResNet
+
+        return ResNet(config.to_json(), classes)
+
+    def twin_loss(twin: Any, images: Any, labels: Any) -> Any:
+        from torch.nn import functional
+
+        return functional.cross_entropy(twin(images), labels)
+
+    def draw(generator: np.random.Generator) -> tuple[np.ndarray, ...]:
+        return normal(generator, 4, 3, 224, 224), tokens(generator, classes, 4)
+
+    return ModelWorkload(
+        "ResNet-50, 4 images",
+        lambda key: ResNet(config, key=key),
+        twin,
+        draw,
+        loss,
+        twin_loss,
+        renewed=lambda model, statistics: model.replace(statistics=statistics),
+    )
+
+
+def whisper_encoder() -> ModelWorkload:
+    """The encoder of Whisper-tiny on half a minute of sound."""
+    from lavax.models.whisper.config import WHISPER_TINY
+    from lavax.models.whisper.encoder import WhisperEncoder
+    from lavax.models.whisper.whisper import FAMILY
+
+    def twin() -> Any:
+        from benchmarks.models.pytorch.whisper import WhisperEncoder
+
+        return WhisperEncoder(WHISPER_TINY.to_json())
+
+    def draw(generator: np.random.Generator) -> tuple[np.ndarray, ...]:
+        frames, width = WHISPER_TINY.max_source_positions, WHISPER_TINY.d_model
+        spectrograms = normal(generator, 1, WHISPER_TINY.num_mel_bins, WHISPER_TINY.frames)
+        return spectrograms, normal(generator, 1, frames, width)
+
+    def published(encoder: Any) -> dict[str, np.ndarray]:
+        leaves = lx.tree.leaves_with_path({"encoder": encoder})
+        return {FAMILY.name_in_file(path): np.asarray(leaf) for path, leaf in leaves}
+
+    build = partial(WhisperEncoder, WHISPER_TINY)
+    return ModelWorkload(
+        "Whisper-tiny's encoder",
+        lambda key: build(key=key),
+        twin,
+        draw,
+        _squared_error,
+        _squared_error_in_pytorch,
+        prefix="model.encoder.",
+        published=published,
+    )
+
+
+WORKLOADS = (
+    partial(smollm2, 1, 128),
+    partial(smollm2, 4, 512),
+    smolvla_expert,
+    small_unet,
+    resnet50,
+    whisper_encoder,
+)

@@ -18,6 +18,11 @@ def _called(model: Any, *inputs: Any) -> Any:
     return model(*inputs)
 
 
+def _published(model: Any) -> dict[str, np.ndarray]:
+    tensors: dict[str, np.ndarray] = model.to_pretrained()[1]
+    return tensors
+
+
 @dataclass(frozen=True)
 class ModelWorkload:
     """One line of the benchmark.
@@ -25,7 +30,8 @@ class ModelWorkload:
     `build(key)` gives lavax's model. Its weights, by their published names less `prefix`, are the state of the module
     that `twin()` gives in PyTorch. `draw` gives the inputs, of which models take the first `arguments`; `call`
     calls lavax's. `loss(model, *inputs)` gives the loss and a state that changes in training, with which
-    `renewed(model, state)` is the next model; `twin_loss(twin, *inputs)` gives the loss.
+    `renewed(model, state)` is the next model; `twin_loss(twin, *inputs)` gives the loss. `published` gives the weights of
+    a model by their published names.
     """
 
     name: str
@@ -38,10 +44,11 @@ class ModelWorkload:
     prefix: str = ""
     arguments: int = 1
     call: Callable[..., Any] = _called
+    published: Callable[[Any], dict[str, np.ndarray]] = _published
 
     def tensors(self, model: Any) -> dict[str, np.ndarray]:
         """The weights of a model, or their gradients, by the names of the module in PyTorch."""
-        return {name.removeprefix(self.prefix): array for name, array in model.to_pretrained()[1].items()}
+        return {name.removeprefix(self.prefix): array for name, array in self.published(model).items()}
 
 
 def normal(generator: np.random.Generator, *shape: int) -> np.ndarray:

@@ -62,6 +62,7 @@ FAMILIES: dict[str, str] = {
     "qwen2": "llama",
     "qwen3": "llama",
     "roberta": "encoders.bert",
+    "resnet": "resnet",
     "small_unet": "diffusion.small_unet",
     "UNet2DConditionModel": "diffusion.unet",
     "whisper": "whisper.whisper",

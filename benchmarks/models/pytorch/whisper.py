@@ -50,6 +50,7 @@ class WhisperEncoder(nn.Module):
         self.conv1 = nn.Conv1d(config["num_mel_bins"], width, 3, padding=1)
         self.conv2 = nn.Conv1d(width, width, 3, stride=2, padding=1)
         self.embed_positions = nn.Embedding(length, width)
+        self.embed_positions.requires_grad_(False)
         sizes = config["encoder_attention_heads"], config["encoder_ffn_dim"]
         self.layers = nn.ModuleList(EncoderLayer(width, *sizes) for _ in range(config["encoder_layers"]))
         self.layer_norm = nn.LayerNorm(width)
