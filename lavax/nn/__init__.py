@@ -68,6 +68,7 @@ from lavax.nn.modules.composition import MLP, Identity, Lambda, Sequential
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.dropout import Dropout, dropout
 from lavax.nn.modules.linear import Embedding, Linear
+from lavax.nn.modules.mixture_of_experts import MixtureOfExperts
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
 from lavax.nn.modules.pooling import (
@@ -103,6 +104,7 @@ from lavax.nn.spatial_pooling import (
     max_pool2d,
     max_pool3d,
 )
+from lavax.nn.routing import Routing, load_balancing_loss, route, router_z_loss
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -223,4 +225,9 @@ __all__ = [
     "swish",
     "tanh",
     "triplet_margin_loss",
+    "MixtureOfExperts",
+    "Routing",
+    "load_balancing_loss",
+    "route",
+    "router_z_loss",
 ]

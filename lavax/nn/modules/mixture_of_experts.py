@@ -1,0 +1,113 @@
+"""Feed-forward layers of which each token passes through a few."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import lavax.numpy as lnp
+from lavax import random
+from lavax.nn.activations import silu
+from lavax.nn.functional import one_hot
+from lavax.nn.modules.linear import Linear
+from lavax.nn.modules.module import Module, field
+from lavax.nn.routing import Routing, route
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.tracer.values.value import Value
+
+__all__ = ["MixtureOfExperts"]
+
+
+class MixtureOfExperts(Module):
+    """`experts` gated feed-forward layers, of which a router chooses `k` for each token: [..., features] to the same.
+
+        layer = nn.MixtureOfExperts(512, 1024, experts=8, k=2, key=key)
+        y = layer(x)
+        balance = nn.load_balancing_loss(layer.router(x), layer.k)
+
+    Expert e computes down_e·(activation(gate_e·x) ⊙ up_e·x), and results are summed with the router's weights (`route`,
+    `normalize`). `gate` and `up` are [experts, hidden, features], `down` [experts, features, hidden].
+
+    Without a `capacity_factor`, every expert computes every token, and the router's weights leave out what it has not
+    chosen: exact, and the fastest for few experts or few tokens. With one, an expert computes at most
+    ceil(capacity_factor · k · tokens / experts) tokens; the first choices of all tokens come before the second ones,
+    and a token gets nothing from an expert that is full (Lepikhin et al. 2020, "GShard", section 2.2).
+    """
+
+    router: Linear
+    gate: Any
+    up: Any
+    down: Any
+    k: int = field(static=True)
+    normalize: bool = field(static=True)
+    capacity_factor: float | None = field(static=True)
+    activation: Callable[[Value], Value] = field(static=True)
+
+    def __init__(
+        self,
+        features: int,
+        hidden: int,
+        experts: int,
+        k: int,
+        *,
+        activation: Callable[[Value], Value] = silu,
+        normalize: bool = True,
+        capacity_factor: float | None = None,
+        key: ArrayLike,
+        dtype: Any = "float32",
+    ) -> None:
+        if not 1 <= k <= experts:
+            raise ValueError(f"MixtureOfExperts: {k=} must be between 1 and {experts=}")
+        if capacity_factor is not None and not capacity_factor > 0:
+            raise ValueError(f"MixtureOfExperts: {capacity_factor=} must be positive, or None for no limit")
+        keys = random.split(key, 4)
+        inward, outward = max(features, 1) ** -0.5, max(hidden, 1) ** -0.5
+        self.router = Linear(features, experts, bias=False, key=keys[0], dtype=dtype)
+        self.gate = random.uniform(keys[1], (experts, hidden, features), dtype, -inward, inward)
+        self.up = random.uniform(keys[2], (experts, hidden, features), dtype, -inward, inward)
+        self.down = random.uniform(keys[3], (experts, features, hidden), dtype, -outward, outward)
+        self.k, self.normalize, self.capacity_factor, self.activation = k, normalize, capacity_factor, activation
+
+    def __call__(self, x: ArrayLike) -> Value:
+        given = as_value(x)
+        if not given.ndim or given.shape[-1] != self.gate.shape[-1]:
+            raise shape_error(f"MixtureOfExperts: x is [..., {self.gate.shape[-1]}], got {given.type}")
+        tokens = lnp.reshape(given, (-1, given.shape[-1]))
+        routing = route(self.router(tokens), self.k, normalize=self.normalize)
+        made = self._all(tokens, routing) if self.capacity_factor is None else self._limited(tokens, routing)
+        return lnp.reshape(made, given.shape)
+
+    def _all(self, tokens: Value, routing: Routing) -> Value:
+        """Every expert's result for every token, summed with weights that are 0 for those not chosen."""
+        chosen = one_hot(routing.experts, self.gate.shape[0])
+        shares = cast(lnp.sum(chosen * lnp.expand_dims(routing.weights, -1), axis=-2), tokens.type.dtype)
+        inner = self._inner(lnp.expand_dims(tokens, 0))
+        return lnp.einsum("enh,edh->nd", inner * lnp.expand_dims(lnp.matrix_transpose(shares), -1), self.down)
+
+    def _limited(self, tokens: Value, routing: Routing) -> Value:
+        """Tokens are laid out by expert, [experts, room, features], computed, and fetched back."""
+        experts, (count, features) = self.gate.shape[0], tokens.shape
+        room = min(count, math.ceil((self.capacity_factor or 0) * self.k * count / experts))
+        place = _places(routing.experts, experts, room)
+        repeated = lnp.broadcast_to(lnp.expand_dims(tokens, 1), (count, self.k, features))
+        empty: Any = lnp.zeros((experts * room, features), tokens.type.dtype)
+        by_expert = empty.at[place].set(repeated, mode="drop")
+        inner = self._inner(lnp.reshape(by_expert, (experts, room, features)))
+        made = lnp.reshape(lnp.matmul(inner, lnp.matrix_transpose(self.down)), (-1, features))
+        weights = cast(lnp.where(place < experts * room, routing.weights, 0.0), tokens.type.dtype)
+        fetched = lnp.take(made, lnp.minimum(place, experts * room - 1), axis=0)
+        return lnp.sum(fetched * lnp.expand_dims(weights, -1), axis=1)
+
+    def _inner(self, x: Value) -> Value:
+        gated, up = (lnp.matmul(x, lnp.matrix_transpose(weight)) for weight in (self.gate, self.up))
+        return self.activation(gated) * up
+
+
+def _places(chosen: Value, experts: int, room: int) -> Value:
+    """Where each choice [tokens, k] of an expert lies among experts·room places; beyond the last if it is full."""
+    in_turn = lnp.ravel(lnp.matrix_transpose(chosen))  # all first choices, then all second ones
+    before = lnp.cumsum(one_hot(in_turn, experts, dtype="int32"), axis=0)
+    rank = lnp.squeeze(lnp.take_along_axis(before, lnp.expand_dims(in_turn, 1), axis=1), 1) - 1
+    place = lnp.where(rank < room, in_turn * room + rank, experts * room)
+    return lnp.matrix_transpose(lnp.reshape(place, chosen.shape[::-1]))
