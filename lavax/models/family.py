@@ -7,12 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from lavax.models.config import Config
+from lavax.models.tensors import Tensors
 from lavax.nn.modules.module import Module
-
-Tensors = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -21,11 +18,12 @@ class Family:
 
     `build(config, key=, dtype=)` makes a model with random weights; its static field `config` is a `config` here.
     `names` turn the path of a leaf, such as `layers.0.norm.weight`, into its name in the file: pairs for `re.sub`,
-    applied one after another. Tensors whose name in the file matches `transposed` are stored with the last two axes
-    exchanged. `prepared` gets all tensors of a file, and returns them as a model is saved today: older files may lack
-    a prefix, or hold three matrices as one. `adapted` gets the configuration and the prepared tensors, and returns the
-    configuration with what only they tell, such as whether there is an optional layer. Names that match `optional` are
-    in files, but no model reads them.
+    applied one after another. A `*` in a name stands for a number: the file holds the rows of the leaf one by one.
+    Tensors whose name in the file matches `transposed` are stored with the last two axes exchanged. `prepared` gets
+    all tensors of a file, and returns them as a model is saved today: older files may lack a prefix, or hold three
+    matrices as one. `adapted` gets the configuration and the prepared tensors, and returns the configuration with what
+    only they tell, such as whether there is an optional layer. Names that match `optional` are in files, but no model
+    reads them.
     """
 
     config: type[Config]
@@ -63,6 +61,8 @@ FAMILIES: dict[str, str] = {
     "qwen3": "llama",
     "roberta": "encoders.bert",
     "resnet": "resnet",
+    "mixtral": "mixtral",
+    "qwen3_moe": "qwen3_moe",
     "small_unet": "diffusion.small_unet",
     "UNet2DConditionModel": "diffusion.unet",
     "whisper": "whisper.whisper",

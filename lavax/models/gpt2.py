@@ -8,9 +8,10 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.models.activations import activation_of
 from lavax.models.config import Config
-from lavax.models.family import Family, Tensors
+from lavax.models.family import Family
 from lavax.models.language_model import DecoderCache
 from lavax.models.pretrained import PretrainedModel
+from lavax.models.tensors import Tensors, with_prefix
 from lavax.nn.attention import dot_product_attention
 from lavax.nn.modules.cache import KeyValueCache
 from lavax.nn.modules.linear import Embedding, Linear
@@ -189,9 +190,7 @@ class GPT2(PretrainedModel):
 
 def _prepared(tensors: Tensors, config: GPT2Config) -> Tensors:
     """Files of the model without its output layer, such as the first published ones, lack the prefix."""
-    if any(name.startswith("transformer.") for name in tensors):
-        return tensors
-    return {name if name.startswith("lm_head.") else f"transformer.{name}": array for name, array in tensors.items()}
+    return with_prefix(tensors, "transformer.", besides=r"lm_head\.")
 
 
 FAMILY = Family(

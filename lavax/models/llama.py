@@ -15,6 +15,7 @@ from lavax.nn import rotary
 from lavax.nn.attention import dot_product_attention
 from lavax.nn.modules.cache import KeyValueCache
 from lavax.nn.modules.linear import Embedding, Linear
+from lavax.nn.modules.mixture_of_experts import MixtureOfExperts
 from lavax.nn.modules.module import Module, field
 from lavax.nn.normalization import rms_norm
 from lavax.numpy._core.errors import shape_error
@@ -135,6 +136,24 @@ class FeedForward(Module):
         return self.down(activation_of(self.activation)(self.gate(x)) * self.up(x))
 
 
+def _feed_forward(
+    config: LlamaConfig, layer: int, *, key: ArrayLike, dtype: Any
+) -> FeedForward | MixtureOfExperts:
+    experts = config.experts_of(layer)
+    if experts is None:
+        return FeedForward(config, key=key, dtype=dtype)
+    return MixtureOfExperts(
+        config.hidden_size,
+        experts.hidden,
+        experts.count,
+        experts.k,
+        activation=activation_of(config.activation),
+        normalize=experts.normalize,
+        key=key,
+        dtype=dtype,
+    )
+
+
 class Layer(Module):
     """Attention and a feed-forward layer, each added to what it read."""
 
@@ -142,7 +161,7 @@ class Layer(Module):
     attention: Attention
     attention_result_norm: Norm | None
     feed_forward_norm: Norm
-    feed_forward: FeedForward
+    feed_forward: FeedForward | MixtureOfExperts
     feed_forward_result_norm: Norm | None
 
     def __init__(self, config: LlamaConfig, layer: int, *, key: ArrayLike, dtype: Any) -> None:
@@ -152,7 +171,7 @@ class Layer(Module):
         self.attention = Attention(config, layer, key=for_attention, dtype=dtype)
         self.attention_result_norm = Norm(hidden, config, dtype) if normed else None
         self.feed_forward_norm = Norm(hidden, config, dtype)
-        self.feed_forward = FeedForward(config, key=for_feed_forward, dtype=dtype)
+        self.feed_forward = _feed_forward(config, layer, key=for_feed_forward, dtype=dtype)
         self.feed_forward_result_norm = Norm(hidden, config, dtype) if normed else None
 
     def __call__(

@@ -23,12 +23,24 @@ class Dialect:
     windows: str = "all"  # the layers with a sliding window if "layer_types" does not say: all, every other, or none
 
 
+@dataclass(frozen=True)
+class Experts:
+    """The feed-forward layers of a mixture: how many, their width, and how many see a token."""
+
+    count: int
+    hidden: int
+    k: int
+    normalize: bool  # whether the shares of a token's experts sum to 1
+
+
 _GEMMA = dict(offset_norms=True, always_tied=True, activation="gelu_pytorch_tanh")
 DIALECTS: Mapping[str, Dialect] = {
     "llama": Dialect(windows="none"),
     "mistral": Dialect(),
     "qwen2": Dialect(biased_attention=True, windows="none"),
     "qwen3": Dialect(normed_heads=True, windows="none"),
+    "mixtral": Dialect(),
+    "qwen3_moe": Dialect(normed_heads=True, windows="none"),
     "gemma": Dialect(**_GEMMA, windows="none"),  # type: ignore[arg-type]
     "gemma2": Dialect(**_GEMMA, normed_results=True, windows="every other"),  # type: ignore[arg-type]
     "gemma3_text": Dialect(**_GEMMA, normed_heads=True, normed_results=True),  # type: ignore[arg-type]
@@ -103,6 +115,10 @@ class LlamaConfig(Config):
             return self.sliding_window if self.layer_types[layer] == "sliding_attention" else None
         windows = self.dialect.windows
         return self.sliding_window if windows == "all" or (windows == "every other" and layer % 2 == 0) else None
+
+    def experts_of(self, layer: int) -> Experts | None:
+        """The experts of that layer; None: it has one feed-forward layer for all tokens."""
+        return None
 
     def frequencies_of(self, window: int | None) -> rotary.RotaryFrequencies:
         """The rotary frequencies of layers with that window: in some models, those with one have their own."""

@@ -12,7 +12,8 @@ import numpy as np
 from lavax import random
 from lavax.io.pretrained import weights_stem
 from lavax.io.tensor_files import read_tensors
-from lavax.models.family import Family, Tensors, family_of, kind_of
+from lavax.models.family import Family, family_of, kind_of
+from lavax.models.tensors import Tensors, stacked
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import eval_shape
 from lavax.tracer.tracing.placement import device_put
@@ -38,6 +39,7 @@ def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = 
     form = eval_shape(lambda: family.build(fitting, key=random.key(0), dtype=dtype))
     leaves, structure = pytree.flatten(form)
     names = [family.name_in_file(path) for path in pytree.paths(structure)]
+    found = stacked(found, names)
     missing = [name for name in names if name not in found]
     extra = [name for name in sorted(set(found) - set(names)) if not re.search(family.optional, name)]
     if missing or extra:

@@ -7,6 +7,7 @@ import numpy as np
 
 from lavax.io.host import on_host
 from lavax.models.family import family_of, kind_of
+from lavax.models.tensors import unstacked
 from lavax.nn.modules.module import Module, field
 from lavax.tracer.pytrees import pytree
 
@@ -21,8 +22,9 @@ class PretrainedModel(Module):
         data = self.config.to_json()
         family = family_of(kind_of(data))
         leaves, structure = pytree.flatten(self)
-        made = {}
+        made: dict[str, np.ndarray] = {}
         for path, leaf in zip(pytree.paths(structure), leaves, strict=True):
             name, array = family.name_in_file(path), on_host(leaf)
-            made[name] = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
+            stored = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
+            made |= unstacked(name, stored)
         return data, made

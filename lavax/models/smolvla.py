@@ -12,8 +12,9 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.ir.types import float32
 from lavax.models.config import Config
-from lavax.models.family import Family, Tensors
+from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
+from lavax.models.tensors import Tensors
 from lavax.nn import rotary
 from lavax.nn.activations import silu
 from lavax.nn.attention import dot_product_attention

@@ -13,8 +13,9 @@ from lavax.models.diffusion.residual import ResidualBlock, doubled
 from lavax.models.diffusion.settings import refuse_other_values
 from lavax.models.diffusion.transformer import Attention, pixels
 from lavax.models.diffusion.unet import RESIDUAL_NAMES
-from lavax.models.family import Family, Tensors
+from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
+from lavax.models.tensors import Tensors
 from lavax.nn.activations import silu
 from lavax.nn.modules.convolution import Conv2d
 from lavax.nn.modules.module import Module

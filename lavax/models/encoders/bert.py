@@ -11,8 +11,9 @@ from lavax.ir.types import int32
 from lavax.models.activations import activation_of
 from lavax.models.config import Config
 from lavax.models.encoders.layers import EncoderBlock
-from lavax.models.family import Family, Tensors
+from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
+from lavax.models.tensors import Tensors, renamed
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.normalization import LayerNorm
 from lavax.numpy._core.errors import shape_error
@@ -159,7 +160,7 @@ _OLDER_NAMES = (
 
 def _prepared(tensors: Tensors, config: Any) -> Tensors:
     """Models for tasks hold the encoder under a prefix; the first published ones call scale and offset otherwise."""
-    return {_name_today(name): array for name, array in tensors.items()}
+    return renamed(tensors, _name_today)
 
 
 def _name_today(name: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from lavax import random
-from lavax.models.family import Family, Tensors
+from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
+from lavax.models.tensors import Tensors, with_prefix
 from lavax.models.whisper.config import WhisperConfig
 from lavax.models.whisper.decoder import WhisperCache, WhisperDecoder
 from lavax.models.whisper.encoder import WhisperEncoder
@@ -53,9 +54,7 @@ class Whisper(PretrainedModel):
 
 def _prepared(tensors: Tensors, config: Any) -> Tensors:
     """Files of the model without its output layer lack the prefix."""
-    if any(name.startswith("model.") for name in tensors):
-        return tensors
-    return {name if name.startswith("proj_out.") else f"model.{name}": array for name, array in tensors.items()}
+    return with_prefix(tensors, "model.", besides=r"proj_out\.")
 
 
 FAMILY = Family(

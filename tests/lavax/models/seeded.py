@@ -22,7 +22,8 @@ def seeded(name: str, shape: Iterable[int]) -> np.ndarray:
     draw = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(extents).astype(np.float32)
     if len(extents) < 2:
         return 0.1 * draw + (1 if name.endswith("weight") else 0)
-    return draw / math.sqrt(math.prod(extents[1:]))
+    inputs = extents[-1:] if "experts" in name else extents[1:]  # matrices that stand one above the other
+    return draw / math.sqrt(math.prod(inputs))
 
 
 def seeded_model(family: Family, config: Any) -> Any:
