@@ -19,17 +19,19 @@ from lavax.tracer.tracing.abstract_evaluation import eval_shape
 from lavax.tracer.tracing.placement import device_put
 
 
-def load(folder: str | os.PathLike[str], *, dtype: Any = "float32") -> Any:
+def load(folder: str | os.PathLike[str], *, dtype: Any = "float32", variant: str | None = None) -> Any:
     """The model of a folder in Hugging Face's layout: config.json and model.safetensors, or its shards.
 
-    Weights are converted to `dtype` on the way to the device. Raises FileNotFoundError if a file is missing, and
-    ValueError, with the names, if the model and the file have different tensors or shapes.
+    Weights are converted to `dtype` on the way to the device. A `variant` such as "fp16" reads model.fp16.safetensors
+    instead, which some folders hold beside the other. Raises FileNotFoundError if a file is missing, and ValueError,
+    with the names, if the model and the file have different tensors or shapes.
     """
     path = Path(folder)
     data = json.loads((path / "config.json").read_text(encoding="utf-8"))
     family = family_of(kind_of(data))
     config = family.config.from_json(data)
-    return from_tensors(family, config, read_tensors(path, weights_stem(data)), dtype=dtype, source=str(path))
+    stem = weights_stem(data) if variant is None else f"{weights_stem(data)}.{variant}"
+    return from_tensors(family, config, read_tensors(path, stem), dtype=dtype, source=str(path))
 
 
 def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = "float32", source: str = "") -> Any:

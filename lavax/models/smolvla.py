@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -144,7 +145,8 @@ class ExpertLayer(Module):
 
     def prefix(self, keys: ArrayLike, values: ArrayLike) -> tuple[Value, Value]:
         """The model's keys and values [B, S, kv heads, H] as this layer reads them: a cross layer projects them."""
-        given = as_value(keys), as_value(values)
+        dtype = as_value(self.key.weight).type.dtype
+        given = cast(as_value(keys), dtype), cast(as_value(values), dtype)
         if not self.crosses:
             return given
         made = [layer(_joined(each)) for layer, each in zip((self.key, self.value), given, strict=True)]
@@ -159,8 +161,8 @@ class ExpertLayer(Module):
             turned = rotary.rotate(self._by_head(self.key(normal), 1), *positions.after_prefix)
             seen = dot_product_attention(
                 rotary.rotate(query, *positions.after_prefix),
-                lnp.concatenate([cast(keys, turned.type.dtype), turned], axis=1),
-                lnp.concatenate([cast(values, turned.type.dtype), self._by_head(self.value(normal), 1)], axis=1),
+                lnp.concatenate([keys, turned], axis=1),
+                lnp.concatenate([values, self._by_head(self.value(normal), 1)], axis=1),
                 mask=_mask(visible, count),
                 local_window_size=(before + count, before),  # action i sees the prefix and actions up to i
             )
@@ -208,8 +210,9 @@ class SmolVLA(PretrainedModel):
 
     `keys` and `values` are what the layers of the vision-language model keep of images, instruction and state, rotated
     by their positions: for each layer [B, S, kv heads, H]. Noisy `actions` are [B, T, max_action_dim], with T at most
-    `chunk_size`, and `times` [B] or a number, from 1 (noise) to 0; the velocity has the shape of the actions. `state`
-    makes the token of the robot's state, [B, max_state_dim] to [B, vlm_hidden_size].
+    `chunk_size`, and `times` [B] or a number, from 1 (noise) to 0; the velocity has the shape and dtype of the
+    actions, whatever that of the weights is. `state` makes the token of the robot's state, [B, max_state_dim] to
+    [B, vlm_hidden_size].
     """
 
     state: Linear
@@ -247,7 +250,7 @@ class SmolVLA(PretrainedModel):
         return Prefix(tuple(key for key, _ in pairs), tuple(value for _, value in pairs), visible)
 
     def __call__(self, actions: ArrayLike, times: ArrayLike, prefix: Prefix) -> Value:
-        given, config = as_value(actions), self.config
+        given, config, dtype = as_value(actions), self.config, as_value(self.action_in.weight).type.dtype
         if given.ndim != 3 or given.shape[1] > config.chunk_size or given.shape[2] != config.max_action_dim:
             raise shape_error(
                 f"SmolVLA: actions are [B, T, {config.max_action_dim}] with T at most {config.chunk_size}, "
@@ -256,10 +259,10 @@ class SmolVLA(PretrainedModel):
         count, length, _ = given.shape
         visible = None if prefix.visible is None else as_value(prefix.visible)
         positions = self._positions(count, length, as_value(prefix.keys[0]).shape[1], visible)
-        x = self._embedded(given, lnp.broadcast_to(as_value(times), (count,)))
+        x = self._embedded(cast(given, dtype), lnp.broadcast_to(as_value(times), (count,)))
         for layer, keys, values in zip(self.layers, prefix.keys, prefix.values, strict=True):
             x = layer(x, positions, as_value(keys), as_value(values), visible)
-        return self.action_out(self.norm(x))
+        return cast(self.action_out(self.norm(x)), given.type.dtype)
 
     def _embedded(self, actions: Value, times: Value) -> Value:
         """Each action with the time, mixed by two linear layers: [B, T, hidden]."""
@@ -332,10 +335,13 @@ def random_times(key: ArrayLike, count: int) -> Value:
 
 
 def _prepared(tensors: Tensors, config: SmolVLAConfig) -> Tensors:
-    """Files that are written by a compiled model have names of their own."""
-    return {name.replace("model._orig_mod.", "model."): tensor for name, tensor in tensors.items()}
+    """The expert's tensors; files that are written by a compiled model have names of their own."""
+    renamed = {name.replace("model._orig_mod.", "model."): name for name in tensors}
+    return {new: tensors[name] for new, name in renamed.items() if not re.search(_OF_OTHERS, new)}
 
 
+# Of the vision-language model, and statistics of the data.
+_OF_OTHERS = r"^model\.vlm_with_expert\.vlm\.|^(un)?normalize_|^buffer_"
 _EXPERT = "model.vlm_with_expert.lm_expert."
 FAMILY = Family(
     SmolVLAConfig,
@@ -351,5 +357,4 @@ FAMILY = Family(
         (r"\.(gate|up|down)\.", r".mlp.\1_proj."),
     ),
     prepared=_prepared,
-    optional=r"^model\.vlm_with_expert\.vlm\.|^(un)?normalize_|^buffer_",
 )

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.ir.types import DType
 from lavax.models.config import Config
 from lavax.models.diffusion.residual import ResidualBlock, doubled
 from lavax.models.diffusion.settings import refuse_other_values
@@ -193,6 +194,7 @@ class Decoder(Module):
 
 class Autoencoder(PretrainedModel):
     """diffusers' `AutoencoderKL`. Images have values from -1 to 1; latents are scaled as the U-Net takes them.
+    Results have the dtype of the weights.
 
         images = autoencoder.decode(latents)
         latents = autoencoder.encode(images, key)
@@ -223,7 +225,7 @@ class Autoencoder(PretrainedModel):
                 f"Autoencoder: images are [N, {self.config.in_channels}, H, W] with H and W multiples of {multiple}, "
                 f"got {given.type}"
             )
-        made = self.encoder(given)
+        made = self.encoder(cast(given, self._dtype))
         mean, log_variance = lnp.split(made if self.after_encoder is None else self.after_encoder(made), 2, axis=1)
         return mean, lnp.clip(log_variance, -30.0, 20.0)
 
@@ -241,8 +243,12 @@ class Autoencoder(PretrainedModel):
         given = as_value(latents)
         if given.ndim != 4 or given.shape[1] != self.config.latent_channels:
             raise shape_error(f"Autoencoder: latents are [N, {self.config.latent_channels}, H, W], got {given.type}")
-        x = given / self.config.scaling_factor + (self.config.shift_factor or 0.0)
+        x = cast(given / self.config.scaling_factor + (self.config.shift_factor or 0.0), self._dtype)
         return self.decoder(x if self.before_decoder is None else self.before_decoder(x))
+
+    @property
+    def _dtype(self) -> DType:
+        return as_value(self.decoder.conv_in.weight).type.dtype
 
 
 # Older files name the layers of attention so; matrices in them may be 1 x 1 convolutions.

@@ -64,8 +64,7 @@ class TextToImage:
         shape = self._latent_shape(len(texts), height, width)
         for_start, for_steps = random.split(key)
         context, away = (self.context(each) for each in (texts, [negative] * len(texts)))
-        noise = cast(random.normal(for_start, shape), context.type.dtype)
-        return self.images(noise, context, away, key=for_steps, **settings)
+        return self.images(random.normal(for_start, shape), context, away, key=for_steps, **settings)
 
     def context(self, prompts: Sequence[str]) -> Value:
         """What the U-Net reads of prompts: [N, tokens, features]."""
@@ -128,21 +127,27 @@ def pictures(images: ArrayLike) -> Value:
     return cast(lnp.transpose(lnp.round(255 * shown), (0, 2, 3, 1)), uint8)
 
 
-def load_pipeline(folder: str | os.PathLike[str], *, dtype: Any = "float32") -> TextToImage:
+def load_pipeline(
+    folder: str | os.PathLike[str], *, dtype: Any = "float32", variant: str | None = None
+) -> TextToImage:
     """The models of a folder in the layout of diffusers: tokenizer, text_encoder, unet, vae and scheduler.
 
     Any scheduler's folder gives the noise schedule; the sampler is chosen at the call. Weights are converted to
-    `dtype`. Raises ValueError for the folder of another pipeline, FileNotFoundError if a file is missing.
+    `dtype`, but latents stay float32 between steps; `variant` is as for `models.load`. Raises ValueError for the folder
+    of another pipeline, FileNotFoundError if a file is missing.
     """
     path = Path(folder)
     kind = json.loads((path / "model_index.json").read_text(encoding="utf-8")).get("_class_name")
     if kind != _PIPELINE:
         raise ValueError(f"load_pipeline: model_index.json is of {kind}, only {_PIPELINE} is supported")
     scheduler = json.loads((path / "scheduler" / "scheduler_config.json").read_text(encoding="utf-8"))
+    text_encoder, unet, vae = (
+        load(path / name, dtype=dtype, variant=variant) for name in ("text_encoder", "unet", "vae")
+    )
     return TextToImage(
         PromptTokenizer.load(path / "tokenizer"),
-        load(path / "text_encoder", dtype=dtype),
-        load(path / "unet", dtype=dtype),
-        load(path / "vae", dtype=dtype),
+        text_encoder,
+        unet,
+        vae,
         NoiseSchedule.from_json(scheduler),
     )

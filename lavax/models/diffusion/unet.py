@@ -24,9 +24,9 @@ class UNet(PretrainedModel):
         noise = unet(latents, times, context)
 
     `latents` are [N, in_channels, H, W], `times` a number or [N], `context` [N, tokens, cross_attention_dim]; the
-    result is [N, out_channels, H, W] in the dtype of the latents. Models of Stable Diffusion XL also take `pooled`,
-    the text as one vector, [N, features], and `sizes` [N, 6]: height and width before cropping, top and left of the
-    crop, height and width wanted, in pixels.
+    result is [N, out_channels, H, W] in the dtype of the latents, whatever that of the weights is. Models of Stable
+    Diffusion XL also take `pooled`, the text as one vector, [N, features], and `sizes` [N, 6]: height and width before
+    cropping, top and left of the crop, height and width wanted, in pixels.
     """
 
     conv_in: Conv2d
@@ -67,8 +67,12 @@ class UNet(PretrainedModel):
         given = as_value(latents)
         if given.ndim != 4 or given.shape[1] != self.config.in_channels:
             raise shape_error(f"UNet: latents are [N, {self.config.in_channels}, H, W], got {given.type}")
-        time = self._time(given, times, pooled, sizes)
-        x = self.conv_in(2 * given - 1 if self.config.center_input_sample else given)
+        dtype = as_value(self.conv_in.weight).type.dtype
+        x, context = cast(given, dtype), cast(as_value(context), dtype)
+        if context.ndim != 3 or context.shape[0] != given.shape[0]:
+            raise shape_error(f"UNet: the context of {given.type} is [{given.shape[0]}, T, D], got {context.type}")
+        time = self._time(x, times, pooled, sizes)
+        x = self.conv_in(2 * x - 1 if self.config.center_input_sample else x)
         kept = [x]
         for down in self.down:
             x, more = down(x, time, context)
@@ -76,7 +80,7 @@ class UNet(PretrainedModel):
         x = self.middle(x, time, context)
         for up in self.up:
             x = up(x, kept, time, context)
-        return self.conv_out(silu(self.norm_out(x)))
+        return cast(self.conv_out(silu(self.norm_out(x))), given.type.dtype)
 
     def _time(
         self, latents: Value, times: ArrayLike, pooled: ArrayLike | None, sizes: ArrayLike | None
@@ -91,7 +95,8 @@ class UNet(PretrainedModel):
             raise ValueError("UNet: a model with addition_embed_type 'text_time' needs pooled= and sizes=")
         width = _needed(self.config, "addition_time_embed_dim")
         of_sizes = lnp.reshape(self._sinusoids(lnp.ravel(sizes), width), (count, -1))
-        return made + self.added_embedding(lnp.concatenate([as_value(pooled), cast(of_sizes, dtype)], axis=-1))
+        added = lnp.concatenate([cast(as_value(pooled), dtype), cast(of_sizes, dtype)], axis=-1)
+        return made + self.added_embedding(added)
 
     def _sinusoids(self, values: ArrayLike, width: int) -> Value:
         config = self.config

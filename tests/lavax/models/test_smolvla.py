@@ -137,6 +137,14 @@ def test_the_prefix_is_projected_once() -> None:
     assert products == own
 
 
+def test_weights_in_low_precision_leave_actions_in_float32() -> None:
+    model = seeded()
+    low = lx.tree.map(lambda leaf: leaf.astype("bfloat16"), model)
+    made, wanted = (each(NOISY, TIMES, each.prefix(tuple(KEYS), tuple(VALUES), VISIBLE)) for each in (low, model))
+    assert made.dtype == "float32"
+    assert_close(made, wanted, 2.0**-4)  # some sixteen roundings of 2^-8 one after another
+
+
 def test_actions_do_not_see_later_ones() -> None:
     model = seeded()
     prefix = model.prefix(tuple(KEYS), tuple(VALUES))

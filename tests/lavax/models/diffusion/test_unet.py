@@ -158,10 +158,26 @@ def test_the_published_configurations_have_their_numbers_of_weights() -> None:
         assert sum(math.prod(leaf.shape) for leaf in lx.tree.leaves(form)) == count
 
 
-def test_a_float16_model_gives_float16() -> None:
-    model = UNet(UNetConfig(**SMALL), key=lx.random.key(0), dtype="float16")
-    latents, times, context = inputs()
-    assert model(latents.astype("float16"), times, context.astype("float16")).dtype == "float16"
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_weights_in_low_precision_leave_the_dtype_of_latents(tmp_path: Path, dtype: str) -> None:
+    model = seeded_model(FAMILY, UNetConfig(**SMALL))
+    io.save_pretrained(model, tmp_path)
+    low, (latents, times, context) = models.load(tmp_path, dtype=dtype), inputs()
+    assert {str(leaf.dtype) for leaf in lx.tree.leaves(low)} == {dtype}
+    assert low(latents.astype("float16"), times, context).dtype == "float16"
+    unit = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    assert_close(low(latents, times, context), model(latents, times, context), 8 * unit)
+
+
+def test_a_variant_of_the_weights_is_read(tmp_path: Path) -> None:
+    model = seeded_model(FAMILY, UNetConfig(**SMALL))
+    io.save_pretrained(model, tmp_path)
+    stem = tmp_path / "diffusion_pytorch_model"
+    stem.with_suffix(".safetensors").rename(stem.with_suffix(".fp16.safetensors"))
+    read = models.load(tmp_path, variant="fp16")
+    assert all(map(np.array_equal, lx.tree.leaves(read), lx.tree.leaves(model)))
+    with pytest.raises(FileNotFoundError, match=r"diffusion_pytorch_model\.safetensors"):
+        models.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -184,5 +200,7 @@ def test_settings_that_the_model_does_not_have_are_named(change: dict[str, Any],
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(lx.ShapeError, match=r"UNet: latents are \[N, 4, H, W\]"):
         seeded_model(FAMILY, UNetConfig(**SMALL))(draw(2, 3, 8, 8), 1, draw(2, 5, 12))
+    with pytest.raises(lx.ShapeError, match=r"the context of f32\[2,4,8,8\] is \[2, T, D\], got f32\[1,5,12\]"):
+        seeded_model(FAMILY, UNetConfig(**SMALL))(draw(2, 4, 8, 8), 1, draw(1, 5, 12))
     with pytest.raises(ValueError, match="needs pooled= and sizes="):
         seeded_model(FAMILY, UNetConfig(**EXTRA_LARGE))(*inputs())
