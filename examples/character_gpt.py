@@ -93,8 +93,7 @@ class GPT(nn.Module):
 
 def cross_entropy(network: GPT, pieces: Any) -> Any:
     """Mean of −log of the probability given to each next character of pieces [B, T + 1]."""
-    log_probabilities = nn.log_softmax(network(pieces[:, :-1]))
-    return -lnp.mean(lnp.take_along_axis(log_probabilities, pieces[:, 1:, None], axis=2))
+    return nn.cross_entropy(network(pieces[:, :-1]), pieces[:, 1:], axis=-1)
 
 
 @partial(lx.compile, static_argnames="context", donate_argnums=(0, 1))
