@@ -91,7 +91,8 @@ def _forward(twin: Any, arguments: list[torch.Tensor], mode: str) -> Callable[[]
 
 
 def _step(workload: ModelWorkload, twin: Any, given: list[torch.Tensor], mode: str) -> Callable[[], Any]:
-    optimizer = torch.optim.Adam([w for w in twin.parameters() if w.requires_grad], lr=RATE, fused=True, capturable=True)
+    trained = [weight for weight in twin.parameters() if weight.requires_grad]
+    optimizer = torch.optim.Adam(trained, lr=RATE, fused=True, capturable=True)
     loss_of = workload.twin_loss if mode == MODES[0] else torch.compile(workload.twin_loss)
 
     def call() -> Any:

@@ -30,8 +30,8 @@ class ModelWorkload:
     `build(key)` gives lavax's model. Its weights, by their published names less `prefix`, are the state of the module
     that `twin()` gives in PyTorch. `draw` gives the inputs, of which models take the first `arguments`; `call`
     calls lavax's. `loss(model, *inputs)` gives the loss and a state that changes in training, with which
-    `renewed(model, state)` is the next model; `twin_loss(twin, *inputs)` gives the loss. `published` gives the weights of
-    a model by their published names.
+    `renewed(model, state)` is the next model; `twin_loss(twin, *inputs)` gives the loss. `published` gives a model's
+    weights by their published names.
     """
 
     name: str
