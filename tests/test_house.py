@@ -90,6 +90,8 @@ lavax/numpy/methods
 lavax/linalg
 lavax/linalg/__init__
 lavax/numpy/__init__
+lavax/image
+lavax/image/__init__
 lavax/nn
 lavax/scipy
 lavax/scipy/__init__
@@ -101,7 +103,6 @@ lavax/nn/modules
 lavax/nn/__init__
 lavax/optim
 lavax/optim/__init__
-lavax/image/__init__
 lavax/io
 lavax/io/__init__
 lavax/data/__init__

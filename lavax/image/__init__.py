@@ -1,1 +1,4 @@
 """Images: resizing."""
+from lavax.image.resize import resize, scale_and_translate
+
+__all__ = ["resize", "scale_and_translate"]

@@ -52,6 +52,7 @@ from lavax.nn.functional import (
     softmax,
     standardize,
 )
+from lavax.nn.interpolation import interpolate, pixel_shuffle, pixel_unshuffle
 from lavax.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -87,6 +88,7 @@ from lavax.nn.modules.pooling import (
 )
 from lavax.nn.modules.recurrent import GRU, LSTM, RNN
 from lavax.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell
+from lavax.nn.modules.resampling import PixelShuffle, PixelUnshuffle, Upsample
 from lavax.nn.modules.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from lavax.nn.normalization import group_norm, layer_norm, rms_norm
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
@@ -140,10 +142,13 @@ __all__ = [
     "MaxPool2d",
     "MaxPool3d",
     "Module",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "RMSNorm",
     "RNN",
     "RNNCell",
     "Sequential",
+    "Upsample",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -183,6 +188,7 @@ __all__ = [
     "identity",
     "info_nce_loss",
     "initializers",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -205,6 +211,8 @@ __all__ = [
     "normalize",
     "one_hot",
     "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "relu",
     "relu6",

@@ -1,0 +1,97 @@
+"""Resizing of images, as in jax.image."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import lavax.numpy as lnp
+from lavax.image.kernels import KERNELS
+from lavax.image.sampling import centres, contracted, nearest, weights_of_repeated_edge, weights_within
+from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.axes import normal_axes
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.promotion import averaging
+from lavax.numpy._core.shape_arguments import checked_shape
+from lavax.tracer.values.value import Value
+
+__all__ = ["resize", "scale_and_translate"]
+
+
+def resize(image: ArrayLike, shape: Sequence[int], method: str = "linear", antialias: bool = True) -> Value:
+    """`image` resized to `shape`, which has all its axes; those whose extent stays are left alone.
+
+    Methods are "nearest"; "linear" ("bilinear", "trilinear", "triangle"); "cubic" ("bicubic", "tricubic"; Keys 1981
+    with slope -0.5); "lanczos3" and "lanczos5"; "cubic-pytorch" (slope -0.75, the edge repeated). Images fill the same
+    frame: pixel centres lie at half-integers. With `antialias`, kernels are widened along axes that shrink, so that all
+    pixels count. The dtype is that of `image`, or float32 for integers; "nearest" keeps every dtype. Differentiable.
+    Raises ShapeError for another number of axes, ValueError for an unknown method.
+    """
+    value = as_value(image)
+    extents = checked_shape("image.resize", shape)
+    if len(extents) != value.ndim:
+        raise shape_error(f"image.resize: shape must have all {value.ndim} axes of {value.type}, got {extents}")
+    axes = [axis for axis in range(value.ndim) if extents[axis] != value.shape[axis]]
+    if any(not value.shape[axis] for axis in axes):
+        raise shape_error(f"image.resize: {value.type} has no pixels to make {extents} of")
+    if method == "nearest":
+        for axis in axes:
+            value = nearest(value, axis, extents[axis])
+        return value
+    if method == "cubic-pytorch" and antialias:
+        method = "cubic"
+    kernel = KERNELS.get(method)
+    if kernel is None:
+        raise ValueError(f"image.resize: the method is nearest, {', '.join(KERNELS)}; got {method!r}")
+    given = as_floating(value)
+    made = cast(given, averaging(given.type.dtype))
+    for axis in axes:
+        size, extent = extents[axis], value.shape[axis]
+        scale = max(size, 1) / extent
+        places = centres(size, scale, 0.0)
+        if method == "cubic-pytorch":
+            weights = weights_of_repeated_edge(extent, places, kernel)
+        else:
+            weights = weights_within(extent, places, kernel, max(1 / scale, 1.0) if antialias else 1.0)
+        made = contracted(made, axis, weights)
+    return cast(made, given.type.dtype)
+
+
+def scale_and_translate(
+    image: ArrayLike,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: ArrayLike,
+    translation: ArrayLike,
+    method: str = "linear",
+    antialias: bool = True,
+) -> Value:
+    """`image` scaled and moved along `spatial_dims`, sampled in a frame of `shape`.
+
+    A point p of the input lies at p·scale + translation in the result; both have a number for each of `spatial_dims`,
+    and both have gradients. What lies outside the image is 0. Methods are those of `resize` but "nearest".
+    """
+    name = "image.scale_and_translate"
+    given = as_floating(image)
+    extents = checked_shape(name, shape)
+    axes = normal_axes(name, tuple(spatial_dims), given.type)
+    factors, moves = as_value(scale), as_value(translation)
+    if len(extents) != given.ndim:
+        raise shape_error(f"{name}: shape must have all {given.ndim} axes of {given.type}, got {extents}")
+    if factors.shape != (len(axes),) or moves.shape != (len(axes),):
+        raise shape_error(
+            f"{name}: scale and translation must be [{len(axes)}], one for each of spatial_dims, got {factors.type} "
+            f"and {moves.type}"
+        )
+    kernel = KERNELS.get(method)
+    if kernel is None or method == "cubic-pytorch":
+        methods = [known for known in KERNELS if known != "cubic-pytorch"]
+        raise ValueError(f"{name}: the method is {', '.join(methods)}; got {method!r}")
+    others = [axis for axis in range(given.ndim) if axis not in axes and extents[axis] != given.shape[axis]]
+    if others:
+        raise shape_error(f"{name}: axes {others} change from {given.type} to {extents}, but are not in spatial_dims")
+    made = cast(given, averaging(given.type.dtype))
+    for number, axis in enumerate(axes):
+        places = centres(extents[axis], factors[number], moves[number])
+        width = lnp.maximum(1 / factors[number], 1.0) if antialias else 1.0
+        made = contracted(made, axis, weights_within(given.shape[axis], places, kernel, width))
+    return cast(made, given.type.dtype)

@@ -1,0 +1,71 @@
+"""Resampling along one axis: matrices of weights, and what needs none."""
+from __future__ import annotations
+
+import lavax.numpy as lnp
+from lavax.image.kernels import Kernel
+from lavax.numpy._core.operands import ArrayLike
+from lavax.tracer.values.value import Value
+
+# A row of weights whose sum is less than this has none.
+_LEAST_SUM = 1000 * 2.0**-23
+
+
+def centres(size: int, scale: ArrayLike, translation: ArrayLike) -> Value:
+    """Where pixels of the result lie in the input, whose pixel j lies at j: [size].
+
+    A point p of the input, measured from its edge, lies at p·scale + translation in the result.
+    """
+    return (lnp.arange(size, dtype="float32") + 0.5 - translation) / scale - 0.5
+
+
+def weights_within(size: int, places: Value, kernel: Kernel, width: ArrayLike = 1.0) -> Value:
+    """Weights [size, places] of pixels; those outside the image are left out, and the others make up for them.
+
+    The kernel is wider by `width`. Places outside the image get no weight at all.
+    """
+    pixels = lnp.arange(size, dtype="float32")[:, None]
+    weights = kernel.weight(lnp.abs(places - pixels) / width)
+    total = lnp.sum(weights, axis=0, keepdims=True)
+    is_zero = lnp.abs(total) <= _LEAST_SUM
+    is_inside = (places >= -0.5) & (places <= size - 0.5)
+    result: Value = lnp.where(is_zero | lnp.logical_not(is_inside), 0.0, weights / lnp.where(is_zero, 1.0, total))
+    return result
+
+
+def weights_of_repeated_edge(size: int, places: Value, kernel: Kernel) -> Value:
+    """Weights [size, places] of pixels, of an image that goes on with its edge; for places within the image."""
+    pixels = lnp.arange(size, dtype="float32")[:, None]
+    weights = kernel.weight(lnp.abs(places - pixels))
+    for beyond in range(1, kernel.radius + 1):
+        before = kernel.weight(lnp.abs(places + float(beyond)))
+        after = kernel.weight(lnp.abs(places - float(size - 1 + beyond)))
+        weights = weights + lnp.where(pixels == 0, before, 0.0) + lnp.where(pixels == size - 1, after, 0.0)
+    return weights
+
+
+def contracted(x: Value, axis: int, weights: Value) -> Value:
+    """Products of `weights` [size, new size] with `x` along `axis`."""
+    return lnp.moveaxis(lnp.matmul(lnp.moveaxis(x, axis, -1), lnp.astype(weights, x.dtype)), -1, axis)
+
+
+def nearest(x: Value, axis: int, size: int, centred: bool = True) -> Value:
+    """The nearest pixels along `axis`: pixel ⌊(i + 1/2)·n / size⌋ of n for the i-th, or ⌊i·n / size⌋ if not `centred`.
+
+    Whole factors are a broadcast or a slice; all others a gather.
+    """
+    extent = x.shape[axis]
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    if size == extent:
+        return x
+    if size % extent == 0:
+        factor = size // extent
+        repeated = lnp.broadcast_to(lnp.expand_dims(x, axis + 1), (*before, extent, factor, *after))
+        return lnp.reshape(repeated, (*before, size, *after))
+    if extent % size == 0:
+        factor = extent // size
+        split = lnp.reshape(x, (*before, size, factor, *after))
+        place = factor // 2 if centred else 0
+        return split[(slice(None),) * (axis + 1) + (place,)]
+    steps = lnp.arange(size)
+    places = (2 * steps + 1) * extent // (2 * size) if centred else steps * extent // size
+    return lnp.take(x, places, axis=axis)
