@@ -64,7 +64,9 @@ from lavax.nn.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from lavax.nn.modules.attention import MultiHeadAttention
 from lavax.nn.modules.batch_norm import BatchNorm, BatchNormState
+from lavax.nn.modules.cache import KeyValueCache
 from lavax.nn.modules.composition import MLP, Identity, Lambda, Sequential
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.dropout import Dropout, dropout
@@ -92,6 +94,7 @@ from lavax.nn.modules.resampling import PixelShuffle, PixelUnshuffle, Upsample
 from lavax.nn.modules.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from lavax.nn.normalization import group_norm, layer_norm, rms_norm
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
+from lavax.nn.routing import Routing, load_balancing_loss, route, router_z_loss
 from lavax.nn.spatial_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -106,7 +109,6 @@ from lavax.nn.spatial_pooling import (
     max_pool2d,
     max_pool3d,
 )
-from lavax.nn.routing import Routing, load_balancing_loss, route, router_z_loss
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -132,6 +134,7 @@ __all__ = [
     "GRUCell",
     "GroupNorm",
     "Identity",
+    "KeyValueCache",
     "LSTM",
     "LSTMCell",
     "Lambda",
@@ -141,12 +144,15 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MixtureOfExperts",
     "Module",
+    "MultiHeadAttention",
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",
     "RNN",
     "RNNCell",
+    "Routing",
     "Sequential",
     "Upsample",
     "adaptive_avg_pool1d",
@@ -193,6 +199,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "load_balancing_loss",
     "log1mexp",
     "log_sigmoid",
     "log_softmax",
@@ -218,6 +225,8 @@ __all__ = [
     "relu6",
     "rms_norm",
     "rotary",
+    "route",
+    "router_z_loss",
     "selu",
     "sigmoid",
     "silu",
@@ -233,9 +242,4 @@ __all__ = [
     "swish",
     "tanh",
     "triplet_margin_loss",
-    "MixtureOfExperts",
-    "Routing",
-    "load_balancing_loss",
-    "route",
-    "router_z_loss",
 ]
