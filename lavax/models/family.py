@@ -50,6 +50,7 @@ FAMILIES: dict[str, str] = {
     "AutoencoderKL": "diffusion.autoencoder",
     "bert": "encoders.bert",
     "camembert": "encoders.bert",
+    "clip_text_model": "clip_text",
     "distilbert": "encoders.distilbert",
     "gemma": "llama",
     "gemma2": "gemma",

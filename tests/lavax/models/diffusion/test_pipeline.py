@@ -16,6 +16,7 @@ from lavax.models.diffusion import autoencoder, unet
 from lavax.models.diffusion.pipeline import TextToImage, load_pipeline, pictures
 from lavax.models.diffusion.prompts import PromptTokenizer
 from lavax.models.diffusion.schedule import NoiseSchedule
+from tests.lavax.models import test_clip_text
 from tests.lavax.models.diffusion import test_autoencoder, test_unet
 from tests.lavax.models.seeded import seed_torch, seeded_model
 
@@ -159,6 +160,41 @@ def test_progress_wraps_the_steps(tmp_path: Path) -> None:
 def test_pictures_are_clipped_and_rounded() -> None:
     images = np.array([-2, -1, 0, 0.5, 1, 3], np.float32).reshape(1, 1, 2, 3)
     assert np.asarray(pictures(images)).ravel().tolist() == [0, 0, 128, 191, 255, 255]
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_a_folder_of_diffusers_makes_the_images_of_diffusers(tmp_path: Path) -> None:
+    """From the prompt to the picture, with all weights of the folder."""
+    pytest.importorskip("torch", reason="compares with diffusers")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        diffusers = pytest.importorskip("diffusers", reason="compares with diffusers")
+        import torch
+        import transformers
+
+        write_tokenizer(tmp_path / "tokenizer")
+        text = test_clip_text.SMALL | dict(vocab_size=521, hidden_size=12, eos_token_id=520)
+        theirs = diffusers.StableDiffusionPipeline(
+            vae=seed_torch(diffusers.AutoencoderKL(**VAE)),
+            unet=seed_torch(diffusers.UNet2DConditionModel(**test_unet.SMALL)),
+            scheduler=diffusers.PNDMScheduler(**LATENT, steps_offset=1, skip_prk_steps=True, set_alpha_to_one=False),
+            text_encoder=seed_torch(transformers.CLIPTextModel(transformers.CLIPTextConfig(**text))),
+            tokenizer=transformers.CLIPTokenizer.from_pretrained(tmp_path / "tokenizer"),
+            safety_checker=None,
+            feature_extractor=None,
+            requires_safety_checker=False,
+        )
+        theirs.set_progress_bar_config(disable=True)
+        theirs.save_pretrained(tmp_path / "published")
+        # The published scheduler, whose schedule of noise DDIM takes over.
+        theirs.scheduler = diffusers.DDIMScheduler.from_config(theirs.scheduler.config, clip_sample=False)
+        make, noise = load_pipeline(tmp_path / "published"), draw(2, 4, 8, 8, seed=1)
+        prompts, negative = ["fog in light", "An 1850 lighthouse"], "fog"
+        more = dict(num_inference_steps=3, height=16, width=16, guidance_scale=5.0, output_type="np")
+        wanted = theirs(prompts, negative_prompt=[negative] * 2, latents=torch.from_numpy(noise), **more).images
+    got = make.images(noise, make.context(prompts), make.context([negative] * 2), guidance=5.0, steps=3)
+    assert np.abs(got - 255 * wanted).max() <= 0.51
+    assert np.ptp(got) > 60
 
 
 def test_a_folder_of_another_pipeline_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""CLIP's text encoder: what Stable Diffusion reads of a prompt."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import lavax.numpy as lnp
+from lavax import random
+from lavax.models.activations import activation_of
+from lavax.models.config import Config
+from lavax.models.family import Family, Tensors
+from lavax.models.pretrained import PretrainedModel
+from lavax.nn.attention import dot_product_attention
+from lavax.nn.modules.linear import Embedding, Linear
+from lavax.nn.modules.module import Module, field
+from lavax.nn.modules.normalization import LayerNorm
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.tracer.values.value import Value
+
+_WITH_PROJECTION = "CLIPTextModelWithProjection"
+# Older configurations say 2 for the token that ends a text, where it is the greatest of all tokens.
+_WRONG_END = 2
+
+
+@dataclass(frozen=True)
+class CLIPTextConfig(Config):
+    """Settings of a `clip_text_model`, by the names of its config.json; the defaults are those of transformers."""
+
+    model_type: str = "clip_text_model"
+    architectures: tuple[str, ...] = ("CLIPTextModel",)
+    vocab_size: int = 49408
+    hidden_size: int = 512
+    intermediate_size: int = 2048
+    projection_dim: int = 512
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 8
+    max_position_embeddings: int = 77
+    hidden_act: str = "quick_gelu"
+    layer_norm_eps: float = 1e-5
+    eos_token_id: int = 49407
+
+
+class CLIPTextBlock(Module):
+    """Causal attention and a feed-forward layer, each normalised before: [N, T, hidden_size] to the same."""
+
+    norm1: LayerNorm
+    query: Linear
+    key: Linear
+    value: Linear
+    out: Linear
+    norm2: LayerNorm
+    expand: Linear
+    contract: Linear
+    heads: int = field(static=True)
+    activation: str = field(static=True)
+
+    def __init__(self, config: CLIPTextConfig, *, key: ArrayLike, dtype: Any) -> None:
+        keys, width, inner = random.split(key, 6), config.hidden_size, config.intermediate_size
+        activation_of(config.hidden_act)  # an unknown one is named now
+        self.norm1, self.norm2 = (LayerNorm(width, config.layer_norm_eps, dtype=dtype) for _ in range(2))
+        self.query, self.key, self.value, self.out = (Linear(width, width, key=each, dtype=dtype) for each in keys[:4])
+        self.expand = Linear(width, inner, key=keys[4], dtype=dtype)
+        self.contract = Linear(inner, width, key=keys[5], dtype=dtype)
+        self.heads, self.activation = config.num_attention_heads, config.hidden_act
+
+    def __call__(self, x: Value) -> Value:
+        normal, by_head = self.norm1(x), (*x.shape[:-1], self.heads, -1)
+        query, key, value = (lnp.reshape(layer(normal), by_head) for layer in (self.query, self.key, self.value))
+        x = x + self.out(lnp.reshape(dot_product_attention(query, key, value, is_causal=True), x.shape))
+        return x + self.contract(activation_of(self.activation)(self.expand(self.norm2(x))))
+
+
+class CLIPText(PretrainedModel):
+    """transformers' `CLIPTextModel`, and `CLIPTextModelWithProjection` (Radford et al. 2021).
+
+        hidden = model(tokens)                  # [N, T] to [N, T, hidden_size]
+        vectors = model.pooled(tokens, hidden)  # [N, hidden_size], or with the projection [N, projection_dim]
+
+    T is at most `max_position_embeddings`.
+    """
+
+    tokens: Embedding
+    positions: Embedding
+    blocks: tuple[CLIPTextBlock, ...]
+    norm: LayerNorm
+    projection: Linear | None
+
+    def __init__(self, config: CLIPTextConfig, *, key: ArrayLike, dtype: Any = "float32") -> None:
+        keys, width = random.split(key, 4), config.hidden_size
+        projected = _WITH_PROJECTION in config.architectures
+        self.config = config
+        self.tokens = Embedding(config.vocab_size, width, key=keys[0], dtype=dtype)
+        self.positions = Embedding(config.max_position_embeddings, width, key=keys[1], dtype=dtype)
+        self.blocks = tuple(
+            CLIPTextBlock(config, key=each, dtype=dtype) for each in random.split(keys[2], config.num_hidden_layers)
+        )
+        self.norm = LayerNorm(width, config.layer_norm_eps, dtype=dtype)
+        self.projection = Linear(width, config.projection_dim, False, key=keys[3], dtype=dtype) if projected else None
+
+    def __call__(self, tokens: ArrayLike) -> Value:
+        given, longest = as_value(tokens), self.config.max_position_embeddings
+        if given.ndim != 2 or given.shape[1] > longest:
+            raise shape_error(f"CLIPText: tokens are [N, T] with T at most {longest}, got {given.type}")
+        x = self.tokens(given) + as_value(self.positions.weight)[: given.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def pooled(self, tokens: ArrayLike, hidden: ArrayLike) -> Value:
+        """The vectors of texts: those of the first token that ends each, projected if the model has a projection."""
+        given, end = as_value(tokens), self.config.eos_token_id
+        places = lnp.argmax(given if end == _WRONG_END else given == end, axis=1)
+        found = lnp.take_along_axis(as_value(hidden), places[:, None, None], axis=1)[:, 0]
+        return found if self.projection is None else self.projection(found)
+
+
+def _with_prefix(tensors: Tensors, config: CLIPTextConfig) -> Tensors:
+    """Some versions of transformers leave out the prefix of all but the projection."""
+    named = {name if name.startswith("text_") else f"text_model.{name}": name for name in tensors}
+    return {new: tensors[name] for new, name in named.items()}
+
+
+FAMILY = Family(
+    CLIPTextConfig,
+    CLIPText,
+    (
+        (r"^tokens\.", "text_model.embeddings.token_embedding."),
+        (r"^positions\.", "text_model.embeddings.position_embedding."),
+        (r"^norm\.", "text_model.final_layer_norm."),
+        (r"^projection\.", "text_projection."),
+        (r"^blocks\.", "text_model.encoder.layers."),
+        (r"\.norm(1|2)\.", r".layer_norm\1."),
+        (r"\.(q|k|v)(?:uery|ey|alue)\.", r".self_attn.\1_proj."),
+        (r"\.out\.", ".self_attn.out_proj."),
+        (r"\.expand\.", ".mlp.fc1."),
+        (r"\.contract\.", ".mlp.fc2."),
+    ),
+    prepared=_with_prefix,
+    optional=r"\.position_ids$",
+)
