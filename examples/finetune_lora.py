@@ -116,7 +116,7 @@ def make_folder(folder: Path, options: argparse.Namespace) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=512, initial_alphabet=alphabet))
+    tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=512, initial_alphabet=alphabet, show_progress=False))
     folder.mkdir()
     tokenizer.save(str(folder / "tokenizer.json"))
     config = LlamaConfig(

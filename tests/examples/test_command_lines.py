@@ -1,4 +1,4 @@
-"""What all examples share: options --quick, --seed and --out, and a description."""
+"""What all examples share: options --quick and --seed."""
 from __future__ import annotations
 
 import importlib
@@ -19,5 +19,5 @@ def test_an_example_can_be_made_quick(
     with pytest.raises(SystemExit, match="0"):
         example.main()
     shown = capsys.readouterr().out.split()
-    assert {"--quick", "--seed", "--out"} <= set(shown)
+    assert {"--quick", "--seed"} <= set(shown)
     assert {f"--{option.replace('_', '-')}" for option in example.QUICK} <= set(shown), "QUICK sets no option"
