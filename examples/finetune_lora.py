@@ -33,7 +33,8 @@ from lavax.models import load
 from lavax.models.llama import Llama
 from lavax.models.llama_config import LlamaConfig
 
-TUNED = (".attention.query.weight", ".attention.key.weight", ".attention.value.weight", ".attention.output.weight")
+TUNED = ("attention.query.weight", "attention.key.weight", "attention.value.weight", "attention.output.weight")
+VOCABULARY = 512  # of the model that is made without --model
 QUICK = {"steps": 20, "first_steps": 30, "batch_size": 4, "length": 32}  # what --quick changes
 
 Changes = dict[str, tuple[Any, Any]]
@@ -116,11 +117,12 @@ def make_folder(folder: Path, options: argparse.Namespace) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=512, initial_alphabet=alphabet, show_progress=False))
+    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([text], trainer)
     folder.mkdir()
     tokenizer.save(str(folder / "tokenizer.json"))
     config = LlamaConfig(
-        vocab_size=512, hidden_size=64, intermediate_size=192, num_hidden_layers=2, num_attention_heads=4,
+        vocab_size=VOCABULARY, hidden_size=64, intermediate_size=192, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, rms_norm_eps=1e-5, rope_theta=10000.0, max_position_embeddings=512,
     )  # fmt: skip
     model = Llama(config, key=lx.random.key(options.seed))

@@ -42,6 +42,7 @@ def make_folder(folder: Path, seed: int) -> None:
     lx.io.save_pretrained(Whisper(config, key=lx.random.key(seed)), folder)
     tokenizer.save(str(folder / "tokenizer.json"))
     special = {"decoder_start_token_id": start, "eos_token_id": end, "no_timestamps_token_id": silent}
+    special |= {"suppress_tokens": [start, silent]}
     (folder / "generation_config.json").write_text(json.dumps(special), encoding="utf-8")
 
 
