@@ -2,22 +2,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+UNFINISHED = ".tmp"  # ends the names of files that are being written, which begin with a dot
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """A path to write a file to, which takes the place of `path` once the block ends without an error.
 
-    A process that is killed leaves the old file as it was, and at most a hidden temporary one beside it.
+    Folders above it are made. A process that is killed leaves the old file as it was, and at most a hidden temporary
+    one beside it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{UNFINISHED}")
     try:
         yield temporary
         _flush(temporary)
@@ -25,6 +26,12 @@ def replaced(path: Path) -> Iterator[Path]:
         _flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Removes what killed processes left in `folder`; nobody else may be writing there."""
+    for path in folder.glob(f".*{UNFINISHED}"):
+        path.unlink(missing_ok=True)
 
 
 def _flush(path: Path) -> None:

@@ -1,7 +1,6 @@
 """Checkpoints of training: a file per step, of which the last ones and the best are kept."""
 from __future__ import annotations
 
-import copy
 import json
 import os
 import re
@@ -11,11 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from lavax.io.host import on_host
-from lavax.io.safetensors_files import TensorFile, write_file
-from lavax.io.trees import fitted, names_of
-from lavax.tracer.pytrees import pytree
-from lavax.tracer.values.array import Array
+import numpy as np
+
+from lavax.io.atomic import remove_unfinished
+from lavax.io.host_arrays import host_array
+from lavax.io.safetensors import SafetensorsFile, write_safetensors
+from lavax.io.trees import fitted, named_arrays, structure_of
 
 __all__ = ["Checkpoint", "CheckpointManager"]
 
@@ -40,8 +40,9 @@ class CheckpointManager:
         found = io.CheckpointManager("run").restore(like=(model, state))
 
     `keep` counts the latest ones that stay; with `best` "min" or "max", the one with the least or greatest `metric`
-    stays as well. A thread of its own writes the files: `save` copies the arrays on the device and returns, so the next
-    step may donate them. An error while writing is raised by the next call of any method.
+    stays as well. `save` waits for the arrays and copies them to the host's memory, so that the next step may donate
+    them, and returns; a thread of its own writes the file. An error while writing is raised by the next call of any
+    method. A folder has one manager at a time: a new one removes what a killed one left half written.
     """
 
     def __init__(self, folder: str | os.PathLike[str], keep: int = 3, best: str | None = None) -> None:
@@ -51,6 +52,7 @@ class CheckpointManager:
             raise ValueError(f"CheckpointManager: best is 'min', 'max' or None, got {best!r}")
         self.folder = Path(folder)
         self._keep, self._best = keep, best
+        remove_unfinished(self.folder)
         self._writer = ThreadPoolExecutor(1, "lavax checkpoints")
         self._pending: Future[None] | None = None
 
@@ -62,23 +64,22 @@ class CheckpointManager:
     def save(self, step: int, tree: Any, *, extra: Any = None, metric: float | None = None, wait: bool = False) -> None:
         """Saves the arrays of a pytree, and `extra`, anything that JSON can hold, such as the position in the data.
 
-        Waits for an earlier save first. With `wait`, returns when the file is there.
+        Waits for an earlier save first. With `wait`, returns when the file is there. Raises TypeError, with the path,
+        for a leaf that is neither array nor number.
         """
         if step < 0:
             raise ValueError(f"CheckpointManager.save: the step must not be negative, got {step}")
         self.wait()
-        leaves, structure = pytree.flatten(tree)
-        names = names_of(structure)
-        arrays = [copy.copy(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
-        about = {"step": str(step), "extra": json.dumps(extra)}
+        arrays = {name: _snapshot(array) for name, array in named_arrays(tree).items()}
+        about = {"step": str(step), "extra": json.dumps(extra), **structure_of(tree)}
         if metric is not None:
             about["metric"] = repr(float(metric))
-        self._pending = self._writer.submit(self._write, step, dict(zip(names, arrays, strict=True)), about)
+        self._pending = self._writer.submit(self._write, step, arrays, about)
         if wait:
             self.wait()
 
     def restore(self, like: Tree, step: int | None = None) -> Checkpoint[Tree]:
-        """The latest checkpoint, or that of `step`, as device arrays in the structure of `like`.
+        """The latest checkpoint, or that of `step`, in the structure of `like` and with its kinds of leaves.
 
         Raises FileNotFoundError if it is not there, ValueError with the differing path if it does not fit `like`.
         """
@@ -89,7 +90,7 @@ class CheckpointManager:
         if chosen not in found:
             raise FileNotFoundError(f"{self.folder}: there is no checkpoint of step {step}; there are {found}")
         path = self._path(chosen)
-        file = TensorFile(path)
+        file = SafetensorsFile(path)
         return Checkpoint(chosen, fitted(path, file, like), json.loads(file.metadata.get("extra", "null")))
 
     def wait(self) -> None:
@@ -114,7 +115,7 @@ class CheckpointManager:
         self.close()
 
     def _write(self, step: int, arrays: dict[str, Any], about: dict[str, str]) -> None:
-        write_file(self._path(step), {name: on_host(array) for name, array in arrays.items()}, about)
+        write_safetensors(self._path(step), arrays, about)
         steps = self._steps()
         kept = {*steps[-self._keep :], step, *self._best_steps(steps)}
         for old in steps:
@@ -124,7 +125,7 @@ class CheckpointManager:
     def _best_steps(self, steps: list[int]) -> list[int]:
         if self._best is None:
             return []
-        about = {step: TensorFile(self._path(step)).metadata.get("metric") for step in steps}
+        about = {step: SafetensorsFile(self._path(step)).metadata.get("metric") for step in steps}
         metrics = {step: float(metric) for step, metric in about.items() if metric is not None}
         choose = min if self._best == "min" else max
         return [choose(metrics, key=metrics.__getitem__)] if metrics else []
@@ -135,3 +136,8 @@ class CheckpointManager:
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step_{step}.safetensors"
+
+
+def _snapshot(array: Any) -> np.ndarray:
+    """The numbers of an array, which later writes to it do not change. What comes from the device is a copy already."""
+    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else host_array(array)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from lavax.io.atomic import replaced
-from lavax.io.safetensors_files import TensorFile, write_file
+from lavax.io.safetensors import SafetensorsFile, write_safetensors
 
 MAX_SHARD_BYTES = 5 * 10**9
 
@@ -18,14 +18,14 @@ class Shards(Mapping[str, np.ndarray]):
 
     def __init__(self, folder: Path, file_of: Mapping[str, str]) -> None:
         self._folder, self._file_of = folder, dict(file_of)
-        self._open: dict[str, TensorFile] = {}
+        self._open: dict[str, SafetensorsFile] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
         file = self._file_of[name]
         if file not in self._open:
             if not (self._folder / file).is_file():
                 raise FileNotFoundError(f"{self._folder}: the index names {file}, which is not there")
-            self._open[file] = TensorFile(self._folder / file)
+            self._open[file] = SafetensorsFile(self._folder / file)
         if name not in self._open[file]:
             raise ValueError(f"{self._folder / file}: the index says that it holds {name}, but it does not")
         return self._open[file][name]
@@ -49,7 +49,7 @@ def read_tensors(folder: Path, stem: str = "model") -> Mapping[str, np.ndarray]:
         except (ValueError, KeyError) as error:
             raise ValueError(f"{index}: this is no index of shards: {error}") from None
     if single.is_file():
-        return TensorFile(single)
+        return SafetensorsFile(single)
     others = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
     hint = f" There is {others[0]}; save it as safetensors, which runs no code when it is read" if others else ""
     raise FileNotFoundError(f"{folder}: there is neither {single.name} nor {index.name}.{hint}")
@@ -65,7 +65,7 @@ def write_tensors(
     files = [f"{stem}-{number:05}-of-{count:05}.safetensors" for number in range(1, count + 1)]
     files = files if count > 1 else [f"{stem}.safetensors"]
     for file, names in zip(files, shards, strict=True):
-        write_file(folder / file, {name: tensors[name] for name in names}, {"format": "pt"})
+        write_safetensors(folder / file, {name: tensors[name] for name in names}, {"format": "pt"})
     index = folder / f"{stem}.safetensors.index.json"
     if count > 1:
         file_of = {name: file for file, names in zip(files, shards, strict=True) for name in names}

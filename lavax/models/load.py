@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from lavax import random
+from lavax.io.host_arrays import device_array
 from lavax.io.pretrained import weights_stem
 from lavax.io.tensor_files import read_tensors
 from lavax.models.family import Family, family_of, kind_of
 from lavax.models.tensors import Tensors, stacked
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import eval_shape
-from lavax.tracer.tracing.placement import device_put
 
 
 def load(folder: str | os.PathLike[str], *, dtype: Any = "float32", variant: str | None = None) -> Any:
@@ -52,7 +52,7 @@ def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = 
         array = np.swapaxes(array, -1, -2) if family.is_transposed(name) else array
         if array.shape != leaf.shape:
             raise ValueError(f"{source}: {name} has the shape {array.shape}, the model {leaf.shape}")
-        made.append(device_put(np.asarray(array).astype(leaf.dtype)))
+        made.append(device_array(array, leaf.dtype))
     return pytree.unflatten(structure, made)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.io.host import on_host
+from lavax.io.host_arrays import host_array
 from lavax.models.family import family_of, kind_of
 from lavax.models.tensors import unstacked
 from lavax.nn.modules.module import Module, field
@@ -24,7 +24,7 @@ class PretrainedModel(Module):
         leaves, structure = pytree.flatten(self)
         made: dict[str, np.ndarray] = {}
         for path, leaf in zip(pytree.paths(structure), leaves, strict=True):
-            name, array = family.name_in_file(path), on_host(leaf)
+            name, array = family.name_in_file(path), host_array(leaf)
             stored = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
             made |= unstacked(name, stored)
         return data, made

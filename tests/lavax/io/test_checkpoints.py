@@ -107,3 +107,12 @@ def test_a_killed_save_leaves_whole_files(tmp_path: Path) -> None:
             for step in checkpoints.steps():
                 found = checkpoints.restore({"w": np.zeros(1 << 20, "f")}, step)
                 assert found.extra == step and np.all(np.asarray(found.tree["w"]) == step)
+            assert all(path.suffix == ".safetensors" for path in tmp_path.iterdir()), "nothing half written is left"
+
+
+def test_arrays_of_numpy_may_be_written_to_as_soon_as_save_returns(tmp_path: Path) -> None:
+    numbers = np.zeros(1 << 20, "f")
+    with CheckpointManager(tmp_path) as checkpoints:
+        checkpoints.save(0, {"x": numbers})
+        numbers += 1
+        assert not np.any(checkpoints.restore({"x": numbers}).tree["x"])

@@ -34,7 +34,7 @@ def test_a_tree_comes_back_bit_for_bit(name: str, tmp_path: Path) -> None:
     found = lx.io.load(tmp_path / name, like=given)
     assert lx.tree.structure(found) is lx.tree.structure(given)
     for one, other in zip(lx.tree.leaves(given), lx.tree.leaves(found), strict=True):
-        assert isinstance(other, lx.Array) and other.dtype == one.dtype and other.shape == one.shape
+        assert type(other) is type(one) and other.dtype == one.dtype and other.shape == one.shape
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -106,3 +106,24 @@ def test_an_error_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
         temporary.write_text("ne")
         raise RuntimeError("half way")
     assert path.read_text() == "old" and [entry.name for entry in tmp_path.iterdir()] == ["kept"]
+
+
+def test_members_of_an_npz_file_are_mapped(tmp_path: Path) -> None:
+    by_column = np.asfortranarray(np.arange(6).reshape(3, 2))
+    arrays = {"w": np.arange(6.0).reshape(2, 3), "f": by_column, "e": np.zeros((0, 2))}
+    lx.io.save(tmp_path / "a.npz", arrays)
+    np.savez_compressed(tmp_path / "small.npz", **arrays)
+    for file in ("a.npz", "small.npz"):
+        found = lx.io.load(tmp_path / file)
+        for name, numbers in arrays.items():
+            np.testing.assert_array_equal(found[name], numbers)
+            assert found[name].dtype == numbers.dtype
+        assert isinstance(found["w"], np.memmap) == (file == "a.npz")
+    with pytest.raises(ValueError, match=r"a\.npz: w has the shape \[2, 3\]"):
+        lx.io.load(tmp_path / "a.npz", like={**arrays, "w": np.zeros(6)})
+
+
+def test_a_file_has_the_rights_that_other_new_files_have(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    lx.io.save(tmp_path / "a.safetensors", {"x": np.zeros(1)})
+    assert (tmp_path / "a.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
