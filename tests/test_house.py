@@ -105,6 +105,7 @@ lavax/optim
 lavax/optim/__init__
 lavax/io
 lavax/io/__init__
+lavax/data
 lavax/data/__init__
 lavax/mixed_precision/__init__
 lavax/train/__init__

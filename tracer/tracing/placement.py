@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lavax.tracer.pytrees.pytree import map
-from lavax.tracer.tracing.convert import lift
+from lavax.tracer.tracing.convert import array_of, lift
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import active
 
@@ -23,12 +25,12 @@ def default_device() -> Any:
 
 
 def device_put(tree: Any) -> Any:
-    """The same tree with its numbers and NumPy arrays on the device. Does not wait."""
+    """The same tree with its numbers and NumPy arrays on the device. Does not wait; those may change afterwards."""
     return map(_on_device, tree)
 
 
 def _on_device(leaf: Any) -> Any:
-    value = lift(leaf)
+    value = array_of(leaf, borrow=True) if isinstance(leaf, np.ndarray) else lift(leaf)
     if isinstance(value, Array):
         _ = value.buffer
     return value

@@ -27,7 +27,8 @@ def tree() -> Any:
     return {
         "state": Pair(lnp.int32(7), (lnp.arange(5, dtype="uint32"), None, [])),
         "key": lx.random.key(3),
-        "numbers": [1, 2.5, True, np.float32(0.1), np.arange(6, dtype=np.int64).reshape(2, 3), np.array([1 / 3, 1e300])],
+        "numbers": [1, 2.5, True, np.float32(0.1), np.arange(6, dtype=np.int64).reshape(2, 3)],
+        "wide": np.array([1 / 3, 1e300]),
         "weak": lx.device_put(1.0),
     }
 
