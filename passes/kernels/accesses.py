@@ -87,5 +87,5 @@ def _cone(node: Node) -> set[Node]:
         node = stack.pop()
         if node not in found:
             found.add(node)
-            stack.extend(node.operands)
+            stack.extend(node.operands[:1] if node.op == "barrier" else node.operands)  # it waits for the second one
     return found

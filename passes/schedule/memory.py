@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import accumulate
 
-from lavax.ir.graph import Node
+from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.accesses import is_pointwise
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -19,10 +20,14 @@ Lifetime = tuple[int, int]  # the first and the last phase in which a buffer is 
 
 @dataclass(frozen=True)
 class PackingLimits:
-    """When buffers are packed by size, too. Chosen by `python -m benchmarks models`."""
+    """When buffers are packed by size, too, and when they lie over what they are computed from.
+
+    Chosen by `python -m benchmarks models`.
+    """
 
     waste: int = 32  # the arena may be larger than what is live at once by one part in so many
     small: int = 256  # buffers of less than one part in so many of what is live are packed by time
+    overwritten: int = 1 << 20  # the fewest bytes of a buffer that is written over another
 
 
 _PACKING = PackingLimits()
@@ -124,6 +129,40 @@ def _give_back(gaps: list[tuple[float, float]], start: float, end: float) -> Non
     gaps.insert(position, (start, end))
 
 
+def written_over(groups: Sequence[Sequence[Piece]], names: Mapping[Node, str]) -> dict[str, str]:
+    """Maps large temporaries to those whose memory they take over.
+
+    `groups` are the kernels, by dispatch and in order. A temporary is written over another one of as many bytes, which
+    its kernel reads element by element, if no other kernel of this dispatch or a later one reads that. A chain of such
+    temporaries maps to its first.
+    """
+    last_read = {node: number for number, group in enumerate(groups) for piece in group for node in piece.reads}
+    first: dict[str, str] = {}
+    taken: set[Node] = set()
+    for number, group in enumerate(groups):
+        read_twice = _read_twice(group)
+        for piece in group if group[0].kernel.kind != "region" else ():
+            ending = [read for read in piece.reads if last_read[read] == number and read not in read_twice]
+            for written in (node for node in piece.writes if _is_large_temporary(node, names)):
+                free = (read for read in ending if read not in taken and _is_large_temporary(read, names))
+                same = (read for read in free if _same_bytes(read, written) and _goes_by_element(piece, read, written))
+                found = next(same, None)
+                if found is not None:
+                    first[names[written]] = first.get(names[found], names[found])
+                    taken.add(found)
+    return first
+
+
+def _read_twice(group: Sequence[Piece]) -> set[Node]:
+    """The values that several kernels of a dispatch read."""
+    counts = Counter(node for piece in group for node in set(piece.reads))
+    return {node for node, count in counts.items() if count > 1}
+
+
+def _is_large_temporary(node: Node, names: Mapping[Node, str]) -> bool:
+    return node.op != INPUT and node.type.nbytes >= _PACKING.overwritten and names[node].startswith("%t")
+
+
 def choose_donors(
     donated: Sequence[Node],
     results: Sequence[tuple[Node, Piece, int]],
@@ -161,6 +200,11 @@ def _may_take(donor: Node, result: Node, piece: Piece, phase: int, last_read: Ma
     last = last_read.get(donor, -1)
     if last != phase or donor not in piece.reads:
         return last < phase
-    read = piece.kernel.graph.inputs[piece.reads.index(donor)]
-    written = piece.kernel.graph.outputs[piece.writes.index(result)]
-    return is_pointwise(piece.kernel, read, written)
+    return _goes_by_element(piece, donor, result)
+
+
+def _goes_by_element(piece: Piece, read: Node, written: Node) -> bool:
+    """Whether each element that is read is read only by the invocation that writes the same element."""
+    kernel = piece.kernel
+    source, target = kernel.graph.inputs[piece.reads.index(read)], kernel.graph.outputs[piece.writes.index(written)]
+    return is_pointwise(kernel, source, target)

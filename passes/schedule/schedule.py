@@ -13,7 +13,7 @@ from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.control_flow import ControlFlow, LoweredControlFlow, lower_control_flow
-from lavax.passes.schedule.memory import choose_donors, plan_arena
+from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -166,19 +166,22 @@ def _arena(
 ) -> tuple[dict[str, int], int]:
     lifetimes: dict[str, tuple[int, int]] = {}
     sizes: dict[str, int] = {}
+    over = written_over(groups, names)
     for group in groups:
         for piece in group:
             for node in (*piece.writes, *piece.reads):
                 name, phase = names[node], phases[piece]
                 if not _is_temporary(name, node):
                     continue
-                first, last = lifetimes.get(name, (phase, phase))
-                lifetimes[name] = (min(first, phase), max(last, phase))
-                sizes[name] = node.type.nbytes
+                held = over.get(name, name)
+                first, last = lifetimes.get(held, (phase, phase))
+                lifetimes[held] = (min(first, phase), max(last, phase))
+                sizes[held] = node.type.nbytes
     for piece, lowered in control_flow.items():
         sizes.update(lowered.sizes)
         lifetimes.update(dict.fromkeys(lowered.sizes, (phases[piece], phases[piece])))
     offsets, total = plan_arena(sizes, lifetimes, target)
+    offsets.update((name, offsets[held]) for name, held in over.items())
     for lowered in control_flow.values():
         offsets.update((name, offsets[arena] + offset) for name, (arena, offset) in lowered.placed.items())
     return offsets, total

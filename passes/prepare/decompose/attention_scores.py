@@ -66,22 +66,15 @@ def _of_scores(node: Node) -> _Key:
 def _with_room(graph: Graph, wanted: set[_Key], room: int) -> set[_Key]:
     """The scores, of those `wanted` for derivatives, whose weights stay in memory from the forward pass on.
 
-    They take at most `room` bytes, and no more than the largest of them: as much is in use when derivatives compute
-    weights again, so a program needs no more memory for them. The last ones are those whose derivatives come first.
+    Those of a single attention do, if they take at most `room` bytes. In a stack of layers none do: memory is at its
+    peak where the last layers run, and the forward pass without scores needs least of it.
     """
-    sizes = {
-        _of_scores(node): node.operands[0].type.nbytes // node.operands[0].shape[-1] * node.operands[1].shape[-2]
-        for node in graph.nodes
-        if node.op in _FORWARD and _of_scores(node) in wanted
-    }
-    room = min(room, max(sizes.values(), default=0))
-    found: set[_Key] = set()
-    for scores, size in reversed(sizes.items()):
-        room -= size
-        if room < 0:
-            break
-        found.add(scores)
-    return found
+    forward = {_of_scores(node): node for node in graph.nodes if node.op in _FORWARD and _of_scores(node) in wanted}
+    if len(forward) != 1:
+        return set()
+    ((scores, node),) = forward.items()
+    query, key = node.operands[:2]
+    return {scores} if query.type.nbytes // query.shape[-1] * key.shape[-2] <= room else set()
 
 
 def _stored(node: Node, weights: Node | None) -> Node:

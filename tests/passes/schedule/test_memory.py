@@ -1,12 +1,14 @@
 """Where temporaries lie, and which results may take over the memory of donated arguments."""
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lavax.passes.schedule import memory
 from lavax.passes.schedule.memory import plan_arena
 from lavax.passes.target.target import Target
 from tests.passes.lowering import program_of
@@ -73,6 +75,52 @@ def test_a_large_buffer_need_not_wait_for_a_gap_of_its_size() -> None:
     offsets, total = plan_arena({"a": 512, "b": 512, "c": 1024}, {"a": (0, 1), "b": (0, 3), "c": (2, 3)})
     assert offsets == {"a": 0, "b": 1024, "c": 0}
     assert total == 1536
+
+
+PRODUCTS = """
+    graph (x: f32[16,8], w: f32[8,16], v: f32[8,16]) {
+      %0 = dot(x, w) contract=[1]x[0] : f32[16,16]
+      %1 = sum(%0) axes=[1] : f32[16]
+      %2 = dot(x, v) contract=[1]x[0] : f32[16,16]
+      %3 = broadcast(%1) axes=[0] : f32[16,16]
+      %4 = subtract(%2, %3) : f32[16,16]
+      %5 = multiply(%4, %0) : f32[16,16]
+      %6 = dot(%5, %5) contract=[1]x[0] : f32[16,16]
+      return %6
+    }
+"""
+
+
+@pytest.fixture
+def all_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporaries of any size are written over others."""
+    monkeypatch.setattr(memory, "_PACKING", replace(memory.PackingLimits(), overwritten=1))
+
+
+def test_small_temporaries_have_their_own_memory() -> None:
+    assert program_of(PRODUCTS).offsets == {"%t0": 0, "%t1": 1024, "%t2": 2048}
+
+
+def test_a_temporary_is_written_over_what_its_kernel_reads_last(all_overwritten: None) -> None:
+    """The kernel reads the product with v element by element, but sums the rows of the product with w first."""
+    program = program_of(PRODUCTS)
+    assert program.offsets == {"%t0": 0, "%t1": 1024, "%t2": 0} and program.arena_bytes == 2048
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        pytest.param("dot(%5, %5)", "dot(%5, %2)", id="it is read once more"),
+        pytest.param(
+            "%4 = subtract(%2, %3)",
+            "%7 = transpose(%2) axes=[1,0] : f32[16,16]\n      %4 = subtract(%7, %3)",
+            id="other invocations read its elements",
+        ),
+    ],
+)
+def test_no_temporary_is_written_over_what_is_still_needed(wrong: str, right: str, all_overwritten: None) -> None:
+    assert wrong in PRODUCTS
+    assert len(set(program_of(PRODUCTS.replace(wrong, right)).offsets.values())) == 3
 
 
 # the graph, what is donated, and what takes over what

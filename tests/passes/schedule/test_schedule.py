@@ -127,7 +127,7 @@ def _without_barrier(program: KernelProgram) -> KernelProgram:
 BREAKING: dict[str, tuple[Callable[[KernelProgram], KernelProgram], str]] = {
     "a barrier is missing": (_without_barrier, "without a barrier"),
     "steps are out of order": (lambda p: replace(p, steps=(p.steps[1], p.steps[0], *p.steps[2:])), "not all of it"),
-    "temporaries lie over each other": (lambda p: replace(p, offsets=dict.fromkeys(p.offsets, 0)), "lies over"),
+    "temporaries lie over each other": (lambda p: replace(p, offsets=dict.fromkeys(p.offsets, 0)), "is not pointwise"),
     "the arena is too small": (lambda p: replace(p, arena_bytes=256), "leaves the arena"),
     "a result is in memory that is still read": (lambda p: replace(p, donors={"%r0": "x"}), "not pointwise"),
     "a step is missing": (lambda p: replace(p, steps=p.steps[:-1]), "not in memory at the end"),
