@@ -82,6 +82,9 @@ def _short(value: Any) -> str:
         return str(value.type)
     if isinstance(value, np.ndarray):
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        parts = (f"{name}={_short(part)}" for name, part in zip(value._fields, value, strict=True))
+        return f"{type(value).__name__}({', '.join(parts)})"
     if type(value) in (tuple, list):
         left, right = "()" if type(value) is tuple else "[]"
         return f"{left}{', '.join(map(_short, value))}{',' if len(value) == 1 and left == '(' else ''}{right}"

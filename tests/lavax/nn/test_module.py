@@ -89,4 +89,7 @@ def test_the_text_of_a_module_shows_shapes() -> None:
     assert repr(layer) == (
         "Conv2d(weight=f32[4,3,3,3], bias=f32[4], stride=(1, 1), padding=1, dilation=(1, 1), groups=1)"
     )
+    assert repr(Affine(nn.BatchNorm(2).initial_state())) == (
+        "Affine(scale=BatchNormState(mean=f32[2], variance=f32[2]), offset=None, name='affine')"
+    )
     assert repr(Stack(1)) == "Stack(parts=[Affine(scale=np.float32(2.0), offset=None, name='affine')], depth=1)"

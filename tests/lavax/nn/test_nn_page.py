@@ -1,0 +1,47 @@
+"""What docs/nn.md shows runs, and does what the page says."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "nn.md"
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    """What the page's code defines, block after block."""
+    made: dict[str, Any] = {"__name__": __name__}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, "nn.md", "exec", dont_inherit=True), made)
+    return made
+
+
+def test_training_lowers_the_loss(names: dict[str, Any]) -> None:
+    losses = names["losses"]
+    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
+    assert names["predicted"].shape == (32,)
+
+
+def test_statistics_moved(names: dict[str, Any]) -> None:
+    assert (np.asarray(names["model"].statistics.variance) != 1).all()
+
+
+def test_only_the_head_was_tuned(names: dict[str, Any]) -> None:
+    model, tuned = names["model"], names["tuned"]
+    np.testing.assert_array_equal(tuned.conv.weight, model.conv.weight)
+    assert (np.asarray(tuned.head.weight) != np.asarray(model.head.weight)).any()
+
+
+def test_layers_were_exchanged(names: dict[str, Any]) -> None:
+    assert names["other"](names["images"]).shape == (32, 10)
+    assert names["heavy"].conv.weight.shape == (8, 1, 3, 3)
+
+
+def test_leaves_have_the_names_that_the_page_gives(names: dict[str, Any]) -> None:
+    assert "head.weight" in [path for path, _ in lx.tree.leaves_with_path(names["model"])]
