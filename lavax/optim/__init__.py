@@ -1,4 +1,5 @@
 """Optimizers: gradient transformations in the convention of optax, over pytrees of float arrays."""
+from lavax.optim import losses
 from lavax.optim.transformations import (
     AdamState,
     Transformation,
@@ -20,5 +21,6 @@ __all__ = [
     "chain",
     "clip_by_global_norm",
     "global_norm",
+    "losses",
     "sgd",
 ]

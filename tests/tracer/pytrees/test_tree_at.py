@@ -52,7 +52,7 @@ def test_what_is_refused() -> None:
         lx.tree.at(lambda t: t["b"], TREE)
     with pytest.raises(TreeMismatchError, match="`where` must return nodes of the tree, got str"):
         lx.tree.at(lambda t: t["a"].name, TREE, "other")
-    with pytest.raises(TreeMismatchError, match="picked 2 nodes, so the replacement must be a tuple or list of as many"):
+    with pytest.raises(TreeMismatchError, match="picked 2 nodes, so the replacement must be a tuple or list"):
         lx.tree.at(lambda t: (t["b"], t["a"]), TREE, 5)
     with pytest.raises(TreeMismatchError, match="picked 2 nodes, of which 1 are at a place of their own"):
         lx.tree.at(lambda t: (t["b"], t["b"][0]), TREE, (1, 2))
