@@ -52,7 +52,7 @@ def _lanczos(radius: int) -> Callable[[Value], Value]:
 KERNELS: dict[str, Kernel] = {
     **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), Kernel(1, _triangle)),
     **dict.fromkeys(("cubic", "bicubic", "tricubic"), Kernel(2, _cubic(-0.5))),
-    "cubic-pytorch": Kernel(2, _cubic(-0.75)),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), Kernel(2, _cubic(-0.75))),
     "lanczos3": Kernel(3, _lanczos(3)),
     "lanczos5": Kernel(5, _lanczos(5)),
 }

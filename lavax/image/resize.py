@@ -5,7 +5,14 @@ from collections.abc import Sequence
 
 import lavax.numpy as lnp
 from lavax.image.kernels import KERNELS
-from lavax.image.sampling import centres, contracted, nearest, weights_of_repeated_edge, weights_within
+from lavax.image.sampling import (
+    centres,
+    contracted,
+    nearest,
+    weights_by_overlap,
+    weights_of_repeated_edge,
+    weights_within,
+)
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axes
 from lavax.numpy._core.errors import shape_error
@@ -21,9 +28,9 @@ def resize(image: ArrayLike, shape: Sequence[int], method: str = "linear", antia
     """`image` resized to `shape`, which has all its axes; those whose extent stays are left alone.
 
     Methods are "nearest"; "linear" ("bilinear", "trilinear", "triangle"); "cubic" ("bicubic", "tricubic"; Keys 1981
-    with slope -0.5); "lanczos3" and "lanczos5"; "cubic-pytorch" (slope -0.75, the edge repeated). Images fill the same
-    frame: pixel centres lie at half-integers. With `antialias`, kernels are widened along axes that shrink, so that all
-    pixels count. The dtype is that of `image`, or float32 for integers; "nearest" keeps every dtype. Differentiable.
+    with slope -0.5); "lanczos3" and "lanczos5"; "area" (means of what a new pixel covers); "cubic-pytorch" (slope
+    -0.75, the edge repeated). Images fill the same frame: pixel centres lie at half-integers. With `antialias`, kernels
+    are widened along axes that shrink, so that all pixels count. The dtype is that of `image`, or float32 for integers; "nearest" keeps every dtype. Differentiable.
     Raises ShapeError for another number of axes, ValueError for an unknown method.
     """
     value = as_value(image)
@@ -37,21 +44,17 @@ def resize(image: ArrayLike, shape: Sequence[int], method: str = "linear", antia
         for axis in axes:
             value = nearest(value, axis, extents[axis])
         return value
-    if method == "cubic-pytorch" and antialias:
-        method = "cubic"
-    kernel = KERNELS.get(method)
-    if kernel is None:
-        raise ValueError(f"image.resize: the method is nearest, {', '.join(KERNELS)}; got {method!r}")
+    _require_method("image.resize", method, ("nearest", "area", *KERNELS))
     given = as_floating(value)
     made = cast(given, averaging(given.type.dtype))
     for axis in axes:
         size, extent = extents[axis], value.shape[axis]
         scale = max(size, 1) / extent
         places = centres(size, scale, 0.0)
-        if method == "cubic-pytorch":
-            weights = weights_of_repeated_edge(extent, places, kernel)
+        if method.endswith("-pytorch") and not antialias:
+            weights = weights_of_repeated_edge(extent, places, KERNELS[method])
         else:
-            weights = weights_within(extent, places, kernel, max(1 / scale, 1.0) if antialias else 1.0)
+            weights = _weights(method, extent, places, 1 / scale, antialias)
         made = contracted(made, axis, weights)
     return cast(made, given.type.dtype)
 
@@ -68,7 +71,8 @@ def scale_and_translate(
     """`image` scaled and moved along `spatial_dims`, sampled in a frame of `shape`.
 
     A point p of the input lies at p·scale + translation in the result; both have a number for each of `spatial_dims`,
-    and both have gradients. What lies outside the image is 0. Methods are those of `resize` but "nearest".
+    and both have gradients. What lies outside the image is 0. Methods are those of `resize` without "nearest" and
+    "cubic-pytorch".
     """
     name = "image.scale_and_translate"
     given = as_floating(image)
@@ -82,16 +86,26 @@ def scale_and_translate(
             f"{name}: scale and translation must be [{len(axes)}], one for each of spatial_dims, got {factors.type} "
             f"and {moves.type}"
         )
-    kernel = KERNELS.get(method)
-    if kernel is None or method == "cubic-pytorch":
-        methods = [known for known in KERNELS if known != "cubic-pytorch"]
-        raise ValueError(f"{name}: the method is {', '.join(methods)}; got {method!r}")
+    _require_method(name, method, ("area", *(known for known in KERNELS if not known.endswith("-pytorch"))))
     others = [axis for axis in range(given.ndim) if axis not in axes and extents[axis] != given.shape[axis]]
     if others:
         raise shape_error(f"{name}: axes {others} change from {given.type} to {extents}, but are not in spatial_dims")
     made = cast(given, averaging(given.type.dtype))
     for number, axis in enumerate(axes):
         places = centres(extents[axis], factors[number], moves[number])
-        width = lnp.maximum(1 / factors[number], 1.0) if antialias else 1.0
-        made = contracted(made, axis, weights_within(given.shape[axis], places, kernel, width))
+        weights = _weights(method, given.shape[axis], places, 1 / factors[number], antialias)
+        made = contracted(made, axis, weights)
     return cast(made, given.type.dtype)
+
+
+def _require_method(name: str, method: str, known: Sequence[str]) -> None:
+    if method not in known:
+        raise ValueError(f"{name}: the method is {', '.join(known)}; got {method!r}")
+
+
+def _weights(method: str, extent: int, places: Value, step: ArrayLike, antialias: bool) -> Value:
+    """Weights [extent, places] for places that lie `step` pixels apart."""
+    if method == "area":
+        return weights_by_overlap(extent, places, step)
+    kernel = KERNELS["cubic" if method.endswith("-pytorch") else method]
+    return weights_within(extent, places, kernel, lnp.maximum(step, 1.0) if antialias else 1.0)

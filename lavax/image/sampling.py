@@ -24,7 +24,20 @@ def weights_within(size: int, places: Value, kernel: Kernel, width: ArrayLike = 
     The kernel is wider by `width`. Places outside the image get no weight at all.
     """
     pixels = lnp.arange(size, dtype="float32")[:, None]
-    weights = kernel.weight(lnp.abs(places - pixels) / width)
+    return _normalized(kernel.weight(lnp.abs(places - pixels) / width), places)
+
+
+def weights_by_overlap(size: int, places: Value, width: ArrayLike) -> Value:
+    """Weights [size, places] by how much of a pixel lies in a window of `width` pixels around the place."""
+    pixels = lnp.arange(size, dtype="float32")[:, None]
+    ends = lnp.minimum(places + 0.5 * width, pixels + 0.5)
+    starts = lnp.maximum(places - 0.5 * width, pixels - 0.5)
+    return _normalized(lnp.maximum(ends - starts, 0.0), places)
+
+
+def _normalized(weights: Value, places: Value) -> Value:
+    """Columns over their sums; columns of places outside the image, or without weight, are 0."""
+    size = weights.shape[0]
     total = lnp.sum(weights, axis=0, keepdims=True)
     is_zero = lnp.abs(total) <= _LEAST_SUM
     is_inside = (places >= -0.5) & (places <= size - 0.5)

@@ -17,7 +17,7 @@ from tests.lavax.numpy.arrays import sample
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
 X = sample((2, 7, 5, 3))
-METHODS = ("nearest", "linear", "cubic", "lanczos3", "lanczos5", "cubic-pytorch")
+METHODS = ("nearest", "linear", "cubic", "lanczos3", "lanczos5", "cubic-pytorch", "area")
 SHAPES = [(2, 14, 10, 3), (2, 4, 3, 3), (2, 11, 5, 3), (2, 1, 20, 6)]
 # Method, antialias, shape; by jax 0.10.2: the first and the last element, and Σ weights·result.
 CASES: list[tuple[str, bool, tuple[int, ...], list[float]]] = [
@@ -38,6 +38,8 @@ CASES: list[tuple[str, bool, tuple[int, ...], list[float]]] = [
     ("cubic-pytorch", True, (2, 14, 10, 3), [1.047668, -1.168095, 91.64823]),
     ("cubic-pytorch", True, (2, 4, 3, 3), [-0.3773067, -1.454589, -1.381492]),
     ("cubic-pytorch", False, (2, 4, 9, 3), [-0.03342002, -1.383914, 2.521819]),
+    ("area", True, (2, 14, 10, 3), [0.6413259, -1.30701, 124.9412]),
+    ("area", True, (2, 4, 3, 3), [-0.3267769, -1.401981, -2.062743]),
 ]
 
 
@@ -60,7 +62,7 @@ def test_numbers_are_those_of_jax(method: str) -> None:
 
 
 @pytest.mark.parametrize("antialias", [True, False])
-@pytest.mark.parametrize("method", ["linear", "cubic", "lanczos3"])
+@pytest.mark.parametrize("method", ["linear", "cubic", "lanczos3", "area"])
 def test_scaled_and_moved_as_by_jax(method: str, antialias: bool) -> None:
     jax = pytest.importorskip("jax", reason="jax is the oracle of image.resize")
     arguments = (2, 9, 6, 3), (1, 2), np.array([1.3, 0.4], np.float32), np.array([0.7, -1.2], np.float32)
@@ -77,7 +79,7 @@ def test_scaled_and_moved_by_hand() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("shape", [(1, 6, 2), (1, 3, 8)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 7, 2), (1, 3, 9)], ids=str)
 def test_derivatives(method: str, shape: tuple[int, ...]) -> None:
     check_derivatives(lambda x: image.resize(lnp.sin(x), shape, method), [sample((1, 4, 4))])
 
@@ -109,7 +111,7 @@ def test_dtypes() -> None:
 def test_what_does_not_fit() -> None:
     refused: list[tuple[type[Exception], str, Any]] = [
         (ShapeError, r"shape must have all 4 axes of f32\[2,7,5,3\], got \(4, 4\)", lambda: image.resize(X, (4, 4))),
-        (ValueError, "the method is nearest, linear, .*; got 'quadratic'",
+        (ValueError, "the method is nearest, area, linear, .*; got 'quadratic'",
          lambda: image.resize(X, X.shape, "quadratic")),
         (ShapeError, r"f32\[0,2\] has no pixels", lambda: image.resize(X[:0, :2, 0, 0], (3, 2))),
         (ShapeError, r"scale and translation must be \[1\]", lambda: image.scale_and_translate(
