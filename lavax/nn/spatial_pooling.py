@@ -227,50 +227,56 @@ def _sizes(name: str, x: Value, count: int, output_size: Sizes) -> list[tuple[in
     return [(axis, x.shape[axis] if size is None else size) for axis, size in zip(axes, given, strict=True)]
 
 
-def _pieces(x: Value, axis: int, number: int) -> Value:
-    """Windows as one more axis after `axis`: window i of n elements runs from ⌊i·n / number⌋ to ⌈(i + 1)·n / number⌉.
-
-    Shorter windows repeat their last element.
-    """
-    extent = x.shape[axis]
-    if extent % number == 0:
-        width = extent // number
-        return lnp.reshape(x, (*x.shape[:axis], number, width, *x.shape[axis + 1 :]))
-    width = max(-(-(i + 1) * extent // number) - i * extent // number for i in range(number))
-    starts, ends = _bounds(extent, number)
-    return lnp.take(x, lnp.minimum(starts + lnp.arange(width), ends - 1), axis=axis)
+def _in_pieces(x: Value, sizes: Sequence[tuple[int, int]]) -> tuple[Value, list[int]]:
+    """Axes that divide evenly as pairs, (windows, elements of a window), and the places of the latter."""
+    numbers = {axis: number for axis, number in sizes if x.shape[axis] % number == 0}
+    shape: list[int] = []
+    within = []
+    for axis, extent in enumerate(x.shape):
+        if numbers.get(axis, extent) == extent:
+            shape.append(extent)
+            continue
+        within.append(len(shape) + 1)
+        shape += [numbers[axis], extent // numbers[axis]]
+    return lnp.reshape(x, tuple(shape)), within
 
 
 def _bounds(extent: int, number: int) -> tuple[Value, Value]:
-    """Where windows begin and end, [number, 1]."""
+    """Where windows begin and end, [number, 1]: from ⌊i·extent / number⌋ to ⌈(i + 1)·extent / number⌉."""
     windows = lnp.expand_dims(lnp.arange(number), 1)
     return windows * extent // number, ((windows + 1) * extent + number - 1) // number
 
 
 def _adaptive_max_pool(name: str, count: int, x: ArrayLike, output_size: Sizes) -> Value:
     value = as_value(x)
-    for axis, number in _sizes(name, value, count, output_size):
-        if number != value.shape[axis]:
-            value = lnp.max(_pieces(value, axis, number), axis=axis + 1)
-    return value
+    sizes = _sizes(name, value, count, output_size)
+    for axis, number in sizes:
+        extent = value.shape[axis]
+        if extent % number:
+            width = max(-(-(i + 1) * extent // number) - i * extent // number for i in range(number))
+            starts, ends = _bounds(extent, number)
+            # Shorter windows repeat their last element.
+            windows = lnp.take(value, lnp.minimum(starts + lnp.arange(width), ends - 1), axis=axis)
+            value = lnp.max(windows, axis=axis + 1)
+    pieces, within = _in_pieces(value, sizes)
+    return lnp.max(pieces, axis=tuple(within)) if within else pieces
 
 
 def _adaptive_avg_pool(name: str, count: int, x: ArrayLike, output_size: Sizes) -> Value:
     given = as_floating(x)
     value = cast(given, averaging(given.type.dtype))
-    for axis, number in _sizes(name, value, count, output_size):
+    sizes = _sizes(name, value, count, output_size)
+    for axis, number in sizes:
         extent = value.shape[axis]
-        if number == extent:
-            continue
-        if extent % number == 0:
-            value = lnp.mean(_pieces(value, axis, number), axis=axis + 1)
-            continue
-        # Windows overlap and differ in width: their means are products with a band matrix.
-        places = lnp.arange(extent)
-        starts, ends = _bounds(extent, number)
-        band = lnp.where((places >= starts) & (places < ends), 1.0 / lnp.astype(ends - starts, "float32"), 0.0)
-        value = lnp.moveaxis(lnp.matmul(lnp.moveaxis(value, axis, -1), lnp.matrix_transpose(band)), -1, axis)
-    return cast(value, given.type.dtype)
+        if extent % number:
+            # Windows overlap and differ in width: their means are products with a band matrix.
+            places = lnp.arange(extent)
+            starts, ends = _bounds(extent, number)
+            is_inside = (places >= starts) & (places < ends)
+            band = lnp.where(is_inside, 1.0 / lnp.astype(ends - starts, "float32"), 0.0)
+            value = lnp.moveaxis(lnp.matmul(lnp.moveaxis(value, axis, -1), lnp.matrix_transpose(band)), -1, axis)
+    pieces, within = _in_pieces(value, sizes)
+    return cast(lnp.mean(pieces, axis=tuple(within)) if within else pieces, given.type.dtype)
 
 
 def adaptive_avg_pool1d(x: ArrayLike, output_size: Sizes) -> Value:
