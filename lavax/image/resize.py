@@ -30,8 +30,9 @@ def resize(image: ArrayLike, shape: Sequence[int], method: str = "linear", antia
     Methods are "nearest"; "linear" ("bilinear", "trilinear", "triangle"); "cubic" ("bicubic", "tricubic"; Keys 1981
     with slope -0.5); "lanczos3" and "lanczos5"; "area" (means of what a new pixel covers); "cubic-pytorch" (slope
     -0.75, the edge repeated). Images fill the same frame: pixel centres lie at half-integers. With `antialias`, kernels
-    are widened along axes that shrink, so that all pixels count. The dtype is that of `image`, or float32 for integers; "nearest" keeps every dtype. Differentiable.
-    Raises ShapeError for another number of axes, ValueError for an unknown method.
+    are widened along axes that shrink, so that all pixels count. The dtype is that of `image`, or float32 for integers;
+    "nearest" keeps every dtype. Differentiable. Raises ShapeError for another number of axes, ValueError for an unknown
+    method.
     """
     value = as_value(image)
     extents = checked_shape("image.resize", shape)

@@ -67,7 +67,7 @@ from lavax.nn.losses import (
 from lavax.nn.modules.attention import MultiHeadAttention
 from lavax.nn.modules.batch_norm import BatchNorm, BatchNormState
 from lavax.nn.modules.cache import KeyValueCache
-from lavax.nn.modules.composition import MLP, Identity, Lambda, Sequential
+from lavax.nn.modules.composition import MLP, Flatten, Identity, Lambda, Sequential
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.dropout import Dropout, dropout
 from lavax.nn.modules.linear import Embedding, Linear
@@ -130,6 +130,7 @@ __all__ = [
     "ConvTranspose3d",
     "Dropout",
     "Embedding",
+    "Flatten",
     "GRU",
     "GRUCell",
     "GroupNorm",

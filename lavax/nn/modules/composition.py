@@ -5,14 +5,17 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import lavax.numpy as lnp
 from lavax import random
 from lavax.nn.activations import identity, relu
 from lavax.nn.modules.linear import Linear
 from lavax.nn.modules.module import Module, field
+from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.values.value import Value
 
-__all__ = ["MLP", "Identity", "Lambda", "Sequential"]
+__all__ = ["MLP", "Flatten", "Identity", "Lambda", "Sequential"]
 
 
 class Identity(Module):
@@ -29,6 +32,20 @@ class Lambda(Module):
 
     def __call__(self, x: Any) -> Any:
         return self.function(x)
+
+
+class Flatten(Module):
+    """Axes from `start` to `end` as one: [N, C, H, W] to [N, C·H·W]."""
+
+    start: int = field(static=True, default=1)
+    end: int = field(static=True, default=-1)
+
+    def __call__(self, x: ArrayLike) -> Value:
+        value = as_value(x)
+        first, last = (normal_axis("Flatten", axis, value.type) for axis in (self.start, self.end))
+        if first > last:
+            raise shape_error(f"Flatten: axis {self.start} of {value.type} does not come before axis {self.end}")
+        return lnp.reshape(value, (*value.shape[:first], -1, *value.shape[last + 1 :]))
 
 
 class Sequential(Module):

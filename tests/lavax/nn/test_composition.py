@@ -9,6 +9,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn
+from lavax.base.errors import ShapeError
 from tests.closeness import close
 from tests.lavax.numpy.arrays import sample
 
@@ -69,3 +70,12 @@ def test_identity_and_functions() -> None:
     close(nn.Identity()(sample((3,))), sample((3,)))
     assert float(nn.Lambda(lnp.sum)(np.ones(3, np.float32))) == 3
     assert lx.tree.structure(nn.Lambda(nn.relu)) is lx.tree.structure(nn.Lambda(nn.relu))
+
+
+def test_axes_as_one() -> None:
+    x = sample((2, 3, 4, 5))
+    assert nn.Flatten()(x).shape == (2, 60)
+    assert nn.Flatten(0, 1)(x).shape == (6, 4, 5)
+    assert nn.Flatten()(x[:, :0]).shape == (2, 0)
+    with pytest.raises(ShapeError, match=r"Flatten: axis 2 of f32\[2,3,4,5\] does not come before axis 1"):
+        nn.Flatten(2, 1)(x)
