@@ -145,8 +145,7 @@ def _prefill(
     cache_dtype: Any,
 ) -> tuple[Any, dict[str, Any]]:
     """The first new token of each row, and the state for more."""
-    hidden, cache = model.extend(ids, model.empty_cache(ids.shape[0], length, cache_dtype))
-    cache = cache.replace(lengths=lengths)
+    hidden, cache = _read(model, ids, lengths, model.empty_cache(ids.shape[0], length, cache_dtype))
     last = lnp.squeeze(lnp.take_along_axis(hidden, lnp.expand_dims(lengths - 1, (1, 2)), axis=1), 1)
     logits = model.logits(last)
     seen = None
@@ -157,6 +156,18 @@ def _prefill(
         counts = nothing.at[rows, ids].add(lnp.astype(inside, "int32"))
         seen = counts > 0
     return _drawn(logits, {"cache": cache, "keys": keys, "step": lnp.int32(0), "seen": seen}, sampling)
+
+
+def _read(model: Any, ids: Any, lengths: Any, cache: Any) -> tuple[Any, Any]:
+    """The states of the prompts, and the cache after the last token of each, as if there were no padding.
+
+    New tokens take the places of padding in a key-value cache. A recurrent model would remember it, so it is told.
+    """
+    if getattr(model, "is_recurrent", False):
+        hidden, cache = model.extend(ids, cache, lengths)
+        return hidden, cache
+    hidden, cache = model.extend(ids, cache)
+    return hidden, cache.replace(lengths=lengths)
 
 
 @partial(compile, static_argnames=("sampling",), donate_argnames=("state",))

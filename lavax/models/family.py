@@ -57,6 +57,7 @@ FAMILIES: dict[str, str] = {
     "gemma3_text": "gemma",
     "gpt2": "gpt2",
     "llama": "llama",
+    "mamba": "mamba",
     "mistral": "llama",
     "qwen2": "llama",
     "qwen3": "llama",

@@ -17,7 +17,11 @@ class DecoderCache(Module):
 
 
 class LanguageModel(Protocol):
-    """A model that predicts the next token. Its cache is a pytree whose field `lengths`, int32 [B], counts tokens."""
+    """A model that predicts the next token. Its cache is a pytree whose field `lengths`, int32 [B], counts tokens.
+
+    The `extend` of a model with a true `is_recurrent` also takes `counts`, int32 [B]: how many of each row's tokens are
+    there, the others being padding.
+    """
 
     config: Any
 

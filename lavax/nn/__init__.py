@@ -71,6 +71,7 @@ from lavax.nn.modules.composition import MLP, Flatten, Identity, Lambda, Sequent
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.dropout import Dropout, dropout
 from lavax.nn.modules.linear import Embedding, Linear
+from lavax.nn.modules.mamba import Mamba, MambaState
 from lavax.nn.modules.mixture_of_experts import MixtureOfExperts
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
@@ -109,6 +110,7 @@ from lavax.nn.spatial_pooling import (
     max_pool2d,
     max_pool3d,
 )
+from lavax.nn.state_space import linear_recurrence, selective_scan
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -243,4 +245,13 @@ __all__ = [
     "swish",
     "tanh",
     "triplet_margin_loss",
+    "MixtureOfExperts",
+    "Routing",
+    "load_balancing_loss",
+    "route",
+    "router_z_loss",
+    "Mamba",
+    "MambaState",
+    "linear_recurrence",
+    "selective_scan",
 ]
