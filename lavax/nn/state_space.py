@@ -25,12 +25,12 @@ def linear_recurrence(a: ArrayLike, b: ArrayLike, start: ArrayLike | None = None
     if start is not None and terms.shape[1]:
         first = terms[:, :1] + factors[:, :1] * lnp.expand_dims(start, 1)
         terms = lnp.concatenate([first, terms[:, 1:]], axis=1)
-    found: Value = _recurrence(factors, terms)
-    return found
+    return lnp.moveaxis(_recurrence(lnp.moveaxis(factors, 1, 0), lnp.moveaxis(terms, 1, 0)), 0, 1)
 
 
 @custom_vjp
 def _recurrence(a: Value, b: Value) -> Value:
+    """The states, time in front: slices along the first axis are the fastest."""
     return _scanned(a, b)
 
 
@@ -42,9 +42,9 @@ def _forward(a: Value, b: Value) -> tuple[Value, tuple[Value, Value]]:
 def _backward(kept: tuple[Value, Value], cotangent: Value) -> tuple[Value, Value]:
     """The cotangent of b_t is that of h_t and a_(t+1) times that of b_(t+1); that of a_t is it times h_(t-1)."""
     a, states = kept
-    after = lnp.concatenate([a[:, 1:], lnp.zeros_like(a[:, :1])], axis=1)
-    of_b = lnp.flip(_recurrence(lnp.flip(after, 1), lnp.flip(cotangent, 1)), 1)
-    before = lnp.concatenate([lnp.zeros_like(states[:, :1]), states[:, :-1]], axis=1)
+    after = lnp.concatenate([a[1:], lnp.zeros_like(a[:1])], axis=0)
+    of_b = lnp.flip(_recurrence(lnp.flip(after, 0), lnp.flip(cotangent, 0)), 0)
+    before = lnp.concatenate([lnp.zeros_like(states[:1]), states[:-1]], axis=0)
     return of_b * before, of_b
 
 
@@ -56,15 +56,16 @@ def _scanned(a: Value, b: Value) -> Value:
 
     Blelloch, "Prefix Sums and Their Applications" (1990), section 1.4, for states alone.
     """
-    length = b.shape[1]
+    length = b.shape[0]
     if length < 2:
         return b
-    pairs = length // 2 * 2
-    a_odd, b_odd = a[:, 1:pairs:2], b[:, 1:pairs:2]
-    odd = _scanned(a_odd * a[:, 0:pairs:2], a_odd * b[:, 0:pairs:2] + b_odd)
-    even = lnp.concatenate([b[:, :1], a[:, 2::2] * odd[:, : (length - 1) // 2] + b[:, 2::2]], axis=1)
-    woven = lnp.reshape(lnp.stack([even[:, : length // 2], odd], axis=2), (b.shape[0], pairs, *b.shape[2:]))
-    return woven if pairs == length else lnp.concatenate([woven, even[:, -1:]], axis=1)
+    odd = _scanned(a[1::2] * a[: length - 1 : 2], a[1::2] * b[: length - 1 : 2] + b[1::2])
+    even = b[:1]
+    if length > 2:
+        even = lnp.concatenate([even, a[2::2] * odd[: (length - 1) // 2] + b[2::2]], axis=0)
+    pairs = length // 2
+    woven = lnp.reshape(lnp.stack([even[:pairs], odd], axis=1), (2 * pairs, *b.shape[1:]))
+    return woven if 2 * pairs == length else lnp.concatenate([woven, even[pairs:]], axis=0)
 
 
 def selective_scan(
