@@ -66,6 +66,33 @@ def test_tokens_are_those_of_transformers(tmp_path: Path, timestamps: bool, lang
         assert [list(segment.tokens) for segment in made.segments] == _segments(found, timestamps)
 
 
+def test_segments_of_long_recordings_are_those_of_transformers(tmp_path: Path) -> None:
+    oracle = checkpoint(tmp_path)
+    import torch
+    import transformers
+
+    known, model = settings(tmp_path), models.load(tmp_path)
+    for seed, columns in enumerate((50, 57, 85)):
+        samples = sound(160 * columns, seed)
+        found = oracle.generate(
+            torch.from_numpy(np.array(log_mel_spectrogram(samples, 8)))[None],
+            generation_config=transformers.GenerationConfig(**SETTINGS),
+            attention_mask=torch.ones(1, columns),
+            language="en",
+            task="transcribe",
+            return_timestamps=True,
+            return_segments=True,
+            return_dict_in_generate=True,
+            condition_on_prev_tokens=False,
+            temperature=0.0,
+        )
+        made = transcribe(model, samples, known, language="en", timestamps=True).segments
+        assert len(made) > 2
+        assert [list(segment.tokens) for segment in made] == _segments(found, timestamps=True)
+        for ours, theirs in zip(made, found["segments"][0], strict=True):
+            assert (ours.start, ours.end) == pytest.approx((float(theirs["start"]), float(theirs["end"])))
+
+
 def _segments(found: Any, timestamps: bool) -> list[list[int]]:
     """The tokens of each segment. Theirs may end with the first timestamp of what is heard again."""
     if not timestamps:
