@@ -1,6 +1,7 @@
 """Latent diffusion models: U-Nets, the autoencoder of their images, samplers, text to images, and the loss to train."""
 from lavax.models.diffusion.autoencoder import STABLE_DIFFUSION_AUTOENCODER, Autoencoder, AutoencoderConfig
-from lavax.models.diffusion.pipeline import TextToImage, load_pipeline
+from lavax.models.diffusion.pipeline import TextToImage
+from lavax.models.diffusion.pipeline_folder import load_pipeline, save_pipeline
 from lavax.models.diffusion.samplers import Sampler, ddim, ddpm, euler, euler_ancestral
 from lavax.models.diffusion.sampling import guided, sampling, with_context
 from lavax.models.diffusion.schedule import NoiseSchedule
@@ -31,5 +32,6 @@ __all__ = [
     "load_pipeline",
     "loss",
     "sampling",
+    "save_pipeline",
     "with_context",
 ]

@@ -2,11 +2,8 @@
 from __future__ import annotations
 
 import functools
-import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +17,9 @@ from lavax.models.diffusion.samplers import Sampler, ddim
 from lavax.models.diffusion.sampling import guided, sampling
 from lavax.models.diffusion.schedule import NoiseSchedule
 from lavax.models.diffusion.unet import UNet
-from lavax.models.load import load
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.tracer.compiled.compile import compile
 from lavax.tracer.values.value import Value
-
-_PIPELINE = "StableDiffusionPipeline"
 
 
 @dataclass(frozen=True)
@@ -125,29 +119,3 @@ def pictures(images: ArrayLike) -> Value:
     """Images [N, C, H, W] with values from -1 to 1 as uint8 [N, H, W, C]."""
     shown = lnp.clip(0.5 * cast(as_value(images), float32) + 0.5, 0.0, 1.0)
     return cast(lnp.transpose(lnp.round(255 * shown), (0, 2, 3, 1)), uint8)
-
-
-def load_pipeline(
-    folder: str | os.PathLike[str], *, dtype: Any = "float32", variant: str | None = None
-) -> TextToImage:
-    """The models of a folder in the layout of diffusers: tokenizer, text_encoder, unet, vae and scheduler.
-
-    Any scheduler's folder gives the noise schedule; the sampler is chosen at the call. Weights are converted to
-    `dtype`, but latents stay float32 between steps; `variant` is as for `models.load`. Raises ValueError for the folder
-    of another pipeline, FileNotFoundError if a file is missing.
-    """
-    path = Path(folder)
-    kind = json.loads((path / "model_index.json").read_text(encoding="utf-8")).get("_class_name")
-    if kind != _PIPELINE:
-        raise ValueError(f"load_pipeline: model_index.json is of {kind}, only {_PIPELINE} is supported")
-    scheduler = json.loads((path / "scheduler" / "scheduler_config.json").read_text(encoding="utf-8"))
-    text_encoder, unet, vae = (
-        load(path / name, dtype=dtype, variant=variant) for name in ("text_encoder", "unet", "vae")
-    )
-    return TextToImage(
-        PromptTokenizer.load(path / "tokenizer"),
-        text_encoder,
-        unet,
-        vae,
-        NoiseSchedule.from_json(scheduler),
-    )

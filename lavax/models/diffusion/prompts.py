@@ -32,6 +32,18 @@ class PromptTokenizer:
         name = padding["content"] if isinstance(padding, dict) else padding
         return PromptTokenizer(tokenizer, int(settings.get("model_max_length", 77)), tokenizer.token_to_id(name))
 
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes tokenizer.json and tokenizer_config.json."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(str(path / "tokenizer.json"))
+        settings = {
+            "tokenizer_class": "CLIPTokenizer",
+            "model_max_length": self.length,
+            "pad_token": self.tokenizer.id_to_token(self.padding),
+        }
+        (path / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
     def __call__(self, prompts: Sequence[str]) -> np.ndarray:
         """Tokens int32 [N, length]. Of a longer prompt, the last tokens are left out."""
         rows = np.full((len(prompts), self.length), self.padding, np.int32)

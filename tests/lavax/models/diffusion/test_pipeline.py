@@ -1,6 +1,7 @@
 """Text to images against diffusers, with small models; the tokens of prompts against transformers."""
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 import lavax as lx
 from lavax import nn
-from lavax.models import diffusion
+from lavax.models import clip_text, diffusion
 from lavax.models.diffusion import autoencoder, unet
-from lavax.models.diffusion.pipeline import TextToImage, load_pipeline, pictures
+from lavax.models.diffusion.pipeline import TextToImage, pictures
+from lavax.models.diffusion.pipeline_folder import load_pipeline, save_pipeline
 from lavax.models.diffusion.prompts import PromptTokenizer
 from lavax.models.diffusion.schedule import NoiseSchedule
 from tests.lavax.models import test_clip_text
@@ -144,6 +146,7 @@ def test_images_follow_prompt_key_and_size(tmp_path: Path) -> None:
         make("fog", key=lx.random.key(0), width=7)
 
 
+@pytest.mark.usefixtures("reference_backend")
 def test_progress_wraps_the_steps(tmp_path: Path) -> None:
     seen = []
 
@@ -195,6 +198,29 @@ def test_a_folder_of_diffusers_makes_the_images_of_diffusers(tmp_path: Path) -> 
     got = make.images(noise, make.context(prompts), make.context([negative] * 2), guidance=5.0, steps=3)
     assert np.abs(got - 255 * wanted).max() <= 0.51
     assert np.ptp(got) > 60
+
+    save_pipeline(make, tmp_path / "ours")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read = diffusers.StableDiffusionPipeline.from_pretrained(tmp_path / "ours")
+        read.set_progress_bar_config(disable=True)
+        assert type(read.scheduler) is diffusers.PNDMScheduler
+        read.scheduler = theirs.scheduler
+        again = read(prompts, negative_prompt=[negative] * 2, latents=torch.from_numpy(noise), **more).images
+    assert np.array_equal(again, wanted)
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_a_saved_pipeline_is_loaded(tmp_path: Path) -> None:
+    made = small_pipeline(tmp_path)
+    settings = test_clip_text.SMALL | dict(vocab_size=521, hidden_size=12, eos_token_id=520)
+    made = dataclasses.replace(made, text_encoder=seeded_model(clip_text.FAMILY, clip_text.CLIPTextConfig(**settings)))
+    save_pipeline(made, tmp_path / "saved")
+    read = load_pipeline(tmp_path / "saved", dtype="bfloat16")
+    assert np.array_equal(read.tokenizer(PROMPTS), made.tokenizer(PROMPTS))
+    assert read.schedule == dataclasses.replace(made.schedule, others=read.schedule.others)
+    low, high = (each("fog", key=lx.random.key(0), steps=2) for each in (read, made))
+    assert np.abs(low.astype(int) - high).mean() < 8
 
 
 def test_a_folder_of_another_pipeline_is_refused(tmp_path: Path) -> None:
