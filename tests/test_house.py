@@ -110,6 +110,8 @@ lavax/data/__init__
 lavax/mixed_precision/__init__
 lavax/train/__init__
 lavax/models
+lavax/models/smolvla
+lavax/models/smolvla/__init__
 lavax/models/diffusion
 lavax/models/diffusion/__init__
 lavax/models/encoders

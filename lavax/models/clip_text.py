@@ -8,8 +8,9 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.models.activations import activation_of
 from lavax.models.config import Config
-from lavax.models.family import Family, Tensors
+from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
+from lavax.models.tensors import Tensors, with_prefix
 from lavax.nn.attention import dot_product_attention
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.module import Module, field
@@ -115,10 +116,9 @@ class CLIPText(PretrainedModel):
         return found if self.projection is None else self.projection(found)
 
 
-def _with_prefix(tensors: Tensors, config: CLIPTextConfig) -> Tensors:
+def _prepared(tensors: Tensors, config: CLIPTextConfig) -> Tensors:
     """Some versions of transformers leave out the prefix of all but the projection."""
-    named = {name if name.startswith("text_") else f"text_model.{name}": name for name in tensors}
-    return {new: tensors[name] for new, name in named.items()}
+    return with_prefix(tensors, "text_model.", r"text_projection\.")
 
 
 FAMILY = Family(
@@ -136,6 +136,6 @@ FAMILY = Family(
         (r"\.expand\.", ".mlp.fc1."),
         (r"\.contract\.", ".mlp.fc2."),
     ),
-    prepared=_with_prefix,
+    prepared=_prepared,
     optional=r"\.position_ids$",
 )

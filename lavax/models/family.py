@@ -69,7 +69,7 @@ FAMILIES: dict[str, str] = {
     "UNet2DConditionModel": "diffusion.unet",
     "whisper": "whisper.whisper",
     "xlm-roberta": "encoders.bert",
-    "smolvla": "smolvla",
+    "smolvla": "smolvla.expert",
 }
 
 # Where config.json says what model it is: transformers, diffusers, lerobot.

@@ -11,9 +11,10 @@ import pytest
 import lavax as lx
 from lavax import io, models
 from lavax.models import smolvla
-from lavax.models.smolvla import FAMILY, SMOLVLA_BASE, SmolVLA, SmolVLAConfig
-from tests.lavax.models import smolvla_reference as reference
+from lavax.models.smolvla import SMOLVLA_BASE, SmolVLA, SmolVLAConfig
+from lavax.models.smolvla.expert import FAMILY
 from tests.lavax.models.seeded import assert_close, gradients_by_name, seeded_model
+from tests.lavax.models.smolvla import reference
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax import random
 from lavax.ir.types import float32
-from lavax.models.config import Config
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
+from lavax.models.smolvla.config import SmolVLAConfig
 from lavax.models.tensors import Tensors
 from lavax.nn import rotary
 from lavax.nn.activations import silu
@@ -24,73 +23,7 @@ from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import RMSNorm
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
-from lavax.tracer.compiled.compile import compile
 from lavax.tracer.values.value import Value
-
-# What lerobot takes from the vision-language model, which its config.json only names.
-_BACKBONE = ("vlm_hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "rms_norm_eps")
-
-
-@dataclass(frozen=True)
-class SmolVLAConfig(Config):
-    """Settings of lerobot's `smolvla` policies, by the names of config.json, and five of the vision-language model.
-
-    Those five default to SmolVLM2-500M, on which the published policies stand.
-    """
-
-    type: str = "smolvla"
-    chunk_size: int = 50
-    max_state_dim: int = 32
-    max_action_dim: int = 32
-    num_steps: int = 10
-    attention_mode: str = "cross_attn"
-    num_expert_layers: int = -1
-    num_vlm_layers: int = 16
-    self_attn_every_n_layers: int = 2
-    expert_width_multiplier: float = 0.75
-    min_period: float = 4e-3
-    max_period: float = 4.0
-    vlm_hidden_size: int = 960
-    num_attention_heads: int = 15
-    num_key_value_heads: int = 5
-    head_dim: int = 64
-    rms_norm_eps: float = 1e-5
-
-    def __post_init__(self) -> None:
-        if self.num_expert_layers > 0 and self.num_expert_layers != self.num_vlm_layers:
-            raise ValueError(
-                f"SmolVLAConfig: the expert has a layer for each of num_vlm_layers={self.num_vlm_layers}; "
-                f"num_expert_layers={self.num_expert_layers} is another number"
-            )
-        if self.attention_mode != "cross_attn":
-            raise ValueError(f"SmolVLAConfig: attention_mode is 'cross_attn', got {self.attention_mode!r}")
-
-    def to_json(self) -> dict[str, Any]:
-        """What config.json holds; without those of the vision-language model that are SmolVLM2-500M's."""
-        usual = SmolVLAConfig()
-        data = super().to_json()
-        return {
-            name: value
-            for name, value in data.items()
-            if name not in _BACKBONE or getattr(self, name) != getattr(usual, name)
-        }
-
-    @property
-    def hidden_size(self) -> int:
-        """The width of the expert."""
-        return int(self.vlm_hidden_size * self.expert_width_multiplier)
-
-    @property
-    def intermediate_size(self) -> int:
-        """The width of the feed-forward layers: 8/3 of the expert's, up to a multiple of 256."""
-        return 256 * -(-4 * int(2 * self.hidden_size / 3) // 256)
-
-    def attends_to_itself(self, layer: int) -> bool:
-        """Whether actions see each other in a layer; in the others they see the prefix alone."""
-        return self.self_attn_every_n_layers > 0 and layer % self.self_attn_every_n_layers == 0
-
-
-SMOLVLA_BASE = SmolVLAConfig()
 
 
 class Prefix(NamedTuple):
@@ -284,54 +217,6 @@ class SmolVLA(PretrainedModel):
         steps = lnp.arange(length, dtype="int32")
         begin = before if visible is None else lnp.sum(cast(visible, steps.type.dtype), axis=1, keepdims=True)
         return _Positions(rotary.tables(begin + steps, turning), rotary.tables(steps, turning))
-
-
-def denoising() -> Callable[..., Value]:
-    """A function that turns noise into actions, by Euler's method from time 1 to 0. It holds one compiled step.
-
-    It takes the model, normal numbers [B, T, max_action_dim], the prefix, and `steps`, by default the model's
-    `num_steps`.
-    """
-
-    @compile(donate_argnums=0)
-    def step(actions: Value, model: SmolVLA, time: Value, change: Value, prefix: Prefix) -> Value:
-        return actions + cast(change, actions.type.dtype) * model(actions, time, prefix)
-
-    def denoise(model: SmolVLA, noise: ArrayLike, prefix: Prefix, *, steps: int | None = None) -> Value:
-        count = model.config.num_steps if steps is None else steps
-        actions = as_value(noise) + 0  # a copy: each step writes over the actions of the last
-        for index in range(count):
-            actions = step(actions, model, np.float32(1 - index / count), np.float32(-1 / count), prefix)
-        return actions
-
-    return denoise
-
-
-def flow_matching_loss(
-    model: SmolVLA, actions: ArrayLike, noise: ArrayLike, times: ArrayLike, prefix: Prefix
-) -> Value:
-    """The mean square of the error of the velocity, noise - actions, at time·noise + (1 - time)·actions.
-
-    `actions` and `noise` are [B, T, max_action_dim], `times` [B]; the result is a float32 number. Lipman et al. 2023.
-    """
-    clean, added = as_value(actions), as_value(noise)
-    time = cast(lnp.reshape(times, (-1, 1, 1)), clean.type.dtype)
-    made = model(time * added + (1 - time) * clean, times, prefix)
-    return lnp.mean(lnp.square(cast(made, float32) - cast(added - clean, float32)))
-
-
-def loss(model: SmolVLA, actions: ArrayLike, key: ArrayLike, prefix: Prefix) -> Value:
-    """`flow_matching_loss` with random noise and `random_times`."""
-    given = as_value(actions)
-    for_noise, for_times = random.split(key)
-    noise = random.normal(for_noise, given.shape, given.dtype)
-    return flow_matching_loss(model, given, noise, random_times(for_times, given.shape[0]), prefix)
-
-
-def random_times(key: ArrayLike, count: int) -> Value:
-    """Times [count] as lerobot draws them to train: from Beta(1.5, 1), more noise than not, and above 0.001."""
-    made: Value = 0.001 + 0.999 * random.uniform(key, (count,)) ** (2 / 3)  # time^1.5 is the share of lower ones
-    return made
 
 
 def _prepared(tensors: Tensors, config: SmolVLAConfig) -> Tensors:
