@@ -100,13 +100,17 @@ class CLIPText(PretrainedModel):
         self.projection = Linear(width, config.projection_dim, False, key=keys[3], dtype=dtype) if projected else None
 
     def __call__(self, tokens: ArrayLike) -> Value:
+        return self.norm(self.blocks[-1](self.before_last(tokens)))
+
+    def before_last(self, tokens: ArrayLike) -> Value:
+        """The hidden states that the last block gets, which Stable Diffusion XL reads: [N, T, hidden_size]."""
         given, longest = as_value(tokens), self.config.max_position_embeddings
         if given.ndim != 2 or given.shape[1] > longest:
             raise shape_error(f"CLIPText: tokens are [N, T] with T at most {longest}, got {given.type}")
         x = self.tokens(given) + as_value(self.positions.weight)[: given.shape[1]]
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             x = block(x)
-        return self.norm(x)
+        return x
 
     def pooled(self, tokens: ArrayLike, hidden: ArrayLike) -> Value:
         """The vectors of texts: those of the first token that ends each, projected if the model has a projection."""

@@ -2,6 +2,7 @@
 from lavax.models.diffusion.autoencoder import STABLE_DIFFUSION_AUTOENCODER, Autoencoder, AutoencoderConfig
 from lavax.models.diffusion.pipeline import TextToImage
 from lavax.models.diffusion.pipeline_folder import load_pipeline, save_pipeline
+from lavax.models.diffusion.pipeline_xl import TextToImageXL
 from lavax.models.diffusion.samplers import Sampler, ddim, ddpm, euler, euler_ancestral
 from lavax.models.diffusion.sampling import guided, sampling, with_context
 from lavax.models.diffusion.schedule import NoiseSchedule
@@ -22,6 +23,7 @@ __all__ = [
     "SmallUNet",
     "SmallUNetConfig",
     "TextToImage",
+    "TextToImageXL",
     "UNet",
     "UNetConfig",
     "ddim",

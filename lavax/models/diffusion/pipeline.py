@@ -57,19 +57,23 @@ class TextToImage:
         texts = [prompts] if isinstance(prompts, str) else list(prompts)
         shape = self._latent_shape(len(texts), height, width)
         for_start, for_steps = random.split(key)
-        context, away = (self.context(each) for each in (texts, [negative] * len(texts)))
+        context = self.context(texts, height, width)
+        away = self.away_from([negative] * len(texts), height, width)
         return self.images(random.normal(for_start, shape), context, away, key=for_steps, **settings)
 
-    def context(self, prompts: Sequence[str]) -> Value:
-        """What the U-Net reads of prompts: [N, tokens, features]."""
-        made: Value = self._encoded(self.text_encoder, self.tokenizer(prompts))
-        return made
+    def context(self, prompts: Sequence[str], height: int | None = None, width: int | None = None) -> Any:
+        """What the U-Net reads of prompts, for images of a size: [N, tokens, features]."""
+        return self._encoded(self.text_encoder, self.tokenizer(prompts))
+
+    def away_from(self, prompts: Sequence[str], height: int | None = None, width: int | None = None) -> Any:
+        """As `context`, of what images should not show."""
+        return self.context(prompts, height, width)
 
     def images(
         self,
         noise: ArrayLike,
-        context: ArrayLike,
-        negative: ArrayLike,
+        context: Any,
+        negative: Any,
         *,
         guidance: float = 7.5,
         steps: int = 50,
@@ -90,16 +94,23 @@ class TextToImage:
             latents = self._guided(self.unet, table, noise, (negative, context, np.float32(guidance)), **given)
         return np.asarray(self._decoded(self.autoencoder, latents))
 
+    def size(self, height: int | None = None, width: int | None = None) -> tuple[int, int]:
+        """The height and width of images in pixels; None is as the model was trained."""
+        usual = (self.unet.config.sample_size or 64) * self._pixels_of_latent
+        return usual if height is None else height, usual if width is None else width
+
+    @property
+    def _pixels_of_latent(self) -> int:
+        return int(2 ** (len(self.autoencoder.config.block_out_channels) - 1))
+
     def _latent_shape(self, count: int, height: int | None, width: int | None) -> tuple[int, ...]:
-        multiple = 2 ** (len(self.autoencoder.config.block_out_channels) - 1)
-        usual = (self.unet.config.sample_size or 64) * multiple
-        sizes = [usual if size is None else size for size in (height, width)]
+        multiple, sizes = self._pixels_of_latent, self.size(height, width)
         if any(size % multiple for size in sizes):
-            raise ValueError(f"TextToImage: height and width must be multiples of {multiple}, got {sizes}")
+            raise ValueError(f"TextToImage: height and width must be multiples of {multiple}, got {list(sizes)}")
         return (count, self.unet.config.in_channels, *(size // multiple for size in sizes))
 
     @functools.cached_property
-    def _encoded(self) -> Callable[..., Value]:
+    def _encoded(self) -> Callable[..., Any]:
         return compile(lambda encoder, tokens: encoder(tokens))
 
     @functools.cached_property

@@ -1,6 +1,7 @@
 """Folders of text-to-image models, in the layout of diffusers: a folder for each part, and model_index.json."""
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -8,19 +9,27 @@ from typing import Any
 
 from lavax.io.pretrained import save_pretrained
 from lavax.models.diffusion.pipeline import TextToImage
+from lavax.models.diffusion.pipeline_xl import TextToImageXL
 from lavax.models.diffusion.prompts import PromptTokenizer
 from lavax.models.diffusion.schedule import NoiseSchedule
 from lavax.models.load import load
 
-_PIPELINE = "StableDiffusionPipeline"
 _SCHEDULER = "DDIMScheduler"  # for a schedule that no folder gave
-# The parts of the pipeline that have weights: folder -> field of TextToImage, library and class.
+# What model_index.json calls a pipeline -> its class here.
+_KINDS: dict[str, type[TextToImage]] = {
+    "StableDiffusionPipeline": TextToImage,
+    "StableDiffusionXLPipeline": TextToImageXL,
+}
+# Its parts: folder -> field of the class, library and class there. Those of XL alone end in 2.
 _MODELS = {
     "text_encoder": ("text_encoder", "transformers", "CLIPTextModel"),
+    "text_encoder_2": ("second_text_encoder", "transformers", "CLIPTextModelWithProjection"),
     "unet": ("unet", "diffusers", "UNet2DConditionModel"),
     "vae": ("autoencoder", "diffusers", "AutoencoderKL"),
 }
-_ABSENT = ("feature_extractor", "image_encoder", "safety_checker")
+_TOKENIZERS = {"tokenizer": "tokenizer", "tokenizer_2": "second_tokenizer"}
+_ABSENT = ("feature_extractor", "image_encoder")
+_ZEROS = "force_zeros_for_empty_prompt"
 
 
 def load_pipeline(
@@ -28,31 +37,50 @@ def load_pipeline(
 ) -> TextToImage:
     """The models of a folder in the layout of diffusers: tokenizer, text_encoder, unet, vae and scheduler.
 
-    Any scheduler's folder gives the noise schedule; the sampler is chosen at the call. Weights are converted to
-    `dtype`, but latents stay float32 between steps; `variant` is as for `models.load`. Raises ValueError for the folder
-    of another pipeline, FileNotFoundError if a file is missing.
+    Those of Stable Diffusion 1 and 2 give a `TextToImage`, those of XL a `TextToImageXL`. Any scheduler's folder gives
+    the noise schedule; the sampler is chosen at the call. Weights are converted to `dtype`, but latents stay float32
+    between steps; `variant` is as for `models.load`. Raises ValueError for the folder of another pipeline,
+    FileNotFoundError if a file is missing.
     """
     path = Path(folder)
-    kind = _read(path / "model_index.json").get("_class_name")
-    if kind != _PIPELINE:
-        raise ValueError(f"load_pipeline: model_index.json is of {kind}, only {_PIPELINE} is supported")
-    models = {field: load(path / name, dtype=dtype, variant=variant) for name, (field, _, _) in _MODELS.items()}
-    schedule = NoiseSchedule.from_json(_read(path / "scheduler" / "scheduler_config.json"))
-    return TextToImage(tokenizer=PromptTokenizer.load(path / "tokenizer"), schedule=schedule, **models)
+    index = _read(path / "model_index.json")
+    kind = _KINDS.get(index.get("_class_name", ""))
+    if kind is None:
+        known = ", ".join(_KINDS)
+        raise ValueError(f"load_pipeline: model_index.json is of {index.get('_class_name')}; there are {known}")
+    fields = {entry.name for entry in dataclasses.fields(kind)}
+    parts: dict[str, Any] = {
+        field: load(path / name, dtype=dtype, variant=variant)
+        for name, (field, _, _) in _MODELS.items()
+        if field in fields
+    }
+    parts |= {field: PromptTokenizer.load(path / name) for name, field in _TOKENIZERS.items() if field in fields}
+    if kind is TextToImageXL:
+        parts["zeros_for_empty"] = index.get(_ZEROS, True)
+    return kind(schedule=NoiseSchedule.from_json(_read(path / "scheduler" / "scheduler_config.json")), **parts)
 
 
 def save_pipeline(pipeline: TextToImage, folder: str | os.PathLike[str]) -> None:
-    """Writes models as `load_pipeline` and diffusers' `StableDiffusionPipeline.from_pretrained` read them."""
+    """Writes models as `load_pipeline` and `from_pretrained` of diffusers' pipelines read them."""
     path = Path(folder)
-    for name, (field, _, _) in _MODELS.items():
-        save_pretrained(getattr(pipeline, field), path / name)
-    pipeline.tokenizer.save(path / "tokenizer")
+    (name_of_kind,) = (name for name, kind in _KINDS.items() if kind is type(pipeline))
+    index: dict[str, Any] = {"_class_name": name_of_kind}
+    for name, (field, library, kind) in _MODELS.items():
+        if hasattr(pipeline, field):
+            save_pretrained(getattr(pipeline, field), path / name)
+            index[name] = [library, kind]
+    for name, field in _TOKENIZERS.items():
+        if hasattr(pipeline, field):
+            getattr(pipeline, field).save(path / name)
+            index[name] = ["transformers", "CLIPTokenizer"]
+    if isinstance(pipeline, TextToImageXL):
+        index[_ZEROS] = pipeline.zeros_for_empty
+    else:
+        index |= {"requires_safety_checker": False, "safety_checker": [None, None]}
     scheduler = {"_class_name": _SCHEDULER, **pipeline.schedule.to_json()}
-    index: dict[str, Any] = {name: [library, kind] for name, (_, library, kind) in _MODELS.items()}
-    index |= {"tokenizer": ["transformers", "CLIPTokenizer"], "scheduler": ["diffusers", scheduler["_class_name"]]}
-    index |= {name: [None, None] for name in _ABSENT}
+    index |= {"scheduler": ["diffusers", scheduler["_class_name"]], **{name: [None, None] for name in _ABSENT}}
     _write(path / "scheduler" / "scheduler_config.json", scheduler)
-    _write(path / "model_index.json", {"_class_name": _PIPELINE, "requires_safety_checker": False, **index})
+    _write(path / "model_index.json", index)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -224,6 +224,6 @@ def test_a_saved_pipeline_is_loaded(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_pipeline_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionXLPipeline"}')
-    with pytest.raises(ValueError, match="of StableDiffusionXLPipeline, only StableDiffusionPipeline"):
+    (tmp_path / "model_index.json").write_text('{"_class_name": "FluxPipeline"}')
+    with pytest.raises(ValueError, match="of FluxPipeline; there are StableDiffusionPipeline, StableDiffusionXL"):
         load_pipeline(tmp_path)
