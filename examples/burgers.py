@@ -25,7 +25,7 @@ from lavax import nn
 from lavax.linalg import cholesky, solve_triangular
 
 VISCOSITY = 0.01 / np.pi
-SIZES = (2, 16, 16, 16, 1)
+WIDTH, DEPTH = 16, 3  # of the network
 STEPS_PER_CALL = 10  # on the same points
 CANDIDATES = 1 << 14  # from which the points are drawn
 LEAST_DAMPING = 1e-7  # float32 sees nothing smaller beside the largest entries of the matrix
@@ -35,18 +35,14 @@ QUICK = {"steps": 200, "points": 400}  # what --quick changes
 class Solution(nn.Module):
     """u at t [n] and x [n]: [n]. The factor t (1 − x²) of the network keeps the initial and boundary values."""
 
-    layers: tuple[nn.Linear, ...]
+    network: nn.MLP
 
     def __init__(self, *, key: Any) -> None:
-        keys = lx.random.split(key, len(SIZES) - 1)
-        self.layers = tuple(nn.Linear(n, m, key=k) for n, m, k in zip(SIZES, SIZES[1:], keys, strict=False))
+        self.network = nn.MLP(2, 1, WIDTH, DEPTH, activation=nn.tanh, key=key)
 
     def __call__(self, t: Any, x: Any) -> Any:
-        values = lnp.stack([2 * t - 1, x], axis=-1)
-        *hidden, last = self.layers
-        for layer in hidden:
-            values = lnp.tanh(layer(values))
-        return -lnp.sin(np.pi * x) + t * (1 - x**2) * last(values)[:, 0]
+        values = self.network(lnp.stack([2 * t - 1, x], axis=-1))
+        return -lnp.sin(np.pi * x) + t * (1 - x**2) * values[:, 0]
 
 
 def residual(solution: Solution, t: Any, x: Any) -> Any:

@@ -31,20 +31,28 @@ QUICK = {"epochs": 10}  # what --quick changes
 
 
 class Network(nn.Module):
-    """Linear layers with ReLU between them: images [n, 64] to scores [n, 10]."""
+    """Linear layers with ReLU between them: images [n, 64] to scores [n, 10].
+
+    Weights are drawn so that values keep their variance through a ReLU (He et al. 2015).
+    """
 
     layers: tuple[nn.Linear, ...]
 
     def __init__(self, *, key: Any) -> None:
-        shapes = list(pairwise(SIZES))
-        keys = lx.random.split(key, len(shapes))
-        self.layers = tuple(nn.Linear(*shape, key=keys[number]) for number, shape in enumerate(shapes))
+        keys = lx.random.split(key, len(SIZES) - 1)
+        self.layers = tuple(_linear(n, m, key) for (n, m), key in zip(pairwise(SIZES), keys, strict=True))
 
     def __call__(self, images: Any) -> Any:
         *hidden, last = self.layers
         for layer in hidden:
             images = nn.relu(layer(images))
         return last(images)
+
+
+def _linear(inputs: int, outputs: int, key: Any) -> nn.Linear:
+    draw = nn.initializers.he_normal(in_axis=1, out_axis=0)
+    layer = nn.Linear(inputs, outputs, key=key)
+    return layer.replace(weight=draw(key, (outputs, inputs)), bias=lnp.zeros(outputs))
 
 
 def cross_entropy(network: Network, images: Any, labels: Any) -> Any:
