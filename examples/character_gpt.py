@@ -5,6 +5,9 @@
 Without a file it learns from the pages of `help()`, which come with Python. Prints the loss on the last tenth of the
 text, which training never sees, beside that of a table of pairs of characters (a bigram model), in nats a character;
 then a text that it writes. Draws the losses of training.
+
+The loss is 1.453, 1.453 and 1.463 with the seeds 0, 1 and 2, where the bigram model has 2.323, after 162 s on lavapipe
+(with the pages of Python 3.11).
 """
 from __future__ import annotations
 
