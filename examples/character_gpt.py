@@ -214,6 +214,9 @@ def main() -> None:
     number_of = {character: number for number, character in enumerate(alphabet)}
     ids = np.array([number_of[character] for character in text], np.int32)
     training, held_out = np.split(ids, [len(ids) * 9 // 10])
+    if len(held_out) < options.batch_size * (options.context + 1):
+        needed = 10 * options.batch_size * (options.context + 1)
+        raise SystemExit(f"The text has {len(text)} characters; with these sizes it needs {needed}")
     for_weights, for_writing = lx.random.split(lx.random.key(options.seed))
     network = GPT(len(alphabet), options.context, options.width, options.layers, options.heads, key=for_weights)
     count = sum(leaf.size for leaf in lx.tree.leaves(network))

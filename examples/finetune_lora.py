@@ -173,6 +173,8 @@ def main() -> None:
     text = options.text.read_text(encoding="utf-8") if options.text else inspect.getsource(argparse)
     ids = token_ids(tokenizer, text)
     training, held_out = np.split(ids, [len(ids) * 9 // 10])
+    if len(held_out) <= options.length:
+        raise SystemExit(f"The text has {len(ids)} tokens; with --length {options.length} it needs ten times that")
 
     changes = initial_changes(model, options.rank, lx.random.key(options.seed))
     trained, all_of_them = (sum(leaf.size for leaf in lx.tree.leaves(tree)) for tree in (changes, model))

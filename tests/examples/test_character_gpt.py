@@ -51,8 +51,15 @@ def test_the_default_text_is_there() -> None:
     assert len(character_gpt.default_text()) > 100_000
 
 
+def test_a_text_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text.txt").write_text("To be, or not to be", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["character_gpt.py", "--text", str(tmp_path / "text.txt")])
+    with pytest.raises(SystemExit, match="The text has 19 characters; with these sizes it needs 10400"):
+        character_gpt.main()
+
+
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text.txt").write_text("To be, or not to be, that is the question: é\n" * 60, encoding="utf-8")
+    (tmp_path / "text.txt").write_text("To be, or not to be, that is the question: é\n" * 80, encoding="utf-8")
     options = ["--text", str(tmp_path / "text.txt"), "--prompt", "To", "--steps", "200", "--width", "32"]
     options += ["--context", "32", "--layers", "1", "--out", str(tmp_path / "made")]
     monkeypatch.setattr(sys, "argv", ["character_gpt.py", "--quick", *options])

@@ -72,6 +72,21 @@ def test_tuning_lowers_the_loss_and_the_saved_folder_generates(
     assert re.search(r"^5 tokens, [0-9.]+ a second", printed, re.MULTILINE)
 
 
+def test_transformers_reads_what_was_tuned(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="compares with transformers")
+    transformers = pytest.importorskip("transformers", reason="compares with transformers")
+    generate.make_folder(tmp_path, seed=0)
+    model = lx.models.load(tmp_path)
+    changes = finetune_lora.initial_changes(model, 4, lx.random.key(0))
+    tuned = finetune_lora.changed(model, {path: (up + 0.1, down) for path, (up, down) in changes.items()})
+    lx.io.save_pretrained(tuned, tmp_path / "tuned")
+    ids = np.arange(12).reshape(2, 6)
+    with torch.no_grad():
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "tuned")(torch.from_numpy(ids)).logits
+    np.testing.assert_allclose(tuned(ids), theirs.numpy(), rtol=1e-4, atol=1e-4)
+    assert np.abs(np.asarray(tuned(ids)) - np.asarray(model(ids))).max() > 0.1
+
+
 def test_characters_of_several_tokens_are_shown_whole() -> None:
     class Bytes:
         """A tokenizer whose tokens are bytes."""
