@@ -108,6 +108,7 @@ lavax/io/__init__
 lavax/data
 lavax/data/__init__
 lavax/mixed_precision/__init__
+lavax/train
 lavax/train/__init__
 lavax/models
 lavax/models/smolvla

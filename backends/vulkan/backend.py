@@ -127,6 +127,10 @@ class VulkanBackend:
 
         return describe(self.device.physical)
 
+    def bytes_in_use(self) -> int:
+        """Device memory that arrays and programs hold."""
+        return sum(pool.use().in_use for pool in {self.device.arrays, self.device.tables})
+
 
 class LoweredGraph:
     """A graph that is cut into kernels, from which shaders and a program are made."""

@@ -61,6 +61,8 @@ class Backend(Protocol):
 
     def default_device(self) -> Any: ...
 
+    def bytes_in_use(self) -> int: ...
+
 
 # The number of programs kept for functions that run outside `compile`, which are traced at every call. Compiled
 # functions keep their own. A program may hold much device memory, and megabytes of the driver's.
