@@ -1,7 +1,8 @@
 """Batches of examples: shuffled, uploaded ahead, and resumable at every batch."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ class Loader:
         for images, labels in loader:
             ...
 
-    `source`: a pytree of arrays with examples along their first axis (NumPy's, memory-mapped, or of the device; tuples,
-    dicts and dataclasses are pytrees); or a list or other sequence of examples, which are pytrees themselves; or an
-    iterable of examples, or a function that returns one for each epoch.
+    `source`: a pytree of arrays with examples along their first axis (NumPy's, those that `io.load` maps, or those
+    of the device; tuples, dicts and dataclasses are pytrees); a list or other sequence of examples, which are pytrees
+    themselves; or an iterable of examples, or a function that returns one for each epoch.
 
     `shuffle` orders every epoch anew, by `seed` alone. With `drop_last`, the default, examples that do not fill a
     batch are left out of an epoch: a smaller batch would need another compiled program. `transform(batch, rng)` changes
@@ -64,8 +65,8 @@ class Loader:
         """The number of batches in an epoch. Raises TypeError for a stream."""
         if isinstance(self._source, Stream):
             raise TypeError("Loader: a stream of examples has no length")
-        count = len(self._source)
-        return count // self._size if self._drop_last else -(-count // self._size)
+        examples = len(self._source)
+        return examples // self._size if self._drop_last else -(-examples // self._size)
 
     @property
     def epoch(self) -> int:
@@ -84,17 +85,35 @@ class Loader:
                 raise ValueError(f"Loader.restore: the state is of {name} {state.get(name)}, not {about[name]}")
         self._epoch, self._batch = int(state["epoch"]), int(state["batch"])
 
-    def __iter__(self) -> Iterator[Any]:
-        epoch, first = self._epoch, self._batch
-        batches = prefetched(_with_last(self._prepared(epoch, first)), self._prefetch)
-        number = first
+    def __iter__(self) -> Generator[Any, None, None]:
+        return self.batches(epochs=1)
+
+    def batches(self, epochs: int | None = None) -> Generator[Any, None, None]:
+        """The batches of so many epochs, or without end, from the position on.
+
+        Between epochs the thread goes on, so that the first batches of the next one are ready in time. Raises
+        ValueError for an epoch without batches.
+        """
+        prepared = prefetched(self._prepared_epochs(self._epoch, self._batch, epochs), self._prefetch)
         try:
-            for batch, is_last in batches:
-                number += 1
-                self._epoch, self._batch = (epoch + 1, 0) if is_last else (epoch, number)
+            for batch, position in prepared:
+                self._epoch, self._batch = position
                 yield batch
         finally:
-            batches.close()  # ends the thread
+            prepared.close()  # ends the thread
+
+    def _prepared_epochs(
+        self, epoch: int, first: int, epochs: int | None
+    ) -> Iterator[tuple[Any, tuple[int, int]]]:
+        """Batches, each with the position behind it."""
+        for number in count(epoch) if epochs is None else range(epoch, epoch + epochs):
+            behind = first
+            for batch, is_last in _with_last(self._prepared(number, first)):
+                behind += 1
+                yield batch, (number + 1, 0) if is_last else (number, behind)
+            if not behind:
+                raise ValueError(f"Loader: epoch {number} has no batch of {self._size} examples")
+            first = 0
 
     def _prepared(self, epoch: int, first: int) -> Iterator[Any]:
         """The batches of an epoch from number `first` on."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lavax.io.host_arrays import host_array
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.values.array import Array
 
@@ -28,7 +29,7 @@ class Arrays:
 
     def __init__(self, tree: Any) -> None:
         leaves, structure = pytree.flatten(tree)
-        self._tree = pytree.unflatten(structure, [np.asanyarray(leaf) for leaf in leaves])
+        self._tree = pytree.unflatten(structure, [_numbers(leaf) for leaf in leaves])
         lengths = {}
         for path, leaf in zip(pytree.paths(structure), pytree.leaves(self._tree), strict=True):
             if not leaf.ndim:
@@ -101,6 +102,10 @@ def stacked(examples: Sequence[Any]) -> Any:
 def size_of(batch: Any) -> int:
     """The number of examples in a batch."""
     return len(pytree.leaves(batch)[0])
+
+
+def _numbers(leaf: Any) -> np.ndarray:
+    return host_array(leaf) if isinstance(leaf, Array) else np.asanyarray(leaf)
 
 
 def _listed(lengths: dict[str, int]) -> str:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -61,6 +62,11 @@ class CheckpointManager:
         self.wait()
         return self._steps()
 
+    def best_step(self) -> int | None:
+        """The step of the checkpoint with the best metric, of those that are there; None if none has a metric."""
+        self.wait()
+        return self._best_step()
+
     def save(self, step: int, tree: Any, *, extra: Any = None, metric: float | None = None, wait: bool = False) -> None:
         """Saves the arrays of a pytree, and `extra`, anything that JSON can hold, such as the position in the data.
 
@@ -117,18 +123,17 @@ class CheckpointManager:
     def _write(self, step: int, arrays: dict[str, Any], about: dict[str, str]) -> None:
         write_safetensors(self._path(step), arrays, about)
         steps = self._steps()
-        kept = {*steps[-self._keep :], step, *self._best_steps(steps)}
+        kept = {*steps[-self._keep :], step, self._best_step() if self._best else step}
         for old in steps:
             if old not in kept:
                 self._path(old).unlink(missing_ok=True)
 
-    def _best_steps(self, steps: list[int]) -> list[int]:
-        if self._best is None:
-            return []
-        about = {step: SafetensorsFile(self._path(step)).metadata.get("metric") for step in steps}
+    def _best_step(self) -> int | None:
+        about = {step: SafetensorsFile(self._path(step)).metadata.get("metric") for step in self._steps()}
         metrics = {step: float(metric) for step, metric in about.items() if metric is not None}
-        choose = min if self._best == "min" else max
-        return [choose(metrics, key=metrics.__getitem__)] if metrics else []
+        numbers = {step: metric for step, metric in metrics.items() if not math.isnan(metric)}
+        choose = max if self._best == "max" else min
+        return choose(numbers, key=numbers.__getitem__) if numbers else None
 
     def _steps(self) -> list[int]:
         matches = (_NAME.fullmatch(path.name) for path in self.folder.glob("step_*.safetensors"))

@@ -1,4 +1,4 @@
-"""GGUF, the format of llama.cpp: metadata, and tensors that may be quantised in blocks."""
+"""GGUF, the format of the ggml library: metadata, and tensors that may be quantised in blocks."""
 from __future__ import annotations
 
 import os

@@ -4,8 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+from lavax.data.loader import Loader
 from lavax.data.sources import size_of
 from lavax.io.checkpoints import CheckpointManager
 from lavax.tracer.tracing.placement import device_put
@@ -68,9 +70,9 @@ def fit(
     Every `evaluate_every` steps and at the end, `evaluate(state)` returns values, which are logged as "eval/...".
 
     `checkpoints` saves the state, and the position of `data`, every `checkpoint_every` steps and at the end; the
-    evaluation's "loss" at that step, if there is one, decides which is best. With `resume`, training goes on behind the
-    latest checkpoint, with the same numbers as if it had not stopped. Ctrl-C ends training after the step at hand, and
-    saves; a second Ctrl-C raises KeyboardInterrupt at once.
+    evaluation's "loss" at that step, if there is one, decides which is best. Training goes on behind the latest
+    checkpoint, with the same numbers as if it had not stopped; with `resume=False` there must not be one. Ctrl-C ends
+    training after the step at hand, and saves; a second Ctrl-C raises KeyboardInterrupt at once.
 
     Raises ValueError for counts below one, for metrics that are no scalars, for `data` without batches, and for a
     checkpoint to resume from if `data` cannot go to its position; and whatever `step` and `data` raise.
@@ -80,7 +82,13 @@ def fit(
         if count is not None and count < 1:
             raise ValueError(f"fit: {name} must be at least 1, got {count}")
     done = 0
-    if checkpoints is not None and resume and checkpoints.steps():
+    earlier = checkpoints.steps() if checkpoints is not None else []
+    if checkpoints is not None and earlier:
+        if not resume:
+            raise ValueError(
+                f"fit: with resume=False training begins anew, but {checkpoints.folder} has checkpoints of the steps "
+                f"{earlier}, which a later run would go on from: use another folder, or remove them"
+            )
         found = checkpoints.restore(state)
         _restore_position(data, found.extra, found.step)
         state, done = found.tree, found.step
@@ -206,18 +214,19 @@ def _batches(data: Iterable[Any], steps: int | None, done: int) -> Generator[Any
     if steps is None:
         yield from data
         return
-    empty = 0
-    while done < steps:
-        before = done
-        for batch in data:
-            done += 1
+    left = steps - done
+    if isinstance(data, Loader):
+        with closing(data.batches()) as batches:
+            yield from islice(batches, left)
+        return
+    while left:
+        before = left
+        for batch in islice(data, left):
+            left -= 1
             yield batch
-            if done >= steps:
-                return
-        empty = 0 if done > before else empty + 1
-        if empty == 2:  # once is well: the position that was restored may be the end of an epoch
+        if left == before:
             raise ValueError(
-                f"fit: the data have no more batches after {done} of {steps} steps: "
+                f"fit: the data have no more batches after {steps - left} of {steps} steps: "
                 "an iterator can be gone through once only, a list or a data.Loader again and again"
             )
 
@@ -227,7 +236,7 @@ def _restore_position(data: Any, extra: Any, step: int) -> None:
     if position is None or not hasattr(data, "restore"):
         raise ValueError(
             f"fit: there is a checkpoint of step {step}, but the data cannot go to its position: use data.Loader, or "
-            "resume=False to begin anew"
+            "anything else with state() and restore(state)"
         )
     data.restore(position)
 

@@ -26,12 +26,21 @@ def test_the_last_ones_and_the_best_are_kept(tmp_path: Path) -> None:
     with CheckpointManager(tmp_path / "run", keep=2, best="min") as checkpoints:
         for step, loss in enumerate([3.0, 1.0, 2.0, 5.0, 4.0]):
             checkpoints.save(step, state_of(step), extra={"position": 10 * step}, metric=loss)
-        assert checkpoints.steps() == [1, 3, 4]
+        assert checkpoints.steps() == [1, 3, 4] and checkpoints.best_step() == 1
         latest, best = checkpoints.restore(state_of(0)), checkpoints.restore(state_of(0), step=1)
     assert (latest.step, latest.extra) == (4, {"position": 40})
     for found, step in ((latest.tree, 4), (best.tree, 1)):
         for one, other in zip(lx.tree.leaves(found), lx.tree.leaves(state_of(step)), strict=True):
             assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def test_no_metric_and_nan_are_never_the_best(tmp_path: Path) -> None:
+    with CheckpointManager(tmp_path, keep=1, best="max") as checkpoints:
+        checkpoints.save(0, {})
+        assert checkpoints.best_step() is None
+        for step, accuracy in enumerate([float("nan"), 0.5, 0.75, float("nan"), 0.25], 1):
+            checkpoints.save(step, {}, metric=accuracy)
+        assert checkpoints.best_step() == 3 and checkpoints.steps() == [3, 5]
 
 
 def test_arrays_may_be_donated_as_soon_as_save_returns(tmp_path: Path) -> None:
