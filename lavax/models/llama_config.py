@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lavax.models.config import Config, Settings
@@ -20,7 +21,9 @@ class Dialect:
     normed_results: bool = False  # norms after attention and after the feed-forward layer, too
     always_tied: bool = False  # the output layer is the table of embeddings unless the file says otherwise
     activation: str = "silu"
-    windows: str = "all"  # the layers with a sliding window if "layer_types" does not say: all, every other, or none
+    windows: str = "all"  # the layers with a sliding window if "layer_types" does not say, in WINDOWED
+    theta: float | None = None  # the base of rotary frequencies if the file has none
+    local_theta: float | None = None  # that of layers with a sliding window, if they have their own
 
 
 @dataclass(frozen=True)
@@ -33,17 +36,26 @@ class Experts:
     normalize: bool  # whether the shares of a token's experts sum to 1
 
 
-_GEMMA = dict(offset_norms=True, always_tied=True, activation="gelu_pytorch_tanh")
+_gemma = partial(Dialect, offset_norms=True, always_tied=True, activation="gelu_pytorch_tanh")
 DIALECTS: Mapping[str, Dialect] = {
     "llama": Dialect(windows="none"),
     "mistral": Dialect(),
-    "qwen2": Dialect(biased_attention=True, windows="none"),
-    "qwen3": Dialect(normed_heads=True, windows="none"),
+    "qwen2": Dialect(biased_attention=True, windows="last"),
+    "qwen3": Dialect(normed_heads=True, windows="last"),
     "mixtral": Dialect(),
-    "qwen3_moe": Dialect(normed_heads=True, windows="none"),
-    "gemma": Dialect(**_GEMMA, windows="none"),  # type: ignore[arg-type]
-    "gemma2": Dialect(**_GEMMA, normed_results=True, windows="every other"),  # type: ignore[arg-type]
-    "gemma3_text": Dialect(**_GEMMA, normed_heads=True, normed_results=True),  # type: ignore[arg-type]
+    "qwen3_moe": Dialect(normed_heads=True, windows="last"),
+    "gemma": _gemma(windows="none"),
+    "gemma2": _gemma(normed_results=True, windows="every other"),
+    "gemma3_text": _gemma(normed_heads=True, normed_results=True, windows="most", theta=1e6, local_theta=1e4),
+}
+
+# Dialect.windows -> whether a layer has the window. Older files have no "layer_types", but these settings.
+WINDOWED: Mapping[str, Callable[[LlamaConfig, int], bool]] = {
+    "all": lambda config, layer: True,
+    "every other": lambda config, layer: layer % 2 == 0,
+    "last": lambda config, layer: bool(config.use_sliding_window) and layer >= config.first_window,
+    "most": lambda config, layer: (layer + 1) % (config.sliding_window_pattern or 6) != 0,
+    "none": lambda config, layer: False,
 }
 
 
@@ -72,6 +84,8 @@ class LlamaConfig(Config):
     rope_parameters: Settings | None = None
     sliding_window: int | None = None
     use_sliding_window: bool | None = None
+    max_window_layers: int | None = None
+    sliding_window_pattern: int | None = None
     layer_types: tuple[str, ...] | None = None
     query_pre_attn_scalar: float | None = None
     attn_logit_softcapping: float | None = None
@@ -95,6 +109,8 @@ class LlamaConfig(Config):
     @property
     def activation(self) -> str:
         """The name of the feed-forward layers' activation."""
+        if self.model_type == "gemma" and self.hidden_act == "gelu":
+            return self.dialect.activation  # the first files of Gemma say "gelu" where they mean its approximation
         return self.hidden_activation or self.hidden_act or self.dialect.activation
 
     @property
@@ -107,14 +123,18 @@ class LlamaConfig(Config):
         """The factor on the products of queries and keys."""
         return 1 / math.sqrt(self.query_pre_attn_scalar or self.heads[2])
 
+    @property
+    def first_window(self) -> int:
+        """The first layer with a sliding window, where those after it have it, too."""
+        return 28 if self.max_window_layers is None else self.max_window_layers
+
     def window_of(self, layer: int) -> int | None:
         """How many keys a query of that layer sees, its own among them; None: all before it."""
         if self.sliding_window is None or self.use_sliding_window is False:
             return None
         if self.layer_types is not None:
             return self.sliding_window if self.layer_types[layer] == "sliding_attention" else None
-        windows = self.dialect.windows
-        return self.sliding_window if windows == "all" or (windows == "every other" and layer % 2 == 0) else None
+        return self.sliding_window if WINDOWED[self.dialect.windows](self, layer) else None
 
     def experts_of(self, layer: int) -> Experts | None:
         """The experts of that layer; None: it has one feed-forward layer for all tokens."""
@@ -122,12 +142,17 @@ class LlamaConfig(Config):
 
     def frequencies_of(self, window: int | None) -> rotary.RotaryFrequencies:
         """The rotary frequencies of layers with that window: in some models, those with one have their own."""
-        kind = "full_attention" if window is None else "sliding_attention"
-        settings: Mapping[str, Any] = self.rope_parameters or {}
-        settings = settings.get(kind) or settings
-        scaling, theta = self.rope_scaling or settings, settings.get("rope_theta") or self.rope_theta
-        if window is not None and self.rope_local_base_freq is not None:
-            scaling, theta = {}, self.rope_local_base_freq
+        scaling, theta = self._rotation_of(window)
         return rotary.frequencies(
             self.heads[2], theta, scaling, max_position_embeddings=self.max_position_embeddings
         )
+
+    def _rotation_of(self, window: int | None) -> tuple[Mapping[str, Any], float | None]:
+        """The settings of the scaling, and the base. Newer files have both in "rope_parameters"."""
+        settings: Mapping[str, Any] = self.rope_parameters or {}
+        own = settings.get("full_attention" if window is None else "sliding_attention")
+        if own is not None:
+            return own, own.get("rope_theta")
+        if window is not None and self.dialect.local_theta is not None:
+            return {}, self.rope_local_base_freq or self.dialect.local_theta
+        return self.rope_scaling or settings, settings.get("rope_theta") or self.rope_theta or self.dialect.theta
