@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.index import Index, flatten
@@ -74,6 +76,20 @@ def updated_in_place(kernel: Kernel) -> Node | None:
         return None
     array, *rest = node.operands
     return array if array.op == INPUT and not any(array in _cone(operand) for operand in rest) else None
+
+
+def array_in_place(
+    kernel: Kernel, reads: Sequence[str], writes: Sequence[str], donors: Mapping[str, str]
+) -> Node | None:
+    """The input that a scatter updates, if it lies in the result's memory already: there is nothing to copy.
+
+    `reads` and `writes` name the buffers of the kernel's inputs and outputs, `donors` those whose memory results take.
+    """
+    array = updated_in_place(kernel)
+    if array is None:
+        return None
+    read, written = reads[kernel.graph.inputs.index(array)], writes[0]
+    return array if written == read or donors.get(written) == read else None
 
 
 def _dots(node: Node) -> tuple[Node, ...]:

@@ -6,7 +6,7 @@ movement: of an array that is sliced, gathered or padded, only the elements that
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -14,9 +14,10 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS, names_of_family
 from lavax.passes.build.attention import named_operands, visible_pairs
 from lavax.passes.fuse.costs import cost_of
+from lavax.passes.kernels.accesses import array_in_place
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Repeat, Until
 from lavax.passes.kernels.index import Index, variable
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.reports.cost import Cost, KernelCost
@@ -232,20 +233,29 @@ def _operations(node: Node, elements: int) -> int:
     return cost_of(node) * elements if OPERATIONS[node.op].family == "elementwise" else 0
 
 
-def _cost_of_step(step: KernelStep, times: int, is_least: bool) -> KernelCost:
+def _cost_of_step(step: KernelStep, donors: Mapping[str, str], times: int, is_least: bool) -> KernelCost:
     operations = 0
     read: dict[str, int] = {}
     written: dict[str, int] = {}
     for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
         needs = _Needs()
         needs.follow(kernel.graph)
+        held = array_in_place(kernel, reads, writes, donors)
         operations += sum(_operations(node, needs.elements.get(node, 0)) for node in kernel.graph.nodes)
         for node, name in zip(kernel.graph.inputs, reads, strict=True):
-            nbytes = needs.elements.get(node, 0) * node.dtype.storage.itemsize
+            elements = needs.elements.get(node, 0) if node is not held else _reread(kernel)
+            nbytes = elements * node.dtype.storage.itemsize
             read[name] = max(read.get(name, 0), nbytes)  # an array read by several merged kernels is loaded once
-        written.update(zip(writes, (node.type.nbytes for node in kernel.graph.outputs), strict=True))
+        stored = (node if held is None else node.operands[1] for node in kernel.graph.outputs)
+        written.update(zip(writes, (node.type.nbytes for node in stored), strict=True))
     moved = sum(read.values()), sum(written.values())
     return KernelCost(step.name, step.kernel.kind, operations, *moved, times, is_least, _locations(step))
+
+
+def _reread(kernel: Kernel) -> int:
+    """The elements of its array that a scatter reads if the others stay where they are."""
+    (node,) = kernel.graph.outputs
+    return 0 if node.op == "scatter_set" else node.operands[1].type.size
 
 
 def _locations(step: KernelStep) -> tuple[str, ...]:
@@ -253,19 +263,21 @@ def _locations(step: KernelStep) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.location for node in nodes if node.location is not None))
 
 
-def _costs(commands: Sequence[Command], times: int, is_least: bool) -> Iterator[KernelCost]:
+def _costs(
+    commands: Sequence[Command], donors: Mapping[str, str], times: int, is_least: bool
+) -> Iterator[KernelCost]:
     for command in commands:
         match command:
             case KernelStep():
-                yield _cost_of_step(command, times, is_least)
+                yield _cost_of_step(command, donors, times, is_least)
             case Guard():
                 yield KernelCost(command.name, "guard", 0, FLAG_BYTES, FLAG_BYTES, times, is_least)
             case Repeat():
-                yield from _costs(command.commands, times * command.count, is_least)
+                yield from _costs(command.commands, donors, times * command.count, is_least)
             case _:
-                yield from _costs(command.commands, times, is_least or isinstance(command, Until))
+                yield from _costs(command.commands, donors, times, is_least or isinstance(command, Until))
 
 
 def cost_of_program(program: KernelProgram) -> Cost:
     """The cost of every kernel of a program, including guards of branches and loops, in the order they run."""
-    return Cost({cost.name: cost for cost in _costs(program.steps, 1, False)})
+    return Cost({cost.name: cost for cost in _costs(program.steps, program.donors, 1, False)})

@@ -24,7 +24,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.errors import DtypeError
 from lavax.ir.types import DType, float64, int64, uint64
 from lavax.passes.kernels import commands as kernel_commands
-from lavax.passes.kernels.accesses import updated_in_place
+from lavax.passes.kernels.accesses import array_in_place
 from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
@@ -226,12 +226,8 @@ class _Emission:
 
     def _is_in_place(self, step: KernelStep, number: int) -> bool:
         """Whether a scatter's array lies in its result's memory already, so that there is nothing to copy."""
-        kernel, (written, *_) = step.kernels[number], step.writes[number]
-        array = updated_in_place(kernel)
-        if array is None:
-            return False
-        read = step.reads[number][kernel.graph.inputs.index(array)]
-        return written == read or self.program.donors.get(written) == read
+        kernel, reads, writes = step.kernels[number], step.reads[number], step.writes[number]
+        return array_in_place(kernel, reads, writes, self.program.donors) is not None
 
     def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str, barrier: bool, name: str) -> Dispatch:
         slots, words = self._pushed(rest, slots, launch.words)

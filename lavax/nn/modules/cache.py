@@ -12,6 +12,8 @@ from lavax.tracer.values.value import Value
 
 __all__ = ["KeyValueCache"]
 
+_FEW = 32  # new tokens that are scattered, so that nothing else is written; more would have to be sorted first
+
 
 class KeyValueCache(Module):
     """Room for S keys and values per row of a batch: `keys` [B, S, K, H], `values` [B, S, K, E].
@@ -43,12 +45,7 @@ class KeyValueCache(Module):
         batch, _, heads, head = self.keys.shape
         if given.ndim != 4 or (given.shape[0], *given.shape[2:]) != (batch, heads, head):
             raise shape_error(f"KeyValueCache.append: keys [{batch}, T, {heads}, {head}], got {given.type}")
-        positions = lnp.expand_dims(lengths, 1) + lnp.arange(given.shape[1], dtype="int32")
-        rows = lnp.expand_dims(lnp.arange(batch, dtype="int32"), 1)
-        return KeyValueCache(
-            self.keys.at[rows, positions].set(lnp.astype(keys, self.keys.dtype), mode="drop"),
-            self.values.at[rows, positions].set(lnp.astype(values, self.values.dtype), mode="drop"),
-        )
+        return KeyValueCache(_with_rows(self.keys, keys, lengths), _with_rows(self.values, values, lengths))
 
     def attend(
         self, query: ArrayLike, lengths: ArrayLike, *, window: int | None = None, scale: float | None = None
@@ -73,3 +70,18 @@ class KeyValueCache(Module):
         own = lnp.expand_dims(own, (1, 3))
         seen = position <= own
         return seen if window is None else seen & (position > own - window)
+
+
+def _with_rows(held: ArrayLike, new: ArrayLike, lengths: ArrayLike) -> Value:
+    """`held` [B, S, K, H] with T rows of `new` in each batch entry, from position `lengths` [B] on."""
+    array: Any = as_value(held)
+    updates, count = cast(as_value(new), array.type.dtype), as_value(new).shape[1]
+    first = lnp.expand_dims(lengths, 1)
+    if count <= _FEW:
+        entries = lnp.expand_dims(lnp.arange(array.shape[0], dtype="int32"), 1)
+        written: Value = array.at[entries, first + lnp.arange(count, dtype="int32")].set(updates)
+        return written
+    source: Value = lnp.expand_dims(lnp.arange(array.shape[1], dtype="int32") - first, (2, 3))
+    moved = lnp.take_along_axis(updates, lnp.clip(source, 0, count - 1), axis=1)
+    found: Value = lnp.where((source >= 0) & (source < count), moved, array)
+    return found

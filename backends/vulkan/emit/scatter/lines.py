@@ -17,6 +17,7 @@ from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.types import DType
+from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.index import ZERO, Index, clamp, strides_of, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
@@ -58,6 +59,7 @@ class ScatterEmitter:
         self.lines = lines_of(self.scatter)
         self.body, outputs = open_body(kernel, lifted)
         self.target = outputs[self.scatter]
+        self.updated = updated_in_place(kernel)
         self.local = local_invocations(profile)
         self.integer = self.body.parameters.integer
         self.is_short = prod(self.array.shape[axis] for axis in self.lines.along) <= _SHORT_LINE
@@ -76,7 +78,14 @@ class ScatterEmitter:
         return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-count // self.local)))
 
     def _write_line(self) -> None:
-        """Copies the line's values from the array."""
+        """Copies the line's values from the array, unless the array lies in the result's memory already."""
+        if self.updated is None:
+            self._copy_line()
+            return
+        with self.body.block(f"if ({self.body.addresses[self.updated]} != {self.target})"):
+            self._copy_line()
+
+    def _copy_line(self) -> None:
         extents = tuple(self.array.shape[axis] for axis in self.lines.along)
         length = prod(extents)
         with self.body.block(f"for (int k = 0; k < {self.integer(length)}; ++k)", frozenset(("k",))):
