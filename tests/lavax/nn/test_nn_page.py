@@ -45,3 +45,15 @@ def test_layers_were_exchanged(names: dict[str, Any]) -> None:
 
 def test_leaves_have_the_names_that_the_page_gives(names: dict[str, Any]) -> None:
     assert "head.weight" in [path for path, _ in lx.tree.leaves_with_path(names["model"])]
+
+
+def test_the_table_names_what_there_is() -> None:
+    table = PAGE.read_text(encoding="utf-8").split("## What there is")[1]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    for _, _, layers, functions, _ in rows:
+        for name in re.findall(r"`([\w.]+)(?:\(\))?`", layers + functions):
+            path = name.removeprefix("lx.").replace("lnp.", "numpy.")
+            found: Any = lx if path.split(".")[0] in ("image", "numpy", "optim", "scan") else lx.nn
+            for part in path.split("."):
+                assert hasattr(found, part) or part == "Cell", name
+                found = getattr(found, part, None)
