@@ -78,6 +78,18 @@ def check_cached(model: Any, ids: np.ndarray) -> None:
     assert np.array_equal(cache.lengths, [length] * batch)
 
 
+def check_long_decode(model: Any, ids: np.ndarray) -> None:
+    """One token after another, in a loop over 256 tokens, gives the logits of the whole."""
+    batch, length = ids.shape
+
+    def step(cache: Any, token: Any) -> tuple[Any, Any]:
+        hidden, cache = model.extend(lnp.expand_dims(token, 1), cache)
+        return cache, model.logits(hidden[:, 0])
+
+    _, made = lx.scan(step, model.empty_cache(batch, length), lnp.asarray(ids.T))
+    assert_close(np.moveaxis(np.asarray(made), 0, 1), model(ids), 2e-5)
+
+
 def check_generation(oracle: Any, folder: Path, prompts: list[np.ndarray], count: int = 6) -> None:
     """The most likely tokens after prompts of different lengths are those of transformers, prompt by prompt."""
     import torch

@@ -15,6 +15,7 @@ from tests.lavax.models.language import (
     check_against_transformers,
     check_cached,
     check_generation,
+    check_long_decode,
     check_recorded,
     check_saved_again,
     token_ids,
@@ -93,6 +94,10 @@ def test_recorded_values(settings: dict[str, Any], recorded: dict[str, Any]) -> 
 
 def test_a_cached_decode_is_the_forward_pass(tmp_path: Path) -> None:
     check_cached(seeded_model(FAMILY, GPT2Config(**UNUSUAL)), IDS)
+
+
+def test_a_decode_of_256_tokens_is_the_forward_pass() -> None:
+    check_long_decode(seeded_model(FAMILY, GPT2Config(**SMALL | {"n_positions": 256})), token_ids(96, 1, 256))
 
 
 def test_generation_is_that_of_transformers(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.lavax.models.language import (
     check_against_transformers,
     check_cached,
     check_generation,
+    check_long_decode,
     check_recorded,
     check_saved_again,
     token_ids,
@@ -57,6 +58,10 @@ def test_padding_leaves_no_trace_in_states() -> None:
         _, alone = model.extend(IDS[row : row + 1, :count], model.empty_cache(1, 0))
         for ours, wanted in zip(lx.tree.leaves(padded.layers), lx.tree.leaves(alone.layers), strict=True):
             assert_close(ours[row : row + 1], wanted, 1e-5)
+
+
+def test_a_decode_of_256_tokens_is_the_forward_pass() -> None:
+    check_long_decode(seeded_model(FAMILY, MambaConfig(**SMALL)), token_ids(96, 1, 256))
 
 
 def test_generation_is_that_of_transformers(tmp_path: Path) -> None:
