@@ -100,7 +100,7 @@ class LateMetrics:
     def _read(self, group: list[_Step]) -> tuple[int, dict[str, float]]:
         values = means((step.metrics, 1) for step in group)
         now, units = time.perf_counter(), sum(step.units for step in group)
-        if units and self._since is not None:
+        if units and self._since is not None and now > self._since:
             values[f"{self.unit} per second"] = units / (now - self._since)
         self._since = now
         return group[-1].number, values
