@@ -25,9 +25,7 @@ from sklearn.datasets import load_digits
 from tqdm import trange
 
 import lavax as lx
-import lavax.numpy as lnp
 from lavax import nn, optim
-from lavax.models.config import Settings
 from lavax.models.convolution_norm import fold_batch_norm
 from lavax.models.resnet import ResNet, ResNetConfig
 
@@ -71,9 +69,8 @@ def make_folder(folder: Path, seed: int, epochs: int) -> None:
     images = ((pixels[:, None] / 255 - 0.5) / 0.5).astype(np.float32)
     test, training = np.split(np.arange(len(labels)), [len(labels) // 5])
     names = {str(digit): f"digit {digit}" for digit in range(10)}
-    config = ResNetConfig(
-        num_channels=1, embedding_size=16, hidden_sizes=(16, 32), depths=(1, 1), layer_type="basic", id2label=Settings(names)
-    )
+    sizes = dict(num_channels=1, embedding_size=16, hidden_sizes=(16, 32), depths=(1, 1))
+    config = ResNetConfig.from_json({**sizes, "layer_type": "basic", "id2label": names})
     model = ResNet(config, key=lx.random.key(seed))
     state = optim.adam(RATE).init(model)
     draw = np.random.default_rng(seed)

@@ -115,7 +115,8 @@ class _Row:
         """The text that was held back, if there are no more tokens."""
         if self.has_ended:
             return ""
-        return self._released(self._unread()) + ("" if self.has_ended else self.held)
+        certain = self._released(self._unread())
+        return certain + self.held
 
     def _unread(self) -> str:
         before = self.tokenizer.decode(self.ids[self.start : self.shown])

@@ -1,6 +1,8 @@
 """Resampling along one axis: matrices of weights, and what needs none."""
 from __future__ import annotations
 
+from typing import Any
+
 import lavax.numpy as lnp
 from lavax.image.kernels import Kernel
 from lavax.numpy._core.operands import ArrayLike
@@ -27,7 +29,7 @@ def weights_within(size: int, places: Value, kernel: Kernel, width: ArrayLike = 
     return _normalized(kernel.weight(lnp.abs(places - pixels) / width), places)
 
 
-def weights_by_overlap(size: int, places: Value, width: ArrayLike) -> Value:
+def weights_by_overlap(size: int, places: Value, width: Any) -> Value:
     """Weights [size, places] by how much of a pixel lies in a window of `width` pixels around the place."""
     pixels = lnp.arange(size, dtype="float32")[:, None]
     ends = lnp.minimum(places + 0.5 * width, pixels + 0.5)
