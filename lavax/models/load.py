@@ -10,28 +10,41 @@ from typing import Any
 import numpy as np
 
 from lavax import random
+from lavax.io.gguf import load_gguf
 from lavax.io.host_arrays import device_array
 from lavax.io.pretrained import weights_stem
 from lavax.io.tensor_files import read_tensors
 from lavax.models.family import Family, family_of, kind_of
+from lavax.models.gguf import config_data, published_tensors
 from lavax.models.tensors import Tensors, stacked
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import eval_shape
 
 
 def load(folder: str | os.PathLike[str], *, dtype: Any = "float32", variant: str | None = None) -> Any:
-    """The model of a folder in Hugging Face's layout: config.json and model.safetensors, or its shards.
+    """The model of a folder in Hugging Face's layout: config.json and model.safetensors, or its shards; or of a .gguf
+    file, whose weights are dequantised.
 
     Weights are converted to `dtype` on the way to the device. A `variant` such as "fp16" reads model.fp16.safetensors
     instead, which some folders hold beside the other. Raises FileNotFoundError if a file is missing, and ValueError,
     with the names, if the model and the file have different tensors or shapes.
     """
     path = Path(folder)
+    if path.suffix == ".gguf":
+        return _of_gguf(path, dtype)
     data = json.loads((path / "config.json").read_text(encoding="utf-8"))
     family = family_of(kind_of(data))
     config = family.config.from_json(data)
     stem = weights_stem(data) if variant is None else f"{weights_stem(data)}.{variant}"
     return from_tensors(family, config, read_tensors(path, stem), dtype=dtype, source=str(path))
+
+
+def _of_gguf(path: Path, dtype: Any) -> Any:
+    file = load_gguf(path)
+    data = config_data(file)
+    family = family_of(kind_of(data))
+    config = family.config.from_json(data)
+    return from_tensors(family, config, published_tensors(file, data), dtype=dtype, source=str(path))
 
 
 def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = "float32", source: str = "") -> Any:

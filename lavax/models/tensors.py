@@ -28,6 +28,11 @@ class _Made(Mapping[str, np.ndarray]):
         return len(self._made)
 
 
+def made_when_asked(made: Mapping[str, Callable[[], np.ndarray]]) -> Tensors:
+    """Tensors by name, each made by its function when it is asked for."""
+    return _Made(made)
+
+
 def renamed(tensors: Tensors, rename: Callable[[str], str]) -> Tensors:
     """The same tensors under the names that `rename` gives for theirs."""
     return _Made({rename(name): _reader(tensors, name) for name in tensors})

@@ -1,0 +1,90 @@
+"""Models in GGUF files: the settings that config.json would have, and tensors under the names of transformers."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from lavax.io.gguf import GGUFFile
+from lavax.models.tensors import Tensors, made_when_asked
+
+# "general.architecture" -> the "model_type" of config.json. Mistral's models say that they are llama.
+ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+
+# A setting of config.json -> its name in the metadata, behind that of the architecture.
+SETTINGS = {
+    "hidden_size": "embedding_length",
+    "intermediate_size": "feed_forward_length",
+    "num_hidden_layers": "block_count",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "head_dim": "attention.key_length",
+    "rms_norm_eps": "attention.layer_norm_rms_epsilon",
+    "max_position_embeddings": "context_length",
+    "rope_theta": "rope.freq_base",
+}
+TOKENS = {"bos_token_id": "tokenizer.ggml.bos_token_id", "eos_token_id": "tokenizer.ggml.eos_token_id"}
+
+# Names of tensors, by `re.sub`, and what they become.
+NAMES = (
+    (r"^token_embd\.", "model.embed_tokens."),
+    (r"^output_norm\.", "model.norm."),
+    (r"^output\.", "lm_head."),
+    (r"^blk\.(\d+)\.", r"model.layers.\1."),
+    (r"\.attn_norm\.", ".input_layernorm."),
+    (r"\.ffn_norm\.", ".post_attention_layernorm."),
+    (r"\.attn_([qk])_norm\.", r".self_attn.\1_norm."),
+    (r"\.attn_([qkv])\.", r".self_attn.\1_proj."),
+    (r"\.attn_output\.", ".self_attn.o_proj."),
+    (r"\.ffn_(gate|up|down)\.", r".mlp.\1_proj."),
+)
+
+
+def config_data(file: GGUFFile) -> dict[str, Any]:
+    """What config.json would say of the model. Raises ValueError for models and rotations that are not read."""
+    metadata = file.metadata
+    kind = metadata.get("general.architecture")
+    if kind not in ARCHITECTURES:
+        raise ValueError(f"{file.path}: no architecture {kind!r} is read; there are {', '.join(ARCHITECTURES)}")
+    scaling = metadata.get(f"{kind}.rope.scaling.type", "none")
+    if scaling != "none" or "rope_freqs.weight" in file:
+        raise ValueError(
+            f"{file.path}: its rotary embeddings are scaled ({scaling}, or by rope_freqs.weight), which is read from "
+            "folders with config.json only"
+        )
+    found = {name: metadata.get(f"{kind}.{key}") for name, key in SETTINGS.items()}
+    found |= {name: metadata.get(key) for name, key in TOKENS.items()}
+    return {
+        **{name: value for name, value in found.items() if value is not None},
+        "model_type": ARCHITECTURES[kind],
+        "vocab_size": file.shape("token_embd.weight")[0],
+        "tie_word_embeddings": "output.weight" not in file,
+    }
+
+
+def published_tensors(file: GGUFFile, config: Mapping[str, Any]) -> Tensors:
+    """The tensors under their names in published folders, each dequantised when it is asked for.
+
+    Files of llama hold the rows of queries and keys in another order: those that rotate together are neighbours.
+    """
+    heads = {"q": config["num_attention_heads"], "k": config.get("num_key_value_heads", config["num_attention_heads"])}
+
+    def reader(name: str) -> Callable[[], np.ndarray]:
+        turned = re.search(r"\.attn_([qk])\.", name) if config["model_type"] == "llama" else None
+        return lambda: file[name] if turned is None else _halves_apart(file[name], heads[turned[1]])
+
+    return made_when_asked({_published(name): reader(name) for name in file})
+
+
+def _published(name: str) -> str:
+    for pattern, replacement in NAMES:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def _halves_apart(rows: np.ndarray, heads: int) -> np.ndarray:
+    """Each head's rows 0, 1, 2, 3, ... in the order 0, 2, 4, ..., 1, 3, 5, ..."""
+    pairs = rows.reshape(heads, -1, 2, *rows.shape[1:])
+    return np.swapaxes(pairs, 1, 2).reshape(rows.shape)

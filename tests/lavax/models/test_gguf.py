@@ -1,0 +1,112 @@
+"""Models in GGUF files: the same logits as from the folder that the file was made of."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lavax import models
+from lavax.models.family import family_of
+from lavax.models.llama import Llama
+from lavax.models.llama_config import LlamaConfig
+from tests.lavax.models.language import token_ids
+from tests.lavax.models.seeded import assert_close, seeded_model
+
+gguf = pytest.importorskip("gguf", reason="the format's package is an extra")
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+SIZES: dict[str, Any] = dict(
+    vocab_size=96, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, max_position_embeddings=64, rope_theta=500.0, rms_norm_eps=1e-5,
+)  # fmt: skip
+MEMBERS: dict[str, dict[str, Any]] = {
+    "llama": dict(SIZES, model_type="llama", tie_word_embeddings=True),
+    "llama with heads of its own": dict(SIZES, model_type="llama", tie_word_embeddings=False),
+    "qwen2": dict(SIZES, model_type="qwen2", tie_word_embeddings=False),
+    "qwen3": dict(SIZES, model_type="qwen3", head_dim=32, tie_word_embeddings=True),
+}
+IDS = token_ids(96, 2, 9)
+
+
+def model_of(settings: dict[str, Any]) -> Llama:
+    config = LlamaConfig.from_json(settings)
+    made: Llama = seeded_model(family_of(config.model_type), config)
+    return made
+
+
+def write(path: Path, model: Llama, form: str = "F32", **metadata: Any) -> None:
+    """The file that llama.cpp's converter makes of the model's folder; matrices in `form`."""
+    data, tensors = model.to_pretrained()
+    kind = data["model_type"]
+    writer = gguf.GGUFWriter(path, kind)
+    writer.add_vocab_size(data["vocab_size"])
+    writer.add_embedding_length(data["hidden_size"])
+    writer.add_feed_forward_length(data["intermediate_size"])
+    writer.add_block_count(data["num_hidden_layers"])
+    writer.add_head_count(data["num_attention_heads"])
+    writer.add_head_count_kv(data["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(data["rms_norm_eps"])
+    writer.add_context_length(data["max_position_embeddings"])
+    writer.add_rope_freq_base(data["rope_theta"])
+    if "head_dim" in data:
+        writer.add_key_length(data["head_dim"])
+    writer.add_eos_token_id(2)
+    for name, text in metadata.items():
+        writer.add_string(name.replace("__", "."), text)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[kind.upper()], data["num_hidden_layers"])
+    heads = {"q_proj": data["num_attention_heads"], "k_proj": data["num_key_value_heads"]}
+    for name, array in tensors.items():
+        layer = name.split(".")[-2]
+        if kind == "llama" and layer in heads:
+            array = np.swapaxes(array.reshape(heads[layer], 2, -1, *array.shape[1:]), 1, 2).reshape(array.shape)
+        stored = gguf.GGMLQuantizationType[form if array.ndim == 2 else "F32"]
+        found = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        writer.add_tensor(found, gguf.quants.quantize(np.ascontiguousarray(array), stored), raw_dtype=stored)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_logits_are_those_of_the_folder(name: str, tmp_path: Path) -> None:
+    model = model_of(MEMBERS[name])
+    write(tmp_path / "a.gguf", model)
+    found = models.load(tmp_path / "a.gguf")
+    assert_close(found(IDS), model(IDS), 1e-6)
+    assert found.config.to_json()["eos_token_id"] == 2
+
+
+def test_transformers_reads_the_file_alike(tmp_path: Path) -> None:
+    """So the order of the rows is the converter's, not only the inverse of this test's."""
+    torch = pytest.importorskip("torch", reason="compares with transformers")
+    transformers = pytest.importorskip("transformers", reason="compares with transformers")
+    write(tmp_path / "a.gguf", model_of(MEMBERS["llama with heads of its own"]))
+    theirs = transformers.LlamaForCausalLM.from_pretrained(tmp_path, gguf_file="a.gguf", dtype=torch.float32).eval()
+    with torch.no_grad():
+        wanted = theirs(torch.from_numpy(IDS)).logits.numpy()
+    assert_close(models.load(tmp_path / "a.gguf")(IDS), wanted, 1e-5)
+
+
+def test_quantised_weights_are_near(tmp_path: Path) -> None:
+    model = model_of(MEMBERS["llama"])
+    write(tmp_path / "a.gguf", model, "Q8_0")
+    found = np.asarray(models.load(tmp_path / "a.gguf", dtype="float32")(IDS))
+    wanted = np.asarray(model(IDS))
+    assert 0 < np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
+
+
+def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
+    model = model_of(MEMBERS["llama"])
+    write(tmp_path / "a.gguf", model, llama__rope__scaling__type="yarn")
+    with pytest.raises(ValueError, match=r"a\.gguf: its rotary embeddings are scaled \(yarn"):
+        models.load(tmp_path / "a.gguf")
+    writer = gguf.GGUFWriter(tmp_path / "b.gguf", "starcoder")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(ValueError, match=r"b\.gguf: no architecture 'starcoder' is read; there are llama"):
+        models.load(tmp_path / "b.gguf")
