@@ -37,7 +37,7 @@ def model_of(settings: dict[str, Any]) -> Llama:
 
 
 def write(path: Path, model: Llama, form: str = "F32", **metadata: Any) -> None:
-    """The file that llama.cpp's converter makes of the model's folder; matrices in `form`."""
+    """The file that the converter of GGUF makes of the model's folder; matrices in `form`."""
     data, tensors = model.to_pretrained()
     kind = data["model_type"]
     writer = gguf.GGUFWriter(path, kind)
