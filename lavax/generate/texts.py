@@ -115,8 +115,8 @@ class _Row:
         """The text that was held back, if there are no more tokens."""
         if self.has_ended:
             return ""
-        certain = self._released(self._unread())
-        return certain + self.held
+        released = self._released(self._unread())
+        return released + self.held  # nothing is held if a stop word was found
 
     def _unread(self) -> str:
         before = self.tokenizer.decode(self.ids[self.start : self.shown])

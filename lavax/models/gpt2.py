@@ -161,7 +161,7 @@ class GPT2(PretrainedModel):
 
     def empty_cache(self, batch: int, length: int, dtype: Any = None) -> DecoderCache:
         """Room for `length` tokens in each row, in the dtype of the weights unless another is given."""
-        config, kind = self.config, self.tokens.weight.dtype if dtype is None else dtype
+        config, kind = self.config, self.norm.weight.dtype if dtype is None else dtype
         heads = config.n_head, config.n_embd // config.n_head
         layers = tuple(KeyValueCache.zeros(batch, length, *heads, kind) for _ in self.blocks)
         return DecoderCache(layers, lnp.zeros(batch, "int32"))

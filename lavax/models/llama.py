@@ -228,7 +228,7 @@ class Llama(PretrainedModel):
     def empty_cache(self, batch: int, length: int, dtype: Any = None) -> DecoderCache:
         """Room for `length` tokens in each row, in the dtype of the weights unless another is given."""
         _, groups, head = self.config.heads
-        kind = self.embedding.weight.dtype if dtype is None else dtype
+        kind = self.norm.weight.dtype if dtype is None else dtype
         layers = tuple(KeyValueCache.zeros(batch, length, groups, head, kind) for _ in self.layers)
         return DecoderCache(layers, lnp.zeros(batch, "int32"))
 

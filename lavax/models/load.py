@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +17,66 @@ from lavax.io.pretrained import weights_stem
 from lavax.io.tensor_files import read_tensors
 from lavax.models.family import Family, family_of, kind_of
 from lavax.models.gguf import config_data, published_tensors
+from lavax.models.quantization import quantize as quantized
 from lavax.models.tensors import Tensors, stacked
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import eval_shape
+from lavax.tracer.tracing.placement import device_put
 
 
-def load(folder: str | os.PathLike[str], *, dtype: Any = "float32", variant: str | None = None) -> Any:
+def load(
+    folder: str | os.PathLike[str],
+    *,
+    dtype: Any = "float32",
+    variant: str | None = None,
+    quantize: str | None = None,
+    group: int = 64,
+) -> Any:
     """The model of a folder in Hugging Face's layout: config.json and model.safetensors, or its shards; or of a .gguf
     file, whose weights are dequantised.
 
     Weights are converted to `dtype` on the way to the device. A `variant` such as "fp16" reads model.fp16.safetensors
-    instead, which some folders hold beside the other. Raises FileNotFoundError if a file is missing, and ValueError,
-    with the names, if the model and the file have different tensors or shapes.
+    instead, which some folders hold beside the other. With `quantize`, "int8" or "int4", the matrices of linear layers
+    and embeddings are rounded to integers, of which each `group` shares a scale, before they go to the device; see
+    `models.quantize`. Raises FileNotFoundError if a file is missing, and ValueError, with the names, if the model and
+    the file have different tensors or shapes.
     """
     path = Path(folder)
+    family, config, tensors = _weights_of(path, variant)
+    if quantize is None:
+        return from_tensors(family, config, tensors, dtype=dtype, source=str(path))
+    held = from_tensors(family, config, tensors, dtype=dtype, source=str(path), place=_on_the_host)
+    leaves, structure = pytree.flatten(quantized(held, quantize, group))
+    return pytree.unflatten(structure, [device_put(leaf) for leaf in leaves])
+
+
+def _weights_of(path: Path, variant: str | None) -> tuple[Family, Any, Tensors]:
+    """The family, the configuration and the tensors of a folder, or of a .gguf file."""
     if path.suffix == ".gguf":
-        return _of_gguf(path, dtype)
+        file = load_gguf(path)
+        data = config_data(file)
+        family = family_of(kind_of(data))
+        return family, family.config.from_json(data), published_tensors(file, data)
     data = json.loads((path / "config.json").read_text(encoding="utf-8"))
     family = family_of(kind_of(data))
-    config = family.config.from_json(data)
     stem = weights_stem(data) if variant is None else f"{weights_stem(data)}.{variant}"
-    return from_tensors(family, config, read_tensors(path, stem), dtype=dtype, source=str(path))
+    return family, family.config.from_json(data), read_tensors(path, stem)
 
 
-def _of_gguf(path: Path, dtype: Any) -> Any:
-    file = load_gguf(path)
-    data = config_data(file)
-    family = family_of(kind_of(data))
-    config = family.config.from_json(data)
-    return from_tensors(family, config, published_tensors(file, data), dtype=dtype, source=str(path))
+def _on_the_host(array: np.ndarray, dtype: Any) -> np.ndarray:
+    return array.astype(dtype, copy=False)
 
 
-def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = "float32", source: str = "") -> Any:
-    """A model of `family` with the weights of a published file."""
+def from_tensors(
+    family: Family,
+    config: Any,
+    tensors: Tensors,
+    *,
+    dtype: Any = "float32",
+    source: str = "",
+    place: Callable[[np.ndarray, Any], Any] = device_array,
+) -> Any:
+    """A model of `family` with the weights of a published file; `place` gets each with its dtype, and keeps it."""
     found = family.prepared(tensors, config)
     fitting = family.adapted(config, found)
     form = eval_shape(lambda: family.build(fitting, key=random.key(0), dtype=dtype))
@@ -65,7 +93,7 @@ def from_tensors(family: Family, config: Any, tensors: Tensors, *, dtype: Any = 
         array = np.swapaxes(array, -1, -2) if family.is_transposed(name) else array
         if array.shape != leaf.shape:
             raise ValueError(f"{source}: {name} has the shape {array.shape}, the model {leaf.shape}")
-        made.append(device_array(array, leaf.dtype))
+        made.append(place(array, leaf.dtype))
     return pytree.unflatten(structure, made)
 
 

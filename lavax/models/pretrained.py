@@ -24,6 +24,10 @@ class PretrainedModel(Module):
         leaves, structure = pytree.flatten(self)
         made: dict[str, np.ndarray] = {}
         for path, leaf in zip(pytree.paths(structure), leaves, strict=True):
+            if ".matrix.integers" in path:
+                raise ValueError(
+                    f"{type(self).__name__}: the weights {path} are integers; `models.dequantize` makes them floats"
+                )
             name, array = family.name_in_file(path), host_array(leaf)
             stored = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
             made |= unstacked(name, stored)

@@ -89,6 +89,7 @@ from lavax.nn.modules.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from lavax.nn.modules.quantized import QuantizedEmbedding, QuantizedLinear, QuantizedMatrix
 from lavax.nn.modules.recurrent import GRU, LSTM, RNN
 from lavax.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell
 from lavax.nn.modules.resampling import PixelShuffle, PixelUnshuffle, Upsample
@@ -152,6 +153,9 @@ __all__ = [
     "MultiHeadAttention",
     "PixelShuffle",
     "PixelUnshuffle",
+    "QuantizedEmbedding",
+    "QuantizedLinear",
+    "QuantizedMatrix",
     "RMSNorm",
     "RNN",
     "RNNCell",
