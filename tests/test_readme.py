@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import lavax as lx
 from tests.documents import PAGES, read, with_true_samples
 
 README = read("README.md")
@@ -47,3 +49,48 @@ def test_samples_of_dumps_are_true(page: str) -> None:
     """`python -m tests.documents` brings them up to date."""
     assert "```text " in read(page)
     assert with_true_samples(page) == read(page)
+
+
+@pytest.fixture
+def folder_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the pages read: a small Llama with random weights and a tokenizer of bytes, and a text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    from lavax.models.llama import Llama
+    from lavax.models.llama_config import LlamaConfig
+
+    config = LlamaConfig(
+        vocab_size=256, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=256, tie_word_embeddings=True,
+    )
+    folder = tmp_path / "SmolLM2-135M"
+    lx.io.save_pretrained(Llama(config, key=lx.random.key(0)), folder)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({character: number for number, character in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (tmp_path / "notes.txt").write_text("All work and no play. " * 60, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("page", "made"), [("README.md", "SmolLM2-tuned"), ("docs/models.md", "SmolLM2-merged")]
+)
+def test_a_folder_is_loaded_used_and_saved(page: str, made: str, folder_of_a_model: Path) -> None:
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python models\n(.*?)```", read(page), re.DOTALL):
+        exec(compile(block, page, "exec"), names)
+    saved = lx.models.load(folder_of_a_model / made)
+    before = lx.models.load(folder_of_a_model / "SmolLM2-135M")
+    ids = np.array([names["tokenizer"].encode("All work")])
+    if page == "README.md":  # the others are adapters that are 0 at first
+        assert float(names["loss"](saved, (ids[:, :-1], ids[:, 1:]))) < float(
+            names["loss"](before, (ids[:, :-1], ids[:, 1:]))
+        )
+    torch = pytest.importorskip("torch", reason="loads the saved folder with transformers")
+    transformers = pytest.importorskip("transformers", reason="loads the saved folder with transformers")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder_of_a_model / made)
+    with torch.no_grad():
+        wanted = theirs(torch.from_numpy(ids)).logits.numpy()
+    assert np.abs(np.asarray(saved(ids)) - wanted).max() <= 1e-4 * np.abs(wanted).max()

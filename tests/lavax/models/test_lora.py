@@ -98,7 +98,8 @@ def test_files_are_those_of_peft(model: Any, tmp_path: Path) -> None:
 
 
 def test_bad_arguments_are_named(model: Any) -> None:
-    with pytest.raises(ValueError, match=r"no layer of Llama ends in attention\.querry; its linear layers are layers\.0"):
+    message = r"no layer of Llama ends in attention\.querry; its linear layers are layers\.0"
+    with pytest.raises(ValueError, match=message):
         lora.init(model, 4, key=lx.random.key(0), targets="attention.querry")
     with pytest.raises(ValueError, match="rank must be at least 1, got 0"):
         lora.init(model, 0, key=lx.random.key(0))
