@@ -101,6 +101,11 @@ lavax/nn/initializers
 lavax/nn/initializers/__init__
 lavax/nn/modules
 lavax/nn/__init__
+lavax/optim/tree
+lavax/optim/tree/__init__
+lavax/optim/schedules
+lavax/optim/schedules/__init__
+lavax/optim/transforms
 lavax/optim
 lavax/optim/__init__
 lavax/io
