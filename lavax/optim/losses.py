@@ -131,12 +131,15 @@ def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Value:
 def softmax_cross_entropy_with_integer_labels(
     logits: ArrayLike, labels: ArrayLike, axis: int = -1, where: ArrayLike | None = None
 ) -> Value:
-    """-log softmax(logits) of the class `labels`, integers in the shape of `logits` without `axis`."""
+    """-log softmax(logits) of the class `labels`, integers in the shape of `logits` without `axis`.
+
+    `where` says which classes the softmax counts; the loss is 0 where it counts none.
+    """
     value = widened(logits)
-    kept = value if where is None else lnp.where(where, value, -math.inf)
-    losses = cross_entropy(kept, labels, ignore_index=-(2**31), reduction="none", axis=axis)
     if where is None:
-        return losses
+        return cross_entropy(value, labels, ignore_index=-(2**31), reduction="none", axis=axis)
+    picked = lnp.take_along_axis(value, lnp.expand_dims(labels, axis), axis=axis)
+    losses = logsumexp(value, axis=axis, where=where) - lnp.squeeze(picked, axis)
     result: Value = lnp.where(lnp.any(lnp.broadcast_to(where, value.shape), axis=axis), losses, 0.0)
     return result
 
