@@ -32,8 +32,9 @@ def weights_within(size: int, places: Value, kernel: Kernel, width: ArrayLike = 
 def weights_by_overlap(size: int, places: Value, width: Any) -> Value:
     """Weights [size, places] by how much of a pixel lies in a window of `width` pixels around the place."""
     pixels = lnp.arange(size, dtype="float32")[:, None]
-    ends = lnp.minimum(places + 0.5 * width, pixels + 0.5)
-    starts = lnp.maximum(places - 0.5 * width, pixels - 0.5)
+    half = lnp.multiply(width, 0.5)
+    ends = lnp.minimum(places + half, pixels + 0.5)
+    starts = lnp.maximum(places - half, pixels - 0.5)
     return _normalized(lnp.maximum(ends - starts, 0.0), places)
 
 
