@@ -10,7 +10,7 @@ from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.recurrent_cells import Cell, GRUCell, LSTMCell, RNNCell
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.control_flow.scan import scan
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.values.value import Value
@@ -24,7 +24,9 @@ class _Recurrent(Module):
     `x` is [..., T, input_size] with any leading axes, `outputs` [..., T, directions·hidden_size]: the hidden states of
     the last layer; with `bidirectional` those of the walk from the end follow those of the walk from the start. States
     are [layers·directions, ..., hidden_size] as in PyTorch, before the first step (None: zeros) and after the last. In
-    training, `dropout` is applied between layers if there is a `key`. `cells` are in the order of the states; PyTorch's
+    training, `dropout` is applied between layers if there is a `key`. With `lengths` [...] the rows of a batch have so
+    many steps, as packed sequences in PyTorch: the rest is neither read nor shown, outputs there are 0, and the last
+    state is the one after the last step of the row. `cells` are in the order of the states; PyTorch's
     weight_ih_l1_reverse is `cells[3].weight_ih`.
     """
 
@@ -69,7 +71,9 @@ class _Recurrent(Module):
         states = [cell.initial_state(batch, dtype) for cell in self.cells]
         return pytree.map(lambda *each: lnp.stack(each), *states)
 
-    def __call__(self, x: ArrayLike, state: Any = None, *, key: ArrayLike | None = None) -> tuple[Value, Any]:
+    def __call__(
+        self, x: ArrayLike, state: Any = None, *, lengths: ArrayLike | None = None, key: ArrayLike | None = None
+    ) -> tuple[Value, Any]:
         hidden = as_floating(x)
         if hidden.ndim < 2:
             raise shape_error(f"{type(self).__name__}: x is [..., T, input_size], got {hidden.type}")
@@ -77,6 +81,7 @@ class _Recurrent(Module):
             state = self.initial_state(hidden.shape[:-2], hidden.dtype)
         directions = 2 if self.bidirectional else 1
         layers = len(self.cells) // directions
+        is_step = None if lengths is None else _steps(type(self).__name__, hidden, as_value(lengths))
         keys = None if key is None or not self.dropout else random.split(key, layers)
         last = []
         for layer in range(layers):
@@ -86,21 +91,33 @@ class _Recurrent(Module):
             for direction in range(directions):
                 number = layer * directions + direction
                 own = pytree.map(lambda part, number=number: part[number], state)
-                made, after = _walk(self.cells[number], hidden, own, reverse=direction == 1)
+                made, after = _walk(self.cells[number], hidden, own, is_step, reverse=direction == 1)
                 outputs.append(made)
                 last.append(after)
             hidden = outputs[0] if directions == 1 else lnp.concatenate(outputs, axis=-1)
         return hidden, pytree.map(lambda *each: lnp.stack(each), *last)
 
 
-def _walk(cell: Any, x: Value, state: Any, reverse: bool) -> tuple[Value, Any]:
+def _steps(name: str, x: Value, lengths: Value) -> Value:
+    """Which steps a row has, [T, ..., 1]."""
+    if lengths.shape != x.shape[:-2] or not lengths.type.dtype.is_integer:
+        raise shape_error(f"{name}: lengths must be integers {list(x.shape[:-2])} for {x.type}, got {lengths.type}")
+    places = lnp.reshape(lnp.arange(x.shape[-2]), (-1, *(1 for _ in x.shape[:-1])))
+    return places < lnp.expand_dims(lengths, -1)
+
+
+def _walk(cell: Any, x: Value, state: Any, is_step: Value | None, reverse: bool) -> tuple[Value, Any]:
     """Outputs [..., T, hidden_size] and the last state of one cell over [..., T, input_size]."""
 
-    def step(carried: Any, projected: Any) -> Any:
+    def step(carried: Any, at: Any) -> Any:
+        projected, is_one = at
         after = cell.advance(projected, carried)
-        return after, cell.output(after)
+        if is_one is None:
+            return after, cell.output(after)
+        after = pytree.map(lambda new, old: lnp.where(is_one, new, old), after, carried)
+        return after, lnp.where(is_one, cell.output(after), 0.0)
 
-    last, outputs = scan(step, state, lnp.moveaxis(cell.project(x), -2, 0), reverse=reverse)
+    last, outputs = scan(step, state, (lnp.moveaxis(cell.project(x), -2, 0), is_step), reverse=reverse)
     return lnp.moveaxis(outputs, 0, -2), last
 
 

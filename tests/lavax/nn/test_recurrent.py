@@ -123,6 +123,39 @@ def test_any_leading_axes_and_a_state_that_is_carried_on() -> None:
     close(model(X[:, None])[0][:, 0], whole)
 
 
+LENGTHS = np.array([3, 5], np.int32)
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_rows_of_different_lengths(name: str) -> None:
+    model = made(name, {"num_layers": 2, "bidirectional": True})
+    found, after = model(X, lengths=LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        alone, state = model(X[row, :length])
+        close(found[row, :length], alone)
+        close(found[row, length:], 0)
+        for one, other in zip(listed(after), listed(state), strict=True):
+            close(one[:, row], other)
+    slope = np.asarray(lx.grad(lambda x: lnp.sum(model(x, lengths=LENGTHS)[0] ** 2))(X))
+    close(slope[0, 3:], 0)
+    assert np.abs(slope[0, :3]).min() > 0
+
+
+def test_packed_sequences_of_pytorch() -> None:
+    settings = {"num_layers": 2, "bidirectional": True}
+    theirs, model = in_torch("GRU", settings), made("GRU", settings)
+    import torch
+
+    packing = torch.nn.utils.rnn
+    packed = packing.pack_padded_sequence(
+        torch.tensor(X), torch.tensor(LENGTHS), batch_first=True, enforce_sorted=False
+    )
+    outputs, state = theirs(packed)
+    found, after = model(X, lengths=LENGTHS)
+    close(found, packing.pad_packed_sequence(outputs, batch_first=True)[0].detach().numpy())
+    close(after, state.detach().numpy())
+
+
 def test_dropout_between_layers() -> None:
     model = made("GRU", {"num_layers": 2, "dropout": 0.5})
     plain = np.asarray(model(X)[0])
@@ -136,6 +169,8 @@ def test_what_does_not_fit() -> None:
     refused: list[tuple[type[Exception], str, Any]] = [
         (ShapeError, r"LSTMCell: x is \[..., 3\], got f32\[2,5,4\]", lambda: made("LSTM", {})(np.ones((2, 5, 4), "f"))),
         (ShapeError, r"GRU: x is \[..., T, input_size\], got f32\[3\]", lambda: made("GRU", {})(X[0, 0])),
+        (ShapeError, r"GRU: lengths must be integers \[2\] for f32\[2,5,3\], got i32\[3\]",
+         lambda: made("GRU", {})(X, lengths=np.array([1, 2, 3], np.int32))),
         (ValueError, "num_layers must be at least 1, got 0", lambda: nn.GRU(3, 4, 0, key=key)),
         (ValueError, "nonlinearity is 'tanh' or 'relu', got 'sin'",
          lambda: nn.RNN(3, 4, nonlinearity="sin", key=key)),  # type: ignore[arg-type]
