@@ -253,8 +253,4 @@ __all__ = [
     "swish",
     "tanh",
     "triplet_margin_loss",
-    "Mamba",
-    "MambaState",
-    "linear_recurrence",
-    "selective_scan",
 ]
