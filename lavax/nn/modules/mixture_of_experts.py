@@ -29,8 +29,9 @@ class MixtureOfExperts(Module):
     Expert e computes down_e·(activation(gate_e·x) ⊙ up_e·x), and results are summed with the router's weights (`route`,
     `normalize`). `gate` and `up` are [experts, hidden, features], `down` [experts, features, hidden].
 
-    Without a `capacity_factor`, every expert computes every token, and the router's weights leave out what it has not
-    chosen: exact, and the fastest for few experts or few tokens. With one, an expert computes at most
+    Without a `capacity_factor`, the result is exact: every expert computes every token, and the router's weights leave
+    out what it has not chosen; for so few tokens that most experts have none, as in decoding, each token fetches the
+    weights of its own instead. With a `capacity_factor`, an expert computes at most
     ceil(capacity_factor · k · tokens / experts) tokens; the first choices of all tokens come before the second ones,
     and a token gets nothing from an expert that is full (Lepikhin et al. 2020, "GShard", section 2.2).
     """
@@ -75,8 +76,13 @@ class MixtureOfExperts(Module):
             raise shape_error(f"MixtureOfExperts: x is [..., {self.gate.shape[-1]}], got {given.type}")
         tokens = lnp.reshape(given, (-1, given.shape[-1]))
         routing = route(self.router(tokens), self.k, normalize=self.normalize)
-        made = self._all(tokens, routing) if self.capacity_factor is None else self._limited(tokens, routing)
-        return lnp.reshape(made, given.shape)
+        return lnp.reshape(self._evaluation(tokens.shape[0])(tokens, routing), given.shape)
+
+    def _evaluation(self, tokens: int) -> Callable[[Value, Routing], Value]:
+        if self.capacity_factor is not None:
+            return self._limited
+        reads_half = 2 * tokens * self.k <= self.gate.shape[0]  # of the weights, or less
+        return self._fetched if reads_half else self._all
 
     def _all(self, tokens: Value, routing: Routing) -> Value:
         """Every expert's result for every token, summed with weights that are 0 for those not chosen."""
@@ -84,6 +90,13 @@ class MixtureOfExperts(Module):
         shares = cast(lnp.sum(chosen * lnp.expand_dims(routing.weights, -1), axis=-2), tokens.type.dtype)
         inner = self._inner(lnp.expand_dims(tokens, 0))
         return lnp.einsum("enh,edh->nd", inner * lnp.expand_dims(lnp.matrix_transpose(shares), -1), self.down)
+
+    def _fetched(self, tokens: Value, routing: Routing) -> Value:
+        """Each token's result from copies of the weights of its experts, [tokens, k, ...]."""
+        gate, up, down = (lnp.take(weight, routing.experts, axis=0) for weight in (self.gate, self.up, self.down))
+        gated, others = (lnp.einsum("nd,nkhd->nkh", tokens, weight) for weight in (gate, up))
+        shares = cast(routing.weights, tokens.type.dtype)
+        return lnp.einsum("nkh,nkdh->nd", self.activation(gated) * others * lnp.expand_dims(shares, -1), down)
 
     def _limited(self, tokens: Value, routing: Routing) -> Value:
         """Tokens are laid out by expert, [experts, room, features], computed, and fetched back."""

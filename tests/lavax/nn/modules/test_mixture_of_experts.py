@@ -50,6 +50,21 @@ def test_every_token_passes_through_its_experts(normalize: bool) -> None:
     assert_close(made(X[0, 0]), by_loops(made, X[0, 0], 100), 1e-5)
 
 
+def test_few_tokens_fetch_their_experts() -> None:
+    made = nn.MixtureOfExperts(6, 8, experts=12, k=2, key=lx.random.key(0))
+    few = X[0, :2]
+    assert_close(made(few), by_loops(made, few, 100), 1e-5)
+    programs = [lx.compile(made).lower(x).as_text("ir") for x in (few, X)]
+    assert [("f32[2,2,8,6]" in text) for text in programs] == [True, False]
+
+    def loss(made: nn.MixtureOfExperts, x: np.ndarray) -> Any:
+        return lnp.sum(made(x) * WEIGHTS[0, :2])
+
+    ours, wanted = (lx.grad(loss)(each, few) for each in (made, made.replace(capacity_factor=12.0)))
+    for one, other in zip(lx.tree.leaves(ours), lx.tree.leaves(wanted), strict=True):
+        assert_close(one, other, 1e-5)
+
+
 @pytest.mark.parametrize("factor", [0.3, 0.8, 1.25])
 def test_experts_take_as_many_tokens_as_they_have_room_for(factor: float) -> None:
     made = layer(capacity_factor=factor)
