@@ -30,7 +30,6 @@ from tqdm import trange
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn, optim
-from lavax.generate import generate
 from lavax.io import save_pretrained
 from lavax.models import load
 from lavax.models.llama import Llama
@@ -188,9 +187,8 @@ def main() -> None:
     folder = options.out / "finetune_lora"
     save_pretrained(tuned, folder)
     tokenizer.save(str(folder / "tokenizer.json"))
-    prompt = token_ids(tokenizer, options.prompt)[None]
-    written = generate(load(folder), prompt, 60, temperature=0.7, top_p=0.9, seed=options.seed)
-    print(tokenizer.decode(written[0].tolist()))
+    again = (load(folder), lx.generate.Tokenizer.load(folder))
+    print(options.prompt + lx.generate.text(*again, options.prompt, 60, temperature=0.7, seed=options.seed))
     draw_losses(options.out / "finetune_lora.png", losses, before, after)
     print(f"tuned model: {folder}; picture: {options.out / 'finetune_lora.png'}")
 

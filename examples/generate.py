@@ -3,8 +3,8 @@
     python examples/generate.py --model SmolLM2-135M --prompt "The sea is" --temperature 0.8 --seed 1
 
 The folder is as Hugging Face publishes it: config.json, weights in safetensors, tokenizer.json. Prints the text as it
-comes, and tokens a second after the first, which also stands for compiling and reading the prompt. Without a folder it
-makes one, of a small Llama with random weights, which writes nonsense.
+comes, and how many tokens a second came after the first, which waits for compilation and the prompt. Without a folder
+it makes one, of a small Llama with random weights, which writes nonsense.
 """
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import argparse
 import pydoc_data.topics
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import lavax as lx
@@ -24,7 +23,6 @@ from lavax.models.llama_config import LlamaConfig
 
 QUICK = {"max_new_tokens": 20}  # what --quick changes
 VOCABULARY = 512  # of the folder that is made
-UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # what decoders give for the first bytes of a character
 
 
 def make_folder(folder: Path, seed: int) -> None:
@@ -43,25 +41,17 @@ def make_folder(folder: Path, seed: int) -> None:
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def pieces_of_text(tokenizer: Tokenizer, tokens: Iterator[int], before: list[int]) -> Iterator[str]:
-    """What each token adds to the text of the tokens before; nothing while a character is not whole."""
-    ids, shown = list(before), len(tokenizer.decode(before))
-    for token in tokens:
-        ids.append(token)
-        text = tokenizer.decode(ids)
-        if not text.endswith(UNFINISHED):
-            yield text[shown:]
-            shown = len(text)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Continues a prompt with a language model.")
     parser.add_argument("--model", type=Path, help="folder with config.json, model.safetensors and tokenizer.json")
     parser.add_argument("--prompt", default="The value of an expression is")
+    parser.add_argument("--chat", action="store_true", help="the prompt is a message, in the folder's chat template")
+    parser.add_argument("--stop", action="append", default=[], help="end before this text; may be given several times")
     parser.add_argument("--max-new-tokens", type=int, default=100)
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the most likely token")
     parser.add_argument("--top-k", type=int, help="draw among so many tokens only")
     parser.add_argument("--top-p", type=float, help="draw among the likeliest that have this probability together")
+    parser.add_argument("--min-p", type=float, help="draw among those with this share of the likeliest's probability")
     parser.add_argument("--repetition-penalty", type=float, default=1.0, help="above 1: fewer tokens again")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"), help="of the weights")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
@@ -76,25 +66,23 @@ def main() -> None:
         if options.model is None:
             make_folder(folder, options.seed)
         model = lx.models.load(folder, dtype=options.dtype)
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    prompt = tokenizer.encode(options.prompt).ids
-    sampling = {name: getattr(options, name) for name in ("temperature", "top_k", "top_p", "repetition_penalty")}
-    ids = np.array([prompt], np.int32)
-    steps = lx.generate.stream(model, ids, options.max_new_tokens, seed=options.seed, **sampling)
+        tokenizer = lx.generate.Tokenizer.load(folder)
+    prompt: Any = options.prompt
+    if options.chat:
+        prompt = tokenizer.chat([{"role": "user", "content": options.prompt}])
+    names = ("stop", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+    settings = {name: getattr(options, name) for name in names}
 
-    print(options.prompt, end="", flush=True)
-    times: list[float] = []
-
-    def tokens() -> Iterator[int]:
-        for step in steps:
-            times.append(time.perf_counter())
-            yield int(step[0])
-
-    for piece in pieces_of_text(tokenizer, tokens(), prompt):
+    print("" if options.chat else options.prompt, end="", flush=True)
+    pieces, times = [], []
+    for piece in lx.generate.stream_text(model, tokenizer, prompt, options.max_new_tokens, **settings):
         print(piece, end="", flush=True)
+        pieces.append(piece)
+        times.append(time.perf_counter())
     print()
     if len(times) > 1:
-        print(f"{len(times)} tokens, {(len(times) - 1) / (times[-1] - times[0]):.1f} a second")
+        count = len(tokenizer.encode("".join(pieces[1:]), special_tokens=False))
+        print(f"{count / (times[-1] - times[0]):.1f} tokens a second")
 
 
 if __name__ == "__main__":

@@ -64,12 +64,12 @@ def test_tuning_lowers_the_loss_and_the_saved_folder_generates(
     assert (tmp_path / "finetune_lora.png").read_bytes().startswith(b"\x89PNG")
 
     folder = str(tmp_path / "finetune_lora")
-    options = ["--model", folder, "--prompt", "the cat", "--max-new-tokens", "5"]
+    options = ["--model", folder, "--prompt", "the cat", "--max-new-tokens", "12"]
     monkeypatch.setattr(sys, "argv", ["generate.py", *options])
     generate.main()
     printed = capsys.readouterr().out
     assert printed.startswith("the cat")
-    assert re.search(r"^5 tokens, [0-9.]+ a second", printed, re.MULTILINE)
+    assert re.search(r"^[0-9.]+ tokens a second$", printed, re.MULTILINE)
 
 
 def test_transformers_reads_what_was_tuned(tmp_path: Path) -> None:
@@ -87,21 +87,10 @@ def test_transformers_reads_what_was_tuned(tmp_path: Path) -> None:
     assert np.abs(np.asarray(tuned(ids)) - np.asarray(model(ids))).max() > 0.1
 
 
-def test_characters_of_several_tokens_are_shown_whole() -> None:
-    class Bytes:
-        """A tokenizer whose tokens are bytes."""
-
-        def decode(self, ids: list[int]) -> str:
-            return bytes(ids).decode("utf-8", errors="replace")
-
-    text = list("aé→b".encode())
-    assert list(generate.pieces_of_text(Bytes(), iter(text), list(b"x"))) == ["a", "é", "→", "b"]
-
-
 def test_generating_without_a_folder(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["generate.py", "--quick", "--max-new-tokens", "4", "--temperature", "1"])
     generate.main()
-    assert "\n4 tokens, " in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("The value of an expression is")
 
 
 def test_a_recording_is_read_at_the_rate_of_the_model(tmp_path: Path) -> None:
