@@ -24,7 +24,8 @@ def test_probabilities_after_a_row_depend_on_no_later_one() -> None:
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["digits_lstm.py", "--quick", "--out", str(tmp_path / "made")])
+    options = ["--epochs", "5", "--batch-size", "32", "--out", str(tmp_path / "made")]
+    monkeypatch.setattr(sys, "argv", ["digits_lstm.py", *options])
     digits_lstm.main()
     accuracy = float(re.search(r"^accuracy: ([0-9.]+) %", capsys.readouterr().out, re.MULTILINE)[1])
     assert accuracy > 75, "10 by guessing"
