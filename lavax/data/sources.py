@@ -100,8 +100,8 @@ def stacked(examples: Sequence[Any]) -> Any:
 
 
 def size_of(batch: Any) -> int:
-    """The number of examples in a batch."""
-    return len(pytree.leaves(batch)[0])
+    """The number of examples in a batch: the extent of the first array that is no scalar; 1 if all are."""
+    return next((int(np.shape(leaf)[0]) for leaf in pytree.leaves(batch) if np.shape(leaf)), 1)
 
 
 def _numbers(leaf: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ import pytest
 
 import lavax as lx
 from lavax.data import Loader, tokens
+from lavax.data.sources import size_of
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -195,6 +196,10 @@ def test_streams_have_no_order_and_no_length() -> None:
         Loader(stream, 2, shuffle=True)
     with pytest.raises(TypeError, match="no length"):
         len(Loader(stream, 2))
+
+
+def test_the_size_of_a_batch_is_that_of_its_arrays() -> None:
+    assert size_of({"a": np.float32(1), "b": np.zeros((3, 2))}) == 3 and size_of(1.0) == size_of(()) == 1
 
 
 def test_windows_of_tokens(tmp_path: Path) -> None:
