@@ -11,6 +11,7 @@ import lavax.numpy as lnp
 from benchmarks.figure import markdown, median, spread
 from benchmarks.models.library import smollm2_model
 from benchmarks.models.measurement import timed
+from lavax import models
 
 CACHE = 1024  # tokens that a row has room for
 FILLED = 512
@@ -31,6 +32,8 @@ def _model(dtype: str) -> Any:
 FORMS: dict[str, Callable[[], Any]] = {
     "float32": lambda: _model("float32"),
     "bfloat16": lambda: _model("bfloat16"),
+    "int8": lambda: models.quantize(_model("float32"), "int8"),
+    "int4": lambda: models.quantize(_model("float32"), "int4"),
 }
 
 

@@ -2,6 +2,7 @@
 way into the product."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,25 +20,31 @@ __all__ = ["QuantizedEmbedding", "QuantizedLinear", "QuantizedMatrix"]
 
 @dataclass(frozen=True)
 class _Kind:
-    """A form of integers: the largest one, and how many share a byte."""
+    """A form of integers: their bits, in two's complement, and the largest one that is used."""
 
+    bits: int
     largest: int
-    per_byte: int
+
+    @property
+    def per_word(self) -> int:
+        return 32 // self.bits
+
+    @property
+    def to_the_top(self) -> np.ndarray:
+        """How far the integers of a word lie from its top, from where a shift extends the sign."""
+        return np.arange(32 - self.bits, -1, -self.bits, dtype=np.int32)
 
 
-KINDS = {"int8": _Kind(127, 1), "int4": _Kind(7, 2)}
-
-# How far the lower and the upper half of a byte lie from the top of a word, from where shifts extend the sign.
-_TO_THE_TOP = np.array([28, 24], np.int32)
+KINDS = {"int8": _Kind(8, 127), "int4": _Kind(4, 7)}
 
 
 class QuantizedMatrix(Module):
     """A matrix [rows, columns] as integers, in groups along its rows that share a scale.
 
     An element is scale · integer, and the largest of a group has the integer ±127 or ±7, so rounding moves an element
-    by at most half a scale. `integers` is int8 [rows, groups, group], or for "int4" uint8 [rows, groups, group / 2]:
-    the lower half of a byte holds element 2i of the group, the upper half 2i + 1, in two's complement. `scales` is
-    float32 [rows, groups]. The last group of a row may be longer than its columns; what is beyond them is 0.
+    by at most half a scale. `integers` is int32 [rows, groups, words]: a word holds four elements of "int8" or eight of
+    "int4", the first one in its lowest bits. `scales` is float32 [rows, groups]. The last group of a row may be longer
+    than its columns; what is beyond them is 0.
     """
 
     integers: Any
@@ -49,54 +56,48 @@ class QuantizedMatrix(Module):
     def of(cls, matrix: Any, kind: str = "int8", group: int = 64) -> Self:
         """The matrix, rounded. `group` elements of a row share a scale.
 
-        Raises ValueError for another kind than "int8" and "int4", for groups of an odd or no number of elements, or if
+        Raises ValueError for another kind than "int8" and "int4", for groups that fill no whole words of 32 bits, or if
         `matrix` is no matrix.
         """
         if kind not in KINDS:
             raise ValueError(f"QuantizedMatrix: kind is one of {', '.join(map(repr, KINDS))}, got {kind!r}")
-        if group < 2 or group % 2:
-            raise ValueError(f"QuantizedMatrix: a group has an even number of elements, got {group}")
+        form = KINDS[kind]
+        if group < 1 or group % form.per_word:
+            raise ValueError(f"QuantizedMatrix: a group of {kind} is a multiple of {form.per_word}, got {group}")
         given = np.asarray(matrix).astype(np.float32)
         if given.ndim != 2:
             raise ValueError(f"QuantizedMatrix: a matrix has two axes, got the shape {given.shape}")
         rows, columns = given.shape
         padded = np.pad(given, ((0, 0), (0, -columns % group))).reshape(rows, -1, group)
-        form = KINDS[kind]
         scales = np.abs(padded).max(axis=-1) / form.largest
-        integers = np.rint(padded / np.where(scales == 0, 1, scales)[..., None]).astype(np.int8)
-        if form.per_byte == 2:
-            halves = integers.view(np.uint8) & 15
-            integers = halves[..., ::2] | halves[..., 1::2] << 4
-        return cls(device_put(integers), device_put(scales), kind, columns)
+        integers = np.rint(padded / np.where(scales == 0, 1, scales)[..., None]).astype(np.int32)
+        own_bits = integers.view(np.uint32) & ((1 << form.bits) - 1)
+        parts = own_bits.reshape(rows, -1, group // form.per_word, form.per_word)
+        places = np.arange(form.per_word, dtype=np.uint32) * form.bits
+        words = np.bitwise_or.reduce(parts << places, axis=-1).view(np.int32)
+        return cls(device_put(words), device_put(scales), kind, columns)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return int(self.integers.shape[0]), self.columns
 
-    @property
-    def _group(self) -> int:
-        return int(self.integers.shape[2]) * KINDS[self.kind].per_byte
-
-    def _widened(self, integers: Any, scales: Any, dtype: Any) -> Value:
-        """Integers [..., groups, bytes] as elements of `dtype`, [..., groups, group], or [..., group / 2, 2]."""
-        found = as_value(integers)
-        if KINDS[self.kind].per_byte == 2:
-            words = lnp.expand_dims(lnp.astype(found, "int32"), -1)
-            found = lnp.right_shift(lnp.left_shift(words, _TO_THE_TOP), 28)
-        scale = lnp.reshape(scales, (*scales.shape, *(1,) * (found.ndim - scales.ndim)))
-        made: Value = lnp.astype(lnp.astype(found, scale.dtype) * scale, dtype)
+    def _widened(self, words: Any, scales: Any, dtype: Any) -> Value:
+        """Words [..., groups, words] as their elements, [..., groups, words, elements], of `dtype`."""
+        form = KINDS[self.kind]
+        at_the_top = lnp.left_shift(lnp.expand_dims(words, -1), form.to_the_top)
+        integers = lnp.right_shift(at_the_top, 32 - form.bits)
+        made: Value = lnp.astype(lnp.astype(integers, scales.dtype) * lnp.expand_dims(scales, (-1, -2)), dtype)
         return made
 
     def product(self, x: ArrayLike) -> Value:
         """x·matrixᵀ: [..., columns] to [..., rows], in the dtype of `x`. Nothing but the integers is read of it."""
         given = as_value(x)
         weights = self._widened(self.integers, self.scales, given.dtype)
-        room = self.scales.shape[1] * self._group - self.columns
+        room = math.prod(weights.shape[1:]) - self.columns
         padded = lnp.pad(given, ((0, 0),) * (given.ndim - 1) + ((0, room),)) if room else given
         grouped = lnp.reshape(padded, (*given.shape[:-1], *weights.shape[1:]))
-        inner = "abc"[: weights.ndim - 1]
-        return lnp.einsum(f"...{inner},r{inner}->...r", grouped, weights)
+        return lnp.einsum("...gwe,rgwe->...r", grouped, weights)
 
     def rows(self, indices: ArrayLike) -> Value:
         """Rows by their index: integers [...] to float32 [..., columns]."""

@@ -55,7 +55,7 @@ def test_one_kernel_reads_the_integers_and_writes_no_others(kind: str, largest: 
     cost = lowered.compile().cost()
     width = {"int8": 1.0, "int4": 0.5}[kind]
     read = 256 * 512 * width + 256 * 8 * 4 + batch * 512 * 4
-    assert read <= cost.bytes_read <= read + 16 and cost.bytes_written == batch * 256 * 4
+    assert read <= cost.bytes_read <= read + 32 and cost.bytes_written == batch * 256 * 4
 
 
 @every_kind
@@ -82,7 +82,7 @@ def test_layers_are_near_those_they_were_made_of(kind: str, largest: int) -> Non
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="kind is one of 'int8', 'int4', got 'int3'"):
         QuantizedMatrix.of(draw(4, 4), "int3")
-    with pytest.raises(ValueError, match="even number of elements, got 3"):
-        QuantizedMatrix.of(draw(4, 4), "int4", 3)
+    with pytest.raises(ValueError, match="a group of int4 is a multiple of 8, got 12"):
+        QuantizedMatrix.of(draw(4, 4), "int4", 12)
     with pytest.raises(ValueError, match=r"two axes, got the shape \(4,\)"):
         QuantizedMatrix.of(draw(4))
