@@ -106,12 +106,14 @@ lavax/optim/tree/__init__
 lavax/optim/schedules
 lavax/optim/schedules/__init__
 lavax/optim/transforms
+lavax/optim/line_search
 lavax/optim
 lavax/optim/__init__
 lavax/io
 lavax/io/__init__
 lavax/data
 lavax/data/__init__
+lavax/mixed_precision
 lavax/mixed_precision/__init__
 lavax/train
 lavax/train/__init__

@@ -52,6 +52,14 @@ from lavax.optim.descent import (
     sign_sgd,
     signum,
 )
+from lavax.optim.line_search.backtracking import (
+    BacktrackingLinesearchInfo,
+    ScaleByBacktrackingLinesearchState,
+    scale_by_backtracking_linesearch,
+)
+from lavax.optim.line_search.lbfgs import ScaleByLBFGSState, lbfgs, scale_by_lbfgs
+from lavax.optim.line_search.zoom import ScaleByZoomLinesearchState, ZoomLinesearchInfo, scale_by_zoom_linesearch
+from lavax.optim.minimizing import MinimizeResult, minimize, value_and_grad_from_state
 from lavax.optim.schedules import (
     Schedule,
     constant_schedule,
@@ -230,6 +238,18 @@ from lavax.optim.tree.norms import (
 Transformation = GradientTransformation
 
 __all__ = [
+    "BacktrackingLinesearchInfo",
+    "ScaleByBacktrackingLinesearchState",
+    "scale_by_backtracking_linesearch",
+    "ScaleByLBFGSState",
+    "lbfgs",
+    "scale_by_lbfgs",
+    "ScaleByZoomLinesearchState",
+    "ZoomLinesearchInfo",
+    "scale_by_zoom_linesearch",
+    "MinimizeResult",
+    "minimize",
+    "value_and_grad_from_state",
     "AddNoiseState",
     "ApplyEvery",
     "ApplyIfFiniteState",
