@@ -94,7 +94,7 @@ def test_a_step_into_nan_is_not_taken() -> None:
 
     search = optim.scale_by_zoom_linesearch(20)
     param = np.float32(0.5)
-    value, grad = lx.value_and_grad(loss)(param)
+    value, _grad = lx.value_and_grad(loss)(param)
     updates, state = search.update(np.float32(-1), search.init(param), param, value=value, grad=np.float32(1),
                                    value_fn=loss)
     moved = float(optim.apply_updates(param, updates))
