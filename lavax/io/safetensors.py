@@ -2,6 +2,10 @@
 
 The header maps each name to a dtype, a shape, and the bytes of the tensor behind the header. "__metadata__" maps names
 to text. Numbers are little-endian and in C order, and the tensors fill the file without gaps.
+
+The package of that name is what tests compare with. It writes a file only from arrays that are all in host memory at
+once; here arrays come from the device one by one, and a file that is read through never holds more than its largest
+tensor in memory.
 """
 from __future__ import annotations
 
