@@ -22,7 +22,7 @@ from lavax.passes.build.builder import computed_after, located, multiply, set_lo
 from lavax.passes.prepare.decompose.attention import RULES, has_form
 from lavax.passes.simplify.rewriting import rewrite
 from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Attention, Target
 
 _FORWARD = ("attention", "attention_logsumexp")
 # Identifies the scores of a node.
@@ -35,7 +35,7 @@ def with_stored_scores(graph: Graph, target: Target) -> Graph:
     formless = {node for node in graph.nodes if node.op in RULES and not has_form(node)}
     if not chosen and not formless:
         return graph
-    kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.attention.kept_bytes)
+    kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.attention)
     weights: dict[_Key, Node] = {}
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     with located():
@@ -63,18 +63,24 @@ def _of_scores(node: Node) -> _Key:
     return *(operands.get(name) for name in ("query", "key", "bias", "mask")), *(node.attrs[key] for key in ATTRIBUTES)
 
 
-def _with_room(graph: Graph, wanted: set[_Key], room: int) -> set[_Key]:
+def _with_room(graph: Graph, wanted: set[_Key], attention: Attention) -> set[_Key]:
     """The scores, of those `wanted` for derivatives, whose weights stay in memory from the forward pass on.
 
-    Those of a single attention do, if they take at most `room` bytes. In a stack of layers none do: memory is at its
-    peak where the last layers run, and the forward pass without scores needs least of it.
+    They take at most `attention.kept_bytes`. On a device whose kernels of attention are cheap to compile, those of a
+    stack of layers do not stay: memory is at its peak where the last layers run, and the forward pass without scores
+    needs least of it.
     """
     forward = {_of_scores(node): node for node in graph.nodes if node.op in _FORWARD and _of_scores(node) in wanted}
-    if len(forward) != 1:
+    if len(forward) > 1 and not attention.scores_by_rows:
         return set()
-    ((scores, node),) = forward.items()
-    query, key = node.operands[:2]
-    return {scores} if query.type.nbytes // query.shape[-1] * key.shape[-2] <= room else set()
+    room, found = attention.kept_bytes, set()
+    for scores, node in forward.items():
+        query, key = node.operands[:2]
+        room -= query.type.nbytes // query.shape[-1] * key.shape[-2]
+        if room < 0:
+            break
+        found.add(scores)
+    return found
 
 
 def _stored(node: Node, weights: Node | None) -> Node:

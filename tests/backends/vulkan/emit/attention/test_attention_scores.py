@@ -165,3 +165,18 @@ def test_scores_are_one_array_which_an_allocation_must_hold() -> None:
     for largest, stored in ((scores, True), (scores - 1, False)):
         stores = target_of(GENERIC_GPU, 1 << 40, largest).attention.stores_scores
         assert [stores(node) for node in graph.outputs] == [stored] * 3
+
+
+@pytest.mark.parametrize(("layers", "by_rows", "kept"), [(1, False, True), (2, False, False), (2, True, True)])
+def test_weights_of_a_stack_stay_in_memory_only_on_cpu_drivers(layers: int, by_rows: bool, kept: bool) -> None:
+    """There the kernels of attention take long to compile."""
+
+    def loss(x: Any) -> Any:
+        for _ in range(layers):
+            x = nn.dot_product_attention(x, x, x)
+        return lnp.sum(lnp.sin(x))
+
+    graph = lx.compile(lx.grad(loss)).lower(f32(1, 12, 2, 8)).optimized
+    attention = Attention(lambda node: "gradient" in node.op, kept_bytes=1 << 20, scores_by_rows=by_rows)
+    forward = [node for node in prepare(graph, Target(attention=attention)).nodes if node.op.startswith("attention")]
+    assert bool(forward) != kept
