@@ -137,7 +137,7 @@ def save(folder: str | os.PathLike[str], model: Module, adapters: Adapters) -> N
         "lora_alpha": adapters.scale * rank,
         "lora_dropout": 0.0,
         "bias": "none",
-        "fan_in_fan_out": False,
+        "fan_in_fan_out": any(family.is_transposed(f"{_published(family, layer)}.weight") for layer in adapters.layers),
         "inference_mode": True,
         "base_model_name_or_path": None,
         "target_modules": sorted(_published(family, layer) for layer in adapters.layers),

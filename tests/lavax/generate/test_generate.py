@@ -1,6 +1,7 @@
 """Text generation: the tokens of the uncached model, rows that end, buckets, sampling."""
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,30 @@ def test_a_cached_decode_of_256_tokens_is_the_uncached_forward_pass(model: Any) 
     chosen = np.take_along_axis(scores, made[0, 4:, None], axis=1)[:, 0]
     # The token is the most likely one, but for rounding.
     assert np.all(scores.max(axis=1) - chosen <= 1e-5 * np.abs(scores).max())
+
+
+def test_a_step_writes_less_than_the_cache_holds(model: Any) -> None:
+    cache = model.empty_cache(2, 256)
+    step = lx.compile(lambda model, token, cache: model.extend(token, cache), donate_argnums=2)
+    cost = step.lower(model, np.zeros((2, 1), np.int32), cache).compile().cost()
+    rows = 2 * 2 * 2 * 2 * 8 * 4  # keys and values of two layers and two rows: two heads of eight float32
+    routines = [each.bytes_written for each in cost.kernels.values() if each.kind == "routine" and each.bytes_written]
+    assert rows <= sum(routines) <= 4 * rows  # attention's results, too
+    assert cost.bytes_written < sum(leaf.nbytes for leaf in lx.tree.leaves(cache)) / 4
+
+
+@on_the_interpreter
+@pytest.mark.parametrize("kind", ["mistral", "gemma3_text"])
+def test_long_prompts_with_windows_go_on_as_without_a_cache(kind: str) -> None:
+    settings: dict[str, Any] = dict(model_type=kind, sliding_window=6, sliding_window_pattern=2)
+    model = seeded_model(family_of(kind), dataclasses.replace(CONFIG, **settings))
+    prompts = [token_ids(96, 41).tolist(), token_ids(96, 7, seed=1).tolist()]
+    made = generate(model, prompts, 6)
+    for row, prompt in zip(made, prompts, strict=True):
+        ids = list(prompt)
+        for _ in range(6):
+            ids.append(int(np.asarray(model(np.array([ids])))[0, -1].argmax()))
+        assert row[: len(ids)].tolist() == ids
 
 
 def test_other_prompts_compile_nothing(model: Any) -> None:

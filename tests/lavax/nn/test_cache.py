@@ -35,10 +35,12 @@ def test_each_row_gets_its_tokens_at_its_own_length(count: int) -> None:
         assert np.array_equal(got, wanted)
 
 
-def test_an_update_of_a_donated_cache_writes_the_new_rows_only() -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("length", [LENGTH, 256])
+def test_an_update_of_a_donated_cache_writes_the_new_rows_only(dtype: str, length: int) -> None:
     update = lx.compile(lambda cache, new, lengths: cache.append(new, new, lengths), donate_argnums=0)
-    cache = KeyValueCache.zeros(BATCH, LENGTH, HEADS, HEAD)
-    new = draw(BATCH, 1, HEADS, HEAD)
+    cache = KeyValueCache.zeros(BATCH, length, HEADS, HEAD, dtype)
+    new = lx.device_put(draw(BATCH, 1, HEADS, HEAD)).astype(dtype)
     compiled = update.lower(cache, new, LENGTHS).compile()
     assert compiled.cost().bytes_written == 2 * new.nbytes
     assert compiled.memory().temporaries == 0
