@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from lavax.models.config import Config
 from lavax.models.tensors import Tensors
 from lavax.nn.modules.module import Module
@@ -20,10 +22,10 @@ class Family:
     `names` turn the path of a leaf, such as `layers.0.norm.weight`, into its name in the file: pairs for `re.sub`,
     applied one after another. A `*` in a name stands for a number: the file holds the rows of the leaf one by one.
     Tensors whose name in the file matches `transposed` are stored with the last two axes exchanged. `prepared` gets
-    all tensors of a file, and returns them as a model is saved today: older files may lack a prefix, or hold three
-    matrices as one. `adapted` gets the configuration and the prepared tensors, and returns the configuration with what
-    only they tell, such as whether there is an optional layer. Names that match `optional` are in files, but no model
-    reads them.
+    all tensors of a file, and returns them under these names: older files may lack a prefix, or hold three matrices as
+    one. `published` is its inverse where files are like that today. `adapted` gets the configuration and the prepared
+    tensors, and returns the configuration with what only they tell, such as whether there is an optional layer. Names
+    that match `optional` are in files, but no model reads them.
     """
 
     config: type[Config]
@@ -31,6 +33,7 @@ class Family:
     names: tuple[tuple[str, str], ...]
     transposed: str = r"(?!)"  # matches nothing
     prepared: Callable[[Tensors, Any], Tensors] = lambda tensors, config: tensors
+    published: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] = dict
     adapted: Callable[[Any, Tensors], Any] = lambda config, tensors: config
     optional: str = r"(?!)"  # names in the file that the model does not read, without a warning
 
@@ -59,6 +62,7 @@ FAMILIES: dict[str, str] = {
     "llama": "llama",
     "mamba": "mamba",
     "mistral": "llama",
+    "phi3": "phi3",
     "qwen2": "llama",
     "qwen3": "llama",
     "roberta": "encoders.bert",

@@ -245,7 +245,8 @@ class Llama(PretrainedModel):
     def _rotations(self, positions: Value) -> Sequence[Rotation]:
         """The cosines and sines that each layer turns queries and keys by; layers share what they can."""
         windows = [layer.attention.window for layer in self.layers]
-        frequencies = {window: self.config.frequencies_of(window) for window in windows}
+        length = lnp.max(positions) + 1 if self.config.rotates_by_length else None
+        frequencies = {window: self.config.frequencies_of(window, length) for window in windows}
         made = {window: rotary.tables(positions, each) for window, each in frequencies.items()}
         return [made[window] for window in windows]
 

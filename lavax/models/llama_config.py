@@ -40,6 +40,7 @@ _gemma = partial(Dialect, offset_norms=True, always_tied=True, activation="gelu_
 DIALECTS: Mapping[str, Dialect] = {
     "llama": Dialect(windows="none"),
     "mistral": Dialect(),
+    "phi3": Dialect(),
     "qwen2": Dialect(biased_attention=True, windows="last"),
     "qwen3": Dialect(normed_heads=True, windows="last"),
     "mixtral": Dialect(),
@@ -75,6 +76,8 @@ class LlamaConfig(Config):
     hidden_activation: str | None = None
     rms_norm_eps: float = 1e-6
     max_position_embeddings: int = 2048
+    original_max_position_embeddings: int | None = None
+    partial_rotary_factor: float | None = None
     tie_word_embeddings: bool | None = None
     attention_bias: bool = False
     mlp_bias: bool = False
@@ -140,11 +143,26 @@ class LlamaConfig(Config):
         """The experts of that layer; None: it has one feed-forward layer for all tokens."""
         return None
 
-    def frequencies_of(self, window: int | None) -> rotary.RotaryFrequencies:
-        """The rotary frequencies of layers with that window: in some models, those with one have their own."""
+    @property
+    def rotates_by_length(self) -> bool:
+        """Whether the rotary frequencies depend on the positions in use."""
+        settings: Mapping[str, Any] = self.rope_scaling or self.rope_parameters or {}
+        return (settings.get("rope_type") or settings.get("type")) in ("dynamic", "longrope", "su")
+
+    def frequencies_of(self, window: int | None, length: Any = None) -> rotary.RotaryFrequencies:
+        """The rotary frequencies of layers with that window: in some models, those with one have their own.
+
+        `length` is the number of positions in use, where they depend on it.
+        """
         scaling, theta = self._rotation_of(window)
+        trained = self.original_max_position_embeddings
         return rotary.frequencies(
-            self.heads[2], theta, scaling, max_position_embeddings=self.max_position_embeddings
+            self.heads[2],
+            theta,
+            scaling if trained is None else {"original_max_position_embeddings": trained, **scaling},
+            partial_rotary_factor=self.partial_rotary_factor,
+            max_position_embeddings=self.max_position_embeddings,
+            length=length,
         )
 
     def _rotation_of(self, window: int | None) -> tuple[Mapping[str, Any], float | None]:

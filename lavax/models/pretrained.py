@@ -31,4 +31,4 @@ class PretrainedModel(Module):
             name, array = family.name_in_file(path), host_array(leaf)
             stored = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
             made |= unstacked(name, stored)
-        return data, made
+        return data, family.published(made)

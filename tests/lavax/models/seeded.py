@@ -56,7 +56,9 @@ def gradients_by_name(family: Family, gradients: Any) -> dict[str, np.ndarray]:
     leaves, structure = pytree.flatten(gradients)
     names = map(family.name_in_file, pytree.paths(structure))
     arrays = ((name, np.asarray(leaf)) for name, leaf in zip(names, leaves, strict=True))
-    return {name: np.swapaxes(array, -1, -2) if family.is_transposed(name) else array for name, array in arrays}
+    return family.published(
+        {name: np.swapaxes(array, -1, -2) if family.is_transposed(name) else array for name, array in arrays}
+    )
 
 
 def assert_close(got: Any, wanted: Any, relative: float, of: str = "") -> None:

@@ -34,6 +34,10 @@ LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }
+LONG = {
+    "rope_type": "longrope", "rope_theta": 100.0, "partial_rotary_factor": 1.0,
+    "short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [1.0, 2.0, 3.0, 4.0],
+}
 GEMMA = dict(SMALL, head_dim=16)
 LOCAL_AND_GLOBAL = ["sliding_attention", "full_attention"]
 GEMMA3_ROTATION = {
@@ -51,6 +55,10 @@ MEMBERS: dict[str, dict[str, Any]] = {
         tie_word_embeddings=False,
     ),
     "qwen3": dict(SMALL, model_type="qwen3", head_dim=16, tie_word_embeddings=True),
+    "phi3": dict(
+        SMALL, model_type="phi3", sliding_window=5, tie_word_embeddings=False, original_max_position_embeddings=16,
+        rope_parameters=LONG, pad_token_id=0,
+    ),
     "gemma": dict(GEMMA, model_type="gemma"),
     "gemma2": dict(
         GEMMA, model_type="gemma2", sliding_window=4, query_pre_attn_scalar=24, attn_logit_softcapping=2.0,
@@ -63,7 +71,7 @@ MEMBERS: dict[str, dict[str, Any]] = {
 }
 CLASSES = {
     "llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma", "gemma2": "Gemma2",
-    "gemma3_text": "Gemma3",
+    "gemma3_text": "Gemma3", "phi3": "Phi3",
 }
 IDS = token_ids(96, 2, 11)
 every_member = pytest.mark.parametrize("settings", MEMBERS.values(), ids=MEMBERS.keys())
@@ -85,6 +93,13 @@ def seeded_member(settings: dict[str, Any]) -> Llama:
 @every_member
 def test_logits_and_gradients_are_those_of_transformers(settings: dict[str, Any], tmp_path: Path) -> None:
     check_against_transformers(checkpoint(settings, tmp_path), family_of(settings["model_type"]), tmp_path, IDS)
+
+
+@pytest.mark.parametrize("trained", [8, 16])
+def test_long_contexts_turn_by_their_length(trained: int, tmp_path: Path) -> None:
+    """11 tokens are more than the model was trained for, or fewer."""
+    settings = dict(MEMBERS["phi3"], original_max_position_embeddings=trained)
+    check_against_transformers(checkpoint(settings, tmp_path), family_of("phi3"), tmp_path, IDS)
 
 
 @every_member
