@@ -1,6 +1,7 @@
 """Every optimizer over five steps against optax, where that is installed."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ pytestmark = pytest.mark.usefixtures("reference_backend")
 
 
 @pytest.fixture
-def optax() -> Any:
-    return pytest.importorskip("optax", reason="optax is the oracle; test_recorded_steps.py has recorded values")
+def optax() -> Iterator[Any]:
+    """optax, with JAX operation by operation: compiling each case would take most of the time."""
+    found = pytest.importorskip("optax", reason="optax is the oracle; test_recorded_steps.py has recorded values")
+    with pytest.importorskip("jax", reason="optax needs it").disable_jit():
+        yield found
 
 
 @pytest.mark.parametrize(("name", "arguments"), CASES, ids=NAMES)
