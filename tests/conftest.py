@@ -1,6 +1,7 @@
 """What all tests share."""
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,9 @@ from lavax.base import config
 from lavax.ir.operation import names_of_family
 
 _LOWERED = names_of_family("lowered")
+
+# JAX is an oracle, and takes most of a GPU's memory at once if it finds one.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 
 @pytest.fixture(scope="session", autouse=True)
