@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,15 @@ def test_ctrl_c_saves_and_returns(tmp_path: Path) -> None:
     assert losses(stopped) | losses(rest) == losses(whole) and not rest.interrupted
 
 
-def test_a_second_ctrl_c_stops_at_once() -> None:
+@pytest.fixture
+def heeded_interrupts() -> Iterator[None]:
+    """Python's own handler: a shell that runs tests in the background has interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_ctrl_c_stops_at_once(heeded_interrupts: None) -> None:
     def step(state: Any, batch: Any) -> Any:
         for _ in range(2):
             signal.raise_signal(signal.SIGINT)
