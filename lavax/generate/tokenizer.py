@@ -71,7 +71,7 @@ class Tokenizer:
         try:
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError as error:
-            raise ImportError("Tokenizer.chat needs the jinja2 package: pip install jinja2") from error
+            raise ImportError("Tokenizer.chat needs the jinja2 package: pip install 'lavax[models]'") from error
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals["raise_exception"] = _refuse
         rendered = environment.from_string(self.template).render(

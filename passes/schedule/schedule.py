@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lavax.base.errors import DeviceError
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
@@ -16,6 +15,7 @@ from lavax.passes.schedule.control_flow import ControlFlow, LoweredControlFlow, 
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
+from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -42,7 +42,8 @@ def schedule(
         for number, group in enumerate(groups)
         if _is_control_flow(group)
     }
-    _refuse_too_large(names, target.largest_allocation)
+    refuse_too_large(names, target.largest_allocation)
+    refuse_uncountable(pieces, names)
     offsets, arena_bytes = _arena(groups, phases, names, control_flow, target)
     return KernelProgram(
         graph=graph,
@@ -141,20 +142,6 @@ def _buffer_names(graph: Graph, groups: Sequence[tuple[Piece, ...]]) -> dict[Nod
     written = [node for group in groups for piece in group for node in piece.writes if node not in names]
     names.update((node, f"%t{number}") for number, node in enumerate(written))
     return names
-
-
-def _refuse_too_large(names: Mapping[Node, str], largest: int) -> None:
-    """Raises DeviceError for an array that is larger than any allocation, before anything is allocated."""
-    for node, name in names.items():
-        if node.type.nbytes > largest:
-            maker = node.operands[0] if node.op == "item" else node
-            made = f"the argument {name}" if node.op == INPUT else f"the result of {maker.op}"
-            where = f", at {maker.location}" if maker.location else ""
-            raise DeviceError(
-                f"{node.type} needs {node.type.nbytes} bytes, but this device allocates at most {largest} for one "
-                f"array: {made}{where}. Use smaller batches, or split the array; if only a gradient keeps it, use "
-                "lx.checkpoint."
-            )
 
 
 def _arena(

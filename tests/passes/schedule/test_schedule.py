@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+import lavax as lx
+import lavax.numpy as lnp
 from lavax.ir import TensorType, float32
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
 from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
 from tests.passes.lowering import program_of
 from tests.passes.program_checks import check_program
 
@@ -139,3 +143,25 @@ def test_the_check_finds_a_wrong_program(name: str) -> None:
     breaking, message = BREAKING[name]
     with pytest.raises(AssertionError, match=message):
         check_program(breaking(program_of(CHAIN)), donated=(0,))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: lnp.sum(x[:, None] * y[None, :]),
+        lambda x, y: (x[:, None] + y[None, :]).astype("int8"),
+    ],
+)
+def test_more_elements_than_kernels_count_are_refused_by_name(function: Any) -> None:
+    """Also if they exist in a kernel alone."""
+    vector = lx.ShapeDtype((50_000,), "float32")
+    lowered = lx.compile(function).lower(vector, vector)
+    with pytest.raises(lx.DeviceError, match=r" has 25\d{8} elements, more than the 2147483647 .*test_schedule\.py"):
+        schedule(prepare(lowered.optimized))
+
+
+def test_an_axis_of_more_elements_may_be_reduced() -> None:
+    """No kernel counts them: each has a row and a column."""
+    vector = lx.ShapeDtype((50_000,), "float32")
+    lowered = lx.compile(lambda x, y: lnp.sum(x[:, None] * y[None, :], axis=1)).lower(vector, vector)
+    assert schedule(prepare(lowered.optimized)).steps
