@@ -37,9 +37,9 @@ def refuse_uncountable(pieces: Sequence[Piece], names: Mapping[Node, str]) -> No
     for piece in pieces:
         large = [node for node in piece.kernel.graph.nodes if node.op == "reshape" and node.type.size > MOST_ELEMENTS]
         if piece.kernel.kind != "region" and (large or piece.kernel.domain.length > MOST_ELEMENTS):
-            node = _counted_node(piece.kernel)
-            if node is not None:
-                raise _uncountable(node, node.name)
+            counted = _counted_node(piece.kernel)
+            if counted is not None:
+                raise _uncountable(counted, counted.name)
 
 
 def _counted_node(kernel: Kernel) -> Node | None:
