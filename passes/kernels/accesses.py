@@ -42,6 +42,16 @@ def roots_of(kernel: Kernel) -> list[tuple[Node, Coordinates]]:
     return roots
 
 
+def _roots_before(kernel: Kernel) -> list[tuple[Node, Coordinates]]:
+    """What a row kernel computes before the results that have one element per row.
+
+    The invocations that share a row go through it at their own pace, so one of them may still read while another one
+    writes the row's results.
+    """
+    last = [(node, kernel.coordinates[node]) for node in kernel.graph.outputs if kernel.is_row_level(node)]
+    return [root for root in roots_of(kernel) if root not in last]
+
+
 def operand_coordinates(reduction: Node, at: Coordinates, kernel: Kernel) -> Coordinates:
     """The coordinates at which a reduction reads its operand, once per element of the row."""
     attrs = reduction.attrs
@@ -60,7 +70,9 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
     """Whether each element of the input is read only by the invocation that writes the output's same element."""
     if kernel.kind == "routine":
         return updated_in_place(kernel) is read
-    if kernel.kind == "region" or (kernel.kind == "row" and kernel.is_row_level(written)):
+    if kernel.kind == "region":
+        return False
+    if kernel.kind == "row" and kernel.is_row_level(written) and read in accesses(kernel, _roots_before(kernel)):
         return False
     operands = (operand for node in kernel.coordinates for operand in _dots(node))
     if kernel.kind == "contract" and any(read in _cone(operand) for operand in operands):

@@ -25,7 +25,7 @@ class PackingLimits:
     Chosen by `python -m benchmarks models`.
     """
 
-    waste: int = 32  # the arena may be larger than what is live at once by one part in so many
+    waste: int = 256  # the arena may be larger than what is live at once by one part in so many
     small: int = 256  # buffers of less than one part in so many of what is live are packed by time
     overwritten: int = 1 << 20  # the fewest bytes of a buffer that is written over another
 

@@ -9,7 +9,7 @@ arrays that are there, and the early kernel does not write them, or they are dro
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, topological, with_operands
@@ -79,7 +79,7 @@ def with_recomputed_values(graph: Graph, pieces: Sequence[Piece], phases: Mappin
         return graph
     late = {piece: _latest_read(piece, lifetimes) for piece in pieces if phases[piece] >= peak}
     held = [node for node in graph.nodes if node in lifetimes.written and lifetimes.is_held_over(node, peak)]
-    formulas = _formulas(held, lifetimes, late, phases, peak, in_use[peak] // _LIMITS.least_part)
+    formulas = _formulas(held, pieces, lifetimes, late, phases, peak, in_use[peak] // _LIMITS.least_part)
     return _rewritten(graph, pieces, late, formulas) if formulas else graph
 
 
@@ -102,6 +102,7 @@ def _latest_read(piece: Piece, lifetimes: _Lifetimes) -> Node | None:
 
 def _formulas(
     held: Sequence[Node],
+    pieces: Sequence[Piece],
     lifetimes: _Lifetimes,
     late: Mapping[Piece, Node | None],
     phases: Mapping[Piece, int],
@@ -110,9 +111,9 @@ def _formulas(
 ) -> dict[Node, frozenset[Node]]:
     """The values, of those `held` over the peak, that need not be; and for each the arrays that it is recomputed from.
 
-    First come those that kernels recompute in passing; then those that take a kernel of their own, because a product
-    reads them over and over. Of each, the first ones computed come first, so that the others are made from what these
-    are made from.
+    First come those that have a base in common; then others that kernels recompute in passing; then those that take a
+    kernel of their own, because a product reads them over and over. Of each, the first ones computed come first, so
+    that the others are made from what these are made from.
     """
     readers: dict[Node, list[Piece]] = {}
     for piece in late:
@@ -129,14 +130,43 @@ def _formulas(
     wanted = [node for node in held if node.type.nbytes >= least_bytes and may_wait(node)]
     apart = {node for node in wanted if any(_is_factor(node, piece) for piece in readers[node])}
     at_peak = {node for node in apart if any(phases[piece] == peak for piece in readers[node])}
-    found: dict[Node, frozenset[Node]] = {}
-    needed: set[Node] = set()
-    for node in sorted(wanted, key=lambda node: node in apart):
+    in_passing = [node for node in wanted if node not in apart]
+    found = _from_shared_bases(in_passing, set(held) - set(in_passing), pieces)
+    needed = {base for bases in found.values() for base in bases}
+    for node in sorted((node for node in wanted if node not in found), key=lambda node: node in apart):
         bases = None if node in needed or node in at_peak else _bases(node, set(held) - found.keys() - {node})
         if bases is not None:
             found[node] = bases
             needed |= bases
     return found
+
+
+def _from_shared_bases(
+    wanted: Sequence[Node], held: Set[Node], pieces: Sequence[Piece]
+) -> dict[Node, frozenset[Node]]:
+    """Values that one kernel writes, and that all come from one value of that kernel, which it need not write yet.
+
+    An activation and its derivatives are such values: the activation's argument can stand for all of them.
+    """
+    found: dict[Node, frozenset[Node]] = {}
+    for piece in pieces:
+        written = [node for node in piece.writes if node in wanted]
+        computed = topological(piece.writes, stop=piece.reads) if len(written) > 1 else []
+        choices = [_made_from(base, written, held) for base in computed if base.type.size == written[0].type.size]
+        best: dict[Node, frozenset[Node]] = max(choices, key=_bytes_of, default={})
+        found |= best
+    return found
+
+
+def _made_from(base: Node, written: Sequence[Node], held: Set[Node]) -> dict[Node, frozenset[Node]]:
+    """Those of the values that can be computed from `base`, and from what; none if they are not larger than `base`."""
+    bases = {node: _bases(node, held | {base}) for node in written if node is not base}
+    made = {node: of for node, of in bases.items() if of is not None and base in of}
+    return made if _bytes_of(made) > base.type.nbytes else {}
+
+
+def _bytes_of(nodes: Iterable[Node]) -> int:
+    return sum(node.type.nbytes for node in nodes)
 
 
 def _is_factor(node: Node, piece: Piece) -> bool:

@@ -194,6 +194,45 @@ DONATIONS: dict[str, tuple[str, tuple[int, ...], dict[str, str]]] = {
         (0,),
         {},
     ),
+    "one value a row over a value of the same row, once the row is done": (
+        """
+        graph (x: f32[4,3], y: f32[4], z: f32[4]) {
+          %0 = sum(x) axes=[1] : f32[4]
+          %1 = multiply(%0, y) : f32[4]
+          %2 = add(%1, z) : f32[4]
+          return %1, %2
+        }
+        """,
+        (1, 2),
+        {"%r0": "y", "%r1": "z"},
+    ),
+    "one value a row over a value that all elements of the row are made with": (
+        """
+        graph (x: f32[4,3], y: f32[4]) {
+          %0 = broadcast(y) axes=[0] : f32[4,3]
+          %1 = multiply(x, %0) : f32[4,3]
+          %2 = sum(%1) axes=[1] : f32[4]
+          %3 = add(%2, y) : f32[4]
+          return %3
+        }
+        """,
+        (1,),
+        {},
+    ),
+    "one value a row over a value that is read for the row's elements afterwards": (
+        """
+        graph (x: f32[4,3], y: f32[4]) {
+          %0 = sum(x) axes=[1] : f32[4]
+          %1 = multiply(%0, y) : f32[4]
+          %2 = broadcast(y) axes=[0] : f32[4,3]
+          %3 = broadcast(%0) axes=[0] : f32[4,3]
+          %4 = multiply(%2, %3) : f32[4,3]
+          return %1, %4
+        }
+        """,
+        (1,),
+        {},
+    ),
     "operands of a contraction are read by many": (
         """
         graph (x: f32[4,4], r: f32[4,4]) {

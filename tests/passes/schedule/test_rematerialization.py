@@ -68,6 +68,14 @@ def perceptron(weights: Any, x: Any) -> Any:
     return lnp.sum(lnp.sin(x))
 
 
+def perceptron_in_shares(weights: Any, x: Any) -> Any:
+    """Each product is the sum of four products over a quarter of the contracted axis."""
+    for matrix, bias in weights:
+        quarters = lnp.reshape(x, (len(x), 4, -1)), lnp.reshape(matrix, (4, -1, matrix.shape[1]))
+        x = nn.gelu(lnp.sum(lnp.einsum("imk,mkj->mij", *quarters), axis=0) + bias, approximate=False)
+    return lnp.sum(lnp.sin(x))
+
+
 def attending_network(weights: Any, x: Any) -> Any:
     for matrix, norm in weights:
         hidden = nn.layer_norm(x @ matrix, norm)
@@ -90,6 +98,7 @@ NETWORKS: dict[str, tuple[Callable[..., Any], Any, np.ndarray]] = {
         normal(20, 16),
     ),
     "perceptron": (perceptron, [(normal(16, 16) / 4, normal(16)) for _ in range(4)], normal(30, 16)),
+    "shares": (perceptron_in_shares, [(normal(16, 16) / 4, normal(16)) for _ in range(4)], normal(30, 16)),
     "attention": (attending_network, [(normal(16, 16) / 4, normal(16)) for _ in range(3)], normal(2, 12, 2, 16)),
     "loop": (with_a_loop, [(normal(16, 16) / 4, normal(16)) for _ in range(3)], normal(24, 16)),
 }
@@ -135,6 +144,16 @@ def test_a_perceptron_keeps_what_its_activations_take(limits: Callable[..., None
     assert kept_per_layer("perceptron", 6) == pytest.approx(1, abs=0.3)
     limits(nodes=0)
     assert kept_per_layer("perceptron", 6) > 1.7
+
+
+def test_an_activation_and_its_derivatives_share_what_they_are_made_from(limits: Callable[..., None]) -> None:
+    """Though the kernel that adds up the shares of a product writes it for no other reason.
+
+    The other array per layer is the activation itself, a factor of the next product.
+    """
+    assert kept_per_layer("shares", 6) == pytest.approx(2, abs=0.3)
+    limits(nodes=0)
+    assert kept_per_layer("shares", 6) > 3
 
 
 def test_small_programs_are_left_alone(limits: Callable[..., None]) -> None:
