@@ -29,7 +29,7 @@ def bare_submit(device: Device, wait: Callable[[int], None]) -> Callable[[], Non
             number = queue.submit(submission)
         wait(number)
 
-    weakref.finalize(submit_and_wait, lambda: device.retire(queue.submitted, pool.close)).atexit = False
+    weakref.finalize(submit_and_wait, lambda: device.retire(queue.attempted, pool.close)).atexit = False
     return submit_and_wait
 
 

@@ -1,7 +1,7 @@
 """A backend that runs graphs with the reference interpreter: what the tracer's tests stand on."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,7 +33,11 @@ class NumpyProgram:
     def __call__(self, *buffers: NumpyBuffer) -> list[NumpyBuffer]:
         return self.run(buffers)
 
-    def run(self, buffers: Sequence[NumpyBuffer]) -> list[NumpyBuffer]:
+    def run(
+        self, buffers: Sequence[NumpyBuffer], claim: Callable[[], None] | None = None
+    ) -> list[NumpyBuffer]:
+        if claim is not None:
+            claim()
         arrays = [buffer.read() for buffer in buffers]
         for node, array in zip(self.graph.inputs, arrays, strict=True):
             assert array.shape == node.shape and array.dtype == node.dtype.storage, (node, array.shape, array.dtype)

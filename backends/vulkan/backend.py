@@ -201,7 +201,7 @@ class CompiledGraph:
             for name in kernels.results
         ]
         in_order = outputs == [(True, position) for position in range(len(computed))]
-        self.run: Callable[[Sequence[Buffer]], Sequence[Buffer]] = (
+        self.run: Callable[..., Sequence[Buffer]] = (
             self.program.run if in_order else partial(_run_in_order, self.program, outputs)
         )
 
@@ -229,8 +229,11 @@ class CompiledGraph:
 
 
 def _run_in_order(
-    program: Program, outputs: Sequence[tuple[bool, int]], buffers: Sequence[Buffer]
+    program: Program,
+    outputs: Sequence[tuple[bool, int]],
+    buffers: Sequence[Buffer],
+    claim: Callable[[], None] | None = None,
 ) -> Sequence[Buffer]:
     """A run whose outputs are, in any order, results and arguments: per output, whether it is a result, and which."""
-    results = program.run(buffers)
+    results = program.run(buffers, claim)
     return [results[position] if is_computed else buffers[position] for is_computed, position in outputs]

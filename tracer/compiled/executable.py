@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lavax.base import config
-from lavax.base.errors import DonatedArrayError
+from lavax.base.errors import DeviceError, DonatedArrayError
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
 from lavax.ir.location import user_error
@@ -15,7 +15,7 @@ from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import Tracer, node_in, require_alive
 from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array, computed_arrays, shared_scalar, splat_array, with_weakness
-from lavax.tracer.values.backend import Buffer, LoweredProgram, Program, runtime
+from lavax.tracer.values.backend import Buffer, LoweredProgram, Program, Run, runtime
 from lavax.tracer.values.programs import program_for
 from lavax.tracer.values.value import PythonScalar, Value
 
@@ -73,7 +73,7 @@ class Executable:
         self._donated = self._plan.donated
         self._captured = tuple(captured)
         self._program: Program | None = None
-        self._run: Callable[[Sequence[Buffer]], Sequence[Buffer]] = _nothing
+        self._run: Run = _nothing
         if self._plan.graph.outputs:
             self._program = program_for(self._plan.graph, self._donated, tune=tune or config.tune())
             self._run = self._program.run
@@ -93,11 +93,10 @@ class Executable:
             raise
         if not all(buffers):  # some are None
             buffers = [buffer or self._made(position, arrays[position]) for position, buffer in enumerate(buffers)]
-        if self._donated and len(set(map(id, buffers))) != len(buffers):
-            self._check_donation(arrays, buffers)
-        results = computed_arrays(self._computed, self._run(buffers))
-        for position in self._donated:
-            arrays[position].donate()
+        if self._donated:
+            results = computed_arrays(self._computed, self._run_donating(arrays, buffers))
+        else:
+            results = computed_arrays(self._computed, self._run(buffers))
         return results if self._is_plain else self._assembled(results, arrays)
 
     def cost(self) -> Cost:
@@ -135,6 +134,25 @@ class Executable:
             return array.buffer
         return shared_scalar(splat, array.type.dtype)
 
+    def _run_donating(self, arrays: Sequence[Array], buffers: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The run, which takes the donated arrays just before it starts; of several threads, one gets them."""
+        if len(set(map(id, buffers))) != len(buffers):
+            self._check_donation(arrays, buffers)
+        donated = [arrays[position] for position in self._donated]
+        claimed: list[Buffer] = []
+
+        def claim() -> None:
+            claimed.extend(array.buffer for array in donated)  # raises if another thread has donated one
+            for array in donated:
+                array.donate()
+
+        try:
+            return self._run(buffers, claim)
+        except DeviceError:  # the device did not take the work
+            for array, buffer in zip(donated, claimed, strict=False):
+                array.take_back(buffer)
+            raise
+
     def _check_donation(self, arrays: Sequence[Array], buffers: Sequence[Buffer]) -> None:
         """Raises DonatedArrayError if a donated buffer is also that of another input."""
         names = [node.name for node in self._plan.graph.inputs]
@@ -158,8 +176,10 @@ def memory_of(parts: ComputedPart, program: Program | LoweredProgram | None, cap
     return replace(found, arguments=found.arguments - closed_over, constants=found.constants + closed_over)
 
 
-def _nothing(buffers: Sequence[Buffer]) -> Sequence[Buffer]:
+def _nothing(buffers: Sequence[Buffer], claim: Callable[[], None] | None = None) -> Sequence[Buffer]:
     """The run of a program that computes no results."""
+    if claim is not None:
+        claim()
     return ()
 
 

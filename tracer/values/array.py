@@ -75,7 +75,15 @@ class Array(Value):
         """Donates the memory: every later use raises DonatedArrayError."""
         if isinstance(self._source, Array):
             self._source.donate()
-        self._buffer, self._source = None, _DONATED
+        else:
+            self._buffer, self._source = None, _DONATED
+
+    def take_back(self, buffer: Buffer) -> None:
+        """Undoes a donation, given the memory that the array had."""
+        if isinstance(self._source, Array):
+            self._source.take_back(buffer)
+        else:
+            self._buffer, self._source = buffer, None
 
     @property
     def is_donated(self) -> bool:

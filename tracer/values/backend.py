@@ -17,6 +17,15 @@ from lavax.passes.reports import Cost, Memory, Profile
 Buffer: TypeAlias = Any  # memory on the device, possibly in flight: an object of the backend's own class
 
 
+class Run(Protocol):
+    """A program for buffers of the inputs' types.
+
+    `claim` is called when nothing else is left to do before it, for one run at a time. If it raises, nothing runs.
+    """
+
+    def __call__(self, buffers: Sequence[Buffer], claim: Callable[[], None] | None = None) -> Sequence[Buffer]: ...
+
+
 class Program(Protocol):
     """Runs a graph: takes one buffer per input, in order; returns one buffer per output, all distinct.
 
@@ -25,7 +34,8 @@ class Program(Protocol):
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]: ...
 
-    def run(self, buffers: Sequence[Buffer]) -> Sequence[Buffer]: ...  # the same, for buffers of the inputs' types
+    @property
+    def run(self) -> Run: ...
 
     def cost(self) -> Cost: ...
 

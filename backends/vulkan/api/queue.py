@@ -1,6 +1,11 @@
 """A device queue with a timeline: every submission has a number, and waiting is for a number.
 
-The timeline is one semaphore that counts the queue's submissions. Submissions of a queue run in order.
+The timeline is one semaphore, to which each submission gives its number when it is done. Submissions of a queue run in
+order.
+
+An exception may arrive between any two bytecodes: Ctrl-C, or what another signal's handler raises. So a number is taken
+before the submission, and never twice. Whether the device has the work is known exactly all the same: the driver's
+answer gets into a list in the same bytecode that calls the driver, and whoever uses the queue next takes note of it.
 """
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
@@ -24,6 +29,7 @@ _yield_processor = getattr(os, "sched_yield", functools.partial(time.sleep, 0)) 
 SLEEP_NANOSECONDS = 250_000_000
 
 _NULL = ffi.NULL
+_ONE, _NO_FENCE = (1,), (_NULL,)  # as many values as vkQueueSubmit is called times
 
 
 class Submission:
@@ -35,40 +41,51 @@ class Submission:
     def __init__(self, queue: Queue, commands: Sequence[Any], waits_for: Queue | None = None) -> None:
         self.value = ffi.new("uint64_t[1]")
         self.awaited = ffi.new("uint64_t[1]")
-        self.count = len(commands)
         self.commands = ffi.new("VkCommandBuffer[]", [_NULL, *commands])  # with room for one in front
-        self.own = self.commands + 1
-        timeline = structure(
+        self._timeline = structure(
             "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
         )
-        self.info = structure(
+        self._stages = array("VkPipelineStageFlags", [vk.VK_PIPELINE_STAGE_ALL_COMMANDS_BIT])
+        if waits_for is not None:
+            self._timeline.waitSemaphoreValueCount, self._timeline.pWaitSemaphoreValues = 1, self.awaited
+        self.plain = (self._info(queue, waits_for, self.commands + 1, len(commands)),)
+        self.with_one_in_front = (self._info(queue, waits_for, self.commands, len(commands) + 1),)
+
+    def _info(self, queue: Queue, waits_for: Queue | None, commands: Any, count: int) -> Any:
+        info = structure(
             "VkSubmitInfo",
-            pNext=timeline,
-            commandBufferCount=self.count,
-            pCommandBuffers=self.own,
+            pNext=self._timeline,
+            commandBufferCount=count,
+            pCommandBuffers=commands,
             signalSemaphoreCount=1,
             pSignalSemaphores=queue.semaphores,
         )
         if waits_for is not None:
-            timeline.waitSemaphoreValueCount, timeline.pWaitSemaphoreValues = 1, self.awaited
-            self.info.waitSemaphoreCount, self.info.pWaitSemaphores = 1, waits_for.semaphores
-            self._stages = array("VkPipelineStageFlags", [vk.VK_PIPELINE_STAGE_ALL_COMMANDS_BIT])
-            self.info.pWaitDstStageMask = self._stages
+            info.waitSemaphoreCount, info.pWaitSemaphores = 1, waits_for.semaphores
+            info.pWaitDstStageMask = self._stages
+        return info
 
 
 class Queue:
-    """One VkQueue. `submitted`: the number of the last submission; `completed`: of the last one known to be done."""
+    """One VkQueue.
+
+    `attempted`: the last number taken; `submitted`: that of the last submission that the device is known to have;
+    `completed`: of the last one known to be done. `lock` is held to submit, and may be taken again by its holder.
+    """
 
     def __init__(self, device: Any, family: int, kind: str) -> None:
         self.family = family
         self._polling = POLLING_SECONDS[kind]
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.attempted = 0
         self.submitted = 0
         self.completed = 0
         self._device = device
         handle = ffi.new("VkQueue *")
         lib.vkGetDeviceQueue(device, family, 0, handle)
-        self._handle = handle[0]
+        self._handles = (handle[0],)
+        self._results: list[int] = []  # what the driver answered to an attempt that is not taken note of
+        self._then: Callable[[int], None] | None = None
         kind = structure("VkSemaphoreTypeCreateInfo", semaphoreType=vk.VK_SEMAPHORE_TYPE_TIMELINE)
         info = structure("VkSemaphoreCreateInfo", pNext=kind)
         self._semaphore = created(lib.vkCreateSemaphore, device, info, "VkSemaphore")
@@ -78,36 +95,55 @@ class Queue:
         self._wait = lib.vkWaitSemaphores
         self._read = lib.vkGetSemaphoreCounterValue
 
-    def submit(self, submission: Submission, preceding: Any = None) -> int:
+    def submit(
+        self, submission: Submission, preceding: Any = None, then: Callable[[int], None] | None = None
+    ) -> int:
         """Submits, after the command buffer `preceding` if there is one; returns the submission's number.
 
+        The number is one more than `attempted` was: callers note it where it is needed before they submit. `then` is
+        called with it if the device has the work, also if an exception interrupted this call; perhaps several times.
         The caller holds `lock`. Raises DeviceError.
         """
-        number = self.submitted + 1
+        results = self._results
+        if results:
+            self.settle()
+        self.attempted = number = self.attempted + 1
+        self._then = then
         submission.value[0] = number
-        if preceding is None:
-            result = self._submit(self._handle, 1, submission.info, _NULL)
-        else:
-            result = self._submit_behind(preceding, submission)
+        infos = submission.plain
+        if preceding is not None:
+            submission.commands[0] = preceding
+            infos = submission.with_one_in_front
+        results.extend(map(self._submit, self._handles, _ONE, infos, _NO_FENCE))
+        result = results[0]
+        self.settle()
         if result:
             check(result, "Submitting work to the device")
-        self.submitted = number
         counts["submits"] += 1
         return number
 
-    def _submit_behind(self, preceding: Any, submission: Submission) -> int:
-        """Submits with `preceding` in front; returns the VkResult."""
-        info = submission.info
-        submission.commands[0] = preceding
-        info.pCommandBuffers, info.commandBufferCount = submission.commands, submission.count + 1
-        result: int = self._submit(self._handle, 1, info, _NULL)
-        info.pCommandBuffers, info.commandBufferCount = submission.own, submission.count
-        return result
+    def settle(self) -> None:
+        """Takes note of the driver's answer to the last attempt, if that was interrupted. The caller holds `lock`."""
+        if self._results and not self._results[0]:
+            if self._then is not None:
+                self._then(self.attempted)
+            self.submitted = self.attempted
+        self._results.clear()
+        self._then = None  # it may hold memory
+
+    def known(self, number: int) -> int:
+        """The last submission up to `number` that the device has: an interrupted attempt may have left none."""
+        if number > self.submitted:
+            with self.lock:
+                self.settle()
+                number = min(number, self.submitted)
+        return number
 
     def wait(self, number: int) -> None:
         """Returns when submission `number` and all before it are done. Raises DeviceError if the device fails."""
         if self.reached(number):
             return
+        number = self.known(number)
         deadline = time.perf_counter() + self._polling
         _yield_processor()
         while not self.reached(number):
@@ -142,11 +178,11 @@ class Queue:
         self._answers.append(answer)
         if done > self.completed:
             self.completed = done
-        return done >= number
+        return done >= number or (number > self.submitted and done >= self.known(number))
 
     def drain(self) -> None:
         """Waits for everything submitted so far."""
-        self.wait(self.submitted)
+        self.wait(self.attempted)
 
     def close(self) -> None:
         """Destroys the semaphore; all work must be done."""

@@ -113,6 +113,8 @@ class Recorder:
         self._begin = _BEGIN_REPEATED if repeated else _BEGIN
 
     def __enter__(self) -> Recorder:
+        # An exception may have left a command buffer that is used again in the middle of being recorded.
+        check(lib.vkResetCommandBuffer(self.commands, 0), "Resetting a command buffer")
         check(lib.vkBeginCommandBuffer(self.commands, self._begin), "Beginning a command buffer")
         return self
 

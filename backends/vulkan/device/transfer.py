@@ -5,7 +5,9 @@ Downloads wait for the submission that produced the buffer, and for no later one
 """
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +52,9 @@ class Transfer:
         self._staging = staging
         self._upload_pool = CommandPool(device, queue.family)
         self._uploads: list[tuple[Any, int]] = []  # command buffers, and the submissions that used them
-        self._recorded: tuple[Any, list[_Copy]] = (None, [])
         self._download_pool = CommandPool(device, copy_queue.family)
-        self._download_lock = threading.Lock()
+        self._download_lock = threading.RLock()
+        self._fetched: tuple[int, StagingBuffer | None] = (0, None)  # the last download, and its memory while in flight
         commands = self._download_pool.allocate()
         self._download = Submission(copy_queue, [commands], waits_for=self._awaited_by_downloads())
 
@@ -85,35 +87,45 @@ class Transfer:
                 self._fetch(buffer, offset, result[offset : offset + STAGING_BYTES])
         return result
 
-    def record_pending(self) -> Any:
-        """A command buffer with the pending copies. The caller holds the queue's lock, submits it, and calls `sent`."""
-        commands = self._free_command_buffer()
-        copies, self.pending = self.pending, []
-        with Recorder(commands) as recorder:
-            for copy in copies:
-                recorder.copy(copy.staging, copy.target, copy.staging.nbytes, target_offset=copy.offset)
-            recorder.wait(BEFORE_LATER_WORK)
-        self._recorded = (commands, copies)
-        return commands
+    def submit_behind_pending(self, submission: Submission) -> int:
+        """Submits with the pending copies in front; returns the number. The caller holds the queue's lock.
 
-    def sent(self, number: int) -> None:
-        """Notes that the copies recorded last are part of submission `number`."""
-        commands, copies = self._recorded
-        self._recorded = (None, [])
-        self._uploads.append((commands, number))
+        The copies are pending until the device is known to have them.
+        """
+        queue = self._queue
+        queue.settle()  # copies that an interrupted submission took are no longer pending
+        copies = list(self.pending)
+        commands = self._record(copies)
         for copy in copies:
-            copy.staging.last_use = copy.target.produced = number
+            copy.staging.last_use = copy.target.produced = queue.attempted + 1
+        return queue.submit(submission, commands, functools.partial(self._sent, commands, copies))
 
     def flush(self) -> None:
         """Submits the pending copies, if there are any."""
         with self._queue.lock:
             if self.pending:
-                self.sent(self._queue.submit(Submission(self._queue, [self.record_pending()])))
+                self.submit_behind_pending(Submission(self._queue, []))
 
     def close(self) -> None:
         """Frees the command buffers; the device must be done with them."""
         self._upload_pool.close()
         self._download_pool.close()
+
+    def _record(self, copies: Sequence[_Copy]) -> Any:
+        """A command buffer with these copies."""
+        commands = self._free_command_buffer()
+        with Recorder(commands) as recorder:
+            for copy in copies:
+                recorder.copy(copy.staging, copy.target, copy.staging.nbytes, target_offset=copy.offset)
+            recorder.wait(BEFORE_LATER_WORK)
+        return commands
+
+    def _sent(self, commands: Any, copies: Sequence[_Copy], number: int) -> None:
+        """Notes that these copies are part of submission `number`; for a second time, it changes nothing."""
+        sent = set(map(id, copies))
+        if (commands, number) not in self._uploads:
+            self._uploads.append((commands, number))
+        self.pending = [copy for copy in self.pending if id(copy) not in sent]
 
     def _awaited_by_downloads(self) -> Queue | None:
         return None if self._copy_queue is self._queue else self._queue
@@ -130,15 +142,19 @@ class Transfer:
 
     def _fetch(self, buffer: Buffer, offset: int, part: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         """Copies a part of a buffer to staging memory, and from there to the host."""
+        queue = self._copy_queue
+        queue.wait(self._fetched[0])  # one that was interrupted uses the command buffer still
         staging = self._staging.allocate_staging(part.nbytes)
         with Recorder(self._download.commands[1]) as recorder:
             recorder.copy(buffer, staging, part.nbytes, source_offset=offset)
-            recorder.wait(BEFORE_LATER_WORK if self._copy_queue is self._queue else COPIES_BEFORE_HOST_READS)
-        self._download.awaited[0] = buffer.produced
-        with self._copy_queue.lock:
-            number = self._copy_queue.submit(self._download)
-        self._copy_queue.wait(number)
+            recorder.wait(BEFORE_LATER_WORK if queue is self._queue else COPIES_BEFORE_HOST_READS)
+        self._download.awaited[0] = self._queue.known(buffer.produced)
+        with queue.lock:
+            self._fetched = (queue.attempted + 1, staging)
+            number = queue.submit(self._download)
+        queue.wait(number)
         ffi.memmove(part, staging.host_pointer(), part.nbytes)
+        self._fetched = (number, None)
 
     def _free_command_buffer(self) -> Any:
         """A command buffer that no submission in flight uses."""

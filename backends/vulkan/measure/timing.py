@@ -49,7 +49,8 @@ class TimedWork:
         return [((tick - ticks[0]) & self._valid) * self._tick for tick in ticks]
 
     def close(self) -> None:
-        """Destroys the command buffer and the timestamps."""
+        """Destroys the command buffer and the timestamps, when the device is done with them."""
+        self._device.queue.drain()
         self._pool.close()
         lib.vkDestroyQueryPool(self._device.handle, self._queries, ffi.NULL)
 

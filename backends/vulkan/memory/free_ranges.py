@@ -15,20 +15,29 @@ class Range(NamedTuple):
 
 
 class FreeRanges:
-    """Ranges that may be taken. Blocks have numbers; ranges of different blocks are never joined."""
+    """Ranges that may be taken. Blocks have numbers; ranges of different blocks are never joined.
+
+    A range is free if it is in `_by_start`, where it is put last and removed first: the others only help to find it.
+    An exception that arrives in between may leave entries of theirs that are stale, and a range that is never found
+    again, but no range that is free twice.
+    """
 
     def __init__(self) -> None:
-        self._by_size: list[tuple[int, int, int]] = []  # size, block, offset: sorted
         self._by_start: dict[tuple[int, int], Range] = {}
         self._by_end: dict[tuple[int, int], Range] = {}
+        self._by_size: list[tuple[int, int, int]] = []  # size, block, offset: sorted
 
     def take(self, size: int) -> Range | None:
         """The first `size` bytes of the smallest range that holds them, or None."""
         position = bisect.bisect_left(self._by_size, (size, 0, 0))
-        if position == len(self._by_size):
-            return None
-        _, block, offset = self._by_size[position]
-        found = self._by_start[block, offset]
+        found = None
+        while found is None:
+            if position == len(self._by_size):
+                return None
+            length, block, offset = self._by_size[position]
+            found = self._free(self._by_start.get((block, offset)), length)
+            if found is None:
+                del self._by_size[position]  # stale
         self._remove(found)
         if found.size > size:
             self._add(Range(block, offset + size, found.size - size, found.last_use))
@@ -38,7 +47,7 @@ class FreeRanges:
         """Returns a range and joins it with its free neighbours."""
         before = self._by_end.get((returned.block, returned.offset))
         after = self._by_start.get((returned.block, returned.offset + returned.size))
-        for neighbour in (before, after):
+        for neighbour in (self._free(before), after):
             if neighbour is not None:
                 self._remove(neighbour)
                 returned = Range(
@@ -59,14 +68,23 @@ class FreeRanges:
 
     def total(self) -> int:
         """All free bytes."""
-        return sum(size for size, _, _ in self._by_size)
+        return sum(found.size for found in self._by_start.values())
+
+    def _free(self, found: Range | None, size: int | None = None) -> Range | None:
+        """The range if it is free, and of that size; None if it is not, and its entry stale."""
+        if found is None or self._by_start.get((found.block, found.offset)) is not found:
+            return None
+        return found if size is None or found.size == size else None
 
     def _add(self, added: Range) -> None:
         bisect.insort(self._by_size, (added.size, added.block, added.offset))
-        self._by_start[added.block, added.offset] = added
         self._by_end[added.block, added.offset + added.size] = added
+        self._by_start[added.block, added.offset] = added
 
     def _remove(self, removed: Range) -> None:
-        del self._by_size[bisect.bisect_left(self._by_size, (removed.size, removed.block, removed.offset))]
+        entry = (removed.size, removed.block, removed.offset)
         del self._by_start[removed.block, removed.offset]
-        del self._by_end[removed.block, removed.offset + removed.size]
+        self._by_end.pop((removed.block, removed.offset + removed.size), None)
+        position = bisect.bisect_left(self._by_size, entry)
+        if self._by_size[position : position + 1] == [entry]:
+            del self._by_size[position]

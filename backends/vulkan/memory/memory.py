@@ -84,21 +84,24 @@ class BlockPiece:
 class Buffer:
     """`nbytes` bytes of device memory at the 64-bit device address `address`, freed when the buffer is dropped.
 
-    `produced` is the number of the submission that wrote its contents. Calls do not record which submissions read
-    them: when a buffer is dropped, the last submission so far counts as its last use.
+    `produced` is the number of the submission that wrote its contents, set before that is submitted. Calls do not
+    record which submissions read them: when a buffer is dropped, the last one so far counts as its last use.
     """
 
     __slots__ = ("address", "nbytes", "piece", "produced", "__weakref__")
 
     def __init__(self, piece: BlockPiece, nbytes: int) -> None:
+        self.piece = piece
         self.address = piece.address
         self.nbytes = nbytes
-        self.piece = piece
         self.produced = 0
 
     def __del__(self) -> None:
-        piece = self.piece
-        piece.last_use = piece.queue.submitted
+        try:
+            piece = self.piece
+        except AttributeError:  # an exception interrupted its making
+            return
+        piece.last_use = piece.queue.attempted
         piece.returned.append(piece)
 
     def ready(self) -> bool:
@@ -120,12 +123,16 @@ class StagingBuffer(Buffer):
     __slots__ = ("last_use",)
 
     def __init__(self, piece: BlockPiece, nbytes: int) -> None:
-        super().__init__(piece, nbytes)
         self.last_use = 0
+        super().__init__(piece, nbytes)
 
     def __del__(self) -> None:
-        self.piece.last_use = self.last_use
-        self.piece.returned.append(self.piece)
+        try:
+            piece = self.piece
+        except AttributeError:  # an exception interrupted its making
+            return
+        piece.last_use = self.last_use
+        piece.returned.append(piece)
 
 
 @dataclass(frozen=True)
@@ -193,9 +200,9 @@ class MemoryPool:
                 buffers.append(self.allocate(nbytes))
                 continue
             buffer = new(Buffer)  # as in __init__, without the call
+            buffer.piece = piece
             buffer.address = piece.address
             buffer.nbytes = nbytes
-            buffer.piece = piece
             buffer.produced = 0
             buffers.append(buffer)
         return buffers

@@ -12,7 +12,8 @@ import functools
 import operator
 import struct
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,8 @@ from lavax.passes.kernels.commands import FLAG_BYTES
 
 # The number of combinations of descriptor ranges per recording for which command buffers are kept.
 MOST_RECORDED = 16
+
+_NOT_WRITTEN: list[int] = [-1]  # the addresses in a table that is being written
 
 _NO_RANGES = "plans use descriptor ranges only if the device's memory has them"
 
@@ -85,7 +88,7 @@ class Recording:
         self.addresses: list[int] = []
         self.submission: Submission | None = None
         self.parts: tuple[Part, ...] = ()
-        self.made: dict[tuple[DescriptorRange | None, ...], RecordedProgram] = {}
+        self.made: OrderedDict[tuple[DescriptorRange | None, ...], RecordedProgram] = OrderedDict()
         self.number = 0
 
 
@@ -198,8 +201,12 @@ class Program:
             sizes = ", ".join(map(str, wanted)), ", ".join(map(str, given))
             raise ValueError("The program takes buffers of ({}) bytes, and got ({}).".format(*sizes))
 
-    def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
-        """A call with buffers that were checked."""
+    def run(self, buffers: Sequence[Buffer], claim: Callable[[], None] | None = None) -> list[Buffer]:
+        """A call with buffers that were checked. `claim` is called just before anything is submitted, in one thread at
+        a time; if it raises, nothing is.
+
+        An exception may interrupt this anywhere. So everything that later calls rely on is noted before a submission.
+        """
         results = self._allocate(self._new_bytes)
         for position, donor in self._donors:
             results.insert(position, buffers[donor])
@@ -210,18 +217,21 @@ class Program:
             if recording.number > queue.completed:
                 recording = self._recording = self._next_recording()
             if recording.addresses != addresses:
+                recording.addresses = _NOT_WRITTEN
                 self._write(recording.table, 0, *addresses)
                 if self._has_ranges:
                     self._place(recording, (*buffers, *results))
                 recording.addresses = addresses
+            if claim is not None:
+                claim()
             submission = recording.submission
             if submission is None or self._transfer.pending:
-                number = self._run_parts(recording)
+                self._run_parts(recording, results)
             else:
-                number = queue.submit(submission)
-            recording.number = number
-            for buffer in results:
-                buffer.produced = number
+                recording.number = number = queue.attempted + 1
+                for buffer in results:
+                    buffer.produced = number
+                queue.submit(submission)
         return results
 
     def static_addresses(self) -> list[int]:
@@ -258,7 +268,7 @@ class Program:
     def _use_ranges(self, recording: Recording, ranges: tuple[DescriptorRange | None, ...]) -> None:
         """Selects the command buffers for these ranges, or records them. The device is done with this table."""
         made = recording.made
-        recorded = made.pop(ranges, None)
+        recorded = made.get(ranges)
         if recorded is None:
             while len(made) >= MOST_RECORDED:
                 oldest = made.pop(next(iter(made)))
@@ -267,7 +277,8 @@ class Program:
             recorded = self._record(recording, self._ranges_by_slot(ranges))
             if not any(ranges in other.made for other in self.recordings):
                 counters.count("recordings")
-        made[ranges] = recorded
+            made[ranges] = recorded
+        made.move_to_end(ranges)
         recording.submission, recording.parts = recorded.submission, recorded.parts
 
     def _next_recording(self) -> Recording:
@@ -280,25 +291,26 @@ class Program:
         self._queue.wait(recording.number)
         return recording
 
-    def _run_parts(self, recording: Recording) -> int:
+    def _run_parts(self, recording: Recording, results: Sequence[Buffer]) -> None:
         """Submits a run that takes more than one submission: pending copies come first, or loops depend on data. Calls
         of other threads wait meanwhile."""
-        if recording.submission is not None:
-            return self._submit(recording.submission)
+        queue, transfer = self._queue, self._transfer
         flags = ffi.cast("uint32_t *", self._resources.flags.host_pointer())
 
+        def submit(submission: Submission) -> int:
+            recording.number = number = queue.attempted + 1
+            for buffer in results:
+                buffer.produced = number
+            return transfer.submit_behind_pending(submission) if transfer.pending else queue.submit(submission)
+
         def is_set(flag: int, number: int) -> bool:
-            self._queue.wait(number)
+            queue.wait(number)
             return bool(flags[flag])
 
-        return run_parts(recording.parts, self._submit, is_set)
-
-    def _submit(self, submission: Submission) -> int:
-        if not self._transfer.pending:
-            return self._queue.submit(submission)
-        number = self._queue.submit(submission, self._transfer.record_pending())
-        self._transfer.sent(number)
-        return number
+        if recording.submission is not None:
+            submit(recording.submission)
+        else:
+            run_parts(recording.parts, submit, is_set)
 
     def _open_recording(self, index: int) -> Recording:
         """The recording with table `index`, in which the part that never changes is filled in."""
