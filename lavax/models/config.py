@@ -7,6 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.tracer.values.value import Value
+
 
 class Settings(Mapping[str, Any]):
     """An object within a config.json, which never changes."""
@@ -76,3 +80,26 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Settings):
         return {name: _plain(entry) for name, entry in value.items()}
     return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class ImageClassifierConfig(Config):
+    """What all classifiers of images have: channels of the images, and labels, with names or without."""
+
+    num_channels: int = 3
+    num_labels: int | None = None
+    id2label: Settings | None = None
+
+    @property
+    def classes(self) -> int:
+        """The number of labels: of those in `id2label`, else `num_labels`, else 2, which files leave out."""
+        if self.id2label is not None:
+            return len(self.id2label)
+        return 2 if self.num_labels is None else self.num_labels
+
+    def images_of(self, model: str, images: ArrayLike) -> Value:
+        """`images`, if they are [N, channels, H, W]. Raises ShapeError, which begins with the name of the `model`."""
+        given = as_value(images)
+        if given.ndim != 4 or given.shape[1] != self.num_channels:
+            raise shape_error(f"{model}: images are [N, {self.num_channels}, H, W], got {given.type}")
+        return given

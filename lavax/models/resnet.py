@@ -7,26 +7,24 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax import random
 from lavax.models.activations import activation_of
-from lavax.models.config import Config, Settings
+from lavax.models.config import ImageClassifierConfig
 from lavax.models.convolution_norm import ConvolutionNorm, RunningStatistics, Statistics, initial_statistics
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
 from lavax.nn.modules.linear import Linear
 from lavax.nn.modules.module import Module, field
 from lavax.nn.pooling import max_pool
-from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer.values.value import Value
 
 _REDUCTION = 4  # channels of a bottleneck's ends over those of its middle
 
 
 @dataclass(frozen=True)
-class ResNetConfig(Config):
+class ResNetConfig(ImageClassifierConfig):
     """Settings of a `ResNet`, by the names of its config.json; by default those of ResNet-50."""
 
     model_type: str = "resnet"
-    num_channels: int = 3
     embedding_size: int = 64
     hidden_sizes: tuple[int, ...] = (256, 512, 1024, 2048)
     depths: tuple[int, ...] = (3, 4, 6, 3)
@@ -34,12 +32,6 @@ class ResNetConfig(Config):
     hidden_act: str = "relu"
     downsample_in_first_stage: bool = False
     downsample_in_bottleneck: bool = False
-    id2label: Settings | None = None
-
-    @property
-    def classes(self) -> int:
-        """The number of labels; 2 if the file names none."""
-        return 2 if self.id2label is None else len(self.id2label)
 
 
 class Block(Module):
@@ -115,9 +107,7 @@ class ResNet(PretrainedModel):
         self.statistics = initial_statistics(("stem", self.stem), ("stages", self.stages))
 
     def __call__(self, images: ArrayLike, *, training: bool = False) -> Any:
-        given = as_value(images)
-        if given.ndim != 4 or given.shape[1] != self.config.num_channels:
-            raise shape_error(f"ResNet: images are [N, {self.config.num_channels}, H, W], got {given.type}")
+        given = self.config.images_of("ResNet", images)
         running = RunningStatistics(self.statistics, training)
         x = activation_of(self.config.hidden_act)(running("stem", self.stem, given))
         x = max_pool(x, (3, 3), 2, 1)

@@ -112,6 +112,12 @@ def test_folded_batch_norm_gives_the_same_logits(kind: str) -> None:
     assert_close(folded(IMAGES), model(IMAGES), 1e-5)
 
 
+def test_labels_are_counted_with_and_without_names() -> None:
+    assert ResNetConfig().classes == 2
+    assert ResNetConfig(num_labels=7).classes == 7
+    assert config_of("basic").classes == 5
+
+
 def test_bad_input_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="layer_type is 'bottleneck' or 'basic', got 'wide'"):
         ResNet(ResNetConfig(layer_type="wide"), key=lx.random.key(0))
