@@ -68,9 +68,9 @@ def make_folder(folder: Path, seed: int, epochs: int) -> None:
     pixels, labels = digits(seed)
     images = ((pixels[:, None] / 255 - 0.5) / 0.5).astype(np.float32)
     test, training = np.split(np.arange(len(labels)), [len(labels) // 5])
-    names = {str(digit): f"digit {digit}" for digit in range(10)}
+    names = {digit: f"digit {digit}" for digit in range(10)}
     sizes = dict(num_channels=1, embedding_size=16, hidden_sizes=(16, 32), depths=(1, 1))
-    config = ResNetConfig.from_json({**sizes, "layer_type": "basic", "id2label": names})
+    config = ResNetConfig(**sizes, layer_type="basic", id2label=names)
     model = ResNet(config, key=lx.random.key(seed))
     state = optim.adam(RATE).init(model)
     draw = np.random.default_rng(seed)
@@ -135,7 +135,7 @@ def main() -> None:
     given = seen(image, settings)
     found = np.asarray(probabilities(model, given))[0]
     names = model.config.id2label
-    likeliest = [(names[str(label)], found[label]) for label in np.argsort(-found)[:5]]
+    likeliest = [(names[label], found[label]) for label in np.argsort(-found)[:5]]
     for name, probability in likeliest:
         print(f"{100 * probability:5.1f} %  {name}")
 

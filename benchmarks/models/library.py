@@ -133,11 +133,10 @@ def smolvla_expert() -> ModelWorkload:
 
 def resnet50() -> ModelWorkload:
     """ResNet-50 on four images, with the batch's statistics in training."""
-    from lavax.models.config import Settings
     from lavax.models.resnet import ResNet, ResNetConfig
 
     classes = 1000
-    config = ResNetConfig(id2label=Settings({str(number): str(number) for number in range(classes)}))
+    config = ResNetConfig(num_labels=classes)
 
     def loss(model: Any, images: Any, labels: Any) -> tuple[Any, Any]:
         logits, statistics = model(images, training=True)

@@ -13,13 +13,13 @@ from lavax.tracer.values.value import Value
 
 
 class Settings(Mapping[str, Any]):
-    """An object within a config.json, which never changes."""
+    """An object within a config.json, which never changes. As in JSON, names are text: 0 stands for "0"."""
 
-    def __init__(self, entries: Mapping[str, Any]) -> None:
-        self._entries = {name: _hashable(value) for name, value in entries.items()}
+    def __init__(self, entries: Mapping[Any, Any]) -> None:
+        self._entries = {str(name): _hashable(value) for name, value in entries.items()}
 
-    def __getitem__(self, name: str) -> Any:
-        return self._entries[name]
+    def __getitem__(self, name: Any) -> Any:
+        return self._entries[str(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -42,10 +42,14 @@ class Config:
     """Settings of a model, by the names of its config.json. Subclasses add the fields that the model reads.
 
     `others` keeps the rest of the file as JSON text, so that a model is saved with everything it was loaded with.
-    Configurations are hashable: lists of the file are tuples here, and objects are `Settings`.
+    Configurations are hashable: lists are tuples here, and objects are `Settings`, whether a file or Python gave them.
     """
 
     others: str = dataclasses.field(default="{}", kw_only=True)
+
+    def __post_init__(self) -> None:
+        for entry in dataclasses.fields(self):
+            object.__setattr__(self, entry.name, _hashable(getattr(self, entry.name)))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -54,7 +58,7 @@ class Config:
         Raises ValueError if a setting without a default is missing.
         """
         own = {entry.name: entry for entry in dataclasses.fields(cls) if entry.name != "others"}
-        given = {name: _hashable(value) for name, value in data.items() if name in own and value is not None}
+        given = {name: value for name, value in data.items() if name in own and value is not None}
         needed = [name for name, entry in own.items() if name not in given and _required(entry)]
         if needed:
             raise ValueError(f"config.json: {cls.__name__} needs {', '.join(needed)}")
@@ -88,7 +92,7 @@ class ImageClassifierConfig(Config):
 
     num_channels: int = 3
     num_labels: int | None = None
-    id2label: Settings | None = None
+    id2label: Mapping[Any, str] | None = None  # held as Settings
 
     @property
     def classes(self) -> int:

@@ -61,6 +61,7 @@ class AutoencoderConfig(Config):
         return made
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         count = len(self.block_out_channels)
         for name, kind in (("down_block_types", "DownEncoderBlock2D"), ("up_block_types", "UpDecoderBlock2D")):
             if getattr(self, name) != (kind,) * count:

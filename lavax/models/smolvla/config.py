@@ -36,6 +36,7 @@ class SmolVLAConfig(Config):
     rms_norm_eps: float = 1e-5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.num_expert_layers > 0 and self.num_expert_layers != self.num_vlm_layers:
             raise ValueError(
                 f"SmolVLAConfig: the expert has a layer for each of num_vlm_layers={self.num_vlm_layers}; "
