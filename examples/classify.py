@@ -26,8 +26,7 @@ from tqdm import trange
 
 import lavax as lx
 from lavax import nn, optim
-from lavax.models.convolution_norm import fold_batch_norm
-from lavax.models.resnet import ResNet, ResNetConfig
+from lavax.models.convolution import ResNet, ResNetConfig, fold_batch_norm
 
 SIDE = 32  # of the digits, whose 8 × 8 pixels are repeated
 BATCH = 64

@@ -118,6 +118,8 @@ lavax/mixed_precision/__init__
 lavax/train
 lavax/train/__init__
 lavax/models
+lavax/models/convolution
+lavax/models/convolution/__init__
 lavax/models/smolvla
 lavax/models/smolvla/__init__
 lavax/models/diffusion

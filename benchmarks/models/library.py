@@ -133,7 +133,7 @@ def smolvla_expert() -> ModelWorkload:
 
 def resnet50() -> ModelWorkload:
     """ResNet-50 on four images, with the batch's statistics in training."""
-    from lavax.models.resnet import ResNet, ResNetConfig
+    from lavax.models.convolution import ResNet, ResNetConfig
 
     classes = 1000
     config = ResNetConfig(num_labels=classes)

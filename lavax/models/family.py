@@ -66,7 +66,7 @@ FAMILIES: dict[str, str] = {
     "qwen2": "llama",
     "qwen3": "llama",
     "roberta": "encoders.bert",
-    "resnet": "resnet",
+    "resnet": "convolution.resnet",
     "mixtral": "mixtral",
     "qwen3_moe": "qwen3_moe",
     "small_unet": "diffusion.small_unet",

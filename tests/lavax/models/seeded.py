@@ -16,10 +16,12 @@ from lavax.tracer.tracing.abstract_evaluation import eval_shape
 
 
 def seeded(name: str, shape: Iterable[int]) -> np.ndarray:
-    """Float32 numbers for the tensor `name` of a published file: about 1 for scales, else of a variance that keeps
-    the size of activations."""
+    """Float32 numbers for the tensor `name` of a published file: about 1 for scales, 0.5 or more for variances, else
+    of a variance that keeps the size of activations."""
     extents = tuple(shape)
     draw = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(extents).astype(np.float32)
+    if name.endswith("running_var"):
+        return 0.5 + np.abs(0.1 * draw)
     if len(extents) < 2:
         return 0.1 * draw + (1 if name.endswith("weight") else 0)
     inputs = extents[-1:] if "experts" in name else extents[1:]  # matrices that stand one above the other

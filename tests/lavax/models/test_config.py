@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lavax.models.config import Config, Settings
-from lavax.models.resnet import ResNetConfig
+from lavax.models.convolution.resnet import ResNetConfig
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,16 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.models.convolution_norm import fold_batch_norm
-from lavax.models.resnet import FAMILY, ResNet, ResNetConfig
-from tests.lavax.models.seeded import assert_close, assert_gradients_close, gradients_by_name, seeded
+from lavax.models.convolution.convolution_norm import fold_batch_norm
+from lavax.models.convolution.resnet import FAMILY, ResNet, ResNetConfig
+from tests.lavax.models.seeded import (
+    assert_close,
+    assert_gradients_close,
+    gradients_by_name,
+    seed_torch,
+    seeded,
+    seeded_model,
+)
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -25,15 +32,8 @@ def config_of(kind: str) -> ResNetConfig:
     return ResNetConfig.from_json(data)
 
 
-def weight_of(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    return np.abs(seeded(name, shape)) + 0.5 if name.endswith("running_var") else seeded(name, shape)
-
-
 def model_of(kind: str) -> Any:
-    from lavax.models.load import from_tensors
-
-    _, tensors = ResNet(config_of(kind), key=lx.random.key(0)).to_pretrained()
-    return from_tensors(FAMILY, config_of(kind), {name: weight_of(name, a.shape) for name, a in tensors.items()})
+    return seeded_model(FAMILY, config_of(kind))
 
 
 def training_loss(model: Any) -> tuple[Any, Any]:
@@ -49,16 +49,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def oracle(kind: str) -> Any:
     transformers = pytest.importorskip("transformers", reason="transformers is compared with where it is installed")
-    torch = pytest.importorskip("torch", reason="torch is compared with where it is installed")
+    pytest.importorskip("torch", reason="torch is compared with where it is installed")
     config = transformers.ResNetConfig(
         embedding_size=8, hidden_sizes=list(KINDS[kind]), depths=[2, 2], layer_type=kind, num_labels=5
     )
-    model = transformers.ResNetForImageClassification(config).double()
-    with torch.no_grad():
-        for name, tensor in model.state_dict().items():
-            if tensor.is_floating_point():
-                tensor.copy_(torch.from_numpy(np.array(weight_of(name, tuple(tensor.shape)))))
-    return model
+    return seed_torch(transformers.ResNetForImageClassification(config).double())
 
 
 def test_logits_gradients_and_statistics_are_those_of_transformers(kind: str, oracle: Any) -> None:

@@ -8,7 +8,7 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.models.activations import activation_of
 from lavax.models.config import ImageClassifierConfig
-from lavax.models.convolution_norm import ConvolutionNorm, RunningStatistics, Statistics, initial_statistics
+from lavax.models.convolution.convolution_norm import ConvolutionNorm, RunningStatistics, Statistics, initial_statistics
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
 from lavax.nn.modules.linear import Linear
