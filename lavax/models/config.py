@@ -101,9 +101,14 @@ class ImageClassifierConfig(Config):
             return len(self.id2label)
         return 2 if self.num_labels is None else self.num_labels
 
-    def images_of(self, model: str, images: ArrayLike) -> Value:
-        """`images`, if they are [N, channels, H, W]. Raises ShapeError, which begins with the name of the `model`."""
-        given = as_value(images)
+    def images_of(self, model: str, images: ArrayLike, least: tuple[int, int] = (1, 1)) -> Value:
+        """`images`, if they are [N, channels, H, W] with `least` pixels at least.
+
+        Raises ShapeError, which begins with the name of the `model`.
+        """
+        given, (height, width) = as_value(images), least
         if given.ndim != 4 or given.shape[1] != self.num_channels:
             raise shape_error(f"{model}: images are [N, {self.num_channels}, H, W], got {given.type}")
+        if given.shape[2] < height or given.shape[3] < width:
+            raise shape_error(f"{model}: images have at least {height} x {width} pixels, got {given.type}")
         return given

@@ -54,6 +54,7 @@ FAMILIES: dict[str, str] = {
     "bert": "encoders.bert",
     "camembert": "encoders.bert",
     "clip_text_model": "clip_text",
+    "convnext": "convolution.convnext",
     "distilbert": "encoders.distilbert",
     "gemma": "llama",
     "gemma2": "gemma",
