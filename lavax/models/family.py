@@ -56,6 +56,7 @@ FAMILIES: dict[str, str] = {
     "clip_text_model": "clip_text",
     "convnext": "convolution.convnext",
     "distilbert": "encoders.distilbert",
+    "efficientnet": "convolution.efficientnet",
     "gemma": "llama",
     "gemma2": "gemma",
     "gemma3_text": "gemma",

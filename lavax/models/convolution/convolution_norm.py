@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 import lavax.numpy as lnp
 from lavax.nn.modules.batch_norm import BatchNorm, BatchNormState
 from lavax.nn.modules.convolution import Conv2d
@@ -104,3 +106,14 @@ def fold_batch_norm(model: Any) -> Any:
         return part
 
     return folded(model, "").replace(statistics={})
+
+
+def with_batches_tracked(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Tensors of a file, and the counters, all 0, without which transformers warns of missing weights.
+
+    Raises ValueError for a model without batch norms, which no one could read.
+    """
+    norms = [name.removesuffix(".running_mean") for name in tensors if name.endswith(".running_mean")]
+    if not norms:
+        raise ValueError("io.save_pretrained: this model's batch norms are folded; save it before `fold_batch_norm`")
+    return tensors | {f"{name}.num_batches_tracked": np.zeros((), np.int64) for name in norms}

@@ -8,7 +8,13 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.models.activations import activation_of
 from lavax.models.config import ImageClassifierConfig
-from lavax.models.convolution.convolution_norm import ConvolutionNorm, RunningStatistics, Statistics, initial_statistics
+from lavax.models.convolution.convolution_norm import (
+    ConvolutionNorm,
+    RunningStatistics,
+    Statistics,
+    initial_statistics,
+    with_batches_tracked,
+)
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
 from lavax.nn.modules.linear import Linear
@@ -130,5 +136,6 @@ FAMILY = Family(
         (r"\.norm\.", ".normalization."),
         (r"^classifier\.", "classifier.1."),
     ),
+    published=with_batches_tracked,
     optional=r"\.num_batches_tracked$",
 )

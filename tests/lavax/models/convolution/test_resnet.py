@@ -1,6 +1,7 @@
 """ResNets: against transformers in inference and training, folded, saved, and against recorded values."""
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.lavax.models.seeded import (
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
+STATISTIC = re.compile(r"\.(running_mean|running_var|num_batches_tracked)$")
 IMAGES = seeded("images", (3, 3, 24, 20))
 KINDS = {"bottleneck": (16, 32), "basic": (8, 16)}
 
@@ -66,8 +68,8 @@ def test_logits_gradients_and_statistics_are_those_of_transformers(kind: str, or
     (found, statistics), gradients = lx.value_and_grad(training_loss, has_aux=True)(model)
     assert_close(found, loss.item(), 1e-5)
     by_name = gradients_by_name(FAMILY, gradients)
-    assert all(not np.any(array) for name, array in by_name.items() if "running" in name)
-    weights = {name: array for name, array in by_name.items() if "running" not in name}
+    assert all(not np.any(array) for name, array in by_name.items() if STATISTIC.search(name))
+    weights = {name: array for name, array in by_name.items() if not STATISTIC.search(name)}
     assert_gradients_close(weights, oracle)
     _, after = model.replace(statistics=statistics).to_pretrained()
     for name, tensor in oracle.state_dict().items():
@@ -84,8 +86,11 @@ def test_a_folder_of_transformers_is_read_and_written(kind: str, oracle: Any, tm
     images = torch.from_numpy(np.array(IMAGES))
     assert_close(model(IMAGES), oracle(images).logits.detach().numpy(), 1e-5)
     lx.io.save_pretrained(model, tmp_path / "ours")
-    again = transformers.ResNetForImageClassification.from_pretrained(tmp_path / "ours").eval()
-    assert torch.equal(again(images).logits, oracle(images).logits)
+    again, report = transformers.ResNetForImageClassification.from_pretrained(
+        tmp_path / "ours", output_loading_info=True
+    )
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    assert all(torch.equal(value, oracle.state_dict()[name]) for name, value in again.state_dict().items())
 
 
 # By transformers 5.23 and torch 2.13 in float64, from the weights and images above.
@@ -99,12 +104,14 @@ def test_logits_are_the_recorded_ones(kind: str) -> None:
     assert_close(model_of(kind)(IMAGES)[0], np.array(RECORDED[kind]), 1e-5)
 
 
-def test_folded_batch_norm_gives_the_same_logits(kind: str) -> None:
+def test_folded_batch_norm_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
     model = model_of(kind)
     folded = fold_batch_norm(model)
     assert folded.statistics == {} and folded.stem.norm is None
     assert len(lx.tree.leaves(folded)) < len(lx.tree.leaves(model))
     assert_close(folded(IMAGES), model(IMAGES), 1e-5)
+    with pytest.raises(ValueError, match="this model's batch norms are folded; save it before `fold_batch_norm`"):
+        lx.io.save_pretrained(folded, tmp_path)
 
 
 def test_labels_are_counted_with_and_without_names() -> None:
