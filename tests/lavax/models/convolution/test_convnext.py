@@ -122,6 +122,12 @@ def test_a_model_made_in_python_is_read_by_transformers(tmp_path: Path) -> None:
     assert_close(model(IMAGES), logits.detach().numpy(), 1e-5)
 
 
+def test_the_default_is_as_large_as_published() -> None:
+    """ConvNeXt-T, of 28.6 million weights (Liu et al. 2022, table 1)."""
+    form = lx.eval_shape(lambda: ConvNext(ConvNextConfig(num_labels=1000), key=lx.random.key(0)))
+    assert sum(np.prod(leaf.shape) for leaf in lx.tree.leaves(form)) == 28_589_128
+
+
 def test_drop_rates_rise_from_block_to_block() -> None:
     model = ConvNext(config_of("without", drop_path_rate=0.5), key=lx.random.key(0))
     assert [block.drop_rate for stage in model.stages for block in stage.blocks] == [0.0, 0.25, 0.5]
