@@ -101,6 +101,13 @@ class ImageClassifierConfig(Config):
             return len(self.id2label)
         return 2 if self.num_labels is None else self.num_labels
 
+    def to_json(self) -> dict[str, Any]:
+        """What config.json holds for it, where the names of labels also stand the other way round."""
+        data = super().to_json()
+        if self.id2label is None:
+            return data
+        return data | {"label2id": {name: int(number) for number, name in self.id2label.items()}}
+
     def images_of(self, model: str, images: ArrayLike, least: tuple[int, int] = (1, 1)) -> Value:
         """`images`, if they are [N, channels, H, W] with `least` pixels at least.
 

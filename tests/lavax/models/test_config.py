@@ -40,7 +40,9 @@ def test_labels_are_found_by_number() -> None:
     config = ResNetConfig(id2label=labels)
     assert config.classes == 3
     assert config.id2label is not None and config.id2label[2] == config.id2label["2"] == "owl"
-    assert config == ResNetConfig.from_json(json.loads(json.dumps(config.to_json())))
+    data = json.loads(json.dumps(config.to_json()))
+    assert ResNetConfig.from_json(data).to_json() == data
+    assert config.to_json()["label2id"] == {"cat": 0, "dog": 1, "owl": 2}
     with pytest.raises(KeyError):
         config.id2label[3]
 

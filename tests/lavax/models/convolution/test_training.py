@@ -1,4 +1,5 @@
-"""ResNet-18 and ResNet-50 in all their depth, narrower: from a folder, through compiled steps, back into a folder."""
+"""Training by compiled steps: ResNet-18 and ResNet-50 in all their depth, but narrower, from a folder into a folder;
+ConvNeXt and EfficientNet with stochastic depth; and what the page on models shows."""
 from __future__ import annotations
 
 import json
@@ -13,9 +14,17 @@ import pytest
 
 import lavax as lx
 from lavax import nn, optim
-from lavax.models.convolution import ResNet, ResNetConfig
+from lavax.models.convolution import (
+    ConvNext,
+    ConvNextConfig,
+    EfficientNet,
+    EfficientNetConfig,
+    ResNet,
+    ResNetConfig,
+)
 from lavax.models.convolution.resnet import FAMILY
 from lavax.models.load import from_tensors
+from tests.documents import read
 from tests.lavax.models.seeded import assert_close, seed_torch, seeded, seeded_model
 
 # As the published folders have it, but for the widths (64 to 2048 there) and the number of labels.
@@ -152,3 +161,65 @@ def test_published_sizes(settings: dict[str, Any], weights: int) -> None:
     config = ResNetConfig(**settings, num_labels=1000)
     form = lx.eval_shape(lambda: ResNet(config, key=lx.random.key(0))).replace(statistics={})
     assert sum(np.prod(leaf.shape) for leaf in lx.tree.leaves(form)) == weights
+
+
+SMALL_CONVNEXT = ConvNextConfig(hidden_sizes=(8, 12), depths=(1, 1), drop_path_rate=0.1, num_labels=5)
+SMALL_EFFICIENTNET = EfficientNetConfig(
+    width_coefficient=1 / 16, depth_coefficient=1.0, in_channels=(32, 128), out_channels=(128, 256),
+    kernel_sizes=(3, 5), strides=(1, 2), num_block_repeats=(1, 2), expand_ratios=(1, 4), hidden_dim=80,
+    dropout_rate=0.1, num_labels=5,
+)  # fmt: skip
+
+
+def convnext_loss(model: Any, images: Any, labels: Any, key: Any) -> tuple[Any, Any]:
+    return nn.cross_entropy(model(images, key=key), labels), model
+
+
+def efficientnet_loss(model: Any, images: Any, labels: Any, key: Any) -> tuple[Any, Any]:
+    logits, statistics = model(images, training=True, key=key)
+    return nn.cross_entropy(logits, labels), model.replace(statistics=statistics)
+
+
+LEARNERS: dict[str, tuple[Callable[..., Any], Any, Callable[..., Any]]] = {
+    "convnext": (ConvNext, SMALL_CONVNEXT, convnext_loss),
+    "efficientnet": (EfficientNet, SMALL_EFFICIENTNET, efficientnet_loss),
+}
+
+
+@pytest.mark.parametrize(("build", "config", "loss"), LEARNERS.values(), ids=LEARNERS)
+def test_nets_with_stochastic_depth_learn_in_one_program(
+    build: Callable[..., Any], config: Any, loss: Callable[..., Any]
+) -> None:
+    model, optimizer = build(config, key=lx.random.key(0)), optim.adam(1e-2)
+    images = seeded("centres", (5, 3, 16, 16))[LABELS] * 27 + seeded("noise", (8, 3, 16, 16)) * 8
+
+    @partial(lx.compile, donate_argnums=(0, 1))
+    def step(model: Any, state: Any, key: Any) -> tuple[Any, Any, Any]:
+        (value, renewed), gradients = lx.value_and_grad(loss, has_aux=True)(model, images, LABELS, key)
+        updates, state = optimizer.update(gradients, state, model)
+        return optim.apply_updates(renewed, updates), state, value
+
+    state, losses, counters = optimizer.init(model), [], []
+    for number in range(24):
+        model, state, value = step(model, state, lx.random.key(number))
+        losses.append(float(value))
+        counters.append(lx.profiler.counters())
+    assert all(after[entry] == counters[0][entry] for after in counters for entry in COMPILING)
+    assert losses[0] > 1 and max(losses[-4:]) < 0.6
+    found = np.argmax(np.asarray(model(images)), axis=1)
+    assert np.mean(found == LABELS) >= 0.75
+
+
+def test_the_page_on_models_trains_for_other_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ResNetConfig.from_json(PUBLISHED | DATA["resnet-18"] | {"depths": [1, 1], "hidden_sizes": [4, 8]})
+    lx.io.save_pretrained(ResNet(config, key=lx.random.key(0)), tmp_path / "resnet-18")
+    monkeypatch.chdir(tmp_path)
+    block = re.search(r"```python images\n(.*?)```", read("docs/models.md"), re.DOTALL)
+    assert block is not None
+    labels = LABELS % 2
+    names: dict[str, Any] = {"batches": [(IMAGES[0], labels)] * 20}
+    exec(compile(block[1], "docs/models.md", "exec"), names)
+    saved = lx.models.load(tmp_path / "resnet-18-of-pets")
+    assert dict(saved.config.id2label) == {"0": "cat", "1": "dog"}
+    assert_close(saved(IMAGES[0]), names["classify"](IMAGES[0]), 1e-5)
+    assert float(names["loss"](saved, IMAGES[0], labels)[0]) < 0.4
