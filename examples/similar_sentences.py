@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 import lavax as lx
 from lavax import models
-from lavax.models.encoders.bert import BertConfig, Encoder
+from lavax.models.encoders import BertConfig, Encoder
 
 LINES = (
     "A man is eating food.", "Someone eats a meal.", "A woman plays the violin.", "Music is played on a stringed "

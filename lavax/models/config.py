@@ -87,10 +87,9 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class ImageClassifierConfig(Config):
-    """What all classifiers of images have: channels of the images, and labels, with names or without."""
+class ClassifierConfig(Config):
+    """What all classifiers have: labels, with names or without."""
 
-    num_channels: int = 3
     num_labels: int | None = None
     id2label: Mapping[Any, str] | None = None  # held as Settings
 
@@ -107,6 +106,13 @@ class ImageClassifierConfig(Config):
         if self.id2label is None:
             return data
         return data | {"label2id": {name: int(number) for number, name in self.id2label.items()}}
+
+
+@dataclass(frozen=True)
+class ImageClassifierConfig(ClassifierConfig):
+    """What all classifiers of images have: labels, and channels of the images."""
+
+    num_channels: int = 3
 
     def images_of(self, model: str, images: ArrayLike, least: tuple[int, int] = (1, 1)) -> Value:
         """`images`, if they are [N, channels, H, W] with `least` pixels at least.

@@ -52,7 +52,7 @@ class Family:
 FAMILIES: dict[str, str] = {
     "AutoencoderKL": "diffusion.autoencoder",
     "bert": "encoders.bert",
-    "camembert": "encoders.bert",
+    "camembert": "encoders.roberta",
     "clip_text_model": "clip_text",
     "convnext": "convolution.convnext",
     "distilbert": "encoders.distilbert",
@@ -67,14 +67,14 @@ FAMILIES: dict[str, str] = {
     "phi3": "phi3",
     "qwen2": "llama",
     "qwen3": "llama",
-    "roberta": "encoders.bert",
+    "roberta": "encoders.roberta",
     "resnet": "convolution.resnet",
     "mixtral": "mixtral",
     "qwen3_moe": "qwen3_moe",
     "small_unet": "diffusion.small_unet",
     "UNet2DConditionModel": "diffusion.unet",
     "whisper": "whisper.whisper",
-    "xlm-roberta": "encoders.bert",
+    "xlm-roberta": "encoders.roberta",
     "smolvla": "smolvla.expert",
 }
 

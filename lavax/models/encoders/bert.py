@@ -1,32 +1,20 @@
-"""BERT and RoBERTa: Devlin et al. (2018), Liu et al. (2019)."""
+"""BERT: Devlin et al. (2018)."""
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
-import lavax.numpy as lnp
-from lavax import random
-from lavax.ir.types import int32
 from lavax.models.activations import activation_of
-from lavax.models.config import Config
-from lavax.models.encoders.layers import EncoderBlock
+from lavax.models.encoders.config import EncoderConfig
+from lavax.models.encoders.tasks import TASKS, build
 from lavax.models.family import Family
-from lavax.models.pretrained import PretrainedModel
 from lavax.models.tensors import Tensors, renamed
-from lavax.nn.modules.linear import Embedding, Linear
-from lavax.nn.modules.normalization import LayerNorm
-from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
-from lavax.tracer.values.value import Value
-
-# Models whose positions count the tokens before, and begin after the number of the padding token.
-_COUNTED_POSITIONS = frozenset({"camembert", "roberta", "xlm-roberta"})
 
 
 @dataclass(frozen=True)
-class BertConfig(Config):
-    """Settings of an `Encoder`, by the names of BERT's config.json; those of RoBERTa are the same."""
+class BertConfig(EncoderConfig):
+    """Settings of an `Encoder`, by the names of BERT's config.json."""
 
     model_type: str = "bert"
     vocab_size: int = 30522
@@ -43,15 +31,24 @@ class BertConfig(Config):
     position_embedding_type: str = "absolute"
     is_decoder: bool = False
 
-    @property
-    def counted_positions(self) -> bool:
-        """Whether positions count the tokens that are not padding, from pad_token_id + 1 on."""
-        return self.model_type in _COUNTED_POSITIONS
+    # Whether positions count the tokens that are not padding, from pad_token_id + 1 on.
+    counted_positions: ClassVar[bool] = False
+    # What a classifier of texts applies after a layer of its own; empty if it takes `Encoder.pooled`.
+    classifier_activation: ClassVar[str] = ""
 
     @property
     def longest(self) -> int:
         """The most tokens of a text."""
-        return self.max_position_embeddings - (self.pad_token_id + 1 if self.counted_positions else 0)
+        return self.max_position_embeddings
+
+    @property
+    def masked_activation(self) -> str:
+        """The activation in the layers that predict masked tokens."""
+        return self.hidden_act
+
+    def of_encoder(self, pools: bool) -> Self:
+        """The same configuration for the encoder alone, with a pooling layer or without."""
+        return replace(super().of_encoder(pools), add_pooling_layer=pools)
 
     def check(self) -> None:
         """Raises ValueError for settings that `Encoder` does not have."""
@@ -66,133 +63,67 @@ class BertConfig(Config):
         activation_of(self.hidden_act)
 
 
-class Encoder(PretrainedModel):
-    """An encoder whose tokens all see one another: `hidden = model(ids, mask)`.
-
-    `ids` are integers [B, T], and the result is [B, T, hidden_size]. `mask` [B, T] is true, or not 0, for tokens and
-    not for padding; or it holds the numbers of tokens of each row, [B], with the padding after them. Without it, all
-    are tokens. `token_types` [B, T] tell the first text of a pair, 0, from the second, 1. There is no dropout.
-    """
-
-    tokens: Embedding
-    positions: Embedding
-    token_types: Embedding | None
-    norm: LayerNorm
-    blocks: tuple[EncoderBlock, ...]
-    pooler: Linear | None
-
-    def __init__(self, config: Any, *, key: ArrayLike, dtype: Any = "float32") -> None:
-        config.check()
-        width, types = config.hidden_size, config.type_vocab_size
-        keys = random.split(key, config.num_hidden_layers + 4)
-        self.config = config
-        self.tokens = Embedding(config.vocab_size, width, key=keys[0], dtype=dtype)
-        self.positions = Embedding(config.max_position_embeddings, width, key=keys[1], dtype=dtype)
-        self.token_types = Embedding(types, width, key=keys[2], dtype=dtype) if types else None
-        self.norm = LayerNorm(width, config.layer_norm_eps, dtype=dtype)
-        self.blocks = tuple(
-            EncoderBlock(
-                width,
-                config.num_attention_heads,
-                config.intermediate_size,
-                config.hidden_act,
-                config.layer_norm_eps,
-                key=keys[4 + layer],
-                dtype=dtype,
-            )
-            for layer in range(config.num_hidden_layers)
-        )
-        self.pooler = Linear(width, width, key=keys[3], dtype=dtype) if config.add_pooling_layer else None
-
-    def __call__(self, ids: ArrayLike, mask: ArrayLike | None = None, token_types: ArrayLike | None = None) -> Value:
-        given = as_value(ids)
-        if given.ndim != 2 or given.shape[1] > self.config.longest:
-            raise shape_error(f"Encoder: ids are [B, T] with T up to {self.config.longest}, got {given.type}")
-        visible = None if mask is None else as_mask(mask, given.shape)
-        x = self.tokens(given) + self.positions(self._positions(given))
-        if self.token_types is not None:
-            x = x + self.token_types(lnp.zeros_like(given) if token_types is None else token_types)
-        x = self.norm(x)
-        for block in self.blocks:
-            x = block(x, visible)
-        return x
-
-    def pooled(self, hidden: ArrayLike) -> Value:
-        """tanh of a linear layer of the first token, for classifiers: [B, T, hidden_size] to [B, hidden_size].
-
-        Raises ValueError if the model was saved without this layer.
-        """
-        if self.pooler is None:
-            raise ValueError("Encoder.pooled: this model has no pooling layer (config: add_pooling_layer is false)")
-        return lnp.tanh(self.pooler(as_value(hidden)[:, 0]))
-
-    def _positions(self, ids: Value) -> Value:
-        if not self.config.counted_positions:
-            return lnp.arange(ids.shape[1])
-        padding: int = self.config.pad_token_id
-        is_token = cast(ids != padding, int32)
-        return lnp.cumsum(is_token, axis=1) * is_token + padding
-
-
-def as_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Value:
-    """Which places hold tokens, bool [B, T], of a mask [B, T] or lengths [B]. Raises ShapeError for other shapes."""
-    given = as_value(mask)
-    if given.shape == shape:
-        return given != 0
-    if given.shape == shape[:1] and given.type.dtype.is_integer:
-        return lnp.arange(shape[1]) < given[:, None]
-    raise shape_error(f"mask: it must be {list(shape)}, or integer lengths {list(shape[:1])}, got {given.type}")
-
-
-# Layers for tasks, which an encoder alone does not have, and buffers that are not weights.
-_OPTIONAL = (
+# What files hold besides the model: layers for other tasks, copies of the embeddings, and buffers that are not weights.
+OPTIONAL = (
     r"^(cls|lm_head|classifier|pre_classifier|qa_outputs|vocab_transform|vocab_layer_norm|vocab_projector)\."
+    r"|^(bert|roberta)\.pooler\."
     r"|\.position_ids$"
 )
 
-
-_OLDER_NAMES = (
-    (r"^(bert|roberta|distilbert)\.", ""),
-    (r"LayerNorm\.gamma$", "LayerNorm.weight"),
-    (r"LayerNorm\.beta$", "LayerNorm.bias"),
-)
+_OLDER_NAMES = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
+_PREFIX = (r"^(bert|roberta|distilbert)\.", "")
 
 
-def _prepared(tensors: Tensors, config: Any) -> Tensors:
-    """Models for tasks hold the encoder under a prefix; the first published ones call scale and offset otherwise."""
-    return renamed(tensors, _name_today)
+def prepared(tensors: Tensors, config: Any) -> Tensors:
+    """The first published files call scale and offset otherwise. Models for tasks hold the encoder under a prefix."""
+    changes = _OLDER_NAMES if config.task in TASKS else (*_OLDER_NAMES, _PREFIX)
+
+    def name_today(name: str) -> str:
+        for pattern, replacement in changes:
+            name = re.sub(pattern, replacement, name)
+        return name
+
+    return renamed(tensors, name_today)
 
 
-def _name_today(name: str) -> str:
-    for pattern, replacement in _OLDER_NAMES:
-        name = re.sub(pattern, replacement, name)
-    return name
-
-
-def _adapted(config: BertConfig, tensors: Tensors) -> BertConfig:
-    """Only the tensors tell whether there is a pooling layer."""
+def adapted(config: Any, tensors: Tensors) -> Any:
+    """Of an encoder alone, only the tensors tell whether there is a pooling layer."""
     has_pooler = "pooler.dense.weight" in tensors
-    return config if has_pooler == config.add_pooling_layer else replace(config, add_pooling_layer=has_pooler)
+    if config.task in TASKS or has_pooler == config.add_pooling_layer:
+        return config
+    return replace(config, add_pooling_layer=has_pooler)
 
+
+_START = r"^(bert\.|roberta\.|)"
+# What files call the encoder's layers: by themselves, or within a model for a task.
+ENCODER_NAMES = (
+    (rf"{_START}tokens\.", r"\1embeddings.word_embeddings."),
+    (rf"{_START}positions\.", r"\1embeddings.position_embeddings."),
+    (rf"{_START}token_types\.", r"\1embeddings.token_type_embeddings."),
+    (rf"{_START}norm\.", r"\1embeddings.LayerNorm."),
+    (rf"{_START}pooler\.", r"\1pooler.dense."),
+    (rf"{_START}blocks\.", r"\1encoder.layer."),
+    (r"\.attention\.(query|key|value)\.", r".attention.self.\1."),
+    (r"\.attention\.out\.", ".attention.output.dense."),
+    (r"\.attention_norm\.", ".attention.output.LayerNorm."),
+    (r"\.expand\.", ".intermediate.dense."),
+    (r"\.contract\.", ".output.dense."),
+    (r"\.feed_forward_norm\.", ".output.LayerNorm."),
+)
 
 FAMILY = Family(
     BertConfig,
-    Encoder,
+    build,
     (
-        (r"^tokens\.", "embeddings.word_embeddings."),
-        (r"^positions\.", "embeddings.position_embeddings."),
-        (r"^token_types\.", "embeddings.token_type_embeddings."),
-        (r"^norm\.", "embeddings.LayerNorm."),
-        (r"^pooler\.", "pooler.dense."),
-        (r"^blocks\.", "encoder.layer."),
-        (r"\.attention\.(query|key|value)\.", r".attention.self.\1."),
-        (r"\.attention\.out\.", ".attention.output.dense."),
-        (r"\.attention_norm\.", ".attention.output.LayerNorm."),
-        (r"\.expand\.", ".intermediate.dense."),
-        (r"\.contract\.", ".output.dense."),
-        (r"\.feed_forward_norm\.", ".output.LayerNorm."),
+        (r"^encoder\.", "bert."),
+        *ENCODER_NAMES,
+        (r"^head\.dense\.", "cls.predictions.transform.dense."),
+        (r"^head\.norm\.", "cls.predictions.transform.LayerNorm."),
+        (r"^head\.bias$", "cls.predictions.bias"),
+        (r"^out\.", "classifier."),
+        (r"^spans\.", "qa_outputs."),
     ),
-    prepared=_prepared,
-    adapted=_adapted,
-    optional=_OPTIONAL,
+    prepared=prepared,
+    adapted=adapted,
+    optional=OPTIONAL,
 )

@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lavax.models.activations import activation_of
-from lavax.models.config import Config
-from lavax.models.encoders.bert import FAMILY as BERT
-from lavax.models.encoders.bert import Encoder
+from lavax.models.encoders.bert import OPTIONAL, prepared
+from lavax.models.encoders.config import EncoderConfig
+from lavax.models.encoders.tasks import build
 from lavax.models.family import Family
 
 
 @dataclass(frozen=True)
-class DistilBertConfig(Config):
+class DistilBertConfig(EncoderConfig):
     """Settings of an `Encoder`, by the names of DistilBERT's config.json; properties give BERT's names."""
 
     model_type: str = "distilbert"
@@ -28,11 +29,13 @@ class DistilBertConfig(Config):
     num_attention_heads = property(lambda self: self.n_heads)
     intermediate_size = property(lambda self: self.hidden_dim)
     hidden_act = property(lambda self: self.activation)
+    masked_activation = property(lambda self: self.activation)
     longest = property(lambda self: self.max_position_embeddings)
     layer_norm_eps = 1e-12
     type_vocab_size = 0
     add_pooling_layer = False
     counted_positions = False
+    classifier_activation: ClassVar[str] = "relu"
 
     def check(self) -> None:
         """Raises ValueError for settings that `Encoder` does not have."""
@@ -41,14 +44,17 @@ class DistilBertConfig(Config):
         activation_of(self.activation)
 
 
+_START = r"^(distilbert\.|)"
+
 FAMILY = Family(
     DistilBertConfig,
-    Encoder,
+    build,
     (
-        (r"^tokens\.", "embeddings.word_embeddings."),
-        (r"^positions\.", "embeddings.position_embeddings."),
-        (r"^norm\.", "embeddings.LayerNorm."),
-        (r"^blocks\.", "transformer.layer."),
+        (r"^encoder\.", "distilbert."),
+        (rf"{_START}tokens\.", r"\1embeddings.word_embeddings."),
+        (rf"{_START}positions\.", r"\1embeddings.position_embeddings."),
+        (rf"{_START}norm\.", r"\1embeddings.LayerNorm."),
+        (rf"{_START}blocks\.", r"\1transformer.layer."),
         (r"\.attention\.query\.", ".attention.q_lin."),
         (r"\.attention\.key\.", ".attention.k_lin."),
         (r"\.attention\.value\.", ".attention.v_lin."),
@@ -57,7 +63,13 @@ FAMILY = Family(
         (r"\.expand\.", ".ffn.lin1."),
         (r"\.contract\.", ".ffn.lin2."),
         (r"\.feed_forward_norm\.", ".output_layer_norm."),
+        (r"^head\.dense\.", "vocab_transform."),
+        (r"^head\.norm\.", "vocab_layer_norm."),
+        (r"^head\.bias$", "vocab_projector.bias"),
+        (r"^dense\.", "pre_classifier."),
+        (r"^out\.", "classifier."),
+        (r"^spans\.", "qa_outputs."),
     ),
-    prepared=BERT.prepared,
-    optional=BERT.optional,
+    prepared=prepared,
+    optional=OPTIONAL,
 )

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import lavax.numpy as lnp
 from lavax.ir.types import float32
-from lavax.models.encoders.bert import as_mask
+from lavax.models.encoders.encoder import as_mask
+from lavax.models.encoders.tasks import TaskModel
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.tracer.values.value import Value
 
@@ -95,11 +96,13 @@ def sentence_embeddings(
         pooling = models.Pooling.of_folder(folder)
         vectors = lx.compile(models.sentence_embeddings)(models.load(folder), ids, mask)
 
-    `model` gives hidden states [B, T, D] of ids and a mask, as `Encoder` does; `mask` is as there. By default, the
-    mean over the tokens is normalised. Products of normalised vectors are cosine similarities.
+    `model` gives hidden states [B, T, D] of ids and a mask, as `Encoder` does; of a model for a task, its encoder does.
+    `mask` is as there. By default, the mean over the tokens is normalised. Products of normalised vectors are cosine
+    similarities.
     """
     how, given = Pooling() if pooling is None else pooling, as_value(ids)
-    hidden = cast(as_value(model(given, mask)), float32)
+    encoder = model.encoder if isinstance(model, TaskModel) else model
+    hidden = cast(as_value(encoder(given, mask)), float32)
     is_token = lnp.ones(given.shape, bool) if mask is None else as_mask(mask, given.shape)
     weights = cast(is_token, float32)[..., None]
     made = lnp.concatenate([POOLINGS[mode](hidden, weights) for mode in how.modes], axis=-1)

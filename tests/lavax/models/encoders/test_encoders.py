@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import io, models
-from lavax.models.encoders.bert import BertConfig, Encoder
+from lavax.models.encoders import BertConfig, Encoder
 from lavax.models.family import Family, family_of
 from tests.lavax.models.language import token_ids, torch_checkpoint
 from tests.lavax.models.seeded import assert_close, assert_gradients_close, gradients_by_name, seeded_model
@@ -96,7 +96,7 @@ def test_a_saved_model_is_read_by_transformers(settings: dict[str, Any], tmp_pat
 @pytest.mark.parametrize("settings", ALL, ids=NAMES)
 def test_an_encoder_inside_a_model_for_a_task_is_read(settings: dict[str, Any], tmp_path: Path) -> None:
     oracle = checkpoint(settings, tmp_path, "ForMaskedLM")
-    model = models.load(tmp_path)
+    model = models.load(tmp_path).encoder
     assert model.pooler is None
     import torch
 
