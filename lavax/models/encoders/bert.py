@@ -27,7 +27,7 @@ class BertConfig(EncoderConfig):
     type_vocab_size: int = 2
     layer_norm_eps: float = 1e-12
     pad_token_id: int = 0
-    add_pooling_layer: bool = True  # whether there is a layer for the first token, `Encoder.pooled`
+    add_pooling_layer: bool | None = None  # for `Encoder.pooled`; by default, where the task needs it
     position_embedding_type: str = "absolute"
     is_decoder: bool = False
 
@@ -46,9 +46,14 @@ class BertConfig(EncoderConfig):
         """The activation in the layers that predict masked tokens."""
         return self.hidden_act
 
+    @property
+    def pools(self) -> bool:
+        """Whether an encoder alone has a pooling layer."""
+        return self.add_pooling_layer is not False
+
     def of_encoder(self, pools: bool) -> Self:
-        """The same configuration for the encoder alone, with a pooling layer or without."""
-        return replace(super().of_encoder(pools), add_pooling_layer=pools)
+        """The same configuration for the encoder within a model whose task needs the pooling layer, or does not."""
+        return replace(super().of_encoder(pools), add_pooling_layer=pools or self.add_pooling_layer is True)
 
     def check(self) -> None:
         """Raises ValueError for settings that `Encoder` does not have."""
@@ -66,7 +71,6 @@ class BertConfig(EncoderConfig):
 # What files hold besides the model: layers for other tasks, copies of the embeddings, and buffers that are not weights.
 OPTIONAL = (
     r"^(cls|lm_head|classifier|pre_classifier|qa_outputs|vocab_transform|vocab_layer_norm|vocab_projector)\."
-    r"|^(bert|roberta)\.pooler\."
     r"|\.position_ids$"
 )
 
@@ -87,11 +91,8 @@ def prepared(tensors: Tensors, config: Any) -> Tensors:
 
 
 def adapted(config: Any, tensors: Tensors) -> Any:
-    """Of an encoder alone, only the tensors tell whether there is a pooling layer."""
-    has_pooler = "pooler.dense.weight" in tensors
-    if config.task in TASKS or has_pooler == config.add_pooling_layer:
-        return config
-    return replace(config, add_pooling_layer=has_pooler)
+    """Only the tensors tell whether there is a pooling layer. Files for a task that does not use it may have it too."""
+    return replace(config, add_pooling_layer=any(name.endswith("pooler.dense.weight") for name in tensors))
 
 
 _START = r"^(bert\.|roberta\.|)"

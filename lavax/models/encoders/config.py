@@ -36,5 +36,5 @@ class EncoderConfig(ClassifierConfig):
         return replace(self, architectures=(_CLASSES[self.model_type] + task,))
 
     def of_encoder(self, pools: bool) -> Self:
-        """The same configuration for the encoder alone; `pools` says whether it has a pooling layer, if any can."""
+        """The same configuration for the encoder within a model whose task needs a pooling layer, or does not."""
         return self.for_task("Model")

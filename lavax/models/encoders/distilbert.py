@@ -33,7 +33,7 @@ class DistilBertConfig(EncoderConfig):
     longest = property(lambda self: self.max_position_embeddings)
     layer_norm_eps = 1e-12
     type_vocab_size = 0
-    add_pooling_layer = False
+    pools = False
     counted_positions = False
     classifier_activation: ClassVar[str] = "relu"
 

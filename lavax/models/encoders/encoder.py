@@ -51,7 +51,7 @@ class Encoder(PretrainedModel):
             )
             for layer in range(config.num_hidden_layers)
         )
-        self.pooler = Linear(width, width, key=keys[3], dtype=dtype) if config.add_pooling_layer else None
+        self.pooler = Linear(width, width, key=keys[3], dtype=dtype) if config.pools else None
 
     def __call__(self, ids: ArrayLike, mask: ArrayLike | None = None, token_types: ArrayLike | None = None) -> Value:
         given = as_value(ids)

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import lavax.numpy as lnp
 from lavax import random
@@ -17,9 +18,25 @@ from lavax.tracer.values.value import Value
 
 
 class TaskModel(PretrainedModel):
-    """An encoder, called `model(ids, mask, token_types)` as `Encoder` is, and layers for a task after it."""
+    """An encoder, and layers for a task after it: called as `Encoder` is, `model(ids, mask, token_types)`."""
 
+    task: ClassVar[str]  # the end of transformers' name of the class
     encoder: Encoder
+
+    def __init__(self, config: Any, *, key: ArrayLike, dtype: Any = "float32", pools: bool = False) -> None:
+        """`pools` tells whether the task needs `Encoder.pooled`."""
+        self.config = config.for_task(self.task)
+        self.encoder = Encoder(config.of_encoder(pools), key=key, dtype=dtype)
+
+    @classmethod
+    def with_encoder(cls, encoder: Encoder, *, key: ArrayLike, **settings: Any) -> Self:
+        """A trained encoder with new layers for the task. `settings` replace those of its configuration.
+
+            model = SequenceClassifier.with_encoder(encoder, id2label={0: "bad", 1: "good"}, key=key)
+        """
+        made = cls(replace(encoder.config, **settings), key=key, dtype=encoder.tokens.weight.dtype)
+        pooler = made.encoder.pooler if encoder.pooler is None else encoder.pooler
+        return made.replace(encoder=encoder.replace(pooler=pooler, config=made.encoder.config))
 
 
 class MaskedHead(Module):
@@ -45,17 +62,17 @@ class MaskedLanguageModel(TaskModel):
 
         loss = nn.cross_entropy(model(ids, mask), labels, axis=-1)     # labels are -100 where no token was masked
 
-    transformers' `ForMaskedLM`. The matrix of the last layer is that of the embeddings.
+    The matrix of the last layer is that of the embeddings.
     """
 
+    task: ClassVar[str] = "ForMaskedLM"
     head: MaskedHead
 
     def __init__(self, config: Any, *, key: ArrayLike, dtype: Any = "float32") -> None:
         if not config.tie_word_embeddings:
             raise ValueError("MaskedLanguageModel: tie_word_embeddings is false, but the last layer is the embeddings")
         for_encoder, for_head = random.split(key)
-        self.config = config.for_task("ForMaskedLM")
-        self.encoder = Encoder(config.of_encoder(pools=False), key=for_encoder, dtype=dtype)
+        super().__init__(config, key=for_encoder, dtype=dtype)
         self.head = MaskedHead(config, key=for_head, dtype=dtype)
 
     def __call__(self, ids: ArrayLike, mask: ArrayLike | None = None, token_types: ArrayLike | None = None) -> Value:
@@ -65,18 +82,15 @@ class MaskedLanguageModel(TaskModel):
 
 
 class SequenceClassifier(TaskModel):
-    """What a text, or a pair of texts, is, by its first token: ids [B, T] to logits [B, labels].
+    """What a text, or a pair of texts, is, by its first token: ids [B, T] to logits [B, labels]."""
 
-    transformers' `ForSequenceClassification`.
-    """
-
+    task: ClassVar[str] = "ForSequenceClassification"
     dense: Linear | None  # before the last layer; None if that takes `Encoder.pooled`
     out: Linear
 
     def __init__(self, config: Any, *, key: ArrayLike, dtype: Any = "float32") -> None:
         keys, width, pools = random.split(key, 3), config.hidden_size, not config.classifier_activation
-        self.config = config.for_task("ForSequenceClassification")
-        self.encoder = Encoder(config.of_encoder(pools=pools), key=keys[0], dtype=dtype)
+        super().__init__(config, key=keys[0], dtype=dtype, pools=pools)
         self.dense = None if pools else Linear(width, width, key=keys[1], dtype=dtype)
         self.out = Linear(width, config.classes, key=keys[2], dtype=dtype)
 
@@ -88,14 +102,14 @@ class SequenceClassifier(TaskModel):
 
 
 class TokenClassifier(TaskModel):
-    """What each token is: ids [B, T] to logits [B, T, labels]. transformers' `ForTokenClassification`."""
+    """What each token is: ids [B, T] to logits [B, T, labels]."""
 
+    task: ClassVar[str] = "ForTokenClassification"
     classifier: Linear
 
     def __init__(self, config: Any, *, key: ArrayLike, dtype: Any = "float32") -> None:
         for_encoder, for_classifier = random.split(key)
-        self.config = config.for_task("ForTokenClassification")
-        self.encoder = Encoder(config.of_encoder(pools=False), key=for_encoder, dtype=dtype)
+        super().__init__(config, key=for_encoder, dtype=dtype)
         self.classifier = Linear(config.hidden_size, config.classes, key=for_classifier, dtype=dtype)
 
     def __call__(self, ids: ArrayLike, mask: ArrayLike | None = None, token_types: ArrayLike | None = None) -> Value:
@@ -103,15 +117,15 @@ class TokenClassifier(TaskModel):
 
 
 class QuestionAnswerer(TaskModel):
-    """Where the answer to a question stands in a text: ids [B, T] of both to logits [B, T] of its first token, and of
-    its last one. transformers' `ForQuestionAnswering`."""
+    """Where the answer to a question stands in a text: ids [B, T] of both to logits [B, T] of its first token, and
+    [B, T] of its last one."""
 
+    task: ClassVar[str] = "ForQuestionAnswering"
     spans: Linear
 
     def __init__(self, config: Any, *, key: ArrayLike, dtype: Any = "float32") -> None:
         for_encoder, for_outputs = random.split(key)
-        self.config = config.for_task("ForQuestionAnswering")
-        self.encoder = Encoder(config.of_encoder(pools=False), key=for_encoder, dtype=dtype)
+        super().__init__(config, key=for_encoder, dtype=dtype)
         self.spans = Linear(config.hidden_size, 2, key=for_outputs, dtype=dtype)
 
     def __call__(
@@ -121,15 +135,12 @@ class QuestionAnswerer(TaskModel):
         return logits[..., 0], logits[..., 1]
 
 
-# What the name of transformers' class ends with -> the model.
-TASKS: dict[str, Callable[..., TaskModel]] = {
-    "ForMaskedLM": MaskedLanguageModel,
-    "ForSequenceClassification": SequenceClassifier,
-    "ForTokenClassification": TokenClassifier,
-    "ForQuestionAnswering": QuestionAnswerer,
+TASKS: dict[str, type[TaskModel]] = {
+    made.task: made for made in (MaskedLanguageModel, SequenceClassifier, TokenClassifier, QuestionAnswerer)
 }
 
 
 def build(config: Any, *, key: ArrayLike, dtype: Any = "float32") -> PretrainedModel:
     """The model for the configuration's task. Without one, or with one that lavax does not have, the encoder alone."""
-    return TASKS.get(config.task, Encoder)(config, key=key, dtype=dtype)
+    kind: Callable[..., PretrainedModel] = TASKS.get(config.task, Encoder)
+    return kind(config, key=key, dtype=dtype)

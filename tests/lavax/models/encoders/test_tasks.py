@@ -14,7 +14,9 @@ from safetensors.numpy import load_file, save_file
 import lavax as lx
 from lavax import io, models, nn
 from lavax.models.encoders import BertConfig, Encoder, MaskedLanguageModel, SequenceClassifier
+from lavax.models.encoders.tasks import TASKS as TASK_MODELS
 from lavax.models.family import Family, family_of
+from tests.documents import read
 from tests.lavax.models.language import token_ids, torch_checkpoint
 from tests.lavax.models.seeded import assert_close, assert_gradients_close, gradients_by_name, seeded_model
 
@@ -265,12 +267,13 @@ def test_a_model_made_in_python_says_what_it_is_for(tmp_path: Path) -> None:
     assert type(model) is SequenceClassifier and model.config.id2label[2] == "good"
 
 
-def test_layers_for_other_tasks_are_left_out(tmp_path: Path) -> None:
-    """The published "bert-base-uncased" names its class so, and holds layers of BERT's other task also."""
-    model = seeded_model(family("Bert"), config_of("Bert", "ForMaskedLM"))
+def test_the_first_published_file_is_read(tmp_path: Path) -> None:
+    """ "bert-base-uncased" names its class so, has older names, and holds the pooling layer and BERT's other task."""
+    model = seeded_model(family("Bert"), config_of("Bert", "ForMaskedLM", add_pooling_layer=True))
     io.save_pretrained(model, tmp_path)
     tensors = load_file(tmp_path / "model.safetensors")
-    for name in ("bert.pooler.dense.weight", "cls.seq_relationship.bias", "cls.predictions.decoder.weight"):
+    assert "bert.pooler.dense.weight" in tensors
+    for name in ("cls.seq_relationship.bias", "cls.predictions.decoder.weight"):
         tensors[name] = np.zeros(24, np.float32)
     gammas = {re.sub(r"Norm\.weight$", "Norm.gamma", name): array for name, array in tensors.items()}
     older = {re.sub(r"Norm\.bias$", "Norm.beta", name): array for name, array in gammas.items()}
@@ -278,6 +281,43 @@ def test_layers_for_other_tasks_are_left_out(tmp_path: Path) -> None:
     again = models.load(tmp_path)
     assert type(again) is MaskedLanguageModel
     assert np.array_equal(again(IDS, MASK), model(IDS, MASK))
+    hidden = model.encoder(IDS, MASK)
+    assert np.array_equal(again.encoder.pooled(hidden), model.encoder.pooled(hidden))
+
+
+@EACH
+@ALL
+def test_an_encoder_gets_layers_for_another_task(name: str, task: str, tmp_path: Path) -> None:
+    encoder = seeded_model(family(name), config_of(name, "ForMaskedLM")).encoder
+    labels = {0: "person", 1: "place", 2: "thing", 3: "none"}
+    build: Any = TASK_MODELS[task]
+    model = build.with_encoder(encoder, id2label=labels, key=lx.random.key(0))
+    assert np.array_equal(model.encoder(IDS, MASK), encoder(IDS, MASK))
+    if "Classification" in task:
+        assert model(IDS, MASK).shape[-1] == 4
+    io.save_pretrained(model, tmp_path)
+    again = models.load(tmp_path)
+    assert type(again) is type(model) and dict(again.config.id2label) == {str(key): labels[key] for key in labels}
+    assert all(map(np.array_equal, lx.tree.leaves(again), lx.tree.leaves(model)))
+
+
+def test_a_trained_pooling_layer_is_kept() -> None:
+    encoder = seeded_model(family("Bert"), config_of("Bert", "Model"))
+    model = SequenceClassifier.with_encoder(encoder, key=lx.random.key(0))
+    assert model.encoder.pooler is encoder.pooler
+
+
+def test_the_page_on_models_classifies_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    io.save_pretrained(seeded_model(family("Bert"), config_of("Bert", "ForMaskedLM")), tmp_path / "bert-base-uncased")
+    monkeypatch.chdir(tmp_path)
+    block = re.search(r"```python texts\n(.*?)```", read("docs/models.md"), re.DOTALL)
+    assert block is not None
+    names: dict[str, Any] = {"ids": IDS, "mask": MASK, "labels": np.array([1, 0])}
+    exec(compile(block[1], "docs/models.md", "exec"), names)
+    assert np.any(np.asarray(names["gradients"].out.weight))
+    saved = models.load(tmp_path / "bert-of-reviews")
+    assert saved.config.architectures == ("BertForSequenceClassification",)
+    assert_close(names["loss"](saved, IDS, MASK, np.array([1, 0])), names["value"], 1e-6)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("Camembert", "camembert"), ("XLMRoberta", "xlm-roberta")])
