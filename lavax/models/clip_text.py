@@ -107,7 +107,7 @@ class CLIPText(PretrainedModel):
         given, longest = as_value(tokens), self.config.max_position_embeddings
         if given.ndim != 2 or given.shape[1] > longest:
             raise shape_error(f"CLIPText: tokens are [N, T] with T at most {longest}, got {given.type}")
-        x = self.tokens(given) + as_value(self.positions.weight)[: given.shape[1]]
+        x = self.tokens(given) + self.positions(lnp.arange(given.shape[1], dtype="int32"))
         for block in self.blocks[:-1]:
             x = block(x)
         return x

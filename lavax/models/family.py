@@ -13,6 +13,8 @@ from lavax.models.config import Config
 from lavax.models.tensors import Tensors
 from lavax.nn.modules.module import Module
 
+WRITER = "CAUSAL_LM"  # peft's word for a language model, in the files of its adapters
+
 
 @dataclass(frozen=True)
 class Family:
@@ -36,6 +38,7 @@ class Family:
     published: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] = dict
     adapted: Callable[[Any, Tensors], Any] = lambda config, tensors: config
     optional: str = r"(?!)"  # names in the file that the model does not read, without a warning
+    adapter_task: str | None = None  # what peft's files of adapters call the task of the model, such as WRITER
 
     def name_in_file(self, path: str) -> str:
         """The name under which published files hold the leaf at `path`."""

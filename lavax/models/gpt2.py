@@ -8,7 +8,7 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.models.activations import activation_of
 from lavax.models.config import Config
-from lavax.models.family import Family
+from lavax.models.family import WRITER, Family
 from lavax.models.language_model import DecoderCache
 from lavax.models.pretrained import PretrainedModel
 from lavax.models.tensors import Tensors, with_prefix
@@ -212,4 +212,5 @@ FAMILY = Family(
     transposed=r"\.c_(attn|proj|fc)\.weight$",
     prepared=_prepared,
     optional=r"\.attn\.(masked_)?bias$|^lm_head\.weight$",  # causal masks; the table of embeddings once more
+    adapter_task=WRITER,
 )

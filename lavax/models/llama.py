@@ -7,7 +7,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax import random
 from lavax.models.activations import activation_of
-from lavax.models.family import Family
+from lavax.models.family import WRITER, Family
 from lavax.models.language_model import DecoderCache
 from lavax.models.llama_config import LlamaConfig
 from lavax.models.pretrained import PretrainedModel
@@ -277,4 +277,5 @@ FAMILY = Family(
     Llama,
     (*NAMES, (r"\.feed_forward_norm\.", ".post_attention_layernorm.")),
     optional=OPTIONAL,
+    adapter_task=WRITER,
 )

@@ -32,8 +32,8 @@ __all__ = ["Adapter", "Adapters", "AdaptedLinear", "apply", "init", "load", "mer
 
 ModelT = TypeVar("ModelT", bound=Module)
 
-# The layers that are adapted unless others are named: those of attention, by the ends of their paths.
-ATTENTION = ("attention.query", "attention.key", "attention.value", "attention.output")
+# The layers that are adapted unless others are named: those of attention, by the last words of their paths.
+ATTENTION = ("query", "key", "value", "query_key_value", "out", "output")
 
 _STEM = "adapter_model"
 _IN_FILE = "base_model.model."  # what peft puts before the names of a model's tensors
@@ -72,23 +72,22 @@ def init(
     rank: int = 8,
     *,
     key: ArrayLike,
-    targets: str | Iterable[str] = ATTENTION,
+    targets: str | Iterable[str] | None = None,
     alpha: float | None = None,
 ) -> Adapters:
     """Adapters of `rank` for the linear layers whose paths end in one of `targets`, such as "feed_forward.up".
 
-    Paths are those of `lavax.tree.leaves_with_path`, without ".weight". `up` is 0, so that the adapted model is at
-    first the model itself; `down` is drawn from the uniform distribution of `Linear`. Adapters are float32, whatever
-    the model is. They count `alpha` / `rank` times, once unless `alpha` is given. Raises ValueError if no layer
-    matches.
+    Paths are those of `lavax.tree.leaves_with_path`, without ".weight". Without `targets`, the layers of attention are
+    adapted, or if the model has no attention, all linear layers. `up` is 0, so that the adapted model is at first the
+    model itself; `down` is drawn from the uniform distribution of `Linear`. Adapters are float32, whatever the model
+    is. They count `alpha` / `rank` times, once unless `alpha` is given. Raises ValueError if no layer matches.
     """
     if rank < 1:
         raise ValueError(f"lora.init: the rank must be at least 1, got {rank}")
-    endings = (targets,) if isinstance(targets, str) else tuple(targets)
     layers = dict(_linear_layers(model))
-    chosen = [path for path in layers if any(path == ending or path.endswith(f".{ending}") for ending in endings)]
+    chosen = _chosen(layers, ATTENTION) or list(layers) if targets is None else _chosen(layers, targets)
     if not chosen:
-        raise ValueError(f"lora.init: no layer of {type(model).__name__} ends in {', '.join(endings)}; {_some(layers)}")
+        raise ValueError(f"lora.init: no layer of {type(model).__name__} ends in {targets}; {_some(layers)}")
     keys = random.split(key, len(chosen))
     made = {}
     for number, path in enumerate(chosen):
@@ -97,6 +96,12 @@ def init(
         down = random.uniform(keys[number], (rank, columns), float32, -bound, bound)
         made[path] = Adapter(down, lnp.zeros((rows, rank), float32))
     return Adapters(made, 1.0 if alpha is None else alpha / rank)
+
+
+def _chosen(layers: Iterable[str], targets: str | Iterable[str]) -> list[str]:
+    """The paths that are or end in one of `targets`."""
+    endings = (targets,) if isinstance(targets, str) else tuple(targets)
+    return [path for path in layers if any(path == ending or path.endswith(f".{ending}") for ending in endings)]
 
 
 def apply(model: ModelT, adapters: Adapters) -> ModelT:
@@ -132,7 +137,7 @@ def save(folder: str | os.PathLike[str], model: Module, adapters: Adapters) -> N
     rank = max(ranks)
     settings = {
         "peft_type": "LORA",
-        "task_type": "CAUSAL_LM",
+        "task_type": family.adapter_task,
         "r": rank,
         "lora_alpha": adapters.scale * rank,
         "lora_dropout": 0.0,

@@ -9,7 +9,7 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.ir.types import float32, int32
 from lavax.models.config import Config
-from lavax.models.family import Family
+from lavax.models.family import WRITER, Family
 from lavax.models.pretrained import PretrainedModel
 from lavax.models.tensors import Tensors, with_prefix
 from lavax.nn.modules.linear import Embedding, Linear
@@ -169,4 +169,5 @@ FAMILY = Family(
     ),
     prepared=_prepared,
     optional=r"^lm_head\.weight$",  # the table of embeddings once more
+    adapter_task=WRITER,
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.models.family import Family
+from lavax.models.family import WRITER, Family
 from lavax.models.llama import NAMES, OPTIONAL, Llama
 from lavax.models.llama_config import Experts, LlamaConfig
 from lavax.nn.modules.mixture_of_experts import MixtureOfExperts
@@ -74,4 +74,5 @@ FAMILY = Family(
     Mixtral,
     expert_names("block_sparse_moe.gate", "block_sparse_moe.experts", "w1", "w3", "w2"),
     optional=OPTIONAL,
+    adapter_task=WRITER,
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from lavax.models.family import Family
+from lavax.models.family import WRITER, Family
 from lavax.models.llama import NAMES, OPTIONAL, Llama
 from lavax.models.llama_config import LlamaConfig
 from lavax.models.tensors import Tensors, made_when_asked
@@ -60,4 +60,5 @@ FAMILY = Family(
     prepared=_split,
     published=_joined,
     optional=OPTIONAL,
+    adapter_task=WRITER,
 )

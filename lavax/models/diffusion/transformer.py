@@ -143,7 +143,7 @@ def pixels(x: Value) -> Value:
 
 def _applied(layer: Conv2d | Linear, x: Value) -> Value:
     """A linear layer, or a 1 x 1 convolution, of the last axis."""
-    if isinstance(layer, Linear):
+    if not isinstance(layer, Conv2d):
         return layer(x)
     features, channels, *_ = layer.weight.shape
     made: Value = lnp.matmul(x, lnp.matrix_transpose(lnp.reshape(layer.weight, (features, channels)))) + layer.bias

@@ -9,7 +9,7 @@ from lavax.models.whisper.config import WhisperConfig
 from lavax.models.whisper.layers import Attention, FeedForward
 from lavax.nn.modules.cache import KeyValueCache
 from lavax.nn.modules.linear import Embedding
-from lavax.nn.modules.module import Module
+from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import LayerNorm
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -70,6 +70,7 @@ class WhisperDecoder(Module):
     positions: Embedding
     blocks: tuple[DecoderBlock, ...]
     norm: LayerNorm
+    longest: int = field(static=True)
 
     def __init__(self, config: WhisperConfig, *, key: ArrayLike, dtype: Any = "float32") -> None:
         width = config.d_model
@@ -80,6 +81,7 @@ class WhisperDecoder(Module):
             DecoderBlock(config, key=keys[2 + layer], dtype=dtype) for layer in range(config.decoder_layers)
         )
         self.norm = LayerNorm(width, dtype=dtype)
+        self.longest = config.max_target_positions
 
     def __call__(self, ids: ArrayLike, encoded: ArrayLike) -> Value:
         given = self._checked(ids)
@@ -92,7 +94,7 @@ class WhisperDecoder(Module):
         """Room for `length` tokens in each row, and the keys and values of the encoder's result."""
         heard = as_value(encoded)
         batch, width = heard.shape[0], heard.shape[-1]
-        kind = self.tokens.weight.dtype if dtype is None else dtype
+        kind = self.norm.weight.dtype if dtype is None else dtype
         heads = [block.attention.heads for block in self.blocks]
         own = tuple(KeyValueCache.zeros(batch, length, count, width // count, kind) for count in heads)
         read = tuple(block.cross_attention.read(heard) for block in self.blocks)
@@ -109,7 +111,7 @@ class WhisperDecoder(Module):
         return self.norm(x), cache.replace(own=tuple(filled), lengths=cache.lengths + given.shape[1])
 
     def _checked(self, ids: ArrayLike) -> Value:
-        given, most = as_value(ids), self.positions.weight.shape[0]
-        if given.ndim != 2 or given.shape[1] > most:
-            raise shape_error(f"Whisper: ids are [B, T] with T up to {most}, got {given.type}")
+        given = as_value(ids)
+        if given.ndim != 2 or given.shape[1] > self.longest:
+            raise shape_error(f"Whisper: ids are [B, T] with T up to {self.longest}, got {given.type}")
         return given

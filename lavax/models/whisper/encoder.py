@@ -15,7 +15,7 @@ from lavax.nn.modules.convolution import Conv1d
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import LayerNorm
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.tracer.transforms.grad import stop_gradient
 from lavax.tracer.values.value import Value
 
@@ -44,7 +44,7 @@ class EncoderBlock(Module):
 class WhisperEncoder(Module):
     """`encoder(spectrograms)`: [B, num_mel_bins, 2·max_source_positions] to [B, max_source_positions, d_model].
 
-    Two convolutions, the second with a stride of 2, sinusoids for positions, and blocks in which all tokens see one
+    Spectrograms are computed in the dtype of the weights. Two convolutions, the second with a stride of 2, sinusoids for positions, and blocks in which all tokens see one
     another. The positions are not trained.
     """
 
@@ -72,7 +72,8 @@ class WhisperEncoder(Module):
         given, expected = as_value(spectrograms), (self.config.num_mel_bins, self.config.frames)
         if given.ndim != 3 or given.shape[1:] != expected:
             raise shape_error(f"WhisperEncoder: spectrograms are [B, {expected[0]}, {expected[1]}], got {given.type}")
-        x = gelu(self.second(gelu(self.first(given), approximate=False)), approximate=False)
+        x = cast(given, as_value(self.positions).type.dtype)
+        x = gelu(self.second(gelu(self.first(x), approximate=False)), approximate=False)
         x = lnp.matrix_transpose(x) + stop_gradient(self.positions)
         for block in self.blocks:
             x = block(x)

@@ -84,7 +84,9 @@ class Mamba(Module):
     log_rates: Any
     skip: Any
     project_out: Linear
+    features: int = field(static=True)
     state_size: int = field(static=True)
+    step_rank: int = field(static=True)
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class Mamba(Module):
         self.log_rates = lnp.astype(lnp.broadcast_to(rates, (channels, state_size)), dtype)
         self.skip = lnp.ones(channels, dtype)
         self.project_out = Linear(channels, features, bias, key=keys[5], dtype=dtype)
-        self.state_size = state_size
+        self.features, self.state_size, self.step_rank = features, state_size, rank
 
     def __call__(self, x: ArrayLike) -> Value:
         given = as_value(x)
@@ -120,7 +122,7 @@ class Mamba(Module):
     def empty_state(self, batch: int, dtype: Any = None) -> MambaState:
         """The state before the first token."""
         channels = self.skip.shape[0]
-        kind = self.project_in.weight.dtype if dtype is None else dtype
+        kind = self.skip.dtype if dtype is None else dtype
         window = lnp.zeros((batch, self.convolution.size - 1, channels), kind)
         return MambaState(window, lnp.zeros((batch, channels, self.state_size), "float32"))
 
@@ -130,8 +132,8 @@ class Mamba(Module):
         With `counts` [B], the state is that after so many of the tokens of each row; the others are padding.
         """
         given = as_value(x)
-        if given.ndim != 3 or given.shape[-1] != self.project_in.weight.shape[1] or not given.shape[1]:
-            raise shape_error(f"Mamba: x is [B, T, {self.project_in.weight.shape[1]}], T at least 1, got {given.type}")
+        if given.ndim != 3 or given.shape[-1] != self.features or not given.shape[1]:
+            raise shape_error(f"Mamba: x is [B, T, {self.features}], T at least 1, got {given.type}")
         ends = None if counts is None else cast(as_value(counts), int32)
         inner, gate = lnp.split(self.project_in(given), 2, axis=-1)
         window = self.convolution.window(inner, state.window, ends)
@@ -146,10 +148,9 @@ class Mamba(Module):
 
     def _selected(self, x: Value) -> tuple[Value, Value, Value]:
         """Step sizes [B, T, channels] in float32, and what each token writes to the state and reads from it."""
-        rank = self.step.weight.shape[1]
-        step, inputs, outputs = lnp.split(self.select(x), [rank, rank + self.state_size], axis=-1)
-        raw = lnp.matmul(step, lnp.matrix_transpose(self.step.weight))
-        return softplus(cast(raw, float32) + self.step.bias), inputs, outputs
+        places = [self.step_rank, self.step_rank + self.state_size]
+        step, inputs, outputs = lnp.split(self.select(x), places, axis=-1)
+        return softplus(self.step(cast(step, float32))), inputs, outputs
 
 
 def _step_bias(channels: int, key: ArrayLike, dtype: Any) -> Value:

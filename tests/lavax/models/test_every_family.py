@@ -1,0 +1,146 @@
+"""What every family of models can: weights of integers and of 16 bits, adapters on its layers."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import models
+from lavax.models import lora
+from lavax.models.family import family_of, kind_of
+from lavax.nn.modules.quantized import QuantizedEmbedding, QuantizedLinear
+from tests.lavax.models.language import token_ids
+from tests.lavax.models.seeded import assert_close, seeded, seeded_model
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+IDS = token_ids(48, 2, 7)
+DECODER: dict[str, Any] = dict(
+    vocab_size=48, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2,
+    num_key_value_heads=1, head_dim=8, max_position_embeddings=32,
+)  # fmt: skip
+ENCODER: dict[str, Any] = dict(
+    vocab_size=48, hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2,
+    max_position_embeddings=16,
+)  # fmt: skip
+WHISPER: dict[str, Any] = dict(
+    model_type="whisper", vocab_size=48, num_mel_bins=8, d_model=16, encoder_layers=1, encoder_attention_heads=2,
+    encoder_ffn_dim=24, decoder_layers=2, decoder_attention_heads=2, decoder_ffn_dim=24, max_source_positions=6,
+    max_target_positions=16,
+)  # fmt: skip
+UNET: dict[str, Any] = dict(
+    _class_name="UNet2DConditionModel", sample_size=8, block_out_channels=(8, 16), layers_per_block=1,
+    down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+    norm_num_groups=4, cross_attention_dim=12, attention_head_dim=2,
+)  # fmt: skip
+SOUND = seeded("sound", (2, 8, 12))
+LATENTS, CONTEXT = seeded("latents", (2, 4, 8, 8)), seeded("context", (2, 5, 12))
+
+
+def of_tokens(model: Any) -> Any:
+    return model(IDS)
+
+
+def token_by_token(model: Any) -> Any:
+    """The logits, by way of a cache."""
+    is_whisper = hasattr(model, "encoder")
+    cache = model.empty_cache(SOUND, 7) if is_whisper else model.empty_cache(2, 7)
+    hidden, cache = model.extend(IDS[:, :3], cache)
+    made = [model.logits(hidden)]
+    for place in range(3, 7):
+        hidden, cache = model.extend(IDS[:, place : place + 1], cache)
+        made.append(model.logits(hidden))
+    return lnp.concatenate(made, axis=1)
+
+
+def of_latents(model: Any) -> Any:
+    return model(LATENTS, np.array([3, 700]), CONTEXT)
+
+
+# A name -> what config.json says, and the model's result.
+FAMILIES: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+    "llama": (dict(DECODER, model_type="llama"), token_by_token),
+    "qwen3": (dict(DECODER, model_type="qwen3", tie_word_embeddings=True), token_by_token),
+    "gemma2": (dict(DECODER, model_type="gemma2", attn_logit_softcapping=5.0, sliding_window=4), token_by_token),
+    "phi3": (dict(DECODER, model_type="phi3"), token_by_token),
+    "mixtral": (dict(DECODER, model_type="mixtral", num_local_experts=4), token_by_token),
+    "gpt2": (dict(model_type="gpt2", vocab_size=48, n_positions=16, n_embd=16, n_layer=2, n_head=2), token_by_token),
+    "mamba": (dict(model_type="mamba", vocab_size=48, hidden_size=16, num_hidden_layers=2), token_by_token),
+    "bert": (dict(ENCODER, model_type="bert"), of_tokens),
+    "distilbert": (
+        dict(model_type="distilbert", vocab_size=48, dim=16, hidden_dim=24, n_layers=1, n_heads=2), of_tokens,
+    ),
+    "whisper": (WHISPER, lambda model: model(SOUND, IDS)),
+    "whisper with a cache": (WHISPER, token_by_token),
+    "clip": (dict(ENCODER, model_type="clip_text_model"), of_tokens),
+    "unet": (UNET, of_latents),
+    "unet with linear projections": (dict(UNET, use_linear_projection=True), of_latents),
+}  # fmt: skip
+every_family = pytest.mark.parametrize(("data", "result"), FAMILIES.values(), ids=FAMILIES.keys())
+
+
+def seeded_of(data: dict[str, Any]) -> Any:
+    family = family_of(kind_of(data))
+    return seeded_model(family, family.config.from_json(data))
+
+
+@every_family
+@pytest.mark.parametrize("kind", ["int8", "int4"])
+def test_models_of_integers_compute_with_the_rounded_weights(
+    kind: str, data: dict[str, Any], result: Callable[[Any], Any]
+) -> None:
+    model = seeded_of(data)
+    packed = models.quantize(model, kind, group=8)
+    assert_close(result(packed), result(models.dequantize(packed)), 2e-5)
+    if kind == "int8":
+        assert_close(result(packed), result(model), 0.2)
+
+
+@every_family
+def test_models_of_sixteen_bits_are_near_those_of_thirty_two(
+    data: dict[str, Any], result: Callable[[Any], Any]
+) -> None:
+    model = seeded_of(data)
+    half = lx.tree.map(lambda leaf: lnp.astype(leaf, "float16") if leaf.dtype == "float32" else leaf, model)
+    assert_close(np.asarray(result(half)).astype(np.float32), result(model), 0.02)
+
+
+@every_family
+def test_adapters_are_on_attention_by_default(
+    data: dict[str, Any], result: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    """Or on all linear layers, if there is no attention."""
+    model = seeded_of(data)
+    start = lora.init(model, 2, key=lx.random.key(0))
+    adapters = start.replace(
+        layers={path: each.replace(up=0.3 * seeded(path, each.up.shape)) for path, each in start.layers.items()}
+    )
+    assert_close(result(lora.apply(model, adapters)), result(lora.merge(model, adapters)), 2e-5)
+    lora.save(tmp_path, model, adapters)
+    again = lora.load(tmp_path, model)
+    assert np.array_equal(result(lora.apply(model, again)), result(lora.apply(model, adapters)))
+    writes = kind_of(data) in ("llama", "qwen3", "gemma2", "phi3", "mixtral", "gpt2", "mamba")
+    task = json.loads((tmp_path / "adapter_config.json").read_text())["task_type"]
+    assert task == ("CAUSAL_LM" if writes else None)  # peft refuses a task that the model is not for
+
+
+@every_family
+def test_adapters_learn_beside_integers(data: dict[str, Any], result: Callable[[Any], Any]) -> None:
+    packed = models.quantize(seeded_of(data), "int4", group=8)
+    adapters = lora.init(packed, 2, key=lx.random.key(0))
+    gradients = lx.grad(lambda a: lnp.sum(lnp.sin(result(lora.apply(packed, a)))))(adapters)
+    assert all(np.abs(np.asarray(each.up)).max() > 0 for each in gradients.layers.values())
+
+
+def test_no_matrix_of_a_mixer_is_left_as_floats() -> None:
+    packed = models.quantize(seeded_of(FAMILIES["mamba"][0]), "int8", group=8)
+    mixer = packed.layers[0].mixer
+    for layer in (mixer.project_in, mixer.select, mixer.step, mixer.project_out):
+        assert isinstance(layer, QuantizedLinear)
+    assert isinstance(packed.embedding, QuantizedEmbedding)
