@@ -44,7 +44,8 @@ def generate(
     `Sampling` for the others. The same `seed` draws the same tokens for a row, whatever the other rows are.
 
     Lengths are rounded up before anything is compiled, so other prompts of about the same length compile nothing.
-    Raises ValueError if prompts and new tokens exceed the model's positions, or for arguments outside their range.
+    Raises ValueError if prompts and new tokens exceed the model's positions, for tokens that the model does not have,
+    and for arguments outside their range.
     """
     sampling = Sampling(temperature, repetition_penalty, top_k, top_p, min_p)
     prompts = prompts_of(ids, lengths)
@@ -110,6 +111,7 @@ def _steps(
         raise ValueError(
             f"generate: prompts of {prompts.longest} tokens and {count} new ones exceed the model's {room} positions"
         )
+    _check_tokens(model, prompts)
     if not count:
         return
     penalised = sampling.repetition_penalty != 1
@@ -127,6 +129,17 @@ def _steps(
         if ended.all():
             return
         token = following
+
+
+def _check_tokens(model: LanguageModel, prompts: Prompts) -> None:
+    """Raises ValueError for tokens that the model does not have; a lookup would take its last one for them."""
+    known = getattr(model.config, "vocab_size", None)
+    given = np.concatenate([row[:length] for row, length in zip(prompts.ids, prompts.lengths, strict=True)])
+    if known is not None and (given.min() < 0 or given.max() >= known):
+        wrong = given[(given < 0) | (given >= known)][0]
+        raise ValueError(
+            f"generate: the model has the tokens 0 to {known - 1}, not {wrong}; are prompts made by its own tokenizer?"
+        )
 
 
 def _keys_of_rows(prompts: Prompts, seed: int) -> Any:

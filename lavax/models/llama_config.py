@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from lavax.models.config import Config, Settings
 from lavax.nn import rotary
@@ -43,7 +43,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "phi3": Dialect(),
     "qwen2": Dialect(biased_attention=True, windows="last"),
     "qwen3": Dialect(normed_heads=True, windows="last"),
-    "mixtral": Dialect(),
+    "mixtral": Dialect(theta=1e6),
     "qwen3_moe": Dialect(normed_heads=True, windows="last"),
     "gemma": _gemma(windows="none"),
     "gemma2": _gemma(normed_results=True, windows="every other"),
@@ -57,6 +57,25 @@ WINDOWED: Mapping[str, Callable[[LlamaConfig, int], bool]] = {
     "last": lambda config, layer: bool(config.use_sliding_window) and layer >= config.first_window,
     "most": lambda config, layer: (layer + 1) % (config.sliding_window_pattern or 6) != 0,
     "none": lambda config, layer: False,
+}
+
+_GEMMA_2 = dict(num_key_value_heads=4, head_dim=256, query_pre_attn_scalar=256, sliding_window=4096)
+_QWEN = dict(max_position_embeddings=32768, sliding_window=4096)
+# What transformers takes for settings that a file leaves out, where `LlamaConfig` has something else.
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "mistral": dict(num_key_value_heads=8, sliding_window=4096, max_position_embeddings=131072),
+    "phi3": dict(max_position_embeddings=4096, rms_norm_eps=1e-5),
+    "qwen2": dict(_QWEN, num_key_value_heads=32),
+    "qwen3": dict(_QWEN, num_key_value_heads=32, head_dim=128),
+    "mixtral": dict(num_key_value_heads=8, max_position_embeddings=131072, rms_norm_eps=1e-5, num_local_experts=8),
+    "qwen3_moe": dict(
+        _QWEN, num_key_value_heads=4, num_experts=128, num_experts_per_tok=8, moe_intermediate_size=768
+    ),
+    "gemma": dict(num_key_value_heads=16, head_dim=256, max_position_embeddings=8192),
+    "gemma2": dict(
+        _GEMMA_2, max_position_embeddings=8192, attn_logit_softcapping=50.0, final_logit_softcapping=30.0
+    ),
+    "gemma3_text": dict(_GEMMA_2, max_position_embeddings=131072),
 }
 
 
@@ -93,8 +112,20 @@ class LlamaConfig(Config):
     query_pre_attn_scalar: float | None = None
     attn_logit_softcapping: float | None = None
     final_logit_softcapping: float | None = None
+    use_bidirectional_attention: bool | None = None
     eos_token_id: int | tuple[int, ...] | None = None
     pad_token_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.use_bidirectional_attention:
+            raise ValueError(
+                "LlamaConfig: use_bidirectional_attention is true, but the tokens of these decoders see no later ones"
+            )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The configuration that config.json holds; what it leaves out is what transformers takes for it."""
+        return super().from_json({**DEFAULTS.get(str(data.get("model_type")), {}), **data})
 
     @property
     def dialect(self) -> Dialect:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,20 @@ def _weights_of(path: Path, variant: str | None) -> tuple[Family, Any, Tensors]:
         return family, family.config.from_json(data), published_tensors(file, data)
     data = json.loads((path / "config.json").read_text(encoding="utf-8"))
     family = family_of(kind_of(data))
+    _check_floats(path, data)
     stem = weights_stem(data) if variant is None else f"{weights_stem(data)}.{variant}"
     return family, family.config.from_json(data), read_tensors(path, stem)
+
+
+def _check_floats(path: Path, data: Mapping[str, Any]) -> None:
+    """Raises ValueError for weights that another library has rounded to integers or to floats of 8 bits."""
+    rounding = data.get("quantization_config")
+    if rounding:
+        kind = rounding.get("quant_method", "an unknown method") if isinstance(rounding, Mapping) else rounding
+        raise ValueError(
+            f"{path}: config.json says that the weights are quantised ({kind}), which lavax does not read; load the "
+            'original weights, by models.load(folder, quantize="int4") if they are to be small'
+        )
 
 
 def _on_the_host(array: np.ndarray, dtype: Any) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The base class of models that are loaded from published checkpoints, and saved in the same form."""
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from lavax.models.family import family_of, kind_of
 from lavax.models.tensors import unstacked
 from lavax.nn.modules.module import Module, field
 from lavax.tracer.pytrees import pytree
+
+_DTYPE_SETTINGS = ("dtype", "torch_dtype")  # the name today, and the older one
+_FLOATS = ("float32", "bfloat16", "float16", "float64")
 
 
 class PretrainedModel(Module):
@@ -31,4 +35,13 @@ class PretrainedModel(Module):
             name, array = family.name_in_file(path), host_array(leaf)
             stored = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
             made |= unstacked(name, stored)
-        return data, family.published(made)
+        return data | _dtypes(data, made), family.published(made)
+
+
+def _dtypes(data: dict[str, Any], tensors: dict[str, np.ndarray]) -> dict[str, str]:
+    """What config.json says of the dtype, if it says anything: that of the weights, to which others convert them."""
+    sizes: Counter[str] = Counter()
+    for array in tensors.values():
+        if array.dtype.name in _FLOATS:
+            sizes[array.dtype.name] += array.size
+    return {name: max(sizes, key=sizes.__getitem__) for name in _DTYPE_SETTINGS if name in data and sizes}

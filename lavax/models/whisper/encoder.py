@@ -44,8 +44,8 @@ class EncoderBlock(Module):
 class WhisperEncoder(Module):
     """`encoder(spectrograms)`: [B, num_mel_bins, 2·max_source_positions] to [B, max_source_positions, d_model].
 
-    Spectrograms are computed in the dtype of the weights. Two convolutions, the second with a stride of 2, sinusoids for positions, and blocks in which all tokens see one
-    another. The positions are not trained.
+    Two convolutions, the second with a stride of 2, sinusoids for positions, and blocks in which all tokens see one
+    another, in the dtype of the weights. The positions are not trained.
     """
 
     first: Conv1d

@@ -193,6 +193,8 @@ def test_bad_arguments_are_named(model: Any) -> None:
         (dict(ids=[[1], []], max_new_tokens=2), "lengths must lie between 1"),
         (dict(ids=np.zeros((2, 3), int), lengths=[1], max_new_tokens=2), r"lengths must be \[2\]"),
         (dict(ids=np.zeros(3, int), max_new_tokens=2), r"tokens \[B, T\] or a list of prompts"),
+        (dict(ids=[[1], [2, 96]], max_new_tokens=2), "the model has the tokens 0 to 95, not 96"),
+        (dict(ids=[[-1]], max_new_tokens=2), "the model has the tokens 0 to 95, not -1"),
     ]
     for arguments, message in cases:
         with pytest.raises(ValueError, match=message):

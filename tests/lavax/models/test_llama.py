@@ -230,6 +230,36 @@ def test_gemma_3_without_settings_has_a_global_layer_in_six_and_two_bases() -> N
     assert bases == pytest.approx([1e6, 1e4], rel=1e-5)
 
 
+# A model_type -> heads, of which the defaults of transformers are multiples.
+HEADS = {"mistral": 8, "qwen2": 32, "qwen3": 32, "gemma": 16, "gemma2": 4, "gemma3_text": 4, "phi3": 4}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_what_a_file_leaves_out_is_what_transformers_takes_for_it(kind: str, tmp_path: Path) -> None:
+    given = dict(
+        model_type=kind, vocab_size=96, hidden_size=64, intermediate_size=24, num_hidden_layers=1,
+        num_attention_heads=HEADS[kind], pad_token_id=0,
+    )  # fmt: skip
+    oracle = checkpoint(given, tmp_path)
+    import torch
+
+    (tmp_path / "config.json").write_text(json.dumps(given))
+    with torch.no_grad():
+        assert_close(models.load(tmp_path)(IDS), oracle(torch.from_numpy(IDS)).logits.numpy(), 1e-5)
+
+
+def test_the_dtype_that_a_folder_names_is_that_of_its_weights(tmp_path: Path) -> None:
+    """Transformers converts weights to it: after training in float32, "bfloat16" would round what was learnt."""
+    for name in ("dtype", "torch_dtype"):
+        config = LlamaConfig.from_json({**SMALL, name: "bfloat16"})
+        io.save_pretrained(seeded_model(family_of("llama"), config), tmp_path)
+        assert json.loads((tmp_path / "config.json").read_text())[name] == "float32"
+        io.save_pretrained(models.load(tmp_path, dtype="float16"), tmp_path / "half")
+        assert json.loads((tmp_path / "half" / "config.json").read_text())[name] == "float16"
+    io.save_pretrained(seeded_member(MEMBERS["smollm2"]), tmp_path)
+    assert not {"dtype", "torch_dtype"} & json.loads((tmp_path / "config.json").read_text()).keys()
+
+
 def test_weights_are_float32_unless_another_dtype_is_asked_for(tmp_path: Path) -> None:
     io.save_pretrained(seeded_member(MEMBERS["smollm2"]), tmp_path / "float32")
     half = models.load(tmp_path / "float32", dtype="bfloat16")
@@ -252,8 +282,13 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         Llama(LlamaConfig(**dict(SMALL, hidden_act="gilu")), key=lx.random.key(0))
     with pytest.raises(ValueError, match="no model_type 'lama'"):
         Llama(LlamaConfig(**SMALL, model_type="lama"), key=lx.random.key(0))
+    with pytest.raises(ValueError, match="use_bidirectional_attention is true"):
+        LlamaConfig.from_json(dict(SMALL, model_type="gemma3_text", use_bidirectional_attention=True))
     io.save_pretrained(model, tmp_path)
     settings = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(settings | {"quantization_config": {"quant_method": "gptq"}}))
+    with pytest.raises(ValueError, match=r"weights are quantised \(gptq\), which lavax does not read"):
+        models.load(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(settings | {"num_hidden_layers": 3}))
     with pytest.raises(ValueError, match=r"missing: model\.layers\.2\.input_layernorm\.weight"):
         models.load(tmp_path)

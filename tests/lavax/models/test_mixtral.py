@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("reference_backend")
 MIXTRAL: dict[str, Any] = dict(
     model_type="mixtral", vocab_size=96, hidden_size=32, intermediate_size=40, num_hidden_layers=2,
     num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, sliding_window=6,
-    rope_parameters={"rope_type": "default", "rope_theta": 1e4},
+    rms_norm_eps=1e-6, rope_parameters={"rope_type": "default", "rope_theta": 1e4},
 )  # fmt: skip
 QWEN: dict[str, Any] = dict(
     model_type="qwen3_moe", vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
