@@ -39,6 +39,7 @@ class Rules(Module):
     first_timestamp: int = field(static=True)
     latest_start: int | None = field(static=True)  # the greatest timestamp that a text begins with
     end: int = field(static=True)
+    no_speech: int | None = field(static=True)  # the token that stands for silence
 
     def __init__(self, settings: TranscriptionSettings, vocabulary: int, timestamps: bool) -> None:
         never, never_first = np.zeros(vocabulary, bool), np.zeros(vocabulary, bool)
@@ -51,7 +52,7 @@ class Rules(Module):
         self.timestamps = timestamps
         self.first_timestamp = vocabulary if first is None else first
         self.latest_start = None if first is None or limit is None else first + limit
-        self.end = settings.eos_token_id
+        self.end, self.no_speech = settings.eos_token_id, settings.no_speech_token
 
     def allowed(self, scores: Value, written: Written) -> Value:
         """Scores [B, V] in float32, with -inf for what may not follow."""

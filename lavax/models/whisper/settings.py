@@ -49,6 +49,11 @@ class TranscriptionSettings:
         return None if self.no_timestamps_token_id is None else self.no_timestamps_token_id + 1
 
     @property
+    def no_speech_token(self) -> int | None:
+        """The token whose probability at the start is that of silence; it stands before that for no timestamps."""
+        return None if self.no_timestamps_token_id is None else self.no_timestamps_token_id - 1
+
+    @property
     def forced_language(self) -> int | None:
         """The token of the language that the settings prescribe."""
         if self.language is not None:

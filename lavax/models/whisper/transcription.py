@@ -1,7 +1,7 @@
 """Text from sound of any length, in windows of 30 seconds."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.ir.types import float32, int32
+from lavax import random
 from lavax.models.whisper.audio import HOP, SAMPLE_RATE, log_mel_spectrogram
-from lavax.models.whisper.rules import Rules, Written
+from lavax.models.whisper.rules import Rules
 from lavax.models.whisper.settings import TranscriptionSettings
 from lavax.models.whisper.whisper import Whisper
-from lavax.numpy._core.operands import cast
+from lavax.models.whisper.writing import Attempts, written
 from lavax.tracer.compiled.compile import compile
 from lavax.tracer.values.value import Value
 
@@ -54,6 +54,11 @@ def transcribe(
     task: str | None = None,
     timestamps: bool = False,
     max_new_tokens: int | None = None,
+    temperature: float | Sequence[float] = 0.0,
+    compression_ratio_threshold: float | None = None,
+    logprob_threshold: float | None = None,
+    no_speech_threshold: float | None = None,
+    seed: int = 0,
 ) -> Transcript:
     """The text of a recording: `samples` [L] between -1 and 1, 16,000 a second.
 
@@ -64,12 +69,22 @@ def transcribe(
     `settings` are special tokens, by default those of the model's configuration. `language`, such as "en", is found by
     the model if neither it nor the settings say; `task` is "transcribe" or "translate". With `timestamps`, the model
     says when each segment begins and ends, and the next window begins where the last whole segment ends; without, a
-    window is a segment. At most `max_new_tokens` are written for a window. Each is the most likely one that may come.
+    window is a segment. At most `max_new_tokens` are written for a window.
+
+    At `temperature` 0, each token is the most likely one that may come; at higher ones it is drawn, depending on
+    `seed`. Of several temperatures, such as (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), the next one is tried if the text repeats
+    itself, so that zlib makes its tokens smaller by more than `compression_ratio_threshold` (such as 1.35), or if the
+    mean logarithm of their probabilities is below `logprob_threshold` (such as -1). If the latter holds, and silence is
+    likelier than `no_speech_threshold` (such as 0.6), the window has no text (Radford et al. 2022, section 4.5).
     """
+    tried = tuple(temperature) if isinstance(temperature, Sequence) else (float(temperature),)
+    attempts = Attempts(tried, compression_ratio_threshold, logprob_threshold, no_speech_threshold)
     known = TranscriptionSettings.of_model(model.config) if settings is None else settings
     given = np.asarray(samples, np.float32)
     if given.ndim != 1 or not given.size:
         raise ValueError(f"transcribe: samples are one recording [L], got the shape {list(given.shape)}")
+    if no_speech_threshold is not None and known.no_speech_token is None:
+        raise ValueError("transcribe: generation_config.json has no no_timestamps_token_id; silence stands before it")
     frames = model.config.frames
     columns, spectrogram = -(-given.size // HOP), _spectrogram(given, frames, model.config.num_mel_bins)
     token = known.forced_language if language is None else known.language_token(language)
@@ -83,9 +98,12 @@ def transcribe(
     place = 0
     while place < columns:
         window = np.ascontiguousarray(spectrogram[:, place : place + frames])
-        written = list(_written(model, window, prompt, rules, room))
         length = min(frames, columns - place)
-        pieces, passed = _pieces(written, known.first_timestamp if timestamps else None, length)
+        tokens = written(model, window, prompt, rules, room, attempts, random.fold_in(random.key(seed), place))
+        if tokens is None:
+            place += length
+            continue
+        pieces, passed = _pieces(tokens, known.first_timestamp if timestamps else None, length)
         segments += [_segment(*piece, place, known.eos_token_id, tokenizer) for piece in pieces]
         place += passed
     return Transcript("".join(segment.text for segment in segments), tuple(segments), token)
@@ -124,38 +142,6 @@ def _detect(model: Any, window: Any, languages: Any, start: int) -> Value:
     hidden = model.decoder(lnp.full((1, 1), start, "int32"), model.encoder(window[None]))
     found: Value = languages[lnp.argmax(model.logits(hidden[0, 0])[languages])]
     return found
-
-
-def _written(model: Whisper, window: np.ndarray, prompt: list[int], rules: Rules, room: int) -> Iterator[int]:
-    """The tokens of a window, up to its end. The host reads one step behind the device, which so never waits."""
-    token, state = _first(model, window, np.array([prompt], np.int32), rules)
-    for step in range(room):
-        following = None
-        if step + 1 < room:
-            following, state = _next(model, token, state, rules)
-        read = int(np.asarray(token)[0])
-        if read == rules.end:
-            return
-        yield read
-        token = following
-
-
-@compile
-def _first(model: Any, window: Any, prompt: Any, rules: Rules) -> tuple[Value, dict[str, Any]]:
-    cache = model.empty_cache(window[None], model.config.max_target_positions)
-    hidden, cache = model.extend(prompt, cache)
-    return _chosen(model.logits(hidden[:, -1]), cache, Written.nothing(1), rules)
-
-
-@partial(compile, donate_argnames=("state",))
-def _next(model: Any, token: Any, state: dict[str, Any], rules: Rules) -> tuple[Value, dict[str, Any]]:
-    hidden, cache = model.extend(token[:, None], state["cache"])
-    return _chosen(model.logits(hidden[:, -1]), cache, state["written"], rules)
-
-
-def _chosen(scores: Value, cache: Any, written: Written, rules: Rules) -> tuple[Value, dict[str, Any]]:
-    token = cast(lnp.argmax(rules.allowed(cast(scores, float32), written), axis=-1), int32)
-    return token, {"cache": cache, "written": rules.after(token, written)}
 
 
 # Tokens with the columns of the window at which they begin and end.
