@@ -1,6 +1,7 @@
 """What the README and the other pages show is so."""
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -51,24 +52,71 @@ def test_samples_of_dumps_are_true(page: str) -> None:
     assert with_true_samples(page) == read(page)
 
 
+# Folders that the pages load -> what their config.json says; they get random weights.
+SMALL_MODELS: dict[str, dict[str, Any]] = {
+    "SmolLM2-135M": dict(
+        model_type="llama", vocab_size=256, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
+        num_attention_heads=2, max_position_embeddings=256, tie_word_embeddings=True,
+    ),
+    "whisper-tiny": dict(
+        model_type="whisper", vocab_size=310, d_model=16, encoder_layers=1, encoder_attention_heads=2,
+        encoder_ffn_dim=24, decoder_layers=1, decoder_attention_heads=2, decoder_ffn_dim=24, max_source_positions=25,
+        max_target_positions=12,
+    ),
+    "all-MiniLM-L6-v2": dict(
+        model_type="bert", vocab_size=256, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
+        num_attention_heads=2,
+    ),
+}  # fmt: skip
+
+
+def save_small_pipeline(folder: Path) -> None:
+    """A Stable Diffusion with random weights, and a tokenizer of letters."""
+    from lavax.models import diffusion
+    from lavax.models.clip_text import CLIPText, CLIPTextConfig
+    from lavax.models.diffusion.prompts import PromptTokenizer
+
+    names = [*"abcdefghijklmnopqrstuvwxyz", *(f"{letter}</w>" for letter in "abcdefghijklmnopqrstuvwxyz")]
+    names += ["<|startoftext|>", "<|endoftext|>"]
+    files = folder.with_name("letters")
+    files.mkdir()
+    (files / "vocab.json").write_text(json.dumps({name: number for number, name in enumerate(names)}))
+    (files / "merges.txt").write_text("#version: 0.2\n")
+    (files / "tokenizer_config.json").write_text("{}")
+    text = CLIPTextConfig(
+        vocab_size=len(names), hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+        eos_token_id=len(names) - 1,
+    )  # fmt: skip
+    unet = diffusion.UNetConfig(
+        sample_size=4, block_out_channels=(8,), layers_per_block=1, norm_num_groups=4, cross_attention_dim=8,
+        attention_head_dim=2, down_block_types=("CrossAttnDownBlock2D",), up_block_types=("CrossAttnUpBlock2D",),
+    )  # fmt: skip
+    vae = diffusion.AutoencoderConfig(
+        block_out_channels=(8,), norm_num_groups=4, layers_per_block=1, down_block_types=("DownEncoderBlock2D",),
+        up_block_types=("UpDecoderBlock2D",),
+    )  # fmt: skip
+    parts = CLIPText(text, key=lx.random.key(0)), diffusion.UNet(unet, key=lx.random.key(1))
+    decoder, schedule = diffusion.Autoencoder(vae, key=lx.random.key(2)), diffusion.NoiseSchedule()
+    diffusion.save_pipeline(diffusion.TextToImage(PromptTokenizer.load(files), *parts, decoder, schedule), folder)
+
+
 @pytest.fixture
 def folder_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the pages read: a small Llama with random weights and a tokenizer of bytes, and a text."""
+    """What the pages read: small models with random weights and tokenizers of bytes, and a text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    from lavax.models.llama import Llama
-    from lavax.models.llama_config import LlamaConfig
+    from lavax.models.family import family_of
 
-    config = LlamaConfig(
-        vocab_size=256, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2,
-        max_position_embeddings=256, tie_word_embeddings=True,
-    )
-    folder = tmp_path / "SmolLM2-135M"
-    lx.io.save_pretrained(Llama(config, key=lx.random.key(0)), folder)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE({character: number for number, character in enumerate(alphabet)}, []))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    tokenizer.save(str(folder / "tokenizer.json"))
+    for name, data in SMALL_MODELS.items():
+        family = family_of(data["model_type"])
+        lx.io.save_pretrained(family.build(family.config.from_json(data), key=lx.random.key(0)), tmp_path / name)
+        tokenizer.save(str(tmp_path / name / "tokenizer.json"))
+    special = dict(eos_token_id=256, decoder_start_token_id=257, no_timestamps_token_id=258)
+    (tmp_path / "whisper-tiny" / "generation_config.json").write_text(json.dumps(special))
+    save_small_pipeline(tmp_path / "stable-diffusion-v1-5")
     (tmp_path / "notes.txt").write_text("All work and no play. " * 60, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -53,7 +53,7 @@ class Attempts:
         if not self.temperatures or not all(each >= 0 for each in self.temperatures):
             raise ValueError(f"transcribe: temperature is a number or several, none below 0, got {self.temperatures}")
         if self.no_speech_threshold is not None and self.logprob_threshold is None:
-            raise ValueError("transcribe: no_speech_threshold needs a logprob_threshold; silence must be unlikely text")
+            raise ValueError("transcribe: no_speech_threshold needs a logprob_threshold as well")
 
     def is_silent(self, draft: Draft) -> bool:
         """Whether nobody speaks in the window."""
