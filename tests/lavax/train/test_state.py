@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax import nn, optim, train
+from lavax import mixed_precision, nn, optim, train
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -85,3 +85,38 @@ def test_what_a_loss_may_not_return(result: Any) -> None:
     step = train.training_step(lambda model, batch: result, optimizer)
     with pytest.raises(ValueError, match=r"loss must return a scalar, \(scalar, metrics\)"):
         step(train.initial_state(lnp.ones(()), optimizer), 0.0)
+
+
+HALF = mixed_precision.Policy.parse("params=float32,compute=float16,output=float32")
+
+
+def squares(model: nn.Linear, x: Any) -> Any:
+    assert model.weight.dtype == x.dtype == "float16"
+    return lnp.mean(model(x) ** 2), {"largest": lnp.max(model(x))}
+
+
+def test_a_policy_computes_in_its_dtype_and_keeps_the_model_s() -> None:
+    optimizer = optim.sgd(0.1)
+    model = nn.Linear(3, 2, key=lx.random.key(0))
+    step = train.training_step(squares, optimizer, policy=HALF)
+    state, metrics = step(train.initial_state(nn.Linear(3, 2, key=lx.random.key(0)), optimizer), INPUTS)
+    value, gradients = mixed_precision.value_and_grad(lambda m: squares(m, INPUTS.astype("float16"))[0], HALF)(model)
+    assert metrics["loss"].dtype == metrics["largest"].dtype == state.model.weight.dtype == "float32"
+    assert float(metrics["loss"]) == pytest.approx(float(value), rel=2e-3)
+    np.testing.assert_allclose(state.model.weight, np.asarray(model.weight - 0.1 * gradients.weight), atol=2e-4)
+
+
+def test_running_statistics_keep_their_dtype_under_a_policy() -> None:
+    optimizer = optim.sgd(0.1)
+    step = train.training_step(loss, optimizer, policy=HALF)
+    state, _ = step(train.initial_state(Normed(np.ones(3, "f"), np.full(3, 8, "f")), optimizer), INPUTS)
+    assert state.model.statistics.dtype == state.model.weight.dtype == "float32"
+    np.testing.assert_allclose(state.model.statistics, 4 + 0.5 * INPUTS.mean(0), rtol=2e-3)
+
+
+def test_a_loss_scale_without_a_policy_is_refused() -> None:
+    optimizer = optim.sgd(0.1)
+    step = train.training_step(squares, optimizer)
+    state = train.initial_state(lnp.ones(3), optimizer, loss_scale=mixed_precision.DynamicLossScale.create())
+    with pytest.raises(ValueError, match="has a loss_scale, so the step needs a policy"):
+        step(state, INPUTS)
