@@ -12,6 +12,7 @@ from lavax.tracer.pytrees import pytree
 from lavax.tracer.transforms.grad import value_and_grad
 
 StepFunction = Callable[[Any, Any], tuple[Any, Any]]
+Optimizer = optim.Transformation | optim.MultiSteps
 
 
 class State(Module):
@@ -25,7 +26,7 @@ class State(Module):
 
 
 def initial_state(
-    model: Any, optimizer: optim.Transformation, *, key: Any = None, loss_scale: Any = None
+    model: Any, optimizer: Optimizer, *, key: Any = None, loss_scale: Any = None
 ) -> State:
     """The state before the first step.
 
@@ -36,7 +37,7 @@ def initial_state(
 
 
 def training_step(
-    loss: Callable[..., Any], optimizer: optim.Transformation, *, policy: mixed_precision.Policy | None = None
+    loss: Callable[..., Any], optimizer: Optimizer, *, policy: mixed_precision.Policy | None = None
 ) -> StepFunction:
     """A compiled function `step(state, batch) -> (state, metrics)` that goes down the gradient of a loss once.
 
@@ -45,6 +46,9 @@ def training_step(
     everything else gets the optimizer's update. If the state has a key, `loss` is called with `key=`, another one for
     every step. The step's metrics are these scalars, the loss as "loss". The memory of the state is donated: use the
     one that is returned.
+
+    Optimizers that need more than gradients get it: the loss as a function of the model, for line searches (`lbfgs`)
+    and for estimates of its curvature (`sophia`).
 
     With a `policy`, the loss gets the model and the batch in the policy's dtype of computation; the model of the state
     keeps its own, and gradients are float32. If the state has a loss scale, a step whose gradients are not finite
@@ -55,11 +59,20 @@ def training_step(
         value, metrics, after = _parts(loss(model, batch, **keywords), model)
         return value, ({"loss": value, **metrics}, _replaced_leaves(model, after))
 
+    general = optim.with_extra_args_support(optimizer)
+
     def step(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
         keywords = {} if state.key is None else {"key": random.fold_in(state.key, state.step)}
         differentiated = _differentiated(scalar_and_rest, policy, state.loss_scale)
-        (_, (metrics, new)), gradients = differentiated(state.model, batch, keywords)
-        updates, optimizer_state = optimizer.update(gradients, state.optimizer, state.model)
+        (value, (metrics, new)), gradients = differentiated(state.model, batch, keywords)
+
+        def value_of(model: Any, **others: Any) -> Any:
+            model, given = (model, batch) if policy is None else policy.cast_to_compute((model, batch))
+            return scalar_and_rest(model, given, keywords)[0]
+
+        updates, optimizer_state = general.update(
+            gradients, state.optimizer, state.model, value=value, grad=gradients, value_fn=value_of, obj_fn=value_of
+        )
         leaves, structure = pytree.flatten(optim.apply_updates(state.model, updates))
         model = pytree.unflatten(structure, [_as(new.get(place, leaf), leaf) for place, leaf in enumerate(leaves)])
         after = State(model, optimizer_state, state.step + 1, state.key)

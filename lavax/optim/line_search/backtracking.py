@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
-from lavax.optim.line_search.line import bound_loss, number, point_on_line, violation
+from lavax.optim.line_search.line import bound_loss, no_value, number, point_on_line, violation
 from lavax.optim.transforms.transformation import GradientTransformationExtraArgs, require_params
 from lavax.optim.tree.arithmetic import vdot
 from lavax.optim.tree.precision import wide_tree, zeros_like
@@ -43,10 +43,9 @@ def scale_by_backtracking_linesearch(
     name = "scale_by_backtracking_linesearch"
 
     def init(params: Any) -> ScaleByBacktrackingLinesearchState:
-        infinite = lnp.asarray(lnp.inf, lnp.float32)
-        info = BacktrackingLinesearchInfo(lnp.zeros((), lnp.int32), infinite)
+        info = BacktrackingLinesearchInfo(lnp.zeros((), lnp.int32), no_value())
         held = zeros_like(params) if store_grad else None
-        return ScaleByBacktrackingLinesearchState(lnp.ones(()), infinite, held, info)
+        return ScaleByBacktrackingLinesearchState(lnp.ones(()), no_value(), held, info)
 
     def update(
         updates: Any, state: ScaleByBacktrackingLinesearchState, params: Any = None, *, value: Any, grad: Any,

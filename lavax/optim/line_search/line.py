@@ -21,6 +21,11 @@ def bound_loss(name: str, value_fn: Callable[..., Any], extra_args: dict[str, An
     return partial(value_fn, **extra_args)
 
 
+def no_value() -> Any:
+    """What stands for a loss or an error before the first step. Each is an array of its own, which may be donated."""
+    return lnp.asarray(lnp.inf, lnp.float32)
+
+
 def point_on_line(params: Any, size: Any, direction: Any) -> Any:
     """params + size · direction, in the dtypes of the parameters."""
     return pytree.map(

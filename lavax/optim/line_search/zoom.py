@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
 from lavax.optim.line_search.interpolation import trial_within
-from lavax.optim.line_search.line import bound_loss, number, point_on_line, violation
+from lavax.optim.line_search.line import bound_loss, no_value, number, point_on_line, violation
 from lavax.optim.transforms.transformation import GradientTransformationExtraArgs, require_params
 from lavax.optim.tree.arithmetic import vdot, where
 from lavax.optim.tree.precision import wide_tree, zeros_like
@@ -103,9 +103,8 @@ def scale_by_zoom_linesearch(
     conditions = Conditions(tol, slope_rtol, curv_rtol, approx_dec_rtol)
 
     def init(params: Any) -> ScaleByZoomLinesearchState:
-        infinite = lnp.asarray(lnp.inf, lnp.float32)
-        info = ZoomLinesearchInfo(lnp.zeros((), lnp.int32), infinite, infinite)
-        return ScaleByZoomLinesearchState(lnp.ones(()), infinite, zeros_like(params), info)
+        info = ZoomLinesearchInfo(lnp.zeros((), lnp.int32), no_value(), no_value())
+        return ScaleByZoomLinesearchState(lnp.ones(()), no_value(), zeros_like(params), info)
 
     def update(
         updates: Any, state: ScaleByZoomLinesearchState, params: Any = None, *, value: Any, grad: Any,

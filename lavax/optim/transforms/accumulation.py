@@ -93,9 +93,9 @@ class MultiSteps:
 
     def init(self, params: Any) -> MultiStepsState:
         """No mini-batches, no steps."""
-        none = lnp.zeros((), lnp.int32)
+        none, no_steps = lnp.zeros((), lnp.int32), lnp.zeros((), lnp.int32)  # two arrays: each may be donated
         skip_state = () if self._should_skip is None else self._should_skip(zeros_like(params), none, params)[1]
-        return MultiStepsState(none, none, self._opt.init(params), zeros_like(params, self._dtype), skip_state)
+        return MultiStepsState(none, no_steps, self._opt.init(params), zeros_like(params, self._dtype), skip_state)
 
     def update(self, updates: Any, state: MultiStepsState, params: Any = None, **extra: Any) -> tuple[Any, Any]:
         """Adds gradients; after the last mini-batch of a step, the step's updates, else zeros."""

@@ -33,8 +33,8 @@ class LookaheadParams(NamedTuple):
 
     @classmethod
     def init_synced(cls, params: Any) -> LookaheadParams:
-        """Both at `params`."""
-        return cls(fast=params, slow=params)
+        """Both at `params`, the slow ones as copies, so that both may be donated."""
+        return cls(fast=params, slow=pytree.map(lnp.copy, params))
 
 
 def params_ema(decay: Any) -> GradientTransformation:

@@ -55,8 +55,8 @@ def apply_if_finite(inner: GradientTransformation, max_consecutive_errors: int) 
     held = with_extra_args_support(inner)
 
     def init(params: Any) -> ApplyIfFiniteState:
-        none = lnp.zeros((), lnp.int32)
-        return ApplyIfFiniteState(none, lnp.asarray(True), none, held.init(params))
+        first, second = lnp.zeros((), lnp.int32), lnp.zeros((), lnp.int32)  # two arrays: each may be donated
+        return ApplyIfFiniteState(first, lnp.asarray(True), second, held.init(params))
 
     def update(updates: Any, state: ApplyIfFiniteState, params: Any = None, **extra: Any) -> tuple[Any, Any]:
         finite = all_finite(updates)
