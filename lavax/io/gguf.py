@@ -12,8 +12,8 @@ import numpy as np
 class GGUFFile(Mapping[str, np.ndarray]):
     """The tensors of a file by their names, in C order, each dequantised to float32 when it is asked for.
 
-    Tensors of integers keep their dtype. `metadata` has Python's numbers, texts and lists. `quantization` names the
-    form in which each tensor is stored, such as "Q4_K".
+    Tensors of integers and of 64 bits keep their dtype. `metadata` has Python's numbers, texts and lists.
+    `quantization` names the form in which each tensor is stored, such as "Q4_K".
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -41,7 +41,7 @@ class GGUFFile(Mapping[str, np.ndarray]):
         if stored.dtype.kind == "i":
             return stored
         if stored.dtype.kind == "f":
-            return np.asarray(stored, np.float32)
+            return np.asarray(stored, np.promote_types(stored.dtype, np.float32))
         try:
             found: np.ndarray = self._dequantize(stored, tensor.tensor_type)
         except NotImplementedError:

@@ -27,6 +27,13 @@ SETTINGS = {
 }
 TOKENS = {"bos_token_id": "tokenizer.ggml.bos_token_id", "eos_token_id": "tokenizer.ggml.eos_token_id"}
 
+# A scaling of rotary embeddings -> its settings in config.json, and their names in the metadata.
+SCALINGS: Mapping[str, Mapping[str, str]] = {
+    "linear": {"factor": "factor"},
+    "yarn": {"factor": "factor", "original_max_position_embeddings": "original_context_length"},
+}
+_FACTORS = "rope_freqs.weight"
+
 # Names of tensors, by `re.sub`, and what they become.
 NAMES = (
     (r"^token_embd\.", "model.embed_tokens."),
@@ -48,20 +55,35 @@ def config_data(file: GGUFFile) -> dict[str, Any]:
     kind = metadata.get("general.architecture")
     if kind not in ARCHITECTURES:
         raise ValueError(f"{file.path}: no architecture {kind!r} is read; there are {', '.join(ARCHITECTURES)}")
-    scaling = metadata.get(f"{kind}.rope.scaling.type", "none")
-    if scaling != "none" or "rope_freqs.weight" in file:
-        raise ValueError(
-            f"{file.path}: its rotary embeddings are scaled ({scaling}, or by rope_freqs.weight), which is read from "
-            "folders with config.json only"
-        )
     found = {name: metadata.get(f"{kind}.{key}") for name, key in SETTINGS.items()}
     found |= {name: metadata.get(key) for name, key in TOKENS.items()}
     return {
         **{name: value for name, value in found.items() if value is not None},
+        **_rotation(file, kind),
         "model_type": ARCHITECTURES[kind],
         "vocab_size": file.shape("token_embd.weight")[0],
         "tie_word_embeddings": "output.weight" not in file,
     }
+
+
+def _rotation(file: GGUFFile, kind: str) -> dict[str, Any]:
+    """The scaling of rotary embeddings. Raises ValueError for one that is not read.
+
+    Llama 3's is in a tensor: by how much each pair turns slower. That is the scaling "longrope" with one list for all
+    lengths.
+    """
+    if _FACTORS in file:
+        factors = file[_FACTORS].tolist()
+        lists = {"short_factor": factors, "long_factor": factors}
+        return {"rope_scaling": {"rope_type": "longrope", "attention_factor": 1.0, **lists}}
+    scaling = file.metadata.get(f"{kind}.rope.scaling.type", "none")
+    if scaling == "none":
+        return {}
+    if scaling not in SCALINGS:
+        raise ValueError(f"{file.path}: its rotary embeddings are scaled ({scaling}); read are {', '.join(SCALINGS)}")
+    found = {name: file.metadata.get(f"{kind}.rope.scaling.{key}") for name, key in SCALINGS[scaling].items()}
+    given = {name: value for name, value in found.items() if value is not None}
+    return {"rope_scaling": {"rope_type": scaling, **given}}
 
 
 def published_tensors(file: GGUFFile, config: Mapping[str, Any]) -> Tensors:
@@ -75,7 +97,7 @@ def published_tensors(file: GGUFFile, config: Mapping[str, Any]) -> Tensors:
         turned = re.search(r"\.attn_([qk])\.", name) if config["model_type"] == "llama" else None
         return lambda: file[name] if turned is None else _halves_apart(file[name], heads[turned[1]])
 
-    return made_when_asked({_published(name): reader(name) for name in file})
+    return made_when_asked({_published(name): reader(name) for name in file if name != _FACTORS})
 
 
 def _published(name: str) -> str:

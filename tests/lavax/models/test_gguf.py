@@ -11,6 +11,7 @@ from lavax import models
 from lavax.models.family import family_of
 from lavax.models.llama import Llama
 from lavax.models.llama_config import LlamaConfig
+from lavax.nn import rotary
 from tests.lavax.models.language import token_ids
 from tests.lavax.models.seeded import assert_close, seeded_model
 
@@ -36,8 +37,11 @@ def model_of(settings: dict[str, Any]) -> Llama:
     return made
 
 
-def write(path: Path, model: Llama, form: str = "F32", **metadata: Any) -> None:
-    """The file that the converter of GGUF makes of the model's folder; matrices in `form`."""
+def write(path: Path, model: Llama, form: str = "F32", factors: Any = None, **metadata: Any) -> None:
+    """The file that the converter of GGUF makes of the model's folder; matrices in `form`.
+
+    `factors` say by how much each pair of rotary embeddings turns slower.
+    """
     data, tensors = model.to_pretrained()
     kind = data["model_type"]
     writer = gguf.GGUFWriter(path, kind)
@@ -53,8 +57,11 @@ def write(path: Path, model: Llama, form: str = "F32", **metadata: Any) -> None:
     if "head_dim" in data:
         writer.add_key_length(data["head_dim"])
     writer.add_eos_token_id(2)
-    for name, text in metadata.items():
-        writer.add_string(name.replace("__", "."), text)
+    for name, value in metadata.items():
+        add = {str: writer.add_string, float: writer.add_float32, int: writer.add_uint32}[type(value)]
+        add(name.replace("__", "."), value)
+    if factors is not None:
+        writer.add_tensor("rope_freqs.weight", np.asarray(factors, np.float32))
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[kind.upper()], data["num_hidden_layers"])
     heads = {"q_proj": data["num_attention_heads"], "k_proj": data["num_key_value_heads"]}
     for name, array in tensors.items():
@@ -90,6 +97,35 @@ def test_transformers_reads_the_file_alike(tmp_path: Path) -> None:
     assert_close(models.load(tmp_path / "a.gguf")(IDS), wanted, 1e-5)
 
 
+LLAMA_3 = {
+    "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}  # fmt: skip
+
+
+def test_the_scaling_of_llama_3_is_a_tensor(tmp_path: Path) -> None:
+    settings = dict(SIZES, model_type="llama", tie_word_embeddings=True)
+    model = model_of(dict(settings, rope_parameters=LLAMA_3))
+    factors = rotary.frequencies(16, 500.0).radians / model.config.frequencies_of(None).radians
+    assert factors.max() == pytest.approx(8) and factors.min() < 2
+    write(tmp_path / "a.gguf", model, factors=factors)
+    assert_close(models.load(tmp_path / "a.gguf")(IDS), model(IDS), 1e-5)
+    assert np.abs(np.asarray(model_of(settings)(IDS)) - np.asarray(model(IDS))).max() > 1e-2
+
+
+@pytest.mark.parametrize("kind", ["linear", "yarn"])
+def test_scalings_are_in_the_metadata(kind: str, tmp_path: Path) -> None:
+    scaling: dict[str, Any] = {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 16}
+    model = model_of(dict(SIZES, model_type="qwen2", tie_word_embeddings=True, rope_scaling=scaling))
+    given: dict[str, Any] = {
+        "qwen2__rope__scaling__type": kind,
+        "qwen2__rope__scaling__factor": 4.0,
+        "qwen2__rope__scaling__original_context_length": 16,
+    }
+    write(tmp_path / "a.gguf", model, **given)
+    assert_close(models.load(tmp_path / "a.gguf")(IDS), model(IDS), 1e-6)
+
+
 def test_quantised_weights_are_near(tmp_path: Path) -> None:
     model = model_of(MEMBERS["llama"])
     write(tmp_path / "a.gguf", model, "Q8_0")
@@ -100,8 +136,8 @@ def test_quantised_weights_are_near(tmp_path: Path) -> None:
 
 def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
     model = model_of(MEMBERS["llama"])
-    write(tmp_path / "a.gguf", model, llama__rope__scaling__type="yarn")
-    with pytest.raises(ValueError, match=r"a\.gguf: its rotary embeddings are scaled \(yarn"):
+    write(tmp_path / "a.gguf", model, llama__rope__scaling__type="longrope")
+    with pytest.raises(ValueError, match=r"rotary embeddings are scaled \(longrope\); read are linear, yarn"):
         models.load(tmp_path / "a.gguf")
     writer = gguf.GGUFWriter(tmp_path / "b.gguf", "starcoder")
     writer.write_header_to_file()
