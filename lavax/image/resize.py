@@ -16,7 +16,7 @@ from lavax.image.sampling import (
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axes
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.tracer.values.value import Value
@@ -44,10 +44,10 @@ def resize(image: ArrayLike, shape: Sequence[int], method: str = "linear", antia
     if method == "nearest":
         for axis in axes:
             value = nearest(value, axis, extents[axis])
-        return value
+        return value if axes else own(value)
     _require_method("image.resize", method, ("nearest", "area", *KERNELS))
     given = as_floating(value)
-    made = cast(given, averaging(given.type.dtype))
+    made = cast(given if axes else own(given), averaging(given.type.dtype))
     for axis in axes:
         size, extent = extents[axis], value.shape[axis]
         scale = max(size, 1) / extent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
-from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy._core.operands import ArrayLike, own
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.tracer import bind
@@ -42,7 +42,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = T
     """
     value = square_matrices("cholesky", x)
     if is_empty(value):
-        return value
+        return own(value)
     given = symmetric_part(value) if symmetrize_input else (matrix_transpose(value) if upper else value)
     factor = bind("cholesky", given)
     return matrix_transpose(factor) if upper else factor

@@ -10,7 +10,7 @@ from lavax.linalg.solving import inv
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import greater, where
@@ -117,7 +117,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Value:
     result: Value | None = None
     while exponent:
         if exponent % 2:
-            result = value if result is None else matmul(result, value)
+            result = own(value) if result is None else matmul(result, value)
         exponent //= 2
         value = matmul(value, value) if exponent else value
     return unit_matrices(value, value.shape[-1]) if result is None else result

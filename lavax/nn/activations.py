@@ -16,7 +16,7 @@ from lavax.ir.types import float32
 from lavax.numpy._core.application import apply, as_floating
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy.arrays.splitting import split
 from lavax.numpy.elementwise.arithmetic import abs as absolute
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square
@@ -74,8 +74,8 @@ def _rounded_once(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def identity(x: ArrayLike) -> Value:
-    """`x` itself."""
-    return as_value(x)
+    """`x`."""
+    return own(as_value(x))
 
 
 def relu(x: ArrayLike) -> Value:

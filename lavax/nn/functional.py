@@ -12,7 +12,7 @@ from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
@@ -48,7 +48,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Va
     value = as_floating(x)
     axes = rising_axes("softmax", axis, value.type)
     if not value.size:
-        return value
+        return own(value)
     grown = exp(subtract(value, spread_back(_peak(value, axes), axes, value.shape)))
     return divide(grown, spread_back(fold("sum", grown, axes, keepdims=False), axes, value.shape))
 
@@ -60,7 +60,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     value = as_floating(x)
     axes = rising_axes("log_softmax", axis, value.type)
     if not value.size:
-        return value
+        return own(value)
     shifted = subtract(value, spread_back(_peak(value, axes), axes, value.shape))
     total = log(fold("sum", exp(shifted), axes, keepdims=False))
     return subtract(shifted, spread_back(total, axes, value.shape))

@@ -10,7 +10,7 @@ from lavax.image.sampling import centres, contracted, nearest, weights_of_repeat
 from lavax.nn.spatial_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.tracer.values.value import Value
 
@@ -50,7 +50,7 @@ def interpolate(
     if mode.startswith("nearest"):
         for axis, (wanted, factor) in enumerate(zip(sizes, factors, strict=True), 2):
             value = _nearest(value, axis, wanted, factor, mode == "nearest-exact")
-        return value
+        return own(value)
     axes, name = _KERNELS[mode]
     if axes != count:
         raise ValueError(f"interpolate: mode {mode!r} is for {axes} spatial axes, {value.type} has {count}")

@@ -58,6 +58,7 @@ from lavax.numpy.indexing.selecting import *
 from lavax.numpy.indexing.taking import *
 from lavax.numpy.methods.array_methods import METHODS as _METHODS
 from lavax.numpy.methods.operators import OPERATORS as _OPERATORS
+from lavax.numpy.methods.writing import WRITING as _WRITING
 from lavax.numpy.products.einsum import *
 from lavax.numpy.products.linear_algebra import *
 from lavax.numpy.products.products import *
@@ -76,6 +77,7 @@ from lavax.numpy.types.namespace_info import namespace_info as __array_namespace
 from lavax.numpy.types.scalar_classes import *
 from lavax.tracer import Value as _Value
 from lavax.tracer import install as _install
+from lavax.tracer.values.array import Array as _Array
 
 # Second names of functions, from the array API standard and NumPy.
 absolute = abs
@@ -118,7 +120,8 @@ pi = _math.pi
 
 ndarray = _Value  # the class of all results: isinstance(x, lnp.ndarray)
 
-_install({**_OPERATORS, **_METHODS})
+_install({**_OPERATORS, **_METHODS}, _Value)
+_install(_WRITING, _Array)
 
 _public = [name for name, value in vars().items() if not (name.startswith("_") or isinstance(value, _ModuleType))]
 

@@ -10,7 +10,7 @@ from lavax.ir.types import DType, TensorType, uint32
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped
-from lavax.numpy._core.operands import ArrayLike, as_value, cast, constant_of, splat
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, constant_of, own, splat
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.indexing.indexing import index
@@ -75,7 +75,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Valu
         raise dtype_error(f"wrap_key_data: the words of keys are uint32, got {value.type}")
     if value.shape[-1:] != (2,):
         raise shape_error(f"wrap_key_data: a key has two words along the last axis, got {value.type}")
-    return value
+    return own(value)
 
 
 def key_impl(keys: ArrayLike) -> str:

@@ -1,7 +1,7 @@
 """The optional check that no key is drawn from twice.
 
-Two keys are the same if they are one object: the keys in an array of keys are new objects each time they are taken
-out, and are not recognized. Draws in a function that is being traced count until its trace ends, so that a body traced
+Two keys are the same if they have one memory: the keys in an array of keys are new each time they are taken out, and
+are not recognized. Draws in a function that is being traced count until its trace ends, so that a body traced
 twice, and two branches, may each draw from one key.
 """
 from __future__ import annotations
@@ -66,7 +66,8 @@ def consume(function: str, key: Any) -> None:
         return
     for identity in [identity for identity, use in _uses.items() if use.is_over]:
         del _uses[identity]
-    target = key.node if isinstance(key, Tracer) else key
+    # An array that is written has another memory: it is another key.
+    target: Any = key.node if isinstance(key, Tracer) else (key.memory or key) if isinstance(key, Array) else key
     earlier = _uses.get(id(target))
     location = user_location()
     if earlier is not None:
@@ -78,7 +79,7 @@ def consume(function: str, key: Any) -> None:
     if isinstance(key, Tracer):
         _uses[id(target)] = _Use(lambda: target, active_trace(), function, location)
     elif isinstance(key, (Array, np.ndarray)):
-        _uses[id(target)] = _Use(weakref.ref(key), active_trace(), function, location)
+        _uses[id(target)] = _Use(weakref.ref(target), active_trace(), function, location)
 
 
 def _at(location: str | None) -> str:

@@ -326,14 +326,18 @@ def test_one_device_and_copies() -> None:
     assert lnp.asarray(x) is x and lnp.asarray(x, copy=False) is x
     other = lnp.asarray(x, copy=True)
     assert other is not x
-    assert lnp.reshape(x, (3, 4)) is x and lnp.reshape(x, (3, 4), copy=True) is not x
+    assert lnp.reshape(x, (3, 4), copy=False) is x
+    for copy in (None, True):
+        assert lnp.reshape(x, (3, 4), copy=copy) is not x
+    with pytest.raises(ValueError, match=r"reshape: .*copy"):
+        lnp.reshape(x, (4, 3), copy=False)
     np.testing.assert_array_equal(np.asarray(other), X)
     for source in (X, [1.0], 2):
         with pytest.raises(ValueError, match=r"asarray: .*copy"):
             lnp.asarray(source, copy=False)
     with pytest.raises(ValueError, match="copy"):
         lnp.asarray(x, "int32", copy=False)
-    assert lnp.astype(x, "float32", copy=False) is x
+    assert lnp.astype(x, "float32", copy=False) is x and lnp.astype(x, "float32") is not x
 
 
 def test_a_fill_value_needs_its_mode() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lavax.base import config
 from lavax.base.errors import DeviceError, DonatedArrayError
@@ -14,7 +15,7 @@ from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import Tracer, node_in, require_alive
 from lavax.tracer.values.abstract import Abstract, abstract
-from lavax.tracer.values.array import Array, computed_arrays, shared_scalar, splat_array, with_weakness
+from lavax.tracer.values.array import Array, computed_arrays, shared_scalar, splat_array
 from lavax.tracer.values.backend import Buffer, LoweredProgram, Program, Run, runtime
 from lavax.tracer.values.programs import program_for
 from lavax.tracer.values.value import PythonScalar, Value
@@ -24,8 +25,8 @@ from lavax.tracer.values.value import PythonScalar, Value
 class ComputedPart:
     """The part of a graph that the device computes.
 
-    An output that is an input is returned as the very array that was passed in, and a constant output needs no memory:
-    the program computes the other outputs, in order.
+    An output that is an input is returned as a twin of the array that was passed in, and a constant output needs no
+    memory: the program computes the other outputs, in order.
     """
 
     graph: Graph
@@ -120,7 +121,7 @@ class Executable:
         results = []
         for k, kind in enumerate(self._kinds):
             if k in self._plan.passed:
-                results.append(with_weakness(arrays[self._plan.passed[k]], kind.weak))
+                results.append(arrays[self._plan.passed[k]].twin(kind.weak))
             elif k in self._plan.splats:
                 results.append(splat_array(self._plan.splats[k], kind))
             else:
@@ -139,18 +140,18 @@ class Executable:
         if len(set(map(id, buffers))) != len(buffers):
             self._check_donation(arrays, buffers)
         donated = [arrays[position] for position in self._donated]
-        claimed: list[Buffer] = []
+        claimed: list[tuple[Array, Buffer, Any]] = []
 
         def claim() -> None:
-            claimed.extend(array.buffer for array in donated)  # raises if another thread has donated one
+            claimed.extend((array, array.buffer, array._source) for array in donated)  # raises if another call has one
             for array in donated:
                 array.donate()
 
         try:
             return self._run(buffers, claim)
         except DeviceError:  # the device did not take the work
-            for array, buffer in zip(donated, claimed, strict=False):
-                array.take_back(buffer)
+            for array, buffer, source in claimed:
+                array.take_back(buffer, source)
             raise
 
     def _check_donation(self, arrays: Sequence[Array], buffers: Sequence[Buffer]) -> None:

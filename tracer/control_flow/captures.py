@@ -7,7 +7,7 @@ from typing import Any
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of, input_node, substitute
 from lavax.passes.simplify import simplify
-from lavax.tracer.tracing.tracer import Tracer
+from lavax.tracer.tracing.tracer import identity
 from lavax.tracer.tracing.tracing import Traced
 from lavax.tracer.values.value import Value
 
@@ -23,20 +23,16 @@ def with_common_captures(
     captured: dict[Any, Value] = {}
     for each in traced:
         for value in each.captured:
-            captured.setdefault(_identity(value), value)
+            captured.setdefault(identity(value), value)
     graphs = []
     for each, count in zip(traced, counts, strict=True):
-        known = dict(zip(map(_identity, each.captured), each.graph.inputs[count:], strict=True))
+        known = dict(zip(map(identity, each.captured), each.graph.inputs[count:], strict=True))
         inputs = [
             known.get(identity) or input_node(f"outer{number}", value.type)
             for number, (identity, value) in enumerate(captured.items())
         ]
         graphs.append(simplify(_with_inputs(each.graph, (*each.graph.inputs[:count], *inputs))))
     return tuple(graphs), list(captured.values())
-
-
-def _identity(value: Value) -> Any:
-    return value.node if isinstance(value, Tracer) else id(value)
 
 
 def _with_inputs(graph: Graph, inputs: Sequence[Node]) -> Graph:

@@ -89,7 +89,20 @@ def node_in(trace: Trace, value: Value) -> Node:
     splat = value.splat
     if splat is not None:
         return make_node("constant", (), {"value": splat}, value.type)
-    return trace.capture(id(value), value)
+    key = identity(value)
+    # A twin: the trace keeps these numbers, even if the array is written later.
+    return trace.capture(key, value if key in trace.captures else value.twin(value.weak))
+
+
+def identity(value: Value) -> Any:
+    """What two values have in common if they are one: a node, or memory and weakness.
+
+    Raises DonatedArrayError for an array whose memory was donated.
+    """
+    if isinstance(value, Tracer):
+        return value.node
+    assert isinstance(value, Array)
+    return value.memory or value.buffer, value.weak
 
 
 def concretize(tracer: Tracer, wanted: str) -> Array:

@@ -1,6 +1,7 @@
 """Arrays: values whose numbers are in device memory, or are being computed."""
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
@@ -25,15 +26,59 @@ class _Donated:
 _DONATED = _Donated()
 
 
-class Array(Value):
-    """An immutable n-dimensional array of numbers or truth values in device memory.
+class Memory:
+    """The memory that arrays have in common: it is allocated for all of them, and given away by all of them.
 
-    Its numbers may still be in flight: reading them (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
+    An array that is written leaves it, and the others keep the old numbers.
     """
 
-    # `_source` is the origin of the numbers while there is no memory: a Python scalar (every element is that one), a
-    # NumPy array in storage form, the array of which this one is a view, or the mark of donation. So an array needs
-    # no device until it is used. A scalar stays after memory was allocated.
+    __slots__ = ("__weakref__", "_members", "numbers")
+
+    def __init__(self, numbers: np.ndarray | None) -> None:
+        self.numbers = numbers  # in storage form, until they are on the device
+        self._members: list[weakref.ref[Array]] = []
+
+    def join(self, array: Array) -> None:
+        """Makes `array` one of those that have this memory."""
+        self._members = [member for member in self._members if member() is not None]
+        self._members.append(weakref.ref(array))
+        array._source = self
+
+    def allocate(self) -> Buffer:
+        """The buffer of the numbers, for all arrays that have this memory."""
+        assert self.numbers is not None
+        buffer, self.numbers = active().upload(self.numbers), None
+        for array in self._arrays():
+            array._buffer = buffer
+        return buffer
+
+    def donate(self) -> None:
+        """Gives the memory away: no array has it any more."""
+        for array in self._arrays():
+            array._buffer, array._source = None, _DONATED
+
+    def take_back(self, buffer: Buffer) -> None:
+        """Undoes a donation, given the buffer that the arrays had."""
+        for array in self._arrays(_DONATED):
+            array._buffer, array._source = buffer, self
+
+    def _arrays(self, source: Any = None) -> list[Array]:
+        """The arrays that have this memory, or those of them that have another source since."""
+        found = [member() for member in self._members]
+        return [array for array in found if array is not None and array._source is (source or self)]
+
+
+class Array(Value):
+    """An n-dimensional array of numbers or truth values in device memory.
+
+    Its numbers may still be in flight: reading them (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
+    No function changes its arguments, and no array is a view of another: writing to one (`x[2] = 1`, `x += 1`) changes
+    that one alone, and whatever was made with its old numbers keeps them.
+    """
+
+    # `_source` is the origin of the numbers while there is no buffer: a Python scalar (every element is that one), a
+    # NumPy array in storage form, or the mark of donation. So an array needs no device until it is used. A scalar stays
+    # after memory was allocated. With or without a buffer, it is the Memory that this array has in common with others.
     __slots__ = ("__weakref__", "_buffer", "_source")
 
     def __init__(self, abstract: Abstract, buffer: Buffer | None, source: Any = None) -> None:
@@ -45,10 +90,6 @@ class Array(Value):
     def splat(self) -> PythonScalar | None:
         """The one number that all elements equal, if that is known without asking the device."""
         source = self._source
-        if source is None:
-            return None
-        if isinstance(source, Array):
-            return source.splat
         return source if isinstance(source, (float, int)) else None
 
     @property
@@ -57,8 +98,8 @@ class Array(Value):
         if self._buffer is not None:
             return self._buffer
         source = self._source
-        if isinstance(source, Array):
-            return source.buffer
+        if isinstance(source, Memory):
+            return source.allocate()
         if isinstance(source, _Donated):
             raise user_error(
                 DonatedArrayError,
@@ -71,31 +112,56 @@ class Array(Value):
             self._buffer = _filled(source, self.type)
         return self._buffer
 
+    @property
+    def memory(self) -> Memory | None:
+        """What arrays with the same numbers in one memory have in common; None for a splat, and after a donation."""
+        source = self._source
+        if source is None or isinstance(source, np.ndarray):
+            source = Memory(source)
+            source.join(self)
+        return source if isinstance(source, Memory) else None
+
+    def twin(self, weak: bool) -> Array:
+        """Another array of the same numbers, in one memory: donating one donates both, writing to one parts them."""
+        memory = self.memory
+        twin = Array(abstract(self.type, weak), self._buffer if memory else None, self._source)
+        if memory is not None:
+            memory.join(twin)
+        return twin
+
+    def write(self, other: Array) -> None:
+        """Takes over the numbers of `other`, an array of this shape and dtype, as they are now."""
+        taken = other.twin(self.weak and other.weak)
+        self.abstract = taken.abstract
+        self._buffer, self._source = taken._buffer, taken._source
+        if isinstance(taken._source, Memory):
+            taken._source.join(self)
+
     def donate(self) -> None:
         """Donates the memory: every later use raises DonatedArrayError."""
-        if isinstance(self._source, Array):
+        if isinstance(self._source, Memory):
             self._source.donate()
         else:
             self._buffer, self._source = None, _DONATED
 
-    def take_back(self, buffer: Buffer) -> None:
-        """Undoes a donation, given the memory that the array had."""
-        if isinstance(self._source, Array):
-            self._source.take_back(buffer)
+    def take_back(self, buffer: Buffer, source: Any) -> None:
+        """Undoes a donation, given the buffer and the source that the array had."""
+        if isinstance(source, Memory):
+            source.take_back(buffer)
         else:
-            self._buffer, self._source = buffer, None
+            self._buffer, self._source = buffer, source
 
     @property
     def is_donated(self) -> bool:
-        source = self._source
-        return source.is_donated if isinstance(source, Array) else source is _DONATED
+        return self._source is _DONATED
 
     def to_host(self, wanted: str) -> np.ndarray:
         splat = self.splat
         if splat is not None:
             return self.type.dtype.rounded(np.full(self.shape, splat, self._exact))
-        if isinstance(self._source, np.ndarray):
-            return np.array(self.type.dtype.from_storage(self._source))
+        source = self._source.numbers if isinstance(self._source, Memory) else self._source
+        if isinstance(source, np.ndarray):
+            return np.array(self.type.dtype.from_storage(source))
         return active().download(self.buffer, self.type).astype(self.type.dtype.numpy, copy=False)
 
     @property
@@ -109,7 +175,7 @@ class Array(Value):
 
     def block_until_ready(self) -> Array:
         """Waits until the numbers are computed; returns the array itself."""
-        if self._buffer is not None or self._source is None or isinstance(self._source, (_Donated, Array)):
+        if self._buffer is not None or self.is_donated:
             active().wait(self._buffer or self.buffer)
         return self
 
@@ -157,10 +223,8 @@ def splat_array(value: PythonScalar, kind: Abstract) -> Array:
 
 
 def with_weakness(array: Array, weak: bool) -> Array:
-    """The same array, weak or not: a view; donating one donates both."""
-    if array.weak == weak:
-        return array
-    return Array(abstract(array.type, weak), None, array if array.splat is None else array.splat)
+    """The same array if it is weak, or not, as wanted, else its twin."""
+    return array if array.weak == weak else array.twin(weak)
 
 
 def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:

@@ -106,6 +106,7 @@ class Value:
     if TYPE_CHECKING:  # lavax.numpy adds these
 
         def __getitem__(self, index: Any) -> Value: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
         def __neg__(self) -> Value: ...
         def __pos__(self) -> Value: ...
         def __abs__(self) -> Value: ...
@@ -137,7 +138,7 @@ class Value:
         def __ne__(self, other: Any) -> Value: ...  # type: ignore[override]
 
 
-def install(table: Mapping[str, Callable[..., Any] | property]) -> None:
-    """Adds methods, operators and properties to every Value, by name."""
+def install(table: Mapping[str, Callable[..., Any] | property], owner: type[Value]) -> None:
+    """Adds methods, operators and properties to a class of values, by name."""
     for name, method in table.items():
-        setattr(Value, name, method)
+        setattr(owner, name, method)

@@ -3,9 +3,10 @@
 The timeline is one semaphore, to which each submission gives its number when it is done. Submissions of a queue run in
 order.
 
-An exception may arrive between any two bytecodes: Ctrl-C, or what another signal's handler raises. So a number is taken
-before the submission, and never twice. Whether the device has the work is known exactly all the same: the driver's
-answer gets into a list in the same bytecode that calls the driver, and whoever uses the queue next takes note of it.
+An exception may arrive between any two bytecodes: Ctrl-C, or what another signal's handler raises. So a number is noted
+wherever it is needed before the submission. Whether the device has the work is known exactly all the same: the driver's
+answer gets into a list in the same bytecode that calls the driver, and whoever uses the queue next takes note of it. If
+there was no submission, the next one gets the number, and who waits for it may wait longer than needed.
 """
 from __future__ import annotations
 
@@ -69,8 +70,9 @@ class Submission:
 class Queue:
     """One VkQueue.
 
-    `attempted`: the last number taken; `submitted`: that of the last submission that the device is known to have;
-    `completed`: of the last one known to be done. `lock` is held to submit, and may be taken again by its holder.
+    `attempted`: the number of the last attempt to submit; `submitted`: that of the last submission that the device is
+    known to have; `completed`: of the last one known to be done. `lock` is held to submit, and may be taken again by
+    its holder.
     """
 
     def __init__(self, device: Any, family: int, kind: str) -> None:
@@ -100,14 +102,12 @@ class Queue:
     ) -> int:
         """Submits, after the command buffer `preceding` if there is one; returns the submission's number.
 
-        The number is one more than `attempted` was: callers note it where it is needed before they submit. `then` is
-        called with it if the device has the work, also if an exception interrupted this call; perhaps several times.
-        The caller holds `lock`. Raises DeviceError.
+        Callers note the `next_number` where it is needed, then submit. `then` is called with it if the device has the
+        work, also if an exception interrupted this call; perhaps several times. The caller holds `lock`. Raises
+        DeviceError.
         """
         results = self._results
-        if results:
-            self.settle()
-        self.attempted = number = self.attempted + 1
+        self.attempted = number = self.next_number()
         self._then = then
         submission.value[0] = number
         infos = submission.plain
@@ -121,6 +121,12 @@ class Queue:
             check(result, "Submitting work to the device")
         counts["submits"] += 1
         return number
+
+    def next_number(self) -> int:
+        """The number of the next submission. The caller holds `lock`."""
+        if self._results:
+            self.settle()
+        return self.submitted + 1
 
     def settle(self) -> None:
         """Takes note of the driver's answer to the last attempt, if that was interrupted. The caller holds `lock`."""

@@ -97,7 +97,7 @@ class Transfer:
         copies = list(self.pending)
         commands = self._record(copies)
         for copy in copies:
-            copy.staging.last_use = copy.target.produced = queue.attempted + 1
+            copy.staging.last_use = copy.target.produced = queue.next_number()
         return queue.submit(submission, commands, functools.partial(self._sent, commands, copies))
 
     def flush(self) -> None:
@@ -150,7 +150,7 @@ class Transfer:
             recorder.wait(BEFORE_LATER_WORK if queue is self._queue else COPIES_BEFORE_HOST_READS)
         self._download.awaited[0] = self._queue.known(buffer.produced)
         with queue.lock:
-            self._fetched = (queue.attempted + 1, staging)
+            self._fetched = (queue.next_number(), staging)
             number = queue.submit(self._download)
         queue.wait(number)
         ffi.memmove(part, staging.host_pointer(), part.nbytes)

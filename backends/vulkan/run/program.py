@@ -228,7 +228,7 @@ class Program:
             if submission is None or self._transfer.pending:
                 self._run_parts(recording, results)
             else:
-                recording.number = number = queue.attempted + 1
+                recording.number = number = queue.next_number()
                 for buffer in results:
                     buffer.produced = number
                 queue.submit(submission)
@@ -298,7 +298,7 @@ class Program:
         flags = ffi.cast("uint32_t *", self._resources.flags.host_pointer())
 
         def submit(submission: Submission) -> int:
-            recording.number = number = queue.attempted + 1
+            recording.number = number = queue.next_number()
             for buffer in results:
                 buffer.produced = number
             return transfer.submit_behind_pending(submission) if transfer.pending else queue.submit(submission)

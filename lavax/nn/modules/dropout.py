@@ -8,7 +8,7 @@ from lavax import random
 from lavax.nn.modules.module import Module, field
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axes
-from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy._core.operands import ArrayLike, own
 from lavax.tracer.values.value import Value
 
 __all__ = ["Dropout", "dropout"]
@@ -23,7 +23,7 @@ def dropout(x: ArrayLike, p: float, key: ArrayLike, shared_axes: Sequence[int] =
         raise ValueError(f"dropout: p is a probability, got {p}")
     value = as_floating(x)
     if p == 0:
-        return value
+        return own(value)
     if p == 1:
         return lnp.zeros_like(value)
     shared = normal_axes("dropout", shared_axes, value.type)

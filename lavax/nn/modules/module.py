@@ -54,7 +54,7 @@ class Module:
         kind = type(self).__name__
         if name not in self._field_names:
             raise AttributeError(f"{kind} has no field {name!r}; declare it in the class: `{name}: lx.Array`")
-        if name in self.__dict__:
+        if self.__dict__.get(name, value) is not value:  # an array that is written stays that array: layer.bias += 1
             raise AttributeError(f"{kind}.{name} is set already, and modules do not change: use replace({name}=...)")
         object.__setattr__(self, name, value)
 

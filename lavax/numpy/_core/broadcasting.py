@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lavax.ir.types import DType, TensorType
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.operands import ArrayLike, Operand, Splat, as_operand, as_value, cast, constant_of
+from lavax.numpy._core.operands import ArrayLike, Operand, Splat, as_operand, as_value, cast, constant_of, own
 from lavax.numpy._core.promotion import promote
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value
@@ -64,7 +64,7 @@ def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
 def spread(value: Value, shape: Shape) -> Value:
     """`value` repeated to `shape`, to which it must broadcast; itself if it has that shape."""
     if value.shape == shape:
-        return value
+        return own(value)
     axes = tuple(range(len(shape) - value.ndim, len(shape)))
     return with_weak(bind("broadcast", value, type=value.type.with_shape(shape), axes=axes), value.weak)
 
@@ -72,7 +72,7 @@ def spread(value: Value, shape: Shape) -> Value:
 def spread_back(value: Value, axes: Sequence[int], shape: Shape) -> Value:
     """`value`, the result of a reduction over `axes` of an array of `shape`, repeated along them."""
     if not axes:
-        return value
+        return own(value)
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
     return bind("broadcast", value, type=value.type.with_shape(shape), axes=kept)
 
@@ -103,7 +103,7 @@ def broadcast_to(x: ArrayLike, shape: int | Sequence[int]) -> Value:
     common, conflict = _combine([operand.shape, target])
     if conflict or common != target:
         raise shape_error(f"broadcast_to: {operand.type} does not broadcast to {target}")
-    return fit(operand, operand.type.with_shape(target))
+    return own(operand) if operand is x and common == x.shape else fit(operand, operand.type.with_shape(target))
 
 
 def broadcast_arrays(*arrays: ArrayLike) -> list[Value]:

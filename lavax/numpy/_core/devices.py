@@ -1,4 +1,4 @@
-"""The `device` and `copy` arguments of the array API standard: there is one device, and arrays are immutable."""
+"""The `device` and `copy` arguments of the array API standard: there is one device, and no array is a view."""
 from __future__ import annotations
 
 from typing import Any

@@ -15,6 +15,7 @@ from lavax.numpy._core.promotion import promote
 from lavax.tracer import bind, dtype_of, lift
 from lavax.tracer.tracing.convert import fitting_constant
 from lavax.tracer.values.abstract import Abstract, abstract
+from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
 Scalar: TypeAlias = bool | int | float
@@ -100,6 +101,11 @@ def scalar_as(value: Scalar, dtype: DType) -> Scalar:
     if not low <= value <= high:
         raise dtype_error(f"the Python integer {value} is outside {dtype.numpy} ({low} to {high})")
     return int(value)
+
+
+def own(value: Value) -> Value:
+    """`value` as an array that may be written to without changing `value`. Traced values cannot be written to."""
+    return value.twin(value.weak) if isinstance(value, Array) else value
 
 
 def cast(value: Value, dtype: DType) -> Value:

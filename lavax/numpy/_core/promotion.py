@@ -16,7 +16,7 @@ class Promotable(Protocol):
     def abstract(self) -> Abstract: ...
 
 
-_KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 # The promotion table of the array API standard. Beyond the standard: bool yields to numbers; integers yield to the
 # float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64.
 _FLOATS = {
@@ -33,7 +33,7 @@ def _joined(first: DType, second: DType) -> DType:
         if first.is_float:
             return _FLOATS[first, second] if (first, second) in _FLOATS else _FLOATS[second, first]
         return max(first, second, key=lambda dtype: dtype.bits)
-    low, high = sorted((first, second), key=lambda dtype: (_KIND_ORDER[dtype.kind], dtype.kind == "int"))
+    low, high = sorted((first, second), key=lambda dtype: (KIND_ORDER[dtype.kind], dtype.kind == "int"))
     if low.kind == "bool" or high.is_float:
         return high
     # An unsigned integer and a signed one: the least that holds both.
@@ -72,7 +72,7 @@ def _promoted(dtypes: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
     if not strong:
         return yielding, True
     dtype = reduce(join, strong)
-    if _KIND_ORDER[yielding.kind] > _KIND_ORDER[dtype.kind]:
+    if KIND_ORDER[yielding.kind] > KIND_ORDER[dtype.kind]:
         return yielding, True
     return dtype, False
 

@@ -11,7 +11,7 @@ from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast, own
 from lavax.numpy._core.promotion import averaging, promote
 from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import ravel
@@ -54,7 +54,7 @@ def diff(
     value = concatenate(parts, along)
     for _ in range(n):
         value = (not_equal if value.type.dtype == bool_ else subtract)(*_neighbours(value, along))
-    return value
+    return own(value)
 
 
 def ediff1d(x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Value:
@@ -141,7 +141,7 @@ def unwrap(
     value = as_floating(p)
     along = normal_axis("unwrap", axis, value.type)
     if value.shape[along] < 2:
-        return value
+        return own(value)
     jump = diff(value, axis=along)
     half = period / 2
     nearest = subtract(remainder(add(jump, half), period), half)

@@ -10,7 +10,7 @@ from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy._core.shapes_of_data import length_of
 from lavax.numpy.arrays.joining import stack
@@ -73,7 +73,7 @@ def histogram_bin_edges(
         raise TypeError("histogram: bins is a number or the edges, not the name of a rule")
     given = as_value(bins)
     if given.ndim:
-        return given
+        return own(given)
     value = as_floating(ravel(x))
     if range is not None:
         _, low, high = common_dtype([value, *range])

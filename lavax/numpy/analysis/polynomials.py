@@ -11,7 +11,7 @@ from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.analysis.convolution import convolve
 from lavax.numpy.arrays.creation import eye, iota, ones, zeros
@@ -127,7 +127,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Value:
         if degree < 1:
             return value[:0]
         value = multiply(value[:-1], cast(_falling(degree, 1), value.type.dtype))
-    return value
+    return own(value)
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Value:
@@ -144,7 +144,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Value:
         if value.size:
             value = divide(value, cast(_falling(value.size, 1), value.type.dtype))
         value = concatenate([value, cast(reshaped(last, (1,)), value.type.dtype)])
-    return value
+    return own(value)
 
 
 def poly(seq_of_zeros: ArrayLike) -> Value:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lavax.ir.types import bool_
 from lavax.numpy._core.application import as_floating
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy.arrays.creation import full_like, zeros_like
 from lavax.numpy.elementwise.comparison import isnan, where
 from lavax.numpy.elementwise.signs import signbit
@@ -16,8 +16,8 @@ __all__ = ["angle", "conj", "imag", "iscomplex", "iscomplexobj", "isreal", "isre
 
 
 def real(x: ArrayLike) -> Value:
-    """`x` itself, as all its elements are real."""
-    return as_value(x)
+    """`x`, as all its elements are real."""
+    return own(as_value(x))
 
 
 def imag(x: ArrayLike) -> Value:
@@ -26,8 +26,8 @@ def imag(x: ArrayLike) -> Value:
 
 
 def conj(x: ArrayLike) -> Value:
-    """`x` itself, as all its elements are real."""
-    return as_value(x)
+    """`x`, as all its elements are real."""
+    return own(as_value(x))
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Value:

@@ -13,7 +13,7 @@ from lavax.numpy._core.devices import copied, require_device
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, as_value, cast, holds_values
+from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, as_value, cast, holds_values, own
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.elementwise.arithmetic import add
 from lavax.tracer import bind, lift, with_weak
@@ -62,7 +62,8 @@ def array(
 
     If it has fewer than `ndmin` axes, axes of extent 1 are added in front.
     """
-    value = with_weak(asarray(x, dtype, device=device, copy=copy), False)
+    made = with_weak(asarray(x, dtype, device=device, copy=copy), False)
+    value = own(made) if made is x and copy is None else made
     return reshaped(value, (1,) * (whole_number("array: ndmin", ndmin) - value.ndim) + value.shape)
 
 
@@ -75,10 +76,11 @@ def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -
     """`x` with elements of `dtype`.
 
     Floats become integers by truncation, clamped to the range, NaN 0; anything not zero is true. An array
-    of `dtype` is returned itself whatever `copy` says, because arrays are immutable.
+    of `dtype` is returned itself if `copy` is False.
     """
     require_device("astype", device)
-    return with_weak(cast(as_value(x), canonical_dtype(dtype)), False)
+    result = with_weak(cast(as_value(x), canonical_dtype(dtype)), False)
+    return own(result) if copy and result is x else result
 
 
 def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -> Value:

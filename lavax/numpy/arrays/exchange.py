@@ -7,6 +7,7 @@ import numpy as np
 
 from lavax.numpy._core.devices import require_device
 from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.operands import own
 from lavax.numpy.arrays.creation import asarray
 from lavax.tracer.values.value import Value
 
@@ -25,7 +26,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> V
     if copy is False:
         raise ValueError("from_dlpack: numbers reach device memory by a copy only, so copy must not be False")
     if isinstance(x, Value):
-        return x
+        return own(x)
     if not hasattr(x, "__dlpack__"):
         raise dtype_error(f"from_dlpack: {x!r:.40} of type {type(x).__name__} has no __dlpack__")
     return asarray(np.array(np.from_dlpack(x)))

@@ -11,7 +11,7 @@ from lavax.numpy._core.devices import copied
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy._core.shape_arguments import Shape, as_shape
 from lavax.tracer.values.value import Value
 
@@ -50,17 +50,19 @@ def reshape(
 
     `order` is the order of elements in both shapes: "C" with the last index changing fastest, "F" with the first.
 
-    With `copy` True the result has its own memory; else it may share that of `x`, because arrays are immutable.
-    Raises ShapeError if the numbers of elements differ, ValueError for another order.
+    With `copy` True the result has its own memory; with False it must be `x` itself. Raises ShapeError if the numbers
+    of elements differ, ValueError for another order, or if `copy` is False and the shape another one.
     """
     _require_order("reshape", order)
     value = as_value(x)
     extents = _filled_in(as_shape(shape), value.type)
+    if copy is False and extents == value.shape:
+        return copied("reshape", x, value, copy)
     if order == "C":
         result = reshaped(value, extents)
     else:
         result = _reversed(reshaped(_reversed(value), extents[::-1]))
-    return copied("reshape", x, result, True) if copy else result
+    return copied("reshape", x, result, copy)
 
 
 def _reversed(value: Value) -> Value:
@@ -152,20 +154,20 @@ def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
 def atleast_1d(x: ArrayLike) -> Value:
     """`x`, with one axis if it has none."""
     value = as_value(x)
-    return value if value.ndim else reshaped(value, (1,))
+    return own(value) if value.ndim else reshaped(value, (1,))
 
 
 def atleast_2d(x: ArrayLike) -> Value:
     """`x`, with new axes in front to make two if it has fewer."""
     value = as_value(x)
-    return reshaped(value, (1,) * (2 - value.ndim) + value.shape) if value.ndim < 2 else value
+    return reshaped(value, (1,) * (2 - value.ndim) + value.shape) if value.ndim < 2 else own(value)
 
 
 def atleast_3d(x: ArrayLike) -> Value:
     """`x`, with new axes to make three if it has fewer: one axis comes in the middle, two in front."""
     value = as_value(x)
     shapes = {0: (1, 1, 1), 1: (1, *value.shape, 1), 2: (*value.shape, 1)}
-    return reshaped(value, shapes[value.ndim]) if value.ndim < 3 else value
+    return reshaped(value, shapes[value.ndim]) if value.ndim < 3 else own(value)
 
 
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:

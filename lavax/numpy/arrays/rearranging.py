@@ -7,7 +7,7 @@ from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy._core.shape_arguments import as_shape
 from lavax.numpy.arrays.manipulation import ravel, swapaxes
 from lavax.tracer import bind, with_weak
@@ -20,7 +20,7 @@ def flip(x: ArrayLike, axis: Axis = None) -> Value:
     """`x` with the order of elements along `axis` (None: all axes) reversed."""
     value = as_value(x)
     axes = tuple(sorted(normal_axes("flip", axis, value.type)))
-    return with_weak(bind("flip", value, axes=axes), value.weak) if axes else value
+    return with_weak(bind("flip", value, axes=axes), value.weak) if axes else own(value)
 
 
 def fliplr(x: ArrayLike) -> Value:
@@ -39,7 +39,7 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
     first, second = normal_axes("rot90", tuple(axes), value.type)
     turns = whole_number("k", k) % 4
     if turns == 0:
-        return value
+        return own(value)
     if turns == 2:
         return flip(value, (first, second))
     if turns == 1:
@@ -60,7 +60,7 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
         raise shape_error(f"roll: {len(shifts)} shifts for {len(axes)} axes")
     if not axes or not shifts:
-        return value
+        return own(value)
     count = max(len(axes), len(shifts))
     for one, by in zip(axes * (count // len(axes)), shifts * (count // len(shifts)), strict=True):
         value = _rolled(value, one, by)
@@ -71,5 +71,5 @@ def _rolled(value: Value, axis: int, shift: int) -> Value:
     extent = value.shape[axis]
     start = -shift % extent if extent else 0
     if not start:
-        return value
+        return own(value)
     return bind("concatenate", cut(value, axis, start, extent), cut(value, axis, 0, start), axis=axis)

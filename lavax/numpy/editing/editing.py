@@ -12,7 +12,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import cut, reshaped
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy._core.shapes_of_data import length_of
 from lavax.numpy.arrays.creation import iota
@@ -63,7 +63,7 @@ def delete(
     line = np.arange(value.shape[along], dtype=np.int32)
     gone = obj if isinstance(obj, slice) else np.asarray(obj)
     if isinstance(gone, np.ndarray) and not gone.size:
-        return value
+        return own(value)
     try:
         kept = np.delete(line, gone)
     except IndexError:
@@ -155,7 +155,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Value:
     if set(trim.lower()) - set("fb"):
         raise ValueError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
     if not value.size:
-        return value
+        return own(value)
     full = not_equal(value, 0)
     advice = "inside compile, keep the zeros"
     leading = length_of("trim_zeros", argmax(full), None, advice)

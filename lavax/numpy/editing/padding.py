@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, scalar_as
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, own, scalar_as
 from lavax.numpy.editing.padding_modes import MODES, Mode, padded_axis
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
@@ -67,7 +67,7 @@ def pad(
             if not value.shape[axis]:
                 raise shape_error(f"pad: axis {axis} of {value.type} has no element to repeat")
             value = padded_axis(value, axis, pair, mode, given, reflect_type == "odd")
-    return value
+    return own(value)
 
 
 def _with_constants(value: Value, widths: Sequence[tuple[int, int]], values: PadValues) -> Value:
@@ -77,7 +77,7 @@ def _with_constants(value: Value, widths: Sequence[tuple[int, int]], values: Pad
     ]
     for low, high, fill in _steps(widths, sides):
         value = bind("pad", value, low=low, high=high, interior=(0,) * value.ndim, value=fill)
-    return value
+    return own(value)
 
 
 def _steps(

@@ -11,7 +11,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
-from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values, own
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.editing.editing import resize
@@ -31,7 +31,7 @@ __all__ = ["fill_diagonal", "place", "put", "put_along_axis"]
 
 def _require_new(name: str, inplace: bool) -> None:
     if inplace:
-        raise ValueError(f"{name}: arrays cannot be written to: pass inplace=False, and take the array that it gives")
+        raise ValueError(f"{name}: the result is a new array: pass inplace=False, and take it")
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplace: bool = True) -> Value:
@@ -45,7 +45,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplac
     # Known positions stay known, so that those outside are refused.
     places = ravel(ind) if holds_values(ind) else np.ravel(np.asarray(ind))
     if not places.size:
-        return value
+        return own(value)
     new = resize(cast(as_value(v), value.type.dtype), places.size)
     return reshaped(At(ravel(value))[places].set(new, mode=mode), value.shape)
 
@@ -63,7 +63,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     if not new.size and value.size:
         raise shape_error("place: there are no values to put in")
     if not value.size:
-        return value
+        return own(value)
     which = remainder(subtract(cumsum(chosen), 1), new.size)
     replaced = where(chosen, cast(take(new, which), value.type.dtype), ravel(value))
     return reshaped(replaced, value.shape)
@@ -80,7 +80,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     if value.ndim < 2 or (value.ndim > 2 and len(set(value.shape)) > 1):
         raise shape_error(f"fill_diagonal: {value.type} must have at least two axes, and more than two all alike")
     if not value.size:
-        return value
+        return own(value)
     step = 1 + sum(math.prod(value.shape[axis + 1 :]) for axis in range(value.ndim - 1))
     end = value.size if wrap or value.ndim > 2 else min(value.size, value.shape[1] * value.shape[1])
     places = range(0, end, step)

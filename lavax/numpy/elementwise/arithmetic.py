@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.numpy._core.application import apply, as_floating, binary_function
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -26,14 +26,14 @@ def negative(x: ArrayLike) -> Value:
 
 
 def positive(x: ArrayLike) -> Value:
-    """+x: `x` itself."""
-    return as_value(x)
+    """+x: the numbers of `x`."""
+    return own(as_value(x))
 
 
 def abs(x: ArrayLike) -> Value:
     """|x|, elementwise; the most negative integer stays as it is."""
     value = as_value(x)
-    return value if value.type.dtype.kind in ("uint", "bool") else apply("abs", value)
+    return own(value) if value.type.dtype.kind in ("uint", "bool") else apply("abs", value)
 
 
 def fabs(x: ArrayLike) -> Value:

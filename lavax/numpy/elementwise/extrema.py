@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.numpy._core.application import binary_function
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy.elementwise.comparison import isnan, where
 from lavax.tracer.values.value import Value
 
@@ -15,6 +15,8 @@ minimum = binary_function("minimum", "The smaller of `x` and `y`; NaN where eith
 def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Value:
     """`x` held between `min` and `max`, elementwise; None is no bound. Where min > max the result is max."""
     result = as_value(x)
+    if min is None and max is None:
+        return own(result)
     if min is not None:
         result = maximum(result, min)
     return result if max is None else minimum(result, max)

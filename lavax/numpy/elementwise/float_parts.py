@@ -9,7 +9,7 @@ from lavax.ir.types import DType, bfloat16, float16, float32, float64, int16, in
 from lavax.numpy._core.application import apply, as_floating, together
 from lavax.numpy._core.broadcasting import broadcast_arrays
 from lavax.numpy._core.errors import dtype_error
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy.elementwise.arithmetic import abs, add, multiply, negative, subtract
 from lavax.numpy.elementwise.bitwise import bitwise_and
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, isinf, isnan, less, logical_or, where
@@ -138,7 +138,7 @@ def nan_to_num(
     """`x` with `nan` for NaN, and `posinf` and `neginf` for infinities: None is the largest finite number."""
     value = as_value(x)
     if not value.type.dtype.is_float:
-        return value
+        return own(value)
     largest = float(np.finfo(value.type.dtype.numpy).max)
     result = where(isnan(value), nan, value)
     result = where(equal(value, float("inf")), largest if posinf is None else posinf, result)

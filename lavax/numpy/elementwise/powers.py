@@ -7,7 +7,7 @@ from lavax.ir.types import DType, TensorType, int32
 from lavax.numpy._core.application import apply, as_floating, real_function, together
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.errors import dtype_error
-from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, cast
+from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, cast, own
 from lavax.numpy._core.promotion import promote
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply
 from lavax.numpy.elementwise.comparison import equal, isinf, logical_or, where
@@ -39,6 +39,7 @@ def power(x: ArrayLike, y: ArrayLike) -> Value:
     result: Value | None = None
     if isinstance(exponent, Splat) and isinstance(base, Value):
         result = _static_power(base, exponent.value, dtype)
+        result = own(base) if result is base else result
     if result is None:
         type = TensorType(common_shape("power", [base, exponent]), dtype)
         result = bind("power", fit(base, type), fit(exponent, type))

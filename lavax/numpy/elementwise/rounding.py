@@ -6,7 +6,7 @@ import numpy as np
 from lavax.ir.types import bool_, int32
 from lavax.numpy._core.application import apply, together
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, isfinite, less, logical_and, logical_or, where
@@ -21,19 +21,19 @@ __all__ = ["ceil", "divmod", "floor", "floor_divide", "fmod", "remainder", "rint
 def floor(x: ArrayLike) -> Value:
     """The greatest whole number that is not above `x`, elementwise; integers stay as they are."""
     value = as_value(x)
-    return apply("floor", value) if value.type.dtype.is_float else value
+    return apply("floor", value) if value.type.dtype.is_float else own(value)
 
 
 def ceil(x: ArrayLike) -> Value:
     """The smallest whole number that is not below `x`, elementwise; integers stay as they are."""
     value = as_value(x)
-    return apply("ceil", value) if value.type.dtype.is_float else value
+    return apply("ceil", value) if value.type.dtype.is_float else own(value)
 
 
 def trunc(x: ArrayLike) -> Value:
     """`x` without its fraction, elementwise; integers stay as they are."""
     value = as_value(x)
-    return apply("truncate", value, name="trunc") if value.type.dtype.is_float else value
+    return apply("truncate", value, name="trunc") if value.type.dtype.is_float else own(value)
 
 
 def round(x: ArrayLike, decimals: int = 0) -> Value:
@@ -44,7 +44,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Value:
     """
     value, places = as_value(x), whole_number("decimals", decimals)
     if not value.type.dtype.is_float:
-        return _to_multiples(value, 10**-places) if places < 0 and value.type.dtype.is_integer else value
+        return _to_multiples(value, 10**-places) if places < 0 and value.type.dtype.is_integer else own(value)
     return _to_places(value, places) if places else apply("round", value)
 
 

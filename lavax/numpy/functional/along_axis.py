@@ -8,7 +8,7 @@ from typing import Any
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy.arrays.manipulation import expand_dims, moveaxis
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.transforms.vmap import vmap
@@ -50,4 +50,4 @@ def apply_over_axes(func: Callable[[Value, int], ArrayLike], x: ArrayLike, axes:
         if result.ndim != value.ndim:
             raise shape_error(f"apply_over_axes: func made {found.type} of {value.type} along axis {axis}")
         value = result
-    return value
+    return own(value)

@@ -11,7 +11,7 @@ from lavax.numpy._core.application import apply, as_truth
 from lavax.numpy._core.broadcasting import broadcast_to, common_shape, spread
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped, transposed
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_operand, as_value, cast, scalar_as
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_operand, as_value, cast, own, scalar_as
 from lavax.numpy.arrays.creation import ones_like
 from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
@@ -128,7 +128,7 @@ def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> 
 def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
     if array.type.dtype.kind == "bool" and join in ("add", "multiply"):
         raise dtype_error(f"at[].{join} is not defined for {array.type}")
-    if (is_mask(key) or is_truth(key)) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key)):
+    if is_truth(key) or (is_mask(key) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key))):
         return _where_mask(array, key, join, values)
     items = key_items(key, array.type)
     arrays = [item for item in items if isinstance(item, AxisPositions)]
@@ -201,7 +201,7 @@ def _put_back(array: Value, items: Sequence[Item], join: str, updates: Value) ->
     bounds = [bounds_of(item, extent) for item, extent in zip(real, array.shape, strict=True)]
     cut = tuple(len(range(*bound)) for bound in bounds)
     if not all(cut):
-        return array
+        return own(array)
     placed = reshaped(updates, cut)
     flipped = flipped_axes(items)
     if flipped:

@@ -13,6 +13,7 @@ from lavax.numpy.arrays import complex_parts, creation, matrices, tiling
 from lavax.numpy.arrays.exchange import dlpack_device, to_dlpack
 from lavax.numpy.indexing import nonzero, selecting, taking
 from lavax.numpy.indexing.indexed_update import At
+from lavax.numpy.methods.writing import refuse_write
 from lavax.numpy.products import linear_algebra
 from lavax.numpy.reductions import cumulative
 from lavax.numpy.sorting import searching, sorting
@@ -30,10 +31,6 @@ def _namespace(self: Value, /, *, api_version: str | None = None) -> ModuleType:
     if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", array_api_version):
         raise ValueError(f"lavax.numpy follows the array API standard up to {array_api_version}, not {api_version!r}")
     return numpy
-
-
-def _set_item(self: Value, key: Any, value: Any) -> None:
-    raise TypeError("arrays cannot be written to: x = x.at[key].set(value) makes a new one")
 
 
 def _device(self: Value) -> Any:
@@ -58,7 +55,7 @@ METHODS: dict[str, Callable[..., Any] | property] = {
     "__array_namespace__": _namespace,
     "__dlpack__": to_dlpack,
     "__dlpack_device__": dlpack_device,
-    "__setitem__": _set_item,
+    "__setitem__": refuse_write,
     "argpartition": sorting.argpartition,
     "argsort": sorting.argsort,
     "at": property(At, doc="Places to update: `x.at[key].set(y)`."),

@@ -16,7 +16,7 @@ from lavax.numpy.products.linear_algebra import dot, matmul
 from lavax.numpy.reductions import reductions
 from lavax.tracer.values.value import Value
 
-_ACCEPTED = (Value, np.ndarray, np.generic, bool, int, float, list, tuple)
+ACCEPTED = (Value, np.ndarray, np.generic, bool, int, float, list, tuple)
 _Binary = Callable[[ArrayLike, ArrayLike], Any]
 
 _UNARY: dict[str, Callable[[ArrayLike], Value]] = {
@@ -33,7 +33,7 @@ _COMPARISONS: dict[str, _Binary] = {
     "__gt__": comparison.greater,
     "__ge__": comparison.greater_equal,
 }
-_ARITHMETIC: dict[str, _Binary] = {
+ARITHMETIC: dict[str, _Binary] = {
     "add": arithmetic.add,
     "sub": arithmetic.subtract,
     "mul": arithmetic.multiply,
@@ -53,14 +53,14 @@ _ARITHMETIC: dict[str, _Binary] = {
 
 def _operator(function: _Binary) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
-        return function(self, other) if isinstance(other, _ACCEPTED) else NotImplemented
+        return function(self, other) if isinstance(other, ACCEPTED) else NotImplemented
 
     return method
 
 
 def _reflected(function: _Binary) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
-        return function(other, self) if isinstance(other, _ACCEPTED) else NotImplemented
+        return function(other, self) if isinstance(other, ACCEPTED) else NotImplemented
 
     return method
 
@@ -90,7 +90,7 @@ def _reduction(function: Callable[..., Value]) -> Callable[..., Value]:
 
     def method(self: Value, *arguments: Any, out: None = None, **options: Any) -> Value:
         if out is not None:
-            raise TypeError(f"{function.__name__}: arrays cannot be written to, so out must be None")
+            raise TypeError(f"{function.__name__}: the result is a new array, so out must be None")
         return function(self, *arguments, **options)
 
     method.__doc__ = function.__doc__
@@ -131,8 +131,8 @@ _METHODS: dict[str, Callable[..., Any] | property] = {
 OPERATORS: dict[str, Callable[..., Any] | property] = {
     **_UNARY,
     **{name: _operator(function) for name, function in _COMPARISONS.items()},
-    **{f"__{name}__": _operator(function) for name, function in _ARITHMETIC.items()},
-    **{f"__r{name}__": _reflected(function) for name, function in _ARITHMETIC.items()},
+    **{f"__{name}__": _operator(function) for name, function in ARITHMETIC.items()},
+    **{f"__r{name}__": _reflected(function) for name, function in ARITHMETIC.items()},
     **{name: _reduction(function) for name, function in _REDUCTIONS.items()},
     **_METHODS,
 }

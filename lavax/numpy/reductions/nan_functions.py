@@ -8,7 +8,7 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import Axis, rising_axes
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.number_arguments import real_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.creation import astype
 from lavax.numpy.elementwise.arithmetic import divide, multiply, subtract
@@ -27,7 +27,7 @@ __all__ = ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "
 def _with(x: ArrayLike, instead: float) -> Value:
     """`x` with NaN replaced."""
     value = as_value(x)
-    return choice(isnan(value), instead, value) if value.type.dtype.is_float else value
+    return choice(isnan(value), instead, value) if value.type.dtype.is_float else own(value)
 
 
 def nansum(

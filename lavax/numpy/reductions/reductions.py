@@ -11,7 +11,7 @@ from lavax.numpy._core.broadcasting import common_shape, spread, spread_back
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import real_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import accumulating, averaging, floating
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import where as choice
@@ -29,7 +29,7 @@ def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def fold(op: str, value: Value, axes: tuple[int, ...], keepdims: bool, weak: bool = False) -> Value:
     """The reduction `op` over `axes`, in rising order; with `keepdims` they stay, with extent 1."""
-    result = bind(op, value, axes=axes) if axes else value
+    result = bind(op, value, axes=axes) if axes else own(value)
     if keepdims and axes:
         result = bind("reshape", result, type=result.type.with_shape(_kept(value.shape, axes)))
     return with_weak(result, True) if weak else result

@@ -89,8 +89,6 @@ def test_positions_outside() -> None:
     assert dropped.tolist() == [1, 1, 2, 3, 5]
     with pytest.raises(ShapeError, match="broadcast"):
         x.at[:2].set(np.zeros(3))
-    with pytest.raises(TypeError, match=r"x\.at\[key\]"):
-        x[0] = 1
 
 
 def test_the_last_of_several_stands() -> None:
