@@ -42,7 +42,7 @@ ALONG |= {
     "linspace": lambda axis: lnp.linspace(V, V, 3, axis=axis),
     "moveaxis": lambda axis: lnp.moveaxis(X, axis, 0),
     "partition": lambda axis: lnp.partition(X, 0, axis),
-    "put_along_axis": lambda axis: lnp.put_along_axis(X, I * 0, 1, axis),
+    "put_along_axis": lambda axis: lnp.put_along_axis(X, I * 0, 1, axis, False),
     "quantile": lambda axis: lnp.quantile(X, 0.5, axis),
     "repeat": lambda axis: lnp.repeat(X, 2, axis),
     "roll": lambda axis: lnp.roll(X, 1, axis),
@@ -273,7 +273,7 @@ INDICES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "delete": (lambda x: lnp.delete(x, 9, 0), "delete: 9 names an entry outside axis 0"),
     "take of several": (lambda x: lnp.take(x, [0, -7], 0), "index -7 is outside axis 0"),
     "take_along_axis": (lambda x: lnp.take_along_axis(x, [[8]], 1), "index 8 is outside axis 1"),
-    "put_along_axis": (lambda x: lnp.put_along_axis(x, [[8]], 0, 1), "index 8 is outside axis 1"),
+    "put_along_axis": (lambda x: lnp.put_along_axis(x, [[8]], 0, 1, False), "index 8 is outside axis 1"),
 }
 
 

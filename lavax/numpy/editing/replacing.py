@@ -1,4 +1,7 @@
-"""New arrays with some elements replaced; NumPy's functions of these names write into the array itself."""
+"""Elements replaced: written to the array itself, as in NumPy, or with `inplace=False` in a new one.
+
+Traced values, and what is not an array of lavax, cannot be written to: they need `inplace=False`.
+"""
 from __future__ import annotations
 
 import math
@@ -23,81 +26,103 @@ from lavax.numpy.indexing.index_modes import Mode
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.cumulative import cumsum
-from lavax.tracer import bind
+from lavax.tracer import active_trace, bind
+from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
 __all__ = ["fill_diagonal", "place", "put", "put_along_axis"]
 
 
-def _require_new(name: str, inplace: bool) -> None:
-    if inplace:
-        raise ValueError(f"{name}: the result is a new array: pass inplace=False, and take it")
+def _require_writable(name: str, given: ArrayLike, inplace: bool) -> None:
+    if inplace and not (isinstance(given, Array) and active_trace() is None):
+        raise ValueError(
+            f"{name}: only arrays outside of functions that are traced can be written to: pass inplace=False, and take "
+            "the new array"
+        )
+
+
+def _result(given: ArrayLike, replaced: Value, inplace: bool) -> Value:
+    """`given`, with the numbers of `replaced` written to it, or `replaced`."""
+    if not inplace:
+        return replaced
+    assert isinstance(given, Array) and isinstance(replaced, Array)
+    given.write(replaced)
+    return given
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplace: bool = True) -> Value:
     """`a` with the elements at the positions `ind` of the flattened array replaced by `v`, repeated if shorter.
 
-    `mode` is one of `a.at[...]`'s. Raises ValueError unless `inplace` is False, an IndexError for a known position
-    outside.
+    `mode` is one of `a.at[...]`'s. Raises ValueError if `a` cannot be written to, unless `inplace` is False, and an
+    IndexError for a known position outside.
     """
-    _require_new("put", inplace)
+    _require_writable("put", a, inplace)
     value = as_value(a)
     # Known positions stay known, so that those outside are refused.
     places = ravel(ind) if holds_values(ind) else np.ravel(np.asarray(ind))
     if not places.size:
-        return own(value)
+        return _result(a, own(value), inplace)
     new = resize(cast(as_value(v), value.type.dtype), places.size)
-    return reshaped(At(ravel(value))[places].set(new, mode=mode), value.shape)
+    return _result(a, reshaped(At(ravel(value))[places].set(new, mode=mode), value.shape), inplace)
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Value:
     """`arr` with the elements where `mask` is true replaced by those of `vals` in order, repeated if fewer.
 
-    Raises ValueError unless `inplace` is False, ShapeError if the sizes of `arr` and `mask` differ, or `vals` is
-    empty.
+    Raises ValueError if `arr` cannot be written to, unless `inplace` is False, and ShapeError if the sizes of `arr` and
+    `mask` differ, or `vals` is empty.
     """
-    _require_new("place", inplace)
+    _require_writable("place", arr, inplace)
     value, chosen, new = as_value(arr), ravel(as_truth(mask)), ravel(vals)
     if chosen.size != value.size:
         raise shape_error(f"place: the mask has {chosen.size} elements, the array {value.size}")
     if not new.size and value.size:
         raise shape_error("place: there are no values to put in")
     if not value.size:
-        return own(value)
+        return _result(arr, own(value), inplace)
     which = remainder(subtract(cumsum(chosen), 1), new.size)
     replaced = where(chosen, cast(take(new, which), value.type.dtype), ravel(value))
-    return reshaped(replaced, value.shape)
+    return _result(arr, reshaped(replaced, value.shape), inplace)
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Value:
     """`a` with `val` on its main diagonal, repeated if it has fewer elements.
 
-    With `wrap` the diagonal of a tall matrix restarts at the left, one row below each end. Raises ValueError unless
-    `inplace` is False, ShapeError for one axis, or for more than two of different extents.
+    With `wrap` the diagonal of a tall matrix restarts at the left, one row below each end. Raises ValueError if `a`
+    cannot be written to, unless `inplace` is False, and ShapeError for one axis, or more than two of different extents.
     """
-    _require_new("fill_diagonal", inplace)
+    _require_writable("fill_diagonal", a, inplace)
     value = as_value(a)
     if value.ndim < 2 or (value.ndim > 2 and len(set(value.shape)) > 1):
         raise shape_error(f"fill_diagonal: {value.type} must have at least two axes, and more than two all alike")
     if not value.size:
-        return own(value)
+        return _result(a, own(value), inplace)
     step = 1 + sum(math.prod(value.shape[axis + 1 :]) for axis in range(value.ndim - 1))
     end = value.size if wrap or value.ndim > 2 else min(value.size, value.shape[1] * value.shape[1])
     places = range(0, end, step)
     new = resize(cast(as_value(val), value.type.dtype), len(places))
-    return reshaped(At(ravel(value))[slice(0, end, step)].set(new), value.shape)
+    return _result(a, reshaped(At(ravel(value))[slice(0, end, step)].set(new), value.shape), inplace)
 
 
-def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None) -> Value:
-    """A new array: `x` with `values` at the positions `indices` along `axis` (None: flattened).
+def put_along_axis(
+    x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True
+) -> Value:
+    """`x` with `values` at the positions `indices` along `axis` (None: flattened).
 
     `indices` has the rank of `x` and broadcasts at the other axes; `values` is broadcast to it. If a position is
-    named twice, the last value remains. Raises an IndexError for a known position outside; computed ones are dropped.
+    named twice, the last value remains. Raises ValueError if `x` cannot be written to, unless `inplace` is False, and
+    an IndexError for a known position outside; computed ones are dropped.
     """
+    _require_writable("put_along_axis", x, inplace)
     value = as_value(x)
     if axis is None:
-        return reshaped(put_along_axis(ravel(value), ravel(indices), values, 0), value.shape)
-    along = normal_axis("put_along_axis", axis, value.type)
+        replaced = reshaped(_put_along(ravel(value), ravel(indices), values, 0), value.shape)
+    else:
+        replaced = _put_along(value, indices, values, normal_axis("put_along_axis", axis, value.type))
+    return _result(x, replaced, inplace)
+
+
+def _put_along(value: Value, indices: ArrayLike, values: ArrayLike, along: int) -> Value:
     positions = as_index(indices, along, value.shape[along], value.type).positions
     if positions.ndim != value.ndim:
         raise shape_error(f"put_along_axis: {positions.type} gives no positions along axis {along} of {value.type}")

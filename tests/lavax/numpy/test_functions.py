@@ -178,7 +178,7 @@ def test_put_along_axis() -> None:
     places = np.argmax(X, axis=1, keepdims=True)
     expected = X.copy()
     np.put_along_axis(expected, places, 9, axis=1)
-    np.testing.assert_array_equal(np.asarray(lnp.put_along_axis(X, places, 9.0, 1)), expected)
+    np.testing.assert_array_equal(np.asarray(lnp.put_along_axis(X, places, 9.0, 1, False)), expected)
 
 
 def test_no_numbers_left_gives_nan_or_minus_one() -> None:
@@ -209,7 +209,7 @@ def test_no_numbers_left_gives_nan_or_minus_one() -> None:
         (lambda: lnp.select([], []), ShapeError, "0 conditions"),
         (lambda: lnp.average(X, 0, V), ShapeError, "weights"),
         (lambda: lnp.meshgrid(V, indexing="yx"), ValueError, "indexing"),
-        (lambda: lnp.put_along_axis(X, V.astype(I32), 0, 1), ShapeError, "no positions"),
+        (lambda: lnp.put_along_axis(X, V.astype(I32), 0, 1, False), ShapeError, "no positions"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], error: type[Exception], text: str) -> None:

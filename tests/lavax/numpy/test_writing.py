@@ -230,3 +230,28 @@ def test_donated_arrays_are_not_written() -> None:
         array[0] = 1
     with pytest.raises(DonatedArrayError):
         array += 1
+
+
+REPLACING: list[tuple[str, tuple[Any, ...]]] = [
+    ("put", ([0, 5, -1], [9.0, 8.0])),
+    ("put", ([], [])),
+    ("place", (GIVEN[0] > 2, [9.0, 8.0])),
+    ("fill_diagonal", (7.0,)),
+    ("put_along_axis", (np.array([[1], [0], [3]]), 5.0, 1)),
+    ("put_along_axis", (np.array([1, 7]), 5.0, None)),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), REPLACING)
+def test_functions_that_write(name: str, arguments: tuple[Any, ...]) -> None:
+    expected, array = GIVEN[0].copy(), lnp.asarray(GIVEN[0])
+    getattr(np, name)(expected, *arguments)
+    function = getattr(lnp, name)
+    new = function(array, *arguments, inplace=False)
+    np.testing.assert_array_equal(np.asarray(new), expected)
+    np.testing.assert_array_equal(np.asarray(array), GIVEN[0])
+    assert function(array, *arguments) is array
+    np.testing.assert_array_equal(np.asarray(array), expected)
+    for call in (lambda: function(GIVEN[0], *arguments), lambda: lx.compile(lambda x: function(x, *arguments))(array)):
+        with pytest.raises(ValueError, match=f"{name}: .*inplace=False"):
+            call()

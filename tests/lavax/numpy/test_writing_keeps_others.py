@@ -242,8 +242,8 @@ def test_written_parameters_reach_a_compiled_model() -> None:
     np.testing.assert_allclose(np.asarray(f(layer, x)), 3, rtol=1e-6)
 
 
-# Functions that are asked for the array itself.
-ITSELF = {"asarray"}
+# Functions that are asked for the array itself, or write to it.
+ITSELF = {"asarray", "fill_diagonal", "place", "put", "put_along_axis"}
 NOT_CALLED = {"load", "save", "savez", "savez_compressed"}
 ARGUMENTS: list[tuple[Any, ...]] = [(), (0,), (1,), ((),), (None,)]
 
