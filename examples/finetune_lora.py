@@ -46,9 +46,10 @@ def initial_changes(model: Any, rank: int, key: Any) -> Changes:
     """For each tuned matrix [n, m] its change as a product [n, rank] × [rank, m], which begins as 0."""
     changes = {}
     for number, (path, leaf) in enumerate(lx.tree.leaves_with_path(model)):
-        if path.endswith(TUNED):
+        name = str(path)
+        if name.endswith(TUNED):
             down = lx.random.normal(lx.random.fold_in(key, number), (rank, leaf.shape[1])) / leaf.shape[1] ** 0.5
-            changes[path] = (lnp.zeros((leaf.shape[0], rank)), down)
+            changes[name] = (lnp.zeros((leaf.shape[0], rank)), down)
     if not changes:
         raise SystemExit(f"{type(model).__name__} has no weights that end in {', '.join(TUNED)}")
     return changes
@@ -57,10 +58,10 @@ def initial_changes(model: Any, rank: int, key: Any) -> Changes:
 def changed(model: Any, changes: Changes) -> Any:
     """The model with the changes added to its weights."""
 
-    def sum_of(path: str, leaf: Any) -> Any:
-        if path not in changes:
+    def sum_of(path: Any, leaf: Any) -> Any:
+        if str(path) not in changes:
             return leaf
-        up, down = changes[path]
+        up, down = changes[str(path)]
         return leaf + (up @ down).astype(leaf.dtype)
 
     return lx.tree.map_with_path(sum_of, model)

@@ -4,7 +4,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lavax import debug, errors, image, ir, linalg, nn, numpy, optim, profiler, random, scipy, tree
+from lavax import (
+    debug,
+    errors,
+    flatten_util,
+    image,
+    ir,
+    linalg,
+    nn,
+    numpy,
+    ops,
+    optim,
+    profiler,
+    random,
+    scipy,
+    tree,
+    tree_util,
+)
 from lavax.base.config import VERSION, enable_x64, matmul_precision
 from lavax.errors import (
     ArrayIndexError,
@@ -128,6 +144,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "export",
+    "flatten_util",
     "fori_loop",
     "generate",
     "grad",
@@ -149,6 +166,7 @@ __all__ = [
     "models",
     "nn",
     "numpy",
+    "ops",
     "optim",
     "pmax",
     "pmean",
@@ -164,6 +182,7 @@ __all__ = [
     "trace",
     "train",
     "tree",
+    "tree_util",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -185,7 +185,7 @@ def whisper_encoder() -> ModelWorkload:
 
     def published(encoder: Any) -> dict[str, np.ndarray]:
         leaves = lx.tree.leaves_with_path({"encoder": encoder})
-        return {FAMILY.name_in_file(path): np.asarray(leaf) for path, leaf in leaves}
+        return {FAMILY.name_in_file(str(path)): np.asarray(leaf) for path, leaf in leaves}
 
     build = partial(WhisperEncoder, WHISPER_TINY)
     return ModelWorkload(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.tracer.pytrees.keys import keystr
 from lavax.tracer.pytrees.tree_tools import leaves_with_path
 from lavax.tracer.values.backend import active
 
@@ -18,7 +19,7 @@ def named(metrics: Any, what: str = "the step's metrics") -> dict[str, Any]:
 
     Raises ValueError for what is not a scalar.
     """
-    found = {path.replace(".", "/") or "loss": leaf for path, leaf in leaves_with_path(metrics)}
+    found = {keystr(path, simple=True, separator="/") or "loss": leaf for path, leaf in leaves_with_path(metrics)}
     for name, value in found.items():
         if np.shape(value):
             raise ValueError(f"{what} must be scalars: {name} has the shape {tuple(np.shape(value))}")

@@ -16,16 +16,36 @@ from typing import Any
 
 from lavax.base.errors import TreeMismatchError
 from lavax.ir.location import user_error
+from lavax.tracer.pytrees.keys import DictKey, GetAttrKey, SequenceKey, name_of
 
 
 @dataclass(frozen=True, eq=False)
 class NodeKind:
-    """How containers of one class are split into children and hashable data, from which they are rebuilt."""
+    """How containers of one class are split into children and hashable data, from which they are rebuilt.
+
+    `child_keys(data, count)` are the keys of the children; `tree_keys(tree)`, if given, those that paths show instead,
+    which need not be hashable.
+    """
 
     name: str
     flatten: Callable[[Any], tuple[Sequence[Any], Hashable]]
     unflatten: Callable[[Any, Sequence[Any]], Any]
-    child_names: Callable[[Any, int], Iterable[str]]
+    child_keys: Callable[[Any, int], Iterable[Any]]
+    cls: type | None = None
+    tree_keys: Callable[[Any], Iterable[Any]] | None = None
+
+    def child_names(self, data: Any, count: int) -> Iterable[str]:
+        """The names of the children, in dumps and messages."""
+        return builtins.map(name_of, self.child_keys(data, count))
+
+
+class Children(tuple["TreeDef", ...]):
+    """The structures of a container's children: a tuple, which is a list when called, as in JAX."""
+
+    __slots__ = ()
+
+    def __call__(self) -> list[TreeDef]:
+        return list(self)
 
 
 class TreeDef:
@@ -36,9 +56,31 @@ class TreeDef:
     def __init__(self, kind: NodeKind | None, data: Any, children: tuple[TreeDef, ...]) -> None:
         self.kind = kind  # None: a leaf
         self.data = data
-        self.children = children
+        self.children = Children(children)
         self.only_leaves = all(child.kind is None for child in children)
         self.leaf_count: int = 1 if kind is None else sum(child.leaf_count for child in children)
+
+    @property
+    def num_leaves(self) -> int:
+        """The number of leaves."""
+        return self.leaf_count
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of leaves and containers."""
+        return 1 + sum(child.num_nodes for child in self.children)
+
+    def node_data(self) -> tuple[type | None, Any] | None:
+        """The class of the container and the data that it is rebuilt with; None for a leaf."""
+        return None if self.kind is None else (self.kind.cls, self.data)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree of this structure with these leaves. Raises TreeMismatchError if their number differs."""
+        return unflatten(self, leaves)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The subtrees of `tree` at the leaves of this structure. Raises TreeMismatchError if it does not fit."""
+        return flatten_up_to(self, tree)
 
     def __repr__(self) -> str:
         """`dict(w=*, b=*)`, with a star for each leaf."""
@@ -106,12 +148,12 @@ def _flatten_default_dict(tree: defaultdict[Any, Any]) -> tuple[Sequence[Any], H
     return values, (tree.default_factory, keys)
 
 
-def _positions(data: Any, count: int) -> Iterable[str]:
-    return [str(position) for position in range(count)]
+def _positions(data: Any, count: int) -> Iterable[Any]:
+    return builtins.map(SequenceKey, range(count))
 
 
-def _keys(data: Any, count: int) -> Iterable[str]:
-    return [str(key) for key in data]
+def _keys(data: Any, count: int) -> Iterable[Any]:
+    return builtins.map(DictKey, data)
 
 
 _DEFAULT_DICT = NodeKind(
@@ -119,14 +161,16 @@ _DEFAULT_DICT = NodeKind(
     _flatten_default_dict,
     lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
     lambda data, count: _keys(data[1], count),
+    defaultdict,
 )
 _ORDERED_DICT = NodeKind(
     "OrderedDict",
     lambda tree: (tuple(tree.values()), tuple(tree)),
     lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
     _keys,
+    OrderedDict,
 )
-_NONE = NodeKind("None", lambda tree: ((), None), lambda data, children: None, _positions)
+_NONE = NodeKind("None", lambda tree: ((), None), lambda data, children: None, _positions, type(None))
 
 
 class _Kinds(dict[type, "NodeKind | None"]):
@@ -139,14 +183,15 @@ class _Kinds(dict[type, "NodeKind | None"]):
 
 
 def _named_tuple_kind(cls: Any) -> NodeKind:
-    return NodeKind(cls.__name__, lambda tree: (tree, None), lambda data, c: cls(*c), lambda data, count: cls._fields)
+    keys = tuple(builtins.map(GetAttrKey, cls._fields))
+    return NodeKind(cls.__name__, lambda tree: (tree, None), lambda data, c: cls(*c), lambda data, count: keys, cls)
 
 
 _kinds = _Kinds(
     {
-        tuple: NodeKind("tuple", lambda tree: (tree, None), lambda data, children: tuple(children), _positions),
-        list: NodeKind("list", lambda tree: (tree, None), lambda data, children: list(children), _positions),
-        dict: NodeKind("dict", _flatten_dict, lambda keys, c: dict(zip(keys, c, strict=True)), _keys),
+        tuple: NodeKind("tuple", lambda tree: (tree, None), lambda data, children: tuple(children), _positions, tuple),
+        list: NodeKind("list", lambda tree: (tree, None), lambda data, children: list(children), _positions, list),
+        dict: NodeKind("dict", _flatten_dict, lambda keys, c: dict(zip(keys, c, strict=True)), _keys, dict),
         defaultdict: _DEFAULT_DICT,
         OrderedDict: _ORDERED_DICT,
         type(None): _NONE,
@@ -159,6 +204,21 @@ def register(cls: type, kind: NodeKind) -> None:
     if _kinds.get(cls) is not None:
         raise ValueError(f"{cls.__name__} is registered as a pytree already")
     _kinds[cls] = kind
+
+
+def kind_of(tree: Any) -> NodeKind | None:
+    """How `tree` is split, or None if it is a leaf."""
+    return _kinds[type(tree)]
+
+
+def is_tree_node(cls: type) -> bool:
+    """Whether instances of `cls` are containers."""
+    return _kinds[cls] is not None
+
+
+def composed(kind: NodeKind, data: Any, children: Sequence[TreeDef]) -> TreeDef:
+    """The structure of a container of that kind and data, whose children have these structures."""
+    return _intern(kind, data, tuple(children))
 
 
 IsLeaf = Callable[[Any], bool] | None

@@ -1,4 +1,4 @@
-"""Classes that users register as containers of arrays."""
+"""Classes of the user's own as containers."""
 from __future__ import annotations
 
 import dataclasses
@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, overload
 
+from lavax.ir.location import user_error
+from lavax.tracer.pytrees.keys import FlattenedIndexKey, GetAttrKey
 from lavax.tracer.pytrees.pytree import NodeKind, register
 
 _Class = TypeVar("_Class", bound=type)
@@ -23,53 +25,104 @@ def register_node(
     `child_names(data, count)` names the children in dumps and messages (by default by number).
     """
 
-    def by_number(data: Any, count: int) -> Iterable[str]:
-        return [str(position) for position in range(count)]
+    def by_name(data: Any, count: int) -> Iterable[Any]:
+        if child_names is None:
+            return map(FlattenedIndexKey, range(count))
+        return map(GetAttrKey, child_names(data, count))
 
-    register(cls, NodeKind(cls.__name__, flatten, unflatten, child_names or by_number))
+    register(cls, NodeKind(cls.__name__, flatten, unflatten, by_name, cls))
     return cls
 
 
 @overload
-def register_dataclass(cls: _Class, /) -> _Class: ...
+def register_dataclass(
+    cls: _Class,
+    /,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] | None = None,
+    drop_fields: Iterable[str] = (),
+) -> _Class: ...
 @overload
 def register_dataclass(*, static: Iterable[str] = ()) -> Callable[[_Class], _Class]: ...
-def register_dataclass(cls: Any = None, /, *, static: Iterable[str] = ()) -> Any:
+def register_dataclass(
+    cls: Any = None,
+    /,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] | None = None,
+    drop_fields: Iterable[str] = (),
+    *,
+    static: Iterable[str] = (),
+) -> Any:
     """Class decorator: makes a dataclass a container whose fields are its children.
 
-    Fields named in `static`, or made with `dataclasses.field(metadata={"static": True})`, are not children but part
-    of the structure: settings, which must be hashable. `__init__` and `__post_init__` do not run when an instance
-    is rebuilt. Raises TypeError if `cls` is not a dataclass or has no such field.
+    Fields named in `static` or `meta_fields`, or made by `tree.static` or `dataclasses.field(metadata={"static":
+    True})`, are not children but part of the structure: settings, which must be hashable. `data_fields` names the
+    children, in their order; both lists are given or neither. `drop_fields` are in neither.
+
+    `__init__` and `__post_init__` do not run when an instance is rebuilt, unless there are `drop_fields`, or `cls` is
+    no dataclass: then the class is called with the fields by name. Raises TypeError if `cls` is neither a dataclass nor
+    has `data_fields`, or if the lists name fields that it lacks, or leave some out.
     """
     if cls is None:
-        return lambda decorated: _registered(decorated, frozenset(static))
-    return _registered(cls, frozenset(static))
+        return lambda decorated: _registered(decorated, None, frozenset(static), ())
+    if (data_fields is None) != (meta_fields is None):
+        raise user_error(TypeError, "register_dataclass: give both data_fields and meta_fields, or neither")
+    data = None if data_fields is None else tuple(data_fields)
+    return _registered(cls, data, frozenset((*static, *(meta_fields or ()))), tuple(drop_fields))
 
 
-def _registered(cls: Any, static: frozenset[str]) -> Any:
-    if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
-        raise TypeError(f"register_dataclass: {cls!r} is not a dataclass; put @dataclass below it")
-    fields = dataclasses.fields(cls)
-    unknown = static - {field.name for field in fields}
-    if unknown:
-        raise TypeError(f"register_dataclass: {cls.__name__} has no field {', '.join(sorted(unknown))}")
-    fixed = tuple(f.name for f in fields if f.name in static or f.metadata.get("static"))
-    traced = tuple(f.name for f in fields if f.name not in fixed)
+def _registered(cls: Any, data: tuple[str, ...] | None, static: frozenset[str], dropped: tuple[str, ...]) -> Any:
+    traced, fixed = _fields(cls, data, static, dropped)
     children_of, settings_of = _values_of(traced), _values_of(fixed)
+    calls = bool(dropped) or not dataclasses.is_dataclass(cls)
 
     def flatten(instance: Any) -> tuple[tuple[Any, ...], Hashable]:
         settings = settings_of(instance)
         return children_of(instance), (settings, tuple(map(type, settings)))  # 1, 1.0 and True are equal
 
     def unflatten(data: Any, children: Sequence[Any]) -> Any:
+        values = dict(zip((*traced, *fixed), (*children, *data[0]), strict=True))
+        if calls:
+            return cls(**values)
         instance = object.__new__(cls)
-        for names, values in ((traced, children), (fixed, data[0])):
-            for name, value in zip(names, values, strict=True):
-                object.__setattr__(instance, name, value)
+        for name, value in values.items():
+            object.__setattr__(instance, name, value)
         return instance
 
-    register(cls, NodeKind(cls.__name__, flatten, unflatten, lambda data, count: traced))
+    keys = tuple(map(GetAttrKey, traced))
+    register(cls, NodeKind(cls.__name__, flatten, unflatten, lambda data, count: keys, cls))
     return cls
+
+
+def _fields(
+    cls: Any, data: tuple[str, ...] | None, static: frozenset[str], dropped: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the children and of the settings."""
+    is_dataclass = isinstance(cls, type) and dataclasses.is_dataclass(cls)
+    if not is_dataclass and (data is None or not isinstance(cls, type)):
+        raise user_error(TypeError, f"register_dataclass: {cls!r} is not a dataclass; put @dataclass below it")
+    if not is_dataclass:
+        return data or (), tuple(sorted(static))
+    fields = [each for each in dataclasses.fields(cls) if each.name not in dropped]
+    unknown = {*static, *(data or ())} - {each.name for each in fields}
+    if unknown:
+        raise user_error(TypeError, f"register_dataclass: {cls.__name__} has no field {', '.join(sorted(unknown))}")
+    if data is not None:
+        missing = [each.name for each in fields if each.init and each.name not in (*data, *static)]
+        if missing:
+            raise user_error(
+                TypeError,
+                f"register_dataclass: {', '.join(missing)} of {cls.__name__} stands in none of data_fields, meta_fields "
+                "and drop_fields",
+            )
+        return data, tuple(each.name for each in fields if each.name in static)
+    fixed = tuple(each.name for each in fields if each.name in static or each.metadata.get("static"))
+    return tuple(each.name for each in fields if each.name not in fixed), fixed
+
+
+def static_field(*, metadata: Any = None, **settings: Any) -> Any:
+    """A field of a dataclass that `register_dataclass` takes as a setting; takes what `dataclasses.field` takes."""
+    return dataclasses.field(metadata={"static": True, **(metadata or {})}, **settings)
 
 
 def _values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:

@@ -3,61 +3,146 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavax.base.errors import TreeMismatchError
 from lavax.ir.location import user_error
-from lavax.tracer.pytrees.pytree import IsLeaf, TreeDef, flatten, flatten_up_to, paths, unflatten
+from lavax.tracer.pytrees.keys import KeyPath
+from lavax.tracer.pytrees.pytree import (
+    LEAF,
+    IsLeaf,
+    TreeDef,
+    broadcast_prefix,
+    composed,
+    flatten,
+    flatten_up_to,
+    kind_of,
+    structure,
+    unflatten,
+)
 
-_FIRST = object()  # as `initial`: the fold begins with the first leaf
+_FIRST = object()  # as `initializer`: the fold begins with the first leaf
 
 
-def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[str, Any]], TreeDef]:
-    """`(path, leaf)` for each leaf of `tree` in order, with paths as in `layers.0.w`, and its structure."""
-    leaves, treedef = flatten(tree, is_leaf)
-    return list(zip(paths(treedef), leaves, strict=True)), treedef
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
+    """`(path, leaf)` for each leaf of `tree` in order, and its structure.
+
+    A path is the tuple of keys that lead to the leaf, whose text is as in `layers.0.w`. With `is_leaf_takes_path`,
+    `is_leaf` gets the path and the subtree.
+    """
+    ends = _with_path(is_leaf, is_leaf_takes_path)
+    found: list[tuple[KeyPath, Any]] = []
+    return found, _collect(tree, KeyPath(), ends, found)
 
 
-def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]:
-    """`(path, leaf)` for each leaf of `tree` in order."""
-    return flatten_with_path(tree, is_leaf)[0]
+def _with_path(is_leaf: Callable[..., bool] | None, takes_path: bool) -> Callable[[KeyPath, Any], bool]:
+    if is_leaf is None:
+        return lambda path, tree: False
+    return is_leaf if takes_path else lambda path, tree: is_leaf(tree)
 
 
-def map_with_path(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+def _collect(
+    tree: Any, path: KeyPath, ends: Callable[[KeyPath, Any], bool], found: list[tuple[KeyPath, Any]]
+) -> TreeDef:
+    kind = None if ends(path, tree) else kind_of(tree)
+    if kind is None:
+        found.append((path, tree))
+        return LEAF
+    children, data = kind.flatten(tree)
+    keys = kind.child_keys(data, len(children)) if kind.tree_keys is None else kind.tree_keys(tree)
+    parts = [
+        _collect(child, KeyPath((*path, key)), ends, found) for key, child in zip(keys, children, strict=True)
+    ]
+    return composed(kind, data, parts)
+
+
+def leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """`(path, leaf)` for each leaf of `tree` in order, as `flatten_with_path`."""
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def map_with_path(
+    function: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
     """The tree of `function(path, leaf, *subtrees)` for each leaf of `tree`, with the subtrees of `rest` at that path.
 
-    The path of a leaf is text, as in `layers.0.w`. Raises TreeMismatchError if one of `rest` does not begin with the
-    structure of `tree`.
+    Paths are those of `flatten_with_path`. Raises TreeMismatchError if one of `rest` does not begin with the structure
+    of `tree`.
     """
-    leaves, treedef = flatten(tree, is_leaf)
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [flatten_up_to(treedef, other) for other in rest]
-    rows = zip(paths(treedef), leaves, *columns, strict=True)
-    return unflatten(treedef, [function(*row) for row in rows])
+    return unflatten(treedef, [function(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)])
 
 
-def transpose(outer: TreeDef, inner: TreeDef, tree: Any) -> Any:
+def transpose(outer: TreeDef, inner: TreeDef | None, tree: Any) -> Any:
     """From a tree of structure `outer` with trees of structure `inner` at its leaves, the tree nested the other way.
 
-    Raises TreeMismatchError, with the path, if `tree` is not of that form.
+    Without `inner` it is the structure of the first of those. Raises TreeMismatchError, with the path, if `tree` is not
+    of that form.
     """
-    rows = [flatten_up_to(inner, part) for part in flatten_up_to(outer, tree)]
-    if not rows:
-        raise user_error(
-            TreeMismatchError, f"transpose: {outer!r} has no leaves, so there is nothing to put at those of {inner!r}"
-        )
-    return unflatten(inner, [unflatten(outer, column) for column in zip(*rows, strict=True)])
+    parts = flatten_up_to(outer, tree)
+    if not parts:
+        place = "" if inner is None else f" at those of {inner!r}"
+        raise user_error(TreeMismatchError, f"transpose: {outer!r} has no leaves, so there is nothing to put{place}")
+    held = structure(parts[0]) if inner is None else inner
+    rows = [flatten_up_to(held, part) for part in parts]
+    return unflatten(held, [unflatten(outer, column) for column in zip(*rows, strict=True)])
 
 
-def reduce(function: Callable[[Any, Any], Any], tree: Any, initial: Any = _FIRST, is_leaf: IsLeaf = None) -> Any:
-    """`function` folded over the leaves of `tree` in order, from `initial`, or else from the first leaf.
+def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _FIRST, is_leaf: IsLeaf = None) -> Any:
+    """`function` folded over the leaves of `tree` in order, from `initializer`, or else from the first leaf.
 
     Raises TypeError if there is neither.
     """
     leaves = flatten(tree, is_leaf)[0]
-    return functools.reduce(function, leaves) if initial is _FIRST else functools.reduce(function, leaves, initial)
+    if initializer is _FIRST:
+        return functools.reduce(function, leaves)
+    return functools.reduce(function, leaves, initializer)
 
 
-def all(tree: Any, is_leaf: IsLeaf = None) -> bool:
+def reduce_associative(
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _FIRST, is_leaf: IsLeaf = None
+) -> Any:
+    """The leaves of `tree` joined by an associative `operation`, neighbours first, so that terms stay of like size.
+
+    `identity` is the result for no leaves. Raises TypeError if there are none and it is not given.
+    """
+    leaves = flatten(tree, is_leaf)[0]
+    if not leaves and identity is _FIRST:
+        raise user_error(TypeError, "reduce_associative: a tree without leaves needs an identity")
+    while len(leaves) > 1:
+        pairs = [operation(*leaves[start : start + 2]) for start in range(0, len(leaves) - 1, 2)]
+        leaves = pairs + leaves[len(leaves) // 2 * 2 :]
+    return leaves[0] if leaves else identity
+
+
+def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves of `tree` are true; True for a tree without leaves."""
     return builtins.all(flatten(tree, is_leaf)[0])
+
+
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """A tree of the structure of `full_tree`; each leaf of `prefix_tree` stands at every leaf below its place.
+
+    Raises TreeMismatchError, with the path, if `full_tree` does not begin with the structure of `prefix_tree`.
+    """
+    treedef = structure(full_tree, is_leaf)
+
+    def ends(node: Any) -> bool:
+        return kind_of(node) is None or (is_leaf is not None and is_leaf(node))
+
+    return unflatten(treedef, broadcast_prefix(prefix_tree, treedef, ends))
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether none of these is a container."""
+    return builtins.all(kind_of(each) is None or (is_leaf is not None and is_leaf(each)) for each in iterable)

@@ -63,7 +63,7 @@ def test_a_sequence_hands_keys_to_the_layers_that_take_them() -> None:
     close(dropped, model(x, key=key))
     close(model[:2](x), nn.relu(model[0](x)))
     assert len(model) == 4 and [type(layer).__name__ for layer in model] == ["Linear", "Lambda", "Dropout", "Linear"]
-    assert [path for path, _ in lx.tree.leaves_with_path(model)][:2] == ["layers.0.weight", "layers.0.bias"]
+    assert [str(path) for path, _ in lx.tree.leaves_with_path(model)][:2] == ["layers.0.weight", "layers.0.bias"]
 
 
 def test_identity_and_functions() -> None:

@@ -47,7 +47,7 @@ def test_fields_are_leaves_and_settings_are_structure() -> None:
     assert lx.tree.leaves(model) == [2, 3]
     assert lx.tree.structure(model) is lx.tree.structure(Affine(np.float32(5), np.float32(7)))
     assert lx.tree.structure(model) is not lx.tree.structure(model.replace(name="other"))
-    assert [path for path, _ in lx.tree.leaves_with_path(Stack(2))] == ["parts.0.scale", "parts.1.scale"]
+    assert [str(path) for path, _ in lx.tree.leaves_with_path(Stack(2))] == ["parts.0.scale", "parts.1.scale"]
 
 
 def test_gradients_are_modules() -> None:

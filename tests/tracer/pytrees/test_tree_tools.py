@@ -11,7 +11,7 @@ TREE = {"layers": [{"w": 1, "b": 2}, {"w": 3, "b": 4}], "scale": (5,)}
 
 def test_paths_go_with_leaves() -> None:
     pairs, treedef = tree.flatten_with_path(TREE)
-    assert pairs == [
+    assert [(str(path), leaf) for path, leaf in pairs] == [
         ("layers.0.b", 2), ("layers.0.w", 1), ("layers.1.b", 4), ("layers.1.w", 3), ("scale.0", 5),
     ]
     assert treedef is tree.structure(TREE)

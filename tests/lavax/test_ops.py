@@ -1,0 +1,58 @@
+"""Reductions over segments, against loops in NumPy and against JAX."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+JOINS: dict[str, tuple[Callable[..., Any], float]] = {
+    "segment_sum": (np.sum, 0),
+    "segment_prod": (np.prod, 1),
+    "segment_max": (np.max, -np.inf),
+    "segment_min": (np.min, np.inf),
+}
+IDS = np.array([2, 0, 2, 5, -1, 0])  # 5 and -1 name no segment; 1 and 3 have no rows
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_against_numpy(name: str) -> None:
+    data = np.random.default_rng(0).normal(size=(6, 3)).astype("f")
+    join, empty = JOINS[name]
+    wanted = [join(data[k == IDS], axis=0) if (k == IDS).any() else np.full(3, empty) for k in range(4)]
+    np.testing.assert_allclose(np.asarray(getattr(lx.ops, name)(data, IDS, 4)), wanted, rtol=1e-6)
+    compiled = lx.compile(lambda d, i: getattr(lx.ops, name)(d, i, num_segments=4))
+    np.testing.assert_allclose(np.asarray(compiled(data, IDS)), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in JOINS if name != "segment_prod"])  # of which JAX has no gradient
+def test_against_jax(name: str) -> None:
+    jax = pytest.importorskip("jax", reason="compares with JAX")
+    generator = np.random.default_rng(1)
+    data, weights = generator.normal(size=(6, 2)).astype("f"), generator.normal(size=(4, 2)).astype("f")
+
+    def loss(module: Any, numpy: Any, x: Any) -> Any:
+        made = getattr(module.ops, name)(numpy.sin(x), IDS, 4)
+        return 3 * numpy.sum(numpy.where(numpy.isfinite(made), made, 0.0) * weights)
+
+    wanted = jax.grad(lambda x: loss(jax, jax.numpy, x))(data)
+    np.testing.assert_allclose(np.asarray(lx.grad(lambda x: loss(lx, lnp, x))(data)), wanted, rtol=1e-5)
+
+
+def test_sums_without_a_number_of_segments() -> None:
+    assert np.asarray(lx.ops.segment_sum(np.arange(5.0), np.array([0, 0, 1, 1, 2]))).tolist() == [1, 5, 4]
+    assert np.asarray(lx.ops.segment_max(np.array([3, 1]), np.array([1, 1]), 2)).tolist() == [-(2**31), 3]
+    assert np.asarray(lx.ops.segment_sum(np.ones((2, 2, 3)), np.array([[0, 1], [1, 1]]), 2)).tolist() == [
+        [1] * 3, [3] * 3,
+    ]
+    assert np.asarray(lx.ops.segment_sum(np.arange(3.0), np.array([0, 7, -3]), 2, mode="clip")).tolist() == [2, 1]
+    with pytest.raises(lx.DtypeError, match=r"segment_sum: segment_ids must be integers"):
+        lx.ops.segment_sum(np.ones(2), np.ones(2), 2)
+    with pytest.raises(lx.ShapeError, match="leading axes"):
+        lx.ops.segment_sum(np.ones(2), np.array([1, 2, 3]), 2)
