@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 import lavax.numpy as lnp
 from lavax.tracer.values.value import Value
@@ -56,3 +57,21 @@ KERNELS: dict[str, Kernel] = {
     "lanczos3": Kernel(3, _lanczos(3)),
     "lanczos5": Kernel(5, _lanczos(5)),
 }
+
+
+class ResizeMethod(Enum):
+    """Methods of resizing as JAX names them; strings do the same."""
+
+    NEAREST = "nearest"
+    LINEAR = "linear"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    CUBIC = "cubic"
+
+    @staticmethod
+    def from_string(name: str) -> ResizeMethod:
+        """The method of that name. Raises ValueError for another name."""
+        for method in ResizeMethod:
+            if KERNELS.get(name) is KERNELS.get(method.value) and (name in KERNELS or name == method.value):
+                return method
+        raise ValueError(f"ResizeMethod: unknown method {name!r}")

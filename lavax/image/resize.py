@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import lavax.numpy as lnp
-from lavax.image.kernels import KERNELS
+from lavax.image.kernels import KERNELS, ResizeMethod
 from lavax.image.sampling import (
     centres,
     contracted,
@@ -24,17 +25,24 @@ from lavax.tracer.values.value import Value
 __all__ = ["resize", "scale_and_translate"]
 
 
-def resize(image: ArrayLike, shape: Sequence[int], method: str = "linear", antialias: bool = True) -> Value:
+def resize(
+    image: ArrayLike,
+    shape: Sequence[int],
+    method: str | ResizeMethod = "linear",
+    antialias: bool = True,
+    precision: Any = None,
+) -> Value:
     """`image` resized to `shape`, which has all its axes; those whose extent stays are left alone.
 
     Methods are "nearest"; "linear" ("bilinear", "trilinear", "triangle"); "cubic" ("bicubic", "tricubic"; Keys 1981
     with slope -0.5); "lanczos3" and "lanczos5"; "area" (means of what a new pixel covers); "cubic-pytorch" (slope
     -0.75, the edge repeated). Images fill the same frame: pixel centres lie at half-integers. With `antialias`, kernels
     are widened along axes that shrink, so that all pixels count. The dtype is that of `image`, or float32 for integers;
-    "nearest" keeps every dtype. Differentiable. Raises ShapeError for another number of axes, ValueError for an unknown
-    method.
+    "nearest" keeps every dtype. Differentiable. `precision` is taken as JAX takes it, and changes nothing. Raises
+    ShapeError for another number of axes, ValueError for an unknown method.
     """
     value = as_value(image)
+    method = _name(method)
     extents = checked_shape("image.resize", shape)
     if len(extents) != value.ndim:
         raise shape_error(f"image.resize: shape must have all {value.ndim} axes of {value.type}, got {extents}")
@@ -66,17 +74,18 @@ def scale_and_translate(
     spatial_dims: Sequence[int],
     scale: ArrayLike,
     translation: ArrayLike,
-    method: str = "linear",
+    method: str | ResizeMethod = "linear",
     antialias: bool = True,
+    precision: Any = None,
 ) -> Value:
     """`image` scaled and moved along `spatial_dims`, sampled in a frame of `shape`.
 
     A point p of the input lies at p·scale + translation in the result; both have a number for each of `spatial_dims`,
     and both have gradients. What lies outside the image is 0. Methods are those of `resize` without "nearest" and
-    "cubic-pytorch".
+    "cubic-pytorch". `precision` is taken as JAX takes it, and changes nothing.
     """
     name = "image.scale_and_translate"
-    given = as_floating(image)
+    given, method = as_floating(image), _name(method)
     extents = checked_shape(name, shape)
     axes = normal_axes(name, tuple(spatial_dims), given.type)
     factors, moves = as_value(scale), as_value(translation)
@@ -97,6 +106,10 @@ def scale_and_translate(
         weights = _weights(method, given.shape[axis], places, 1 / factors[number], antialias)
         made = contracted(made, axis, weights)
     return cast(made, given.type.dtype)
+
+
+def _name(method: str | ResizeMethod) -> str:
+    return str(method.value) if isinstance(method, ResizeMethod) else method
 
 
 def _require_method(name: str, method: str, known: Sequence[str]) -> None:

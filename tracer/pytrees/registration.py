@@ -121,7 +121,7 @@ def _fields(
 
 
 def static_field(*, metadata: Any = None, **settings: Any) -> Any:
-    """A field of a dataclass that `register_dataclass` takes as a setting; takes what `dataclasses.field` takes."""
+    """A field of a dataclass that `register_dataclass` takes as a setting, made as by `dataclasses.field`."""
     return dataclasses.field(metadata={"static": True, **(metadata or {})}, **settings)
 
 

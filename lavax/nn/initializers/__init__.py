@@ -1,6 +1,7 @@
 """Initial weights, as in jax.nn.initializers: functions that make `init(key, shape, dtype)`."""
 from lavax.nn.initializers.constants import constant, ones, zeros
 from lavax.nn.initializers.distributions import normal, truncated_normal, uniform
+from lavax.nn.initializers.initializer import Initializer
 from lavax.nn.initializers.orthogonal import delta_orthogonal, orthogonal
 from lavax.nn.initializers.variance_scaling import (
     glorot_normal,
@@ -17,6 +18,7 @@ from lavax.nn.initializers.variance_scaling import (
 )
 
 __all__ = [
+    "Initializer",
     "constant",
     "delta_orthogonal",
     "glorot_normal",
