@@ -117,7 +117,8 @@ def _statements(text: str) -> list[tuple[int, str]]:
     """The statements with their line numbers; a node that holds graphs is one statement of several lines."""
     statements: list[tuple[int, str]] = []
     depth = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, whole in enumerate(text.splitlines(), 1):
+        line = whole.partition("  # ")[0]  # what follows names a scope
         if not line.strip():
             continue
         if depth > 1:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.graph import Graph, LaterGraph, Node
+from lavax.ir.location import line_and_scope
 from lavax.ir.operation import OPERATIONS
 
 _NEVER = object()  # equal to no attribute
@@ -65,11 +66,17 @@ def structural_key(graph: Graph) -> str:
     return "\n".join(lines)
 
 
+def _comment(node: Node) -> str:
+    """The named scope of a node, if it has one."""
+    scope = line_and_scope(node.location)[1] if node.location else ""
+    return f"  # {scope}" if scope else ""
+
+
 def print_graph(graph: Graph, indent: str = "") -> str:
-    """The text of a graph; `parse` reads it back."""
+    """The text of a graph, with named scopes as comments; `parse` reads it back."""
     names = value_names(graph)
     inputs = ", ".join(f"{node.name}: {node.type}" for node in graph.inputs)
     lines = [f"graph ({inputs}) {{"]
-    lines += [f"  {line}" for node in graph.nodes for line in format_node(node, names).split("\n")]
+    lines += [f"  {line}" for node in graph.nodes for line in f"{format_node(node, names)}{_comment(node)}".split("\n")]
     lines += [f"  return {', '.join(names[output] for output in graph.outputs)}".rstrip(), "}"]
     return "\n".join(indent + line for line in lines)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lavax import (
     debug,
+    dtypes,
     errors,
     flatten_util,
     image,
@@ -18,10 +19,13 @@ from lavax import (
     profiler,
     random,
     scipy,
+    test_util,
     tree,
     tree_util,
+    typing,
 )
-from lavax.base.config import VERSION, enable_x64, matmul_precision
+from lavax.base.config import VERSION, default_matmul_precision, disable_jit, enable_x64, matmul_precision
+from lavax.configuration import config
 from lavax.errors import (
     ArrayIndexError,
     ConcretizationError,
@@ -48,17 +52,29 @@ from lavax.errors import (
     VerificationError,
     VmapAxisError,
 )
+from lavax.ir.location import named_scope
 from lavax.parallel_scan import associative_scan
 from lavax.tracer.compiled.compile import compile
 from lavax.tracer.compiled.export import Exported, export, load_exported
+from lavax.tracer.compiled.jaxpr import make_jaxpr
 from lavax.tracer.control_flow.branches import cond, switch
 from lavax.tracer.control_flow.fori_loop import fori_loop
 from lavax.tracer.control_flow.scan import map, scan
 from lavax.tracer.control_flow.while_loop import while_loop
-from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, eval_shape, trace
-from lavax.tracer.tracing.placement import default_device, device_put, devices
-from lavax.tracer.transforms.checkpoint import checkpoint
+from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, eval_shape, trace, typeof
+from lavax.tracer.tracing.placement import (
+    block_until_ready,
+    default_backend,
+    default_device,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    local_devices,
+)
+from lavax.tracer.transforms.checkpoint import checkpoint, checkpoint_policies
 from lavax.tracer.transforms.closure_convert import closure_convert
+from lavax.tracer.transforms.custom_gradient import custom_gradient
 from lavax.tracer.transforms.custom_rules import custom_jvp, custom_vjp
 from lavax.tracer.transforms.debugging import check_leaks
 from lavax.tracer.transforms.grad import grad, stop_gradient, value_and_grad
@@ -66,6 +82,7 @@ from lavax.tracer.transforms.jacobian import hessian, jacfwd, jacrev
 from lavax.tracer.transforms.jvp import jvp, linearize
 from lavax.tracer.transforms.linear_transpose import linear_transpose
 from lavax.tracer.transforms.named_axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
+from lavax.tracer.transforms.named_call import named_call
 from lavax.tracer.transforms.vjp import vjp
 from lavax.tracer.transforms.vmap import vmap
 from lavax.tracer.values.array import Array
@@ -77,6 +94,9 @@ if TYPE_CHECKING:
 __version__ = VERSION
 jit = compile
 remat = checkpoint
+jacobian = jacrev
+checking_leaks = check_leaks
+ShapeDtypeStruct = ShapeDtype
 
 
 def _vulkan() -> Backend:
@@ -115,6 +135,7 @@ __all__ = [
     "ParseError",
     "ShaderCompilerError",
     "ShapeDtype",
+    "ShapeDtypeStruct",
     "ShapeError",
     "SideEffectError",
     "StaticArgumentError",
@@ -128,18 +149,29 @@ __all__ = [
     "associative_scan",
     "axis_index",
     "axis_size",
+    "block_until_ready",
     "check_leaks",
+    "checking_leaks",
     "checkpoint",
+    "checkpoint_policies",
     "closure_convert",
     "compile",
     "cond",
+    "config",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "data",
     "debug",
+    "default_backend",
     "default_device",
+    "default_matmul_precision",
+    "device_count",
+    "device_get",
     "device_put",
     "devices",
+    "disable_jit",
+    "dtypes",
     "enable_x64",
     "errors",
     "eval_shape",
@@ -153,6 +185,7 @@ __all__ = [
     "io",
     "ir",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
@@ -160,10 +193,14 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "load_exported",
+    "local_devices",
+    "make_jaxpr",
     "map",
     "matmul_precision",
     "mixed_precision",
     "models",
+    "named_call",
+    "named_scope",
     "nn",
     "numpy",
     "ops",
@@ -179,10 +216,13 @@ __all__ = [
     "scipy",
     "stop_gradient",
     "switch",
+    "test_util",
     "trace",
     "train",
     "tree",
     "tree_util",
+    "typeof",
+    "typing",
     "value_and_grad",
     "vjp",
     "vmap",

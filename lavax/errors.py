@@ -26,19 +26,35 @@ from lavax.base.errors import (
     VmapAxisError,
 )
 
+# The names of JAX.
+ConcretizationTypeError = ConcretizationError
+JAXIndexError = ArrayIndexError
+JAXTypeError = LavaxError
+JaxRuntimeError = DeviceError
+NonConcreteBooleanIndexError = ConcretizationError
+TracerArrayConversionError = ConcretizationError
+TracerBoolConversionError = ConcretizationError
+TracerIntegerConversionError = ConcretizationError
+UnexpectedTracerError = TracerLeakError
+
 __all__ = [
     "ArrayIndexError",
     "ConcretizationError",
+    "ConcretizationTypeError",
     "ControlFlowTypeError",
     "CustomRuleError",
     "DeviceError",
     "DonatedArrayError",
     "DtypeError",
     "ExportError",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
     "KeyReuseError",
     "LavaxError",
     "LinearityError",
     "NaNError",
+    "NonConcreteBooleanIndexError",
     "NonFloatArgumentError",
     "NonScalarGradError",
     "ParseError",
@@ -46,9 +62,13 @@ __all__ = [
     "ShapeError",
     "SideEffectError",
     "StaticArgumentError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
     "TracerLeakError",
     "TreeMismatchError",
     "UnboundAxisError",
+    "UnexpectedTracerError",
     "VerificationError",
     "VmapAxisError",
 ]

@@ -64,12 +64,20 @@ def cache_folder() -> Path:
 
 
 _keeps_64_bits: ContextVar[bool | None] = ContextVar("keeps_64_bits", default=None)
+_process_keeps_64_bits: list[bool] = []  # what `config.update` chose last, before the environment
 
 
 def keeps_64_bits() -> bool:
     """`LAVAX_X64=1`, or within `enable_x64`: 64-bit NumPy data stay 64-bit if no dtype is given."""
     chosen = _keeps_64_bits.get()
-    return _is_on("LAVAX_X64") if chosen is None else chosen
+    if chosen is not None:
+        return chosen
+    return _process_keeps_64_bits[-1] if _process_keeps_64_bits else _is_on("LAVAX_X64")
+
+
+def keep_64_bits(enabled: bool) -> None:
+    """The same for the whole process, outside `enable_x64`."""
+    _process_keeps_64_bits[:] = [enabled]
 
 
 # The dtypes to which operands of float32 products are rounded, and their names in the IR.
@@ -109,6 +117,68 @@ def matmul_precision(precision: str, *, backward: str = "float32") -> Iterator[N
         yield
     finally:
         _matmul_precision.reset(token)
+
+
+# By the names that JAX gives to precisions of products, what they are here: at least as precise.
+_NAMES_OF_JAX: dict[str, tuple[str, ...]] = {
+    "float32": (
+        "default", "high", "highest", "float32", "tensorfloat32", "F32_F32_F32", "TF32_TF32_F32", "TF32_TF32_F32_X3",
+        "BF16_BF16_F32_X3",
+    ),
+    "bfloat16": ("bfloat16", "BF16_BF16_F32"),
+    "float16": ("float16", "F16_F16_F32"),
+}  # fmt: skip
+_PRECISIONS_OF_JAX = {name: precision for precision, names in _NAMES_OF_JAX.items() for name in names}
+
+
+def precision_named(name: str | None) -> str:
+    """The dtype of operands for a precision as JAX names it. Raises ValueError for another name."""
+    if name is None:
+        return "float32"
+    if name not in _PRECISIONS_OF_JAX:
+        raise ValueError(f"default_matmul_precision: unknown precision {name!r}; use one of {list(_PRECISIONS_OF_JAX)}")
+    return _PRECISIONS_OF_JAX[name]
+
+
+@contextmanager
+def default_matmul_precision(precision: str | None) -> Iterator[None]:
+    """`matmul_precision` with JAX's names, for products and their gradients alike.
+
+    "bfloat16" (also "BF16_BF16_F32") and "float16" ("F16_F16_F32") round operands. "default", "high", "highest",
+    "tensorfloat32" and None are all float32 here, which is at least as precise. Raises ValueError for another name.
+    """
+    chosen = precision_named(precision)
+    with matmul_precision(chosen, backward=chosen):
+        yield
+
+
+def choose_matmul_precision(precision: str | None) -> None:
+    """The same from now on, in this thread. Raises ValueError for another name."""
+    held = _PRECISIONS[precision_named(precision)]
+    _matmul_precision.set((held, held))
+
+
+_runs_uncompiled: ContextVar[bool] = ContextVar("runs_uncompiled", default=False)
+runs_uncompiled: Callable[[], bool] = _runs_uncompiled.get  # whether `compile` is switched off
+
+
+@contextmanager
+def disable_jit(disable: bool = True) -> Iterator[None]:
+    """A context in which compiled functions run operation by operation, so that their values can be looked at.
+
+    Loops and branches (`scan`, `while_loop`, `cond`) are still programs of their own. With False, functions are
+    compiled again.
+    """
+    token = _runs_uncompiled.set(disable)
+    try:
+        yield
+    finally:
+        _runs_uncompiled.reset(token)
+
+
+def compile_functions(enabled: bool) -> None:
+    """Switches `compile` on or off from now on, in this thread."""
+    _runs_uncompiled.set(not enabled)
 
 
 @contextmanager

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lavax.ir.location import line_and_scope
+
 _LEFT_ALIGNED = ("kernel", "kind", "source lines", "")
 _TIMES = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 _MOST_LINES = 4
@@ -49,12 +51,16 @@ def times_text(times: int, is_least: bool) -> str:
 
 
 def lines_text(locations: Sequence[str]) -> str:
-    """Source lines in the order of their first use, `file.py:12,15 other.py:3`; the first few if there are many."""
+    """Source lines in the order of their first use, `file.py:12,15 attention/other.py:3`, after their named scopes.
+
+    The first few if there are many.
+    """
     lines: dict[str, list[str]] = {}
     for location in locations[:_MOST_LINES]:
-        path, _, line = location.rpartition(":")
+        place, scope = line_and_scope(location)
+        path, _, line = place.rpartition(":")
         name = path.replace("\\", "/").rpartition("/")[2]
-        lines.setdefault(name, []).append(line)
+        lines.setdefault(f"{scope}/{name}" if scope else name, []).append(line)
     shown = " ".join(f"{name}:{','.join(numbers)}" for name, numbers in lines.items())
     return f"{shown} …" if len(locations) > _MOST_LINES else shown
 

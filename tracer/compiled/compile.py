@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from lavax.base.config import chosen_matmul_precision
+from lavax.base.config import chosen_matmul_precision, runs_uncompiled
 from lavax.base.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.calls.call import CallStructure, ChosenArguments, call_of, chosen_arguments, named_conversion, parted
@@ -70,7 +70,7 @@ class CompiledFunction:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments. Inside a trace, the function becomes part of that trace."""
-        if active_trace() is not None:
+        if active_trace() is not None or runs_uncompiled():
             return self._inlined(args, kwargs)
         leaves: Sequence[Array] = args
         entry = None
@@ -190,6 +190,8 @@ def compile(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     tune: bool = False,
+    inline: bool = False,
+    keep_unused: bool = False,
 ) -> CompiledFunction: ...
 @overload
 def compile(
@@ -199,6 +201,8 @@ def compile(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     tune: bool = False,
+    inline: bool = False,
+    keep_unused: bool = False,
 ) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
 def compile(
     function: Callable[..., Any] | None = None,
@@ -208,6 +212,8 @@ def compile(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     tune: bool = False,
+    inline: bool = False,
+    keep_unused: bool = False,
 ) -> Any:
     """Makes `function` run as one program on the device. A decorator, with or without options, or a function.
 
@@ -220,6 +226,8 @@ def compile(
     `tune`: kernel schedules are chosen by timing the candidates on the device, once per kernel, device and driver; the
     fastest is kept on disk. The rounding of sums follows from the chosen schedule. `LAVAX_TUNE=1` does this for
     everything.
+    `inline` and `keep_unused` are taken as JAX takes them, and change nothing: functions within functions are always
+    inlined, and unused arguments cost nothing.
     Raises ValueError for a number or name that no parameter has.
     """
     if function is None:

@@ -112,8 +112,8 @@ def _fields(
         if missing:
             raise user_error(
                 TypeError,
-                f"register_dataclass: {', '.join(missing)} of {cls.__name__} stands in none of data_fields, meta_fields "
-                "and drop_fields",
+                f"register_dataclass: {', '.join(missing)} of {cls.__name__} stands in none of data_fields, "
+                "meta_fields and drop_fields",
             )
         return data, tuple(each.name for each in fields if each.name in static)
     fixed = tuple(each.name for each in fields if each.name in static or each.metadata.get("static"))

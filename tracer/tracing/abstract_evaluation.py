@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir import Graph
+from lavax.ir.graph import Node
 from lavax.ir.location import user_error
 from lavax.ir.types import dtype_of_data
 from lavax.tracer.calls.call import call_of, named_conversion
@@ -30,8 +32,10 @@ class ShapeDtype:
 
     shape: Sequence[int]
     dtype: Any
+    sharding: InitVar[Any] = None  # taken as JAX takes it, and not kept
+    weak_type: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, sharding: Any, weak_type: bool) -> None:
         held = dtype_of_data(self.dtype)
         if held is None:
             raise user_error(DtypeError, f"ShapeDtype: {self.dtype!r} is not a dtype of lavax")
@@ -41,6 +45,25 @@ class ShapeDtype:
             raise user_error(ShapeError, f"ShapeDtype: a shape has no negative extents, got {self.shape}")
         object.__setattr__(self, "shape", tuple(map(int, self.shape)))
         object.__setattr__(self, "dtype", held.user)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def update(self, **changes: Any) -> ShapeDtype:
+        """The same with another `shape` or `dtype`."""
+        return ShapeDtype(**{"shape": self.shape, "dtype": self.dtype, **changes})
+
+
+def shape_of(node: Node) -> ShapeDtype:
+    """The shape and dtype of a node of a graph."""
+    return ShapeDtype(node.shape, node.dtype.user)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
@@ -57,11 +80,16 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
     return traced
 
 
+def typeof(x: Any) -> ShapeDtype:
+    """The shape and dtype of an array or a number."""
+    kind = abstract_of(x)
+    return ShapeDtype(kind.type.shape, kind.type.dtype.user)
+
+
 def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The result of `function` with a ShapeDtype for each array; computes nothing and needs no device."""
     result = _traced(function, args, kwargs, "eval_shape")
-    outputs = result.graph.outputs
-    return unflatten(result.structure, [ShapeDtype(node.shape, node.dtype.user) for node in outputs])
+    return unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:

@@ -1,14 +1,16 @@
 """Devices, and arrays placed on them."""
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, overload
 
 import numpy as np
 
-from lavax.tracer.pytrees.pytree import map
+from lavax.tracer.pytrees.pytree import leaves, map
 from lavax.tracer.tracing.convert import array_of, lift
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import active
+from lavax.tracer.values.value import Value
 
 
 def devices() -> list[Any]:
@@ -16,17 +18,67 @@ def devices() -> list[Any]:
     return active().devices()
 
 
-def default_device() -> Any:
+@overload
+def default_device() -> Any: ...
+@overload
+def default_device(device: Any) -> AbstractContextManager[None]: ...
+def default_device(device: Any = None) -> Any:
     """The device of `devices()` that everything runs on: the best, or the one chosen by LAVAX_DEVICE.
 
-    Raises DeviceError if there is none.
+    With a `device`, as in JAX, a context in which that is so: it has to be the device that everything runs on, or None.
+    Raises DeviceError if there is no device, ValueError for another one.
     """
-    return active().default_device()
+    found = active().default_device()
+    if device is None:
+        return found
+    _require_default("default_device", device)
+    return nullcontext()
 
 
-def device_put(tree: Any) -> Any:
-    """The same tree with its numbers and NumPy arrays on the device. Does not wait; those may change afterwards."""
+def local_devices() -> list[Any]:
+    """The devices of this machine: `devices()`."""
+    return devices()
+
+
+def device_count() -> int:
+    """The number of available devices. Everything runs on one of them, `default_device()`."""
+    return len(devices())
+
+
+def default_backend() -> str:
+    """ "gpu" or "cpu": the kind of device that everything runs on, as JAX names it. Raises DeviceError without one."""
+    return "cpu" if getattr(active().default_device(), "kind", "cpu") == "cpu" else "gpu"
+
+
+def device_put(tree: Any, device: Any = None) -> Any:
+    """The same tree with its numbers and NumPy arrays on the device. Does not wait; those may change afterwards.
+
+    Everything is on one device: a `device` is taken if it is that one. Raises ValueError for another one.
+    """
+    if device is not None:
+        _require_default("device_put", device)
     return map(_on_device, tree)
+
+
+def device_get(tree: Any) -> Any:
+    """The same tree with its arrays as NumPy arrays; waits for them. What is no array stays."""
+    return map(lambda leaf: leaf.to_host("device_get()") if isinstance(leaf, Value) else leaf, tree)
+
+
+def block_until_ready(tree: Any) -> Any:
+    """Waits until the numbers of all arrays in the tree are computed; returns the tree."""
+    for leaf in leaves(tree):
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return tree
+
+
+def _require_default(function: str, device: Any) -> None:
+    chosen = active().default_device()
+    if device != chosen:
+        raise ValueError(
+            f"{function}: everything runs on one device, {chosen}, which LAVAX_DEVICE chooses; got {device}"
+        )
 
 
 def _on_device(leaf: Any) -> Any:

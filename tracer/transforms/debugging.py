@@ -21,13 +21,13 @@ from lavax.tracer.tracing.tracer import Tracer, describe
 from lavax.tracer.transforms.transformed_call import transformed_call
 
 
-def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def callback(function: Callable[..., Any], *args: Any, ordered: bool = True, **kwargs: Any) -> None:
     """Calls `function` on the host with these arguments; values in them become NumPy arrays (scalars of rank 0).
 
     In a compiled function it is called after each run of the program, in the order of the calls in the function: under
     `vmap` and in `scan` once per element or step, in a branch if that is taken, in `while_loop` for its first 1,024
-    iterations (fewer for large arrays). Its result is not used. In the rules of custom_vjp and custom_jvp it raises
-    SideEffectError.
+    iterations (fewer for large arrays). Its result is not used. Calls are always in order: `ordered` changes nothing.
+    In the rules of custom_vjp and custom_jvp it raises SideEffectError.
     """
     require_function(function, "debug.callback takes a function")
     leaves, structure = flatten((args, kwargs))
@@ -46,8 +46,11 @@ def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     emit(act, values)
 
 
-def print(format: str, *args: Any, **kwargs: Any) -> None:
-    """Prints `format.format(*args, **kwargs)` with the numbers of the values, when `callback` would call."""
+def print(format: str, *args: Any, ordered: bool = True, **kwargs: Any) -> None:
+    """Prints `format.format(*args, **kwargs)` with the numbers of the values, when `callback` would call.
+
+    Prints are always in order: `ordered` changes nothing.
+    """
     callback(lambda *given, **named: sys.stdout.write(f"{format.format(*given, **named)}\n"), *args, **kwargs)
 
 

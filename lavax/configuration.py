@@ -1,0 +1,69 @@
+"""`lavax.config`: settings by the names that JAX gives them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lavax.base import config as settings
+from lavax.tracer.values.backend import runtime
+
+
+def _refuse_nans(enabled: bool) -> None:
+    runtime().refuses_nans = enabled
+
+
+def _ignore(value: Any) -> None:
+    """A setting of JAX's runtime that has no counterpart."""
+
+
+# name -> how it is set, and how it is read (None: what was set last).
+_SETTINGS: dict[str, tuple[Callable[[Any], None], Callable[[], Any] | None]] = {
+    "jax_enable_x64": (settings.keep_64_bits, settings.keeps_64_bits),
+    "jax_debug_nans": (_refuse_nans, lambda: runtime().refuses_nans),
+    "jax_disable_jit": (lambda disabled: settings.compile_functions(not disabled), settings.runs_uncompiled),
+    "jax_default_matmul_precision": (settings.choose_matmul_precision, None),
+    "jax_compilation_cache_dir": (_ignore, None),
+    "jax_log_compiles": (_ignore, None),
+    "jax_numpy_dtype_promotion": (_ignore, None),
+    "jax_numpy_rank_promotion": (_ignore, None),
+    "jax_platform_name": (_ignore, None),
+    "jax_platforms": (_ignore, None),
+    "jax_threefry_partitionable": (_ignore, None),
+    "jax_traceback_filtering": (_ignore, None),
+}
+
+
+class Config:
+    """`config.update("jax_enable_x64", True)`, and `config.jax_enable_x64` to read a setting.
+
+    These have an effect: jax_enable_x64, for the whole process; jax_debug_nans, for what is compiled from then on;
+    jax_disable_jit and jax_default_matmul_precision, for this thread. A few others are taken and change nothing:
+    jax_platform_name and jax_platforms (LAVAX_DEVICE chooses the device), jax_compilation_cache_dir (LAVAX_CACHE),
+    jax_log_compiles (LAVAX_EXPLAIN_RETRACE), and those of promotion, random bits and tracebacks.
+    """
+
+    def __init__(self) -> None:
+        self._chosen: dict[str, Any] = {}
+
+    def update(self, name: str, value: Any) -> None:
+        """Sets a setting. Raises AttributeError for one that lavax does not know."""
+        setting, _ = self._setting(name)
+        setting(value)
+        self._chosen[name] = value
+
+    def read(self, name: str) -> Any:
+        """The value of a setting. Raises AttributeError for one that lavax does not know."""
+        _, reading = self._setting(name)
+        return self._chosen.get(name) if reading is None else reading()
+
+    def __getattr__(self, name: str) -> Any:
+        return self.read(name)
+
+    @staticmethod
+    def _setting(name: str) -> tuple[Callable[[Any], None], Callable[[], Any] | None]:
+        if name not in _SETTINGS:
+            raise AttributeError(f"lavax.config has no setting {name!r}; it has {', '.join(_SETTINGS)}")
+        return _SETTINGS[name]
+
+
+config = Config()

@@ -1,0 +1,45 @@
+"""Questions about dtypes, as in jax.dtypes."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.base.errors import DtypeError
+from lavax.numpy import bfloat16, finfo, iinfo, issubdtype, result_type
+from lavax.tracer.tracing.convert import dtype_of
+
+__all__ = [
+    "TypePromotionError",
+    "bfloat16",
+    "canonicalize_dtype",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "itemsize_bits",
+    "result_type",
+    "scalar_type_of",
+]
+
+TypePromotionError = DtypeError
+float0 = np.dtype([("float0", np.void, 0)])  # the dtype of tangents of integers in JAX; lavax has none of them
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+    """The dtype that arrays made from data of `dtype` get: 32 bits for 64, unless 64-bit dtypes are enabled.
+
+    There are no extended dtypes: `allow_extended_dtype` changes nothing. Raises DtypeError for what is no dtype here.
+    """
+    return dtype_of(dtype).user
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """The number of bits of an element in memory."""
+    return 8 * np.dtype(dtype_of(dtype).user).itemsize
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type of an element: bool, int or float. Raises DtypeError for other data."""
+    kind = dtype_of(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype).kind
+    return {"bool": bool, "float": float}.get(kind, int)

@@ -1,0 +1,201 @@
+"""Names of JAX's front door: what they do here."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.base import config
+from lavax.passes.reports.table import lines_text
+from lavax.test_util import check_grads, check_jvp, check_vjp
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+
+def test_make_jaxpr_prints_the_graph() -> None:
+    offset = lnp.arange(3.0)
+    jaxpr, shape = lx.make_jaxpr(lambda x, n: x**n + offset, static_argnums=1, return_shape=True)(np.ones(3, "f"), 2)
+    assert str(jaxpr) == repr(jaxpr) == (
+        "graph (x: f32[3], captured0: f32[3]) {\n  %0 = multiply(x, x) : f32[3]\n"
+        "  %1 = add(%0, captured0) : f32[3]\n  return %1\n}"
+    )
+    assert [node.op for node in jaxpr.jaxpr.eqns] == ["multiply", "add"] and len(jaxpr.consts) == 1
+    assert jaxpr.in_avals == [lx.ShapeDtypeStruct((3,), "float32")] == jaxpr.out_avals and shape == jaxpr.out_avals[0]
+    with pytest.raises(ValueError, match="axis_name"):
+        lx.make_jaxpr(lnp.sin, axis_env=[("i", 2)])  # type: ignore[arg-type]
+
+
+def test_shapes() -> None:
+    shape = lx.ShapeDtypeStruct((2, 3), lnp.float32, sharding=None)
+    assert (shape.ndim, shape.size, shape.update(shape=(4,)).shape) == (2, 6, (4,))
+    assert lx.typeof(1) == lx.ShapeDtypeStruct((), "int32") and lx.typeof(np.ones(2)).dtype == np.float32
+    assert lx.eval_shape(lambda x: (x @ x.T).sum(0), shape) == lx.ShapeDtypeStruct((2,), "float32")
+
+
+def test_arrays_and_devices() -> None:
+    tree = {"a": lnp.ones(2), "b": "text"}
+    back = lx.device_get(lx.block_until_ready(tree))
+    assert type(back["a"]) is np.ndarray and back["b"] == "text"
+    device = lx.default_device()
+    assert lx.device_put(np.ones(2), device).shape == (2,)
+    assert lx.device_count() == len(lx.local_devices()) == len(lx.devices())
+    assert lx.default_backend() in ("cpu", "gpu")
+    with lx.default_device(device):
+        pass
+    with pytest.raises(ValueError, match="everything runs on one device"):
+        lx.device_put(1.0, "another")
+
+
+def test_scopes_are_shown() -> None:
+    @partial(lx.named_call, name="block")
+    def inner(x: Any) -> Any:
+        with lx.named_scope("square"):
+            return x * x
+
+    @lx.jit
+    def loss(x: Any) -> Any:
+        return lx.scan(lambda carry, part: (carry + inner(part), None), 0.0, x)[0] + lnp.sum(inner(x))
+
+    lowered = loss.lower(np.ones(3, "f"))
+    text = lowered.as_text("ir")
+    assert " : f32[]  # block/square" in text and "multiply(x, x) : f32[3]  # block/square" in text
+    assert "#" not in str(lx.ir.parse(text)) and "  # block/square" in lowered.as_text("optimized")
+    assert float(loss(np.ones(3, "f"))) == 6
+    with pytest.raises(lx.ShapeError, match=r"test_jax_names.py:\d+ in wrong$"), lx.named_scope("wrong"):
+        lnp.ones(2) + lnp.ones(3)
+    assert lines_text(["a/b.py:1", "a/b.py:2 in block/square"]) == "b.py:1 block/square/b.py:2"
+    with pytest.raises(TypeError, match="named_scope: the name"), lx.named_scope(3):  # type: ignore[arg-type]
+        pass
+
+
+def test_kernels_do_not_depend_on_scopes() -> None:
+    def scaled(x: Any, scope: str) -> Any:
+        with lx.named_scope(scope):
+            return lx.cond(x[0] > 0, lambda x: 2 * x, lambda x: x, x)
+
+    texts = {lx.jit(partial(scaled, scope=scope)).lower(np.ones(3, "f")).as_text("kernels") for scope in "ab"}
+    assert len({text.replace("# a", "# b") for text in texts}) == 1
+
+
+def test_disable_jit() -> None:
+    seen: list[Any] = []
+    f = lx.jit(lambda x: seen.append(type(x)) or 2 * x, inline=True, keep_unused=True)  # type: ignore[func-returns-value]
+    with lx.disable_jit():
+        assert float(f(2.0)) == 4 and seen == [lx.Array]
+        with lx.disable_jit(False):
+            assert float(f(2.0)) == 4
+    assert len(seen) == 2 and seen[1] is not lx.Array
+
+
+def test_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "_process_keeps_64_bits", [])
+    assert not lx.config.jax_enable_x64
+    lx.config.update("jax_enable_x64", True)
+    assert lx.config.jax_enable_x64 and lnp.asarray(np.ones(2)).dtype == np.float64
+    with lx.enable_x64(False):
+        assert lnp.asarray(np.ones(2)).dtype == np.float32
+    lx.config.update("jax_platform_name", "cpu")
+    assert lx.config.jax_platform_name == "cpu" and lx.config.read("jax_debug_nans") is False
+    with pytest.raises(AttributeError, match="has no setting 'jax_unknown'"):
+        lx.config.update("jax_unknown", 1)
+    lx.config.update("jax_debug_nans", True)
+    try:
+        with pytest.raises(lx.NaNError):
+            lnp.log(lnp.asarray(-1.0))
+    finally:
+        lx.config.update("jax_debug_nans", False)
+    lx.config.update("jax_disable_jit", True)
+    try:
+        assert lx.config.jax_disable_jit and float(lx.jit(lambda x: x + 1 if x > 0 else x)(1.0)) == 2
+    finally:
+        lx.config.update("jax_disable_jit", False)
+
+
+def test_precision_by_the_names_of_jax() -> None:
+    def precision() -> str:
+        text = lx.jit(lnp.matmul).lower(np.ones((2, 2), "f"), np.ones((2, 2), "f")).as_text("ir")
+        return text.partition("precision=")[2].partition(" ")[0]
+
+    with lx.default_matmul_precision("bfloat16"):
+        assert precision() == '"bf16"'
+        with lx.default_matmul_precision("highest"):
+            assert precision() == ""
+    lx.config.update("jax_default_matmul_precision", "F16_F16_F32")
+    try:
+        assert precision() == '"f16"'
+    finally:
+        lx.config.update("jax_default_matmul_precision", None)
+    with pytest.raises(ValueError, match="unknown precision"), lx.default_matmul_precision("low"):
+        pass
+
+
+def test_checkpoint_takes_what_jax_takes() -> None:
+    @partial(lx.checkpoint, policy=lx.checkpoint_policies.dots_with_no_batch_dims_saveable, static_argnums=(1,))
+    def power(x: Any, n: int) -> Any:
+        return lnp.sin(x) ** n if n > 2 else x
+
+    gradient = float(lx.grad(lambda x: 2 * power(x, 3))(1.0))
+    np.testing.assert_allclose(gradient, 6 * np.sin(1) ** 2 * np.cos(1), rtol=1e-6)
+    policies = lx.checkpoint_policies
+    assert policies.save_from_both_policies(policies.nothing_saveable, policies.checkpoint_dots) == "dots"
+    assert policies.save_only_these_names("a") == "nothing"
+    assert policies.save_anything_except_these_names() == "everything"
+
+
+def test_custom_gradient() -> None:
+    @lx.custom_gradient
+    def clipped(x: Any, y: Any) -> Any:
+        product = x * lnp.sin(y)
+        return product, lambda g: (lnp.clip(g, -1, 1) * lnp.sin(y), g * product)
+
+    gradients = lx.grad(lambda x, y: 5 * clipped(x, y), argnums=(0, 1))(2.0, 0.5)
+    np.testing.assert_allclose([float(g) for g in gradients], [np.sin(0.5), 5 * 2 * np.sin(0.5)], rtol=1e-6)
+    single = lx.custom_gradient(lambda x: (x**2, lambda g: 7 * g))
+    assert float(lx.jit(lx.grad(single))(3.0)) == 7
+
+
+def test_derivatives_are_compared_with_differences() -> None:
+    x, w = np.linspace(0.3, 1.5, 4, dtype="f"), {"a": np.ones((4, 2), "f")}
+
+    def f(x: Any, w: Any) -> Any:
+        return {"y": lnp.sin(x) @ w["a"], "z": x**3}
+
+    check_grads(f, (x, w), order=2)
+    check_grads(lnp.tanh, (0.5,), order=3, modes="fwd")
+
+    @lx.custom_jvp
+    def wrong(x: Any) -> Any:
+        return lnp.sin(x)
+
+    wrong.defjvp(lambda primals, tangents: (wrong(*primals), 1.1 * lnp.cos(primals[0]) * tangents[0]))
+    for mode in ("fwd", "rev"):
+        with pytest.raises(AssertionError, match=mode):
+            check_grads(wrong, (x,), 1, modes=mode)
+    check_jvp(lnp.sin, partial(lx.jvp, lnp.sin), (x,))
+    with pytest.raises(AssertionError, match="value of the VJP"):
+        check_vjp(lnp.sin, partial(lx.vjp, lnp.cos), (x,))
+    with pytest.raises(lx.DtypeError, match="int"):
+        check_grads(f, (np.arange(3),), 1)
+    with pytest.raises(ValueError, match="modes are"):
+        check_grads(f, (x, w), 1, modes="both")
+
+
+def test_dtypes() -> None:
+    assert lx.dtypes.canonicalize_dtype("float64") == np.float32 and lx.dtypes.itemsize_bits(lnp.bfloat16) == 16
+    assert lx.dtypes.scalar_type_of(np.ones(2, "i")) is int and lx.dtypes.scalar_type_of(True) is bool
+
+
+def test_errors_by_the_names_of_jax() -> None:
+    with pytest.raises(lx.errors.TracerBoolConversionError):
+        lx.jit(lambda x: x if x > 0 else -x)(1.0)
+    with pytest.raises(lx.errors.TracerArrayConversionError):
+        lx.jit(lambda x: np.sin(np.asarray(x)))(1.0)
+
+
+def test_debug_print_takes_ordered(capsys: pytest.CaptureFixture[str]) -> None:
+    lx.jit(lambda x: lx.debug.print("x = {x}, {}", 3, x=x, ordered=True) or x)(2.0)  # type: ignore[func-returns-value]
+    assert capsys.readouterr().out == "x = 2.0, 3\n"
