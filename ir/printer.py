@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.graph import Graph, LaterGraph, Node
+from lavax.ir.host_function import HostFunction
 from lavax.ir.location import line_and_scope
 from lavax.ir.operation import OPERATIONS
 
@@ -28,6 +29,8 @@ def format_attribute(value: Any) -> str:
         return print_graph(value)
     if isinstance(value, LaterGraph):
         return '"itself"'
+    if isinstance(value, HostFunction):
+        return f'"{value}"'
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, bool):

@@ -8,6 +8,7 @@ from lavax import (
     debug,
     dtypes,
     errors,
+    experimental,
     flatten_util,
     image,
     ir,
@@ -72,6 +73,7 @@ from lavax.tracer.tracing.placement import (
     devices,
     local_devices,
 )
+from lavax.tracer.transforms.callbacks import pure_callback
 from lavax.tracer.transforms.checkpoint import checkpoint, checkpoint_policies
 from lavax.tracer.transforms.closure_convert import closure_convert
 from lavax.tracer.transforms.custom_gradient import custom_gradient
@@ -175,6 +177,7 @@ __all__ = [
     "enable_x64",
     "errors",
     "eval_shape",
+    "experimental",
     "export",
     "flatten_util",
     "fori_loop",
@@ -210,6 +213,7 @@ __all__ = [
     "pmin",
     "profiler",
     "psum",
+    "pure_callback",
     "random",
     "remat",
     "scan",

@@ -131,6 +131,7 @@ lavax/models/whisper/__init__
 lavax/models/__init__
 lavax/generate
 lavax/generate/__init__
+lavax/experimental/__init__
 lavax
 lavax/__init__
 """

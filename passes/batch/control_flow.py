@@ -133,4 +133,19 @@ def _item(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     return Operand(to_front(part, 1) if is_stacked else part, True)
 
 
-RULES: dict[str, BatchRule] = {"switch": _switch, "while": _while, "scan": _scan, "item": _item}
+def _host_call(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    """One call for the whole batch; the function says how."""
+    flags = [operand.batched for operand in operands]
+    types = [type.with_shape((axis.size, *type.shape)) for type in parts_of(node)]
+    function = node.attrs["function"].batched(axis.size, flags)
+    nodes = [operand.node for operand in operands]
+    return Operand(control_flow("host_call", nodes, types, function=function), True)
+
+
+RULES: dict[str, BatchRule] = {
+    "switch": _switch,
+    "while": _while,
+    "scan": _scan,
+    "item": _item,
+    "host_call": _host_call,
+}

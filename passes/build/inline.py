@@ -45,7 +45,7 @@ def _body_of_call(node: Node) -> Graph | None:
 
 
 def _rebuilt(node: Node, operands: tuple[Node, ...]) -> Node:
-    if not any(map(_holds_calls, _inner_graphs(node))):
+    if not any(map(_holds_calls, inner_graphs(node))):
         return with_operands(node, operands)
     attrs = {name: _without_calls(value) for name, value in node.attrs.items()}
     return make_node(node.op, operands, attrs, node.type, node.location)
@@ -59,7 +59,8 @@ def _without_calls(value: Any) -> Any:
     return value
 
 
-def _inner_graphs(node: Node) -> list[Graph]:
+def inner_graphs(node: Node) -> list[Graph]:
+    """The graphs in the node's attributes."""
     values: list[Any] = []
     for value in node.attrs.values():
         values += value if isinstance(value, tuple) else (value,)
@@ -67,4 +68,4 @@ def _inner_graphs(node: Node) -> list[Graph]:
 
 
 def _holds_calls(graph: Graph) -> bool:
-    return any(_body_of_call(node) is not None or any(map(_holds_calls, _inner_graphs(node))) for node in graph.nodes)
+    return any(_body_of_call(node) is not None or any(map(_holds_calls, inner_graphs(node))) for node in graph.nodes)

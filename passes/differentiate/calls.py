@@ -88,6 +88,25 @@ def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     return found
 
 
+def refuse_host_call(node: Node) -> CustomRuleError:
+    """The error of a derivative that goes through a call of the host."""
+    return CustomRuleError(
+        f"{node.attrs['function'].name} has no derivative: lavax does not see what a function on the host computes. "
+        "Call it in a function with custom_vjp or custom_jvp, or pass it stop_gradient of its arguments"
+        + (f"\n  at {node.location}" if node.location else "")
+    )
+
+
+def host_call_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
+    raise refuse_host_call(node)
+
+
+def host_call_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
+    if any(matters):
+        raise refuse_host_call(node)
+    return [None] * len(node.operands)
+
+
 def _transposed(
     node: Node, rule: str, results: Sequence[Node], sources: Sequence[Node], seeds: Maybe
 ) -> list[Node]:

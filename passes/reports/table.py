@@ -51,9 +51,9 @@ def times_text(times: int, is_least: bool) -> str:
 
 
 def lines_text(locations: Sequence[str]) -> str:
-    """Source lines in the order of their first use, `file.py:12,15 attention/other.py:3`, after their named scopes.
+    """Source lines in the order of their first use, `file.py:12,15 other.py:3`; the first few if there are many.
 
-    The first few if there are many.
+    Before a file stands the named scope of its lines, if they have one.
     """
     lines: dict[str, list[str]] = {}
     for location in locations[:_MOST_LINES]:

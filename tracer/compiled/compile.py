@@ -11,10 +11,11 @@ from lavax.base.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.calls.call import CallStructure, ChosenArguments, call_of, chosen_arguments, named_conversion, parted
 from lavax.tracer.calls.signature import Signature, signature_of
-from lavax.tracer.compiled.executable import Executable, refuse_tracers
+from lavax.tracer.compiled.executable import refuse_tracers
 from lavax.tracer.compiled.lowered import Lowered
 from lavax.tracer.compiled.nan_check import NaNChecked
 from lavax.tracer.compiled.retrace import log_retrace
+from lavax.tracer.compiled.stages import executable
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
 from lavax.tracer.tracing.trace import active_trace
@@ -149,7 +150,7 @@ class CompiledFunction:
         donated = self._donated_leaves(call)
         if runtime().refuses_nans:
             return NaNChecked(self._signature.function, traced.graph, traced.weak, traced.captured, donated)
-        return Executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated, self._tune)
+        return executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated, self._tune)
 
     def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         call, leaves = self._parted(args, kwargs)

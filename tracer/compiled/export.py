@@ -12,6 +12,7 @@ from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of
 from lavax.ir.location import user_error
 from lavax.passes.build.finite_rules import finite_rules
+from lavax.passes.build.host_calls import holds_host_calls
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.compiled.compile import CompiledFunction, compile
 from lavax.tracer.compiled.executable import Executable, apply_graph, refuse_tracers
@@ -92,17 +93,17 @@ def export(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Export
     custom_vjp and custom_jvp, checkpoints and stop_gradient are part of it, so its derivatives are those of
     `function`. But if a rule calls its own function, that call keeps its rule for two derivatives; further derivatives
     through such calls are those of its operations. Donated arguments are kept. Raises SideEffectError if the function
-    prints or calls back, ExportError if dicts in arguments or results have keys that are neither strings nor integers
-    (when saved).
+    prints or calls the host, ExportError if dicts in arguments or results have keys that are neither strings nor
+    integers (when saved).
     """
     compiled = function if isinstance(function, CompiledFunction) else compile(function)
     lowered = compiled.lower(*args, **kwargs)
     traced, call = lowered.traced, lowered.call
-    if traced.effects:
+    if traced.effects or holds_host_calls(traced.graph):
         raise user_error(
             SideEffectError,
-            f"export of {lowered.signature.function}: debug.print and debug.callback cannot be written to a file: "
-            "take them out, or return the value",
+            f"export of {lowered.signature.function}: functions on the host (debug.print, debug.callback, "
+            "pure_callback, io_callback) cannot be written to a file: take them out, or return the value",
         )
     given = unflatten(call.positional, range(call.positional.leaf_count))
     named = {}

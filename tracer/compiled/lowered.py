@@ -10,10 +10,12 @@ from lavax.base import config
 from lavax.base.errors import DtypeError, ShapeError, TreeMismatchError
 from lavax.ir import Graph
 from lavax.ir.location import user_error
+from lavax.passes.build.host_calls import divided, holds_host_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.calls.call import CallStructure, call_of, named_conversion
 from lavax.tracer.calls.signature import Signature
 from lavax.tracer.compiled.executable import ComputedPart, Executable, memory_of, plan, refuse_tracers
+from lavax.tracer.compiled.stages import StagedExecutable, executable
 from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.tracing.convert import argument
 from lavax.tracer.tracing.tracing import Traced, performed
@@ -42,8 +44,12 @@ class Lowered:
         return plan(self.optimized, self.donated)
 
     @cached_property
-    def _program(self) -> LoweredProgram:
-        return active().lower(self._parts.graph, self._parts.donated, tune=self.tune or config.tune())
+    def _programs(self) -> list[LoweredProgram]:
+        """One, unless the function calls the host: then those before, between and after the calls."""
+        tune = self.tune or config.tune()
+        if holds_host_calls(self.optimized):
+            return [active().lower(plan(stage.graph).graph, tune=tune) for stage in divided(self.optimized)[1]]
+        return [active().lower(self._parts.graph, self._parts.donated, tune=tune)]
 
     def as_text(self, stage: str = "optimized") -> str:
         """The function at a stage of its way: "ir", "optimized", "prepare", "kernels", "fusion", "glsl" or "spirv".
@@ -55,7 +61,7 @@ class Lowered:
         if kind not in STAGES or (kind != stage and kind != "prepare"):
             raise ValueError(f"stage {stage!r} is none of {', '.join(STAGES)}")
         if kind in BACKEND_STAGES:
-            return self._program.as_text(stage)
+            return "\n\n".join(program.as_text(stage) for program in self._programs)
         return str(self.traced.graph if stage == "ir" else self.optimized)
 
     def memory(self) -> Memory:
@@ -63,11 +69,11 @@ class Lowered:
 
         Without a device, it is for the limits that every device has.
         """
-        return memory_of(self._parts, self._program if self._parts.graph.outputs else None, self.traced.captured)
+        return memory_of(self._parts, self._programs[0] if self._parts.graph.outputs else None, self.traced.captured)
 
     def compile(self) -> Compiled:
         """The program, for arguments of exactly these kinds. Needs a device."""
-        run = Executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
+        run = executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
         return Compiled(self, run)
 
 
@@ -76,7 +82,7 @@ class Compiled:
     """A program for arguments of certain kinds; it is never traced again."""
 
     lowered: Lowered
-    run: Executable
+    run: Executable | StagedExecutable
 
     def as_text(self, stage: str = "optimized") -> str:
         """As Lowered.as_text."""

@@ -13,7 +13,7 @@ from lavax.ir.types import TupleType
 from lavax.passes.build.builder import build, concatenate, reshape
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.simplify import remove_stop_gradient
-from lavax.tracer.compiled.executable import Executable
+from lavax.tracer.compiled.stages import executable
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
@@ -44,7 +44,7 @@ class NaNChecked:
         self._suspects = [node for node in (*plain.inputs, *plain.nodes) if _may_hold_nan(node)]
         flags = _flags(self._suspects)
         whole = remove_stop_gradient(graph_of(plain.inputs, (*plain.outputs, *flags)))
-        self._run = Executable(whole, [*weak, *[False] * len(flags)], captured, donated)
+        self._run = executable(whole, [*weak, *[False] * len(flags)], captured, donated)
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs of the graph. Raises NaNError, DonatedArrayError."""

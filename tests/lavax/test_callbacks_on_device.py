@@ -1,0 +1,38 @@
+"""Programs with calls of the host between their kernels, on the device."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+
+X = np.linspace(0.1, 0.9, 3, dtype="f")
+
+
+def host_sine(x: Any) -> Any:
+    return lx.pure_callback(np.sin, lx.ShapeDtype(x.shape, x.dtype), x)
+
+
+def chained(x: Any, y: Any) -> Any:
+    a = host_sine(2 * x)
+    b = host_sine(a + y)
+    return {"a": a * b, "x": x, "sum": lnp.sum(b), "one": lnp.ones(2)}
+
+
+def test_a_chain_of_calls_on_the_device() -> None:
+    a = np.sin(2 * X)
+    b = np.sin(a + 0.5)
+    compiled = lx.compile(chained)
+    for found in (compiled(X, 0.5), compiled(X, 0.5), chained(lnp.asarray(X), 0.5)):
+        np.testing.assert_allclose(np.asarray(found["a"]), a * b, rtol=1e-6)
+        np.testing.assert_allclose(float(found["sum"]), b.sum(), rtol=1e-6)
+        assert np.array_equal(np.asarray(found["x"]), X) and np.asarray(found["one"]).tolist() == [1, 1]
+    lowered = compiled.lower(X, 0.5)
+    assert lowered.as_text("ir").count("host_call") == 2 and "host_call" not in lowered.as_text("kernels")
+    assert lowered.as_text("kernels").count("program (") == 3
+    np.testing.assert_allclose(np.asarray(lowered.compile()(X, 0.5)["a"]), a * b, rtol=1e-6)
+    with pytest.raises(ValueError, match="several programs"):
+        lowered.compile().cost()
