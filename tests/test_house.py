@@ -94,6 +94,8 @@ lavax/image
 lavax/image/__init__
 lavax/nn
 lavax/scipy
+lavax/scipy/linalg
+lavax/scipy/linalg/__init__
 lavax/scipy/__init__
 lavax/random
 lavax/random/__init__

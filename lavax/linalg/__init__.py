@@ -1,7 +1,8 @@
 """Linear algebra with the names and meanings of the array API standard's extension, NumPy and JAX.
 
 Matrices are the last two axes; those before them are a batch. Functions of whole matrices take float32 and float64
-(others raise DtypeError: cast first) and run on the device, inside and outside `compile`, under `grad` and `vmap`.
+(others raise DtypeError: cast first) and run on the device, inside and outside `compile`, under `grad` and `vmap`;
+`eig` and `eigvals` run on the host.
 Matrices that are singular, or not positive definite, give NaN or infinities, not an error.
 """
 
@@ -16,6 +17,7 @@ from lavax.linalg.decompositions import (
     svd,
     svdvals,
 )
+from lavax.linalg.eigenvalues import EigResult, eig, eigvals
 from lavax.linalg.inverses import lstsq, matrix_power, matrix_rank, pinv
 from lavax.linalg.norms import cond, matrix_norm, norm, vector_norm
 from lavax.linalg.products import (
@@ -29,8 +31,10 @@ from lavax.linalg.products import (
     vecdot,
 )
 from lavax.linalg.solving import SlogdetResult, det, inv, slogdet, solve, solve_triangular
+from lavax.linalg.tensors import multi_dot, tensorinv, tensorsolve
 
 __all__ = [
+    "EigResult",
     "EighResult",
     "QRResult",
     "SVDResult",
@@ -40,7 +44,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "lstsq",
@@ -49,6 +55,7 @@ __all__ = [
     "matrix_power",
     "matrix_rank",
     "matrix_transpose",
+    "multi_dot",
     "norm",
     "outer",
     "pinv",
@@ -59,6 +66,8 @@ __all__ = [
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",

@@ -1,0 +1,76 @@
+"""Linear algebra with SciPy's arguments; matrices are the last two axes, those before them a batch.
+
+The functions of `lavax.linalg` do the work. Schur forms, Hessenberg forms, square roots and Sylvester's equation are
+computed on the host.
+"""
+from lavax.scipy.linalg.decompositions import (
+    cho_factor,
+    cholesky,
+    eigh,
+    eigh_tridiagonal,
+    lu,
+    lu_factor,
+    polar,
+    qr,
+    qr_multiply,
+    svd,
+)
+from lavax.scipy.linalg.matrix_functions import expm, expm_frechet, hessenberg, schur, solve_sylvester, sqrtm
+from lavax.scipy.linalg.solving import cho_solve, det, inv, lu_solve, solve, solve_triangular
+from lavax.scipy.linalg.special_matrices import (
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    fiedler,
+    fiedler_companion,
+    hadamard,
+    hankel,
+    helmert,
+    hilbert,
+    invhilbert,
+    invpascal,
+    leslie,
+    pascal,
+    toeplitz,
+)
+
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "circulant",
+    "companion",
+    "convolution_matrix",
+    "det",
+    "eigh",
+    "eigh_tridiagonal",
+    "expm",
+    "expm_frechet",
+    "fiedler",
+    "fiedler_companion",
+    "hadamard",
+    "hankel",
+    "helmert",
+    "hessenberg",
+    "hilbert",
+    "inv",
+    "invhilbert",
+    "invpascal",
+    "leslie",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "pascal",
+    "polar",
+    "qr",
+    "qr_multiply",
+    "schur",
+    "solve",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "toeplitz",
+]
