@@ -29,6 +29,7 @@ from lavax.base.config import VERSION, default_matmul_precision, disable_jit, en
 from lavax.configuration import config
 from lavax.errors import (
     ArrayIndexError,
+    AxisError,
     ConcretizationError,
     ControlFlowTypeError,
     CustomRuleError,
@@ -120,6 +121,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "Array",
     "ArrayIndexError",
+    "AxisError",
     "ConcretizationError",
     "ControlFlowTypeError",
     "CustomRuleError",

@@ -1,6 +1,7 @@
 """The error classes of lavax; `LavaxError` is the base of all of them."""
 from lavax.base.errors import (
     ArrayIndexError,
+    AxisError,
     ConcretizationError,
     ControlFlowTypeError,
     CustomRuleError,
@@ -39,6 +40,7 @@ UnexpectedTracerError = TracerLeakError
 
 __all__ = [
     "ArrayIndexError",
+    "AxisError",
     "ConcretizationError",
     "ConcretizationTypeError",
     "ControlFlowTypeError",

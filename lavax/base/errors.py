@@ -62,6 +62,10 @@ class ShapeError(LavaxError, ValueError):
     """Shapes that do not fit the operation."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have."""
+
+
 class ArrayIndexError(LavaxError, IndexError):
     """An index outside the array, or more indices than it has axes."""
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lavax.base import config
 from lavax.base.errors import DeviceError, DonatedArrayError
@@ -140,18 +139,18 @@ class Executable:
         if len(set(map(id, buffers))) != len(buffers):
             self._check_donation(arrays, buffers)
         donated = [arrays[position] for position in self._donated]
-        claimed: list[tuple[Array, Buffer, Any]] = []
+        claimed: list[Buffer] = []
 
         def claim() -> None:
-            claimed.extend((array, array.buffer, array._source) for array in donated)  # raises if another call has one
+            claimed.extend(array.buffer for array in donated)  # raises if another thread has donated one
             for array in donated:
                 array.donate()
 
         try:
             return self._run(buffers, claim)
         except DeviceError:  # the device did not take the work
-            for array, buffer, source in claimed:
-                array.take_back(buffer, source)
+            for array, buffer in zip(donated, claimed, strict=False):
+                array.take_back(buffer)
             raise
 
     def _check_donation(self, arrays: Sequence[Array], buffers: Sequence[Buffer]) -> None:
@@ -196,9 +195,7 @@ def _at_once(graph: Graph, weak: Sequence[bool]) -> Callable[[Sequence[Array]], 
         from lavax.tracer.compiled.nan_check import NaNChecked  # which imports this module
 
         return NaNChecked("a function that runs outside compile", graph, weak)
-    from lavax.tracer.compiled.stages import executable  # which imports this module
-
-    return executable(inline_calls(graph), weak)
+    return Executable(inline_calls(graph), weak)
 
 
 def apply_graph(graph: Graph, values: Sequence[Value], weak: Sequence[bool]) -> list[Value]:

@@ -32,10 +32,11 @@ class Memory:
     An array that is written leaves it, and the others keep the old numbers.
     """
 
-    __slots__ = ("__weakref__", "_members", "numbers")
+    __slots__ = ("__weakref__", "_members", "is_donated", "numbers")
 
     def __init__(self, numbers: np.ndarray | None) -> None:
         self.numbers = numbers  # in storage form, until they are on the device
+        self.is_donated = False
         self._members: list[weakref.ref[Array]] = []
 
     def join(self, array: Array) -> None:
@@ -47,25 +48,27 @@ class Memory:
     def allocate(self) -> Buffer:
         """The buffer of the numbers, for all arrays that have this memory."""
         assert self.numbers is not None
-        buffer, self.numbers = active().upload(self.numbers), None
+        buffer = active().upload(self.numbers)
         for array in self._arrays():
             array._buffer = buffer
+        self.numbers = None  # last, so that an interrupt loses nothing
         return buffer
 
     def donate(self) -> None:
-        """Gives the memory away: no array has it any more."""
+        """Gives the memory away, for all arrays that have it."""
+        self.is_donated = True
         for array in self._arrays():
-            array._buffer, array._source = None, _DONATED
+            array._buffer = None
 
     def take_back(self, buffer: Buffer) -> None:
-        """Undoes a donation, given the buffer that the arrays had."""
-        for array in self._arrays(_DONATED):
-            array._buffer, array._source = buffer, self
+        """Undoes a donation, given the memory."""
+        self.is_donated = False
+        for array in self._arrays():
+            array._buffer = buffer
 
-    def _arrays(self, source: Any = None) -> list[Array]:
-        """The arrays that have this memory, or those of them that have another source since."""
+    def _arrays(self) -> list[Array]:
         found = [member() for member in self._members]
-        return [array for array in found if array is not None and array._source is (source or self)]
+        return [array for array in found if array is not None and array._source is self]
 
 
 class Array(Value):
@@ -98,14 +101,14 @@ class Array(Value):
         if self._buffer is not None:
             return self._buffer
         source = self._source
-        if isinstance(source, Memory):
-            return source.allocate()
-        if isinstance(source, _Donated):
+        if self.is_donated:
             raise user_error(
                 DonatedArrayError,
                 f"this array ({self.type}) was donated to a compiled function (donate_argnums), which may have "
                 "overwritten it: use the function's result instead, or do not donate this argument",
             )
+        if isinstance(source, Memory):
+            return source.allocate()
         if isinstance(source, np.ndarray):
             self._buffer, self._source = active().upload(source), None
         else:
@@ -119,7 +122,7 @@ class Array(Value):
         if source is None or isinstance(source, np.ndarray):
             source = Memory(source)
             source.join(self)
-        return source if isinstance(source, Memory) else None
+        return source if isinstance(source, Memory) and not source.is_donated else None
 
     def twin(self, weak: bool) -> Array:
         """Another array of the same numbers, in one memory: donating one donates both, writing to one parts them."""
@@ -130,7 +133,12 @@ class Array(Value):
         return twin
 
     def write(self, other: Array) -> None:
-        """Takes over the numbers of `other`, an array of this shape and dtype, as they are now."""
+        """Takes over the numbers of `other`, an array of this shape and dtype, as they are now.
+
+        Raises DonatedArrayError if the memory of this array was donated.
+        """
+        if self.is_donated:
+            _ = self.buffer
         taken = other.twin(self.weak and other.weak)
         self.abstract = taken.abstract
         self._buffer, self._source = taken._buffer, taken._source
@@ -144,16 +152,17 @@ class Array(Value):
         else:
             self._buffer, self._source = None, _DONATED
 
-    def take_back(self, buffer: Buffer, source: Any) -> None:
-        """Undoes a donation, given the buffer and the source that the array had."""
-        if isinstance(source, Memory):
-            source.take_back(buffer)
+    def take_back(self, buffer: Buffer) -> None:
+        """Undoes a donation, given the memory that the array had."""
+        if isinstance(self._source, Memory):
+            self._source.take_back(buffer)
         else:
-            self._buffer, self._source = buffer, source
+            self._buffer, self._source = buffer, None
 
     @property
     def is_donated(self) -> bool:
-        return self._source is _DONATED
+        source = self._source
+        return source is _DONATED or (isinstance(source, Memory) and source.is_donated)
 
     def to_host(self, wanted: str) -> np.ndarray:
         splat = self.splat

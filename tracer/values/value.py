@@ -76,6 +76,10 @@ class Value:
     def __float__(self) -> float:
         return float(self._only_number("float()"))
 
+    def __complex__(self) -> complex:
+        number = float(self._only_number("complex()"))
+        return complex(number, number if number != number else 0)  # both parts are NaN, says the array API standard
+
     def __int__(self) -> int:
         return int(self._only_number("int()"))
 

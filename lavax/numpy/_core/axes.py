@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from lavax.ir.types import TensorType
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import axis_error, shape_error
 from lavax.numpy._core.number_arguments import whole_number
 
 Axis: TypeAlias = int | Sequence[int] | None
@@ -14,20 +14,20 @@ Axis: TypeAlias = int | Sequence[int] | None
 def normal_axis(name: str, axis: int, type: TensorType, rank: int | None = None) -> int:
     """`axis` counted from the front; `rank` is given if axes are counted in the result.
 
-    Raises ShapeError if there is no such axis.
+    Raises AxisError if there is no such axis.
     """
     position = whole_number("axis", axis)
     extent = type.rank if rank is None else rank
     if not -extent <= position < extent:
         range_text = f"it must be from {-extent} to {extent - 1}" if extent else "it has no axes"
-        raise shape_error(f"{name}: axis {position} is not an axis of {type}: {range_text}")
+        raise axis_error(f"{name}: axis {position} is not an axis of {type}: {range_text}")
     return position % extent
 
 
 def normal_axes(name: str, axis: Axis, type: TensorType, rank: int | None = None) -> tuple[int, ...]:
     """The distinct axes of `axis`, counted from the front, in the given order; None: all axes.
 
-    Raises ShapeError if there is no such axis or one is named twice.
+    Raises AxisError if there is no such axis, ShapeError if one is named twice.
     """
     if axis is None:
         return tuple(range(type.rank if rank is None else rank))

@@ -1,13 +1,18 @@
 """Errors of array functions: each message names the function that the user called, and ends with the user's line."""
 from __future__ import annotations
 
-from lavax.base.errors import ArrayIndexError, DtypeError, ShapeError
+from lavax.base.errors import ArrayIndexError, AxisError, DtypeError, ShapeError
 from lavax.ir.location import for_user
 
 
 def shape_error(message: str) -> ShapeError:
     """A ShapeError, with the user's line."""
     return ShapeError(for_user(message))
+
+
+def axis_error(message: str) -> AxisError:
+    """An AxisError, with the user's line."""
+    return AxisError(for_user(message))
 
 
 def dtype_error(message: str) -> DtypeError:

@@ -19,23 +19,40 @@ _CPU = 1  # kDLCPU
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Value:
     """An array with the numbers of `x`, which has `__dlpack__`: they are copied through host memory.
 
-    Raises DtypeError if it has no `__dlpack__`, ValueError if `copy` is False, BufferError if `x` cannot export to host
-    memory.
+    64-bit numbers become 32-bit ones unless `lavax.enable_x64` says otherwise. An array of lavax is returned itself if
+    `copy` is False. Raises DtypeError if `x` has no `__dlpack__`, BufferError if it cannot export to host memory, or if
+    `copy` is False and it is not an array of lavax.
     """
     require_device("from_dlpack", device)
-    if copy is False:
-        raise ValueError("from_dlpack: numbers reach device memory by a copy only, so copy must not be False")
     if isinstance(x, Value):
-        return own(x)
+        return x if copy is False else asarray(x, copy=True) if copy else own(x)
     if not hasattr(x, "__dlpack__"):
         raise dtype_error(f"from_dlpack: {x!r:.40} of type {type(x).__name__} has no __dlpack__")
+    if copy is False:
+        raise BufferError("from_dlpack: numbers reach device memory by a copy only, so copy must not be False")
     return asarray(np.array(np.from_dlpack(x)))
 
 
-def to_dlpack(self: Value, **options: Any) -> Any:
-    """The numbers in host memory as a DLPack capsule; `options` as numpy.ndarray.__dlpack__ takes them."""
-    options.pop("stream", None)
-    return np.ascontiguousarray(self.to_host("__dlpack__()")).__dlpack__(**options)
+def to_dlpack(
+    self: Value,
+    /,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """The numbers, copied to host memory, as a DLPack capsule.
+
+    Raises BufferError for another `dl_device` than `__dlpack_device__` gives, for a `stream`, which host memory has
+    none of, and if `copy` is False.
+    """
+    if copy is False:
+        raise BufferError("__dlpack__: numbers leave device memory by a copy only, so copy must not be False")
+    if stream is not None:
+        raise BufferError(f"__dlpack__: host memory has no streams, so stream must be None, got {stream!r}")
+    numbers = np.ascontiguousarray(self.to_host("__dlpack__()"))
+    return numbers.__dlpack__(max_version=max_version, dl_device=dl_device)
 
 
 def dlpack_device(self: Value) -> tuple[int, int]:

@@ -5,10 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.types import DTYPES
+from lavax.ir.types import DTYPES, bfloat16, float16
+from lavax.numpy._core.devices import require_device
 from lavax.numpy.types.dtype_functions import isdtype
 
 array_api_version = "2024.12"
+
+# The dtypes of the standard that lavax has.
+_DTYPES = {
+    dtype.user_name: dtype.numpy for dtype in DTYPES.values() if dtype not in (float16, bfloat16)
+}
 
 
 class NamespaceInfo:
@@ -32,6 +38,7 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The dtypes of numbers without a given dtype; there are no complex ones."""
+        require_device("default_dtypes", device)
         return {
             "real floating": np.dtype(np.float32),
             "integral": np.dtype(np.int32),
@@ -39,9 +46,12 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
-        """The dtypes, by name, of a kind as in `isdtype`."""
-        held = {dtype.numpy.name: dtype.numpy for dtype in DTYPES.values()}
-        return {name: dtype for name, dtype in held.items() if kind is None or isdtype(dtype, kind)}
+        """The dtypes of the standard, by name: those of a kind as in `isdtype`. float16 and bfloat16 are none of them.
+
+        Raises ValueError for another kind, or another device than the one that there is.
+        """
+        require_device("dtypes", device)
+        return {name: dtype for name, dtype in _DTYPES.items() if kind is None or isdtype(dtype, kind)}
 
 
 def namespace_info() -> NamespaceInfo:

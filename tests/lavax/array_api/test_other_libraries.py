@@ -44,4 +44,4 @@ def test_a_difference_is_found() -> None:
     assert difference(one, one) == "an array became ndarray"
     assert "became" in difference(one, lnp.ones(3)) and "became" in difference(one, lnp.ones(2, "int32"))
     assert "Mismatched" in difference(one, lnp.asarray([1, 1.01]))
-    assert outcome(lambda a: a(one) / 0) == "" and "ValueError" in outcome(lambda a: a(one).reshape(3))
+    assert outcome(lambda a: a(one) * 2) == "" and "ValueError" in outcome(lambda a: a(one).reshape(3))
