@@ -66,6 +66,7 @@ FAMILIES: dict[str, str] = {
     "gpt2": "gpt2",
     "llama": "llama",
     "mamba": "mamba",
+    "mamba2": "mamba2",
     "mistral": "llama",
     "phi3": "phi3",
     "qwen2": "llama",

@@ -14,6 +14,7 @@ from lavax.models.pretrained import PretrainedModel
 from lavax.models.tensors import Tensors, with_prefix
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.mamba import Mamba, MambaState
+from lavax.nn.modules.mamba2 import Mamba2
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import RMSNorm
 from lavax.numpy._core.errors import shape_error
@@ -23,7 +24,7 @@ from lavax.tracer.values.value import Value
 
 @dataclass(frozen=True)
 class MambaConfig(Config):
-    """Settings of a `MambaLanguageModel`, by the names of its config.json."""
+    """Settings of a `MambaLanguageModel` of `Mamba` blocks, by the names of its config.json."""
 
     model_type: str = "mamba"
     vocab_size: int = 50280
@@ -51,6 +52,20 @@ class MambaConfig(Config):
             raise ValueError(f"MambaConfig: time_step_rank is a number or 'auto', got {self.time_step_rank!r}")
         return self.time_step_rank
 
+    def mixer(self, *, key: ArrayLike, dtype: Any) -> Mamba | Mamba2:
+        """The block of a layer."""
+        return Mamba(
+            self.hidden_size,
+            self.state_size,
+            self.conv_kernel,
+            self.expand,
+            self.step_rank,
+            self.use_bias,
+            self.use_conv_bias,
+            key=key,
+            dtype=dtype,
+        )
+
 
 class MambaCache(Module):
     """The states of all layers, and how many tokens of each row they have seen: `lengths`, int32 [B]."""
@@ -63,22 +78,12 @@ class Layer(Module):
     """A Mamba block after a normalisation, added to its input, which is float32 if `wide`."""
 
     norm: RMSNorm
-    mixer: Mamba
+    mixer: Mamba | Mamba2
     wide: bool = field(static=True)
 
     def __init__(self, config: MambaConfig, *, key: ArrayLike, dtype: Any) -> None:
         self.norm = RMSNorm(config.hidden_size, config.layer_norm_epsilon, dtype=dtype)
-        self.mixer = Mamba(
-            config.hidden_size,
-            config.state_size,
-            config.conv_kernel,
-            config.expand,
-            config.step_rank,
-            config.use_bias,
-            config.use_conv_bias,
-            key=key,
-            dtype=dtype,
-        )
+        self.mixer = config.mixer(key=key, dtype=dtype)
         self.wide = config.residual_in_fp32
 
     def __call__(self, x: Value, state: MambaState, counts: ArrayLike | None = None) -> tuple[Value, MambaState]:
@@ -88,7 +93,7 @@ class Layer(Module):
 
 
 class MambaLanguageModel(PretrainedModel):
-    """Tokens [B, T] to logits [B, T, vocabulary]: `logits = model(ids)`.
+    """Tokens [B, T] to logits [B, T, vocabulary]: `logits = model(ids)`. The configuration makes the blocks.
 
     `extend` computes new tokens from the states of those before; a state has the same size for any number of tokens.
     The output layer is the table of embeddings, unless the configuration says otherwise.

@@ -72,6 +72,7 @@ from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.dropout import Dropout, dropout
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.mamba import Mamba, MambaState
+from lavax.nn.modules.mamba2 import Mamba2
 from lavax.nn.modules.mixture_of_experts import MixtureOfExperts
 from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
@@ -112,6 +113,7 @@ from lavax.nn.spatial_pooling import (
     max_pool3d,
 )
 from lavax.nn.state_space import linear_recurrence, selective_scan
+from lavax.nn.state_space_duality import state_space_duality
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -146,6 +148,7 @@ __all__ = [
     "Linear",
     "MLP",
     "Mamba",
+    "Mamba2",
     "MambaState",
     "MaxPool1d",
     "MaxPool2d",
@@ -249,6 +252,7 @@ __all__ = [
     "sparse_sigmoid",
     "squareplus",
     "standardize",
+    "state_space_duality",
     "sum_pool",
     "swish",
     "tanh",

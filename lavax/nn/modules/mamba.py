@@ -108,7 +108,7 @@ class Mamba(Module):
         self.project_in = Linear(features, 2 * channels, bias, key=keys[0], dtype=dtype)
         self.convolution = CausalConvolution(channels, kernel_size, convolution_bias, key=keys[1], dtype=dtype)
         self.select = Linear(channels, rank + 2 * state_size, bias=False, key=keys[2], dtype=dtype)
-        self.step = Linear(rank, channels, key=keys[3], dtype=dtype).replace(bias=_step_bias(channels, keys[4], dtype))
+        self.step = Linear(rank, channels, key=keys[3], dtype=dtype).replace(bias=step_bias(channels, keys[4], dtype))
         rates = lnp.log(lnp.arange(1, state_size + 1, dtype=float32))
         self.log_rates = lnp.astype(lnp.broadcast_to(rates, (channels, state_size)), dtype)
         self.skip = lnp.ones(channels, dtype)
@@ -153,7 +153,7 @@ class Mamba(Module):
         return softplus(self.step(cast(step, float32))), inputs, outputs
 
 
-def _step_bias(channels: int, key: ArrayLike, dtype: Any) -> Value:
+def step_bias(channels: int, key: ArrayLike, dtype: Any) -> Value:
     """Biases whose softplus are step sizes, uniformly drawn on a logarithmic scale."""
     drawn = random.uniform(key, (channels,), "float32", math.log(_SHORTEST_STEP), math.log(_LONGEST_STEP))
     steps = lnp.exp(drawn)

@@ -1,4 +1,4 @@
-"""Linear recurrences and selective state spaces against loops over time."""
+"""Linear recurrences, selective state spaces and those of heads against loops over time."""
 from __future__ import annotations
 
 from typing import Any
@@ -93,3 +93,95 @@ def test_bad_shapes_are_named() -> None:
     x, step, a, b, c, d = operands()
     with pytest.raises(lx.ShapeError, match=r"selective_scan: x and step are \[B, T, channels\]"):
         nn.selective_scan(x, step, a.T, b, c, d)
+
+
+# The state spaces of Mamba-2, by chunks, against a loop in float64.
+BATCH, HEADS, GROUPS, CHANNELS, SIZE = 2, 4, 2, 3, 5
+STATE = (BATCH, HEADS, CHANNELS, SIZE)
+
+
+def head_operands(length: int) -> tuple[np.ndarray, ...]:
+    """x, step, a, b, c, d and the state before."""
+    tokens = (BATCH, length)
+    return (
+        draw(*tokens, HEADS, CHANNELS),
+        np.abs(draw(*tokens, HEADS, seed=1)),
+        -np.abs(draw(HEADS, seed=2)),
+        draw(*tokens, GROUPS, SIZE, seed=3),
+        draw(*tokens, GROUPS, SIZE, seed=4),
+        draw(HEADS, seed=5),
+        draw(*STATE, seed=6),
+    )
+
+
+def heads_by_loop(
+    x: Any, step: Any, a: Any, b: Any, c: Any, d: Any, state: Any, stack: Any = np.stack
+) -> tuple[Any, Any]:
+    exp, repeat, sums = (lnp.exp, lnp.repeat, lnp.sum) if stack is lnp.stack else (np.exp, np.repeat, np.sum)
+    b, c = (repeat(each, HEADS // GROUPS, axis=2) for each in (b, c))
+    made = []
+    for time in range(x.shape[1]):
+        decay = exp(step[:, time] * a)[..., None, None]
+        state = decay * state + (step[:, time, :, None] * x[:, time])[..., None] * b[:, time, :, None]
+        made.append(sums(state * c[:, time, :, None], axis=-1) + d[:, None] * x[:, time])
+    return stack(made, axis=1), state
+
+
+@pytest.mark.parametrize(("length", "chunk"), [(1, 256), (2, 1), (5, 5), (7, 3), (8, 4), (9, 2), (13, 256)])
+def test_chunks_are_those_of_a_loop(length: int, chunk: int) -> None:
+    given = head_operands(length)
+    y, last = nn.state_space_duality(*given, chunk=chunk)
+    wanted, wanted_last = heads_by_loop(*(each.astype(np.float64) for each in given))
+    assert_close(y, wanted, 1e-5)
+    assert_close(last, wanted_last, 1e-5)
+    *others, d, _ = given
+    y, last = nn.state_space_duality(*others, chunk=chunk)
+    wanted, wanted_last = heads_by_loop(*others, np.zeros_like(d), np.zeros(STATE))
+    assert_close(y, wanted, 1e-5)
+    assert_close(last, wanted_last, 1e-5)
+
+
+@pytest.mark.parametrize(("length", "chunk"), [(1, 4), (7, 3), (5, 256)])
+def test_derivatives_of_chunks_are_those_of_a_loop(length: int, chunk: int) -> None:
+    given = tuple(map(lnp.asarray, head_operands(length)))
+    weights, last_weights = draw(BATCH, length, HEADS, CHANNELS, seed=7), draw(*STATE, seed=8)
+
+    def loss(y: Any, last: Any) -> Any:
+        return lnp.sum(weights * lnp.sin(y)) + lnp.sum(last_weights * lnp.sin(last))
+
+    everything = tuple(range(len(given)))
+    ours = lx.grad(lambda *x: loss(*nn.state_space_duality(*x, chunk=chunk)), argnums=everything)(*given)
+    wanted = lx.grad(lambda *x: loss(*heads_by_loop(*x, stack=lnp.stack)), argnums=everything)(*given)
+    for name, found, each in zip(["x", "step", "a", "b", "c", "d", "state"], ours, wanted, strict=True):
+        assert_close(found, each, 2e-5, name)
+
+
+def test_small_decays_after_a_large_one_are_exact() -> None:
+    """After a token with a step of 2000, the logarithms of all later decays are 2000 and something."""
+    x, step, a, b, c, d, state = head_operands(6)
+    step = np.where(np.arange(6)[:, None] == 1, 2000, 1e-3 * step).astype(np.float32)
+    y, _ = nn.state_space_duality(x, step, a, b, c, d, state)
+    wanted, _ = heads_by_loop(*(each.astype(np.float64) for each in (x, step, a, b, c, d, state)))
+    assert_close(np.asarray(y)[:, 2:], wanted[:, 2:], 1e-6)
+
+
+def test_a_step_of_zero_leaves_the_states_of_heads() -> None:
+    x, step, *others, state = head_operands(5)
+    assert np.array_equal(nn.state_space_duality(x, np.zeros_like(step), *others, state, chunk=2)[1], state)
+
+
+def test_bfloat16_heads_keep_their_dtype_and_states_are_float32() -> None:
+    y, last = nn.state_space_duality(*(lnp.asarray(x, "bfloat16") for x in head_operands(5)))
+    assert (y.dtype, last.dtype) == ("bfloat16", "float32")
+
+
+def test_bad_arguments_of_heads_are_named() -> None:
+    x, step, a, b, c, d, state = head_operands(5)
+    with pytest.raises(lx.ShapeError, match=r"state_space_duality: x is \[B, T, H, P\], step \[B, T, H\]"):
+        nn.state_space_duality(x, step, a[:2], b, c, d, state)
+    with pytest.raises(lx.ShapeError, match="G divides H"):
+        nn.state_space_duality(x, step, a, b[:, :, [0, 1, 0]], c[:, :, [0, 1, 0]], d, state)
+    with pytest.raises(lx.ShapeError, match="T is at least 1"):
+        nn.state_space_duality(*(each[:, :0] if each.ndim > 2 else each for each in (x, step, a, b, c)))
+    with pytest.raises(ValueError, match="chunk is a number of tokens, got 0"):
+        nn.state_space_duality(x, step, a, b, c, chunk=0)
