@@ -58,6 +58,7 @@ FAMILIES: dict[str, str] = {
     "camembert": "encoders.roberta",
     "clip_text_model": "clip_text",
     "convnext": "convolution.convnext",
+    "convnextv2": "convolution.convnext_v2",
     "distilbert": "encoders.distilbert",
     "efficientnet": "convolution.efficientnet",
     "gemma": "llama",

@@ -1,12 +1,16 @@
-"""ConvNeXt (Liu et al. 2022) as an image classifier: a convolution net in the proportions of a vision transformer."""
+"""ConvNeXt (Liu et al. 2022) as an image classifier: a convolution net in the proportions of a vision transformer.
+
+ConvNeXt V2 (Woo et al. 2023) has another norm in the middle of its blocks.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.linalg.norms import vector_norm
 from lavax.models.activations import activation_of
 from lavax.models.config import ImageClassifierConfig
 from lavax.models.family import Family
@@ -37,6 +41,8 @@ class ConvNextConfig(ImageClassifierConfig):
     layer_scale_init_value: float = 1e-6
     drop_path_rate: float = 0.0
 
+    has_response_norm: ClassVar[bool] = False
+
     @property
     def least_pixels(self) -> tuple[int, int]:
         """Height and width of the smallest images, of which the last stage has one pixel left."""
@@ -53,6 +59,16 @@ class ConvNextConfig(ImageClassifierConfig):
         return self.drop_path_rate * number / max(sum(self.depths) - 1, 1)
 
 
+@dataclass(frozen=True)
+class ConvNextV2Config(ConvNextConfig):
+    """Settings of a ConvNeXt V2, whose blocks have response norms and no layer scale; by default those of V2-T."""
+
+    model_type: str = "convnextv2"
+    layer_scale_init_value: float = 0.0
+
+    has_response_norm: ClassVar[bool] = True
+
+
 def _channels_last(x: Value) -> Value:
     return lnp.transpose(x, (0, 2, 3, 1))
 
@@ -61,12 +77,32 @@ def _channels_first(x: Value) -> Value:
     return lnp.transpose(x, (0, 3, 1, 2))
 
 
+class ResponseNorm(Module):
+    """Channels scaled by how strong each is in the image, compared with the others: [N, H, W, channels] to the same.
+
+    Global response normalization (Woo et al. 2023). `weight` and `bias` are [1, 1, 1, channels], as files have them.
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(self, channels: int, *, dtype: Any) -> None:
+        self.weight, self.bias = (lnp.zeros((1, 1, 1, channels), dtype) for _ in range(2))
+
+    def __call__(self, x: Value) -> Value:
+        strengths = vector_norm(x, axis=(1, 2), keepdims=True)
+        relative = strengths / (lnp.mean(strengths, axis=-1, keepdims=True) + _EPS)
+        made: Value = self.weight * (x * relative) + self.bias + x
+        return made
+
+
 class Block(Module):
     """A depthwise convolution and a multilayer perceptron of the channels, added to the input (figure 4)."""
 
     depthwise: Conv2d
     norm: LayerNorm
     widen: Linear
+    response: ResponseNorm | None
     narrow: Linear
     scale: Any  # [channels]; None if the configuration has no layer scale
     activation: str = field(static=True)
@@ -80,13 +116,15 @@ class Block(Module):
         )
         self.norm = LayerNorm(channels, _EPS, dtype=dtype)
         self.widen = Linear(channels, inner, key=for_widen, dtype=dtype)
+        self.response = ResponseNorm(inner, dtype=dtype) if config.has_response_norm else None
         self.narrow = Linear(inner, channels, key=for_narrow, dtype=dtype)
         self.scale = lnp.full((channels,), start, dtype) if start > 0 else None
         self.activation, self.drop_rate = config.hidden_act, config.drop_rate(number)
 
     def __call__(self, x: Value, key: ArrayLike | None) -> Value:
         hidden = self.norm(_channels_last(self.depthwise(x)))
-        hidden = self.narrow(activation_of(self.activation)(self.widen(hidden)))
+        hidden = activation_of(self.activation)(self.widen(hidden))
+        hidden = self.narrow(hidden if self.response is None else self.response(hidden))
         hidden = _channels_first(hidden if self.scale is None else hidden * self.scale)
         # Stochastic depth (Huang et al. 2016): the block is there for an image as a whole, or is not.
         return x + (hidden if key is None else dropout(hidden, self.drop_rate, key, shared_axes=(1, 2, 3)))
@@ -167,21 +205,23 @@ class ConvNext(PretrainedModel):
         return self.classifier(self.norm(lnp.mean(x, axis=(2, 3))))
 
 
-FAMILY = Family(
-    ConvNextConfig,
-    ConvNext,
-    (
-        (r"^stem\.convolution\.", "convnext.embeddings.patch_embeddings."),
-        (r"^stem\.norm\.", "convnext.embeddings.layernorm."),
-        (r"^stages\.", "convnext.encoder.stages."),
+def names(prefix: str) -> tuple[tuple[str, str], ...]:
+    """What files call the weights; `prefix` is the "model_type"."""
+    return (
+        (r"^stem\.convolution\.", f"{prefix}.embeddings.patch_embeddings."),
+        (r"^stem\.norm\.", f"{prefix}.embeddings.layernorm."),
+        (r"^stages\.", f"{prefix}.encoder.stages."),
         (r"\.downsampling\.norm\.", ".downsampling_layer.0."),
         (r"\.downsampling\.convolution\.", ".downsampling_layer.1."),
         (r"\.blocks\.(\d+)\.", r".layers.\1."),
         (r"\.depthwise\.", ".dwconv."),
         (r"\.widen\.", ".pwconv1."),
+        (r"\.response\.", ".grn."),
         (r"\.narrow\.", ".pwconv2."),
         (r"\.scale$", ".layer_scale_parameter"),
         (r"\.norm\.", ".layernorm."),
-        (r"^norm\.", "convnext.layernorm."),
-    ),
-)
+        (r"^norm\.", f"{prefix}.layernorm."),
+    )
+
+
+FAMILY = Family(ConvNextConfig, ConvNext, names("convnext"))

@@ -9,7 +9,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.models.convolution.convnext import FAMILY, ConvNext, ConvNextConfig
+from lavax.models.convolution import ConvNext, ConvNextConfig, ConvNextV2Config
+from lavax.models.family import Family, family_of
 from tests.lavax.models.seeded import (
     assert_close,
     assert_gradients_close,
@@ -22,15 +23,25 @@ from tests.lavax.models.seeded import (
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
 IMAGES = seeded("images", (3, 3, 24, 20))
-SETTINGS = dict(patch_size=4, num_stages=2, hidden_sizes=[8, 12], depths=[2, 1])
-KINDS = {"with layer scale": 1e-6, "without": 0.0}
+SETTINGS: dict[str, Any] = dict(patch_size=4, num_stages=2, hidden_sizes=[8, 12], depths=[2, 1])
+KINDS: dict[str, dict[str, Any]] = {
+    "with layer scale": {"layer_scale_init_value": 1e-6},
+    "without": {"layer_scale_init_value": 0.0},
+    "version 2": {},
+}
 
 
-def config_of(kind: str, **settings: Any) -> ConvNextConfig:
+def family(kind: str) -> Family:
+    return family_of("convnextv2" if kind == "version 2" else "convnext")
+
+
+def config_of(kind: str, **settings: Any) -> Any:
     labels = {str(number): f"LABEL_{number}" for number in range(5)}
-    return ConvNextConfig.from_json(
-        {**SETTINGS, "layer_scale_init_value": KINDS[kind], "id2label": labels, **settings}
-    )
+    return family(kind).config.from_json({**SETTINGS, **KINDS[kind], "id2label": labels, **settings})
+
+
+def model_of(kind: str, **settings: Any) -> Any:
+    return seeded_model(family(kind), config_of(kind, **settings))
 
 
 def training_loss(model: Any) -> Any:
@@ -46,8 +57,9 @@ def kind(request: pytest.FixtureRequest) -> str:
 def oracle(kind: str) -> Any:
     transformers = pytest.importorskip("transformers", reason="transformers is compared with where it is installed")
     pytest.importorskip("torch", reason="torch is compared with where it is installed")
-    config = transformers.ConvNextConfig(**SETTINGS, layer_scale_init_value=KINDS[kind], num_labels=5)
-    return seed_torch(transformers.ConvNextForImageClassification(config).double())
+    name = "ConvNextV2" if kind == "version 2" else "ConvNext"
+    config = getattr(transformers, f"{name}Config")(**SETTINGS, **KINDS[kind], num_labels=5)
+    return seed_torch(getattr(transformers, f"{name}ForImageClassification")(config).double())
 
 
 def test_logits_and_gradients_are_those_of_transformers(kind: str, oracle: Any) -> None:
@@ -56,23 +68,22 @@ def test_logits_and_gradients_are_those_of_transformers(kind: str, oracle: Any) 
     logits = oracle(torch.from_numpy(np.array(IMAGES)).double()).logits
     loss = logits.sin().sum()
     loss.backward()
-    model = seeded_model(FAMILY, config_of(kind))
+    model = model_of(kind)
     assert_close(model(IMAGES), logits.detach().numpy(), 1e-5)
     found, gradients = lx.value_and_grad(training_loss)(model)
     assert_close(found, loss.item(), 1e-5)
-    assert_gradients_close(gradients_by_name(FAMILY, gradients), oracle)
+    assert_gradients_close(gradients_by_name(family(kind), gradients), oracle)
 
 
 def test_a_folder_of_transformers_is_read_and_written(kind: str, oracle: Any, tmp_path: Path) -> None:
     import torch
-    import transformers
 
     oracle.float().save_pretrained(tmp_path / "theirs")
     model = lx.models.load(tmp_path / "theirs")
     images = torch.from_numpy(np.array(IMAGES))
     assert_close(model(IMAGES), oracle(images).logits.detach().numpy(), 1e-5)
     lx.io.save_pretrained(model, tmp_path / "ours")
-    again = transformers.ConvNextForImageClassification.from_pretrained(tmp_path / "ours").eval()
+    again = type(oracle).from_pretrained(tmp_path / "ours").eval()
     assert torch.equal(again(images).logits, oracle(images).logits)
 
 
@@ -97,35 +108,59 @@ RECORDED: dict[str, dict[str, Any]] = {
             "convnext.layernorm.bias": 7.4424966,
         },
     },
+    "version 2": {
+        "logits": [0.80827706, -1.20417488, -0.96792574, -0.08796509, -0.17151214],
+        "loss": -2.9553764,
+        "squares": {
+            "convnextv2.embeddings.patch_embeddings.bias": 1680.4053,
+            "convnextv2.encoder.stages.0.layers.0.grn.weight": 19.007813,
+            "convnextv2.encoder.stages.0.layers.1.pwconv1.weight": 37.828142,
+        },
+    },
 }
 
 
 def test_recorded_values(kind: str) -> None:
-    model, recorded = seeded_model(FAMILY, config_of(kind)), RECORDED[kind]
+    model, recorded = model_of(kind), RECORDED[kind]
     assert_close(model(IMAGES)[0], recorded["logits"], 1e-5)
     found, gradients = lx.value_and_grad(training_loss)(model)
     assert float(found) == pytest.approx(recorded["loss"], rel=1e-5)
-    by_name = gradients_by_name(FAMILY, gradients)
+    by_name = gradients_by_name(family(kind), gradients)
     for name, squares in recorded["squares"].items():
         assert float(np.sum(np.square(by_name[name]))) == pytest.approx(squares, rel=1e-4), name
 
 
-def test_a_model_made_in_python_is_read_by_transformers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("build", [ConvNextConfig, ConvNextV2Config])
+def test_a_model_made_in_python_is_read_by_transformers(build: type[ConvNextConfig], tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason="transformers reads it where it is installed")
     torch = pytest.importorskip("torch", reason="transformers reads it where torch is installed")
-    config = ConvNextConfig(patch_size=(4, 2), hidden_sizes=(8, 12), depths=(1, 1), num_labels=3)
+    config = build(patch_size=(4, 2), hidden_sizes=(8, 12), depths=(1, 1), num_labels=3)
     model = ConvNext(config, key=lx.random.key(0))
     lx.io.save_pretrained(model, tmp_path)
-    read, report = transformers.ConvNextForImageClassification.from_pretrained(tmp_path, output_loading_info=True)
+    read, report = transformers.AutoModelForImageClassification.from_pretrained(tmp_path, output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
     logits = read.eval()(torch.from_numpy(np.array(IMAGES))).logits
     assert_close(model(IMAGES), logits.detach().numpy(), 1e-5)
 
 
-def test_the_default_is_as_large_as_published() -> None:
-    """ConvNeXt-T, of 28.6 million weights (Liu et al. 2022, table 1)."""
-    form = lx.eval_shape(lambda: ConvNext(ConvNextConfig(num_labels=1000), key=lx.random.key(0)))
-    assert sum(np.prod(leaf.shape) for leaf in lx.tree.leaves(form)) == 28_589_128
+@pytest.mark.parametrize(("config", "weights"), [(ConvNextConfig, 28_589_128), (ConvNextV2Config, 28_635_496)])
+def test_the_defaults_are_as_large_as_published(config: type[ConvNextConfig], weights: int) -> None:
+    """ConvNeXt-T and V2-T, of 28.6 million weights: Liu et al. (2022), table 1; Woo et al. (2023)."""
+    form = lx.eval_shape(lambda: ConvNext(config(num_labels=1000), key=lx.random.key(0)))
+    assert sum(np.prod(leaf.shape) for leaf in lx.tree.leaves(form)) == weights
+
+
+def test_response_norms_start_as_nothing() -> None:
+    block = ConvNext(config_of("version 2"), key=lx.random.key(0)).stages[0].blocks[0]
+    x = lnp.asarray(seeded("hidden", (2, 3, 4, 32)))
+    assert block.response is not None and np.array_equal(block.response(x), x)
+
+
+def test_a_channel_without_a_response_has_a_derivative() -> None:
+    block = model_of("version 2").stages[0].blocks[0]
+    x = np.where(np.arange(32) == 5, 0, seeded("hidden", (2, 3, 4, 32))).astype(np.float32)
+    slopes = lx.grad(lambda x: lnp.sum(lnp.sin(block.response(x))))(x)
+    assert np.all(np.isfinite(np.asarray(slopes)))
 
 
 def test_drop_rates_rise_from_block_to_block() -> None:
@@ -134,7 +169,7 @@ def test_drop_rates_rise_from_block_to_block() -> None:
 
 
 def test_stochastic_depth_drops_blocks_of_whole_images() -> None:
-    model = seeded_model(FAMILY, config_of("without", drop_path_rate=0.5))
+    model = model_of("without", drop_path_rate=0.5)
     block, x = model.stages[1].blocks[0], lnp.asarray(seeded("hidden", (32, 12, 3, 2)))
     whole = np.asarray(block(x, None) - x)
     added = np.asarray(block(x, lx.random.key(1)) - x)
@@ -144,7 +179,7 @@ def test_stochastic_depth_drops_blocks_of_whole_images() -> None:
 
 
 def test_without_a_drop_rate_a_key_changes_nothing() -> None:
-    model = seeded_model(FAMILY, config_of("without"))
+    model = model_of("without")
     assert np.array_equal(np.asarray(model(IMAGES, key=lx.random.key(0))), np.asarray(model(IMAGES)))
 
 
@@ -158,7 +193,7 @@ def test_bad_input_is_refused_by_name() -> None:
         ConvNext(config_of("without", depths=[1]), key=lx.random.key(0))
     with pytest.raises(ValueError, match=r"config\.json: no activation 'gilu'"):
         ConvNext(config_of("without", hidden_act="gilu"), key=lx.random.key(0))
-    model = seeded_model(FAMILY, config_of("without"))
+    model = model_of("without")
     with pytest.raises(lx.ShapeError, match=r"ConvNext: images are \[N, 3, H, W\], got f32\[3,24,20\]"):
         model(IMAGES[0])
     with pytest.raises(lx.ShapeError, match=r"ConvNext: images have at least 8 x 8 pixels, got f32\[3,3,24,7\]"):
