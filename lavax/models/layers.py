@@ -12,13 +12,18 @@ MatrixLayer = Linear | Embedding | QuantizedLinear | QuantizedEmbedding
 ModelT = TypeVar("ModelT", bound=Module)
 
 
-def matrix_layers(model: Any, path: str = "") -> Iterator[tuple[str, MatrixLayer]]:
+def matrix_layers(model: Any) -> Iterator[tuple[str, MatrixLayer]]:
     """The layers with a matrix, each with its path, such as "layers.0.attention.query"."""
-    if isinstance(model, MatrixLayer):
+    return layers_of(model, MatrixLayer)
+
+
+def layers_of(model: Any, kind: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The layers of that class, or of those classes, each with its path."""
+    if isinstance(model, kind):
         yield path, model
         return
     for name, child in _children(model):
-        yield from matrix_layers(child, f"{path}.{name}" if path else name)
+        yield from layers_of(child, kind, f"{path}.{name}" if path else name)
 
 
 def with_layers(model: ModelT, others: Mapping[str, Any]) -> ModelT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,10 @@ from lavax.io.pretrained import weights_stem
 from lavax.io.tensor_files import read_tensors
 from lavax.models.family import Family, family_of, kind_of
 from lavax.models.gguf import config_data, published_tensors
-from lavax.models.quantization import quantize as quantized
+from lavax.models.quantization import Rounding, rounded_paths, with_matrices
 from lavax.models.tensors import Tensors, stacked
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import eval_shape
-from lavax.tracer.tracing.placement import device_put
 
 
 def load(
@@ -31,23 +30,21 @@ def load(
     variant: str | None = None,
     quantize: str | None = None,
     group: int = 64,
+    symmetric: bool = True,
 ) -> Any:
     """The model of a folder in Hugging Face's layout: config.json and model.safetensors, or its shards; or of a .gguf
     file, whose weights are dequantised.
 
     Weights are converted to `dtype` on the way to the device. A `variant` such as "fp16" reads model.fp16.safetensors
-    instead, which some folders hold beside the other. With `quantize`, "int8" or "int4", the matrices of linear layers
-    and embeddings are rounded to integers, of which each `group` shares a scale, before they go to the device; see
-    `models.quantize`. Raises FileNotFoundError if a file is missing, and ValueError, with the names, if the model and
-    the file have different tensors or shapes.
+    instead, which some folders hold beside the other. With `quantize`, "int8" or "int4", matrices are rounded to
+    integers on the way, of which each `group` shares a scale, and unless `symmetric` a zero; see `models.quantize`.
+    Raises FileNotFoundError if a file is missing, and ValueError, with the names, if the model and the file have
+    different tensors or shapes.
     """
     path = Path(folder)
     family, config, tensors = _weights_of(path, variant)
-    if quantize is None:
-        return from_tensors(family, config, tensors, dtype=dtype, source=str(path))
-    held = from_tensors(family, config, tensors, dtype=dtype, source=str(path), place=_on_the_host)
-    leaves, structure = pytree.flatten(quantized(held, quantize, group))
-    return pytree.unflatten(structure, [device_put(leaf) for leaf in leaves])
+    rounding = None if quantize is None else Rounding(quantize, group, symmetric)
+    return from_tensors(family, config, tensors, dtype=dtype, source=str(path), rounding=rounding)
 
 
 def _weights_of(path: Path, variant: str | None) -> tuple[Family, Any, Tensors]:
@@ -75,10 +72,6 @@ def _check_floats(path: Path, data: Mapping[str, Any]) -> None:
         )
 
 
-def _on_the_host(array: np.ndarray, dtype: Any) -> np.ndarray:
-    return array.astype(dtype, copy=False)
-
-
 def from_tensors(
     family: Family,
     config: Any,
@@ -86,27 +79,34 @@ def from_tensors(
     *,
     dtype: Any = "float32",
     source: str = "",
-    place: Callable[[np.ndarray, Any], Any] = device_array,
+    rounding: Rounding | None = None,
 ) -> Any:
-    """A model of `family` with the weights of a published file; `place` gets each with its dtype, and keeps it."""
+    """A model of `family` with the weights of a published file, or with their `rounding`."""
     found = family.prepared(tensors, config)
     fitting = family.adapted(config, found)
     form = eval_shape(lambda: family.build(fitting, key=random.key(0), dtype=dtype))
     leaves, structure = pytree.flatten(form)
-    names = [family.name_in_file(path) for path in pytree.paths(structure)]
+    paths = pytree.paths(structure)
+    names = [family.name_in_file(path) for path in paths]
     found = stacked(found, names)
     missing = [name for name in names if name not in found]
     extra = [name for name in sorted(set(found) - set(names)) if not re.search(family.optional, name)]
     if missing or extra:
         raise ValueError(f"{source}: {_listed('missing', missing)}{_listed('not of this model', extra)}")
-    made = []
-    for name, leaf in zip(names, leaves, strict=True):
+    chosen = rounded_paths(form) if rounding is not None else frozenset()
+    made, matrices = [], {}
+    for path, name, leaf in zip(paths, names, leaves, strict=True):
         array = found[name]
         array = np.swapaxes(array, -1, -2) if family.is_transposed(name) else array
         if array.shape != leaf.shape:
             raise ValueError(f"{source}: {name} has the shape {array.shape}, the model {leaf.shape}")
-        made.append(place(array, leaf.dtype))
-    return pytree.unflatten(structure, made)
+        if rounding is not None and path in chosen:
+            matrices[path] = rounding.of(array)
+            made.append(leaf)
+        else:
+            made.append(device_array(array, leaf.dtype))
+    model = pytree.unflatten(structure, made)
+    return with_matrices(model, matrices) if matrices else model
 
 
 def _listed(what: str, names: list[str]) -> str:

@@ -28,7 +28,7 @@ class PretrainedModel(Module):
         leaves, structure = pytree.flatten(self)
         made: dict[str, np.ndarray] = {}
         for path, leaf in zip(pytree.paths(structure), leaves, strict=True):
-            if ".matrix.integers" in path:
+            if path.endswith(".integers"):
                 raise ValueError(
                     f"{type(self).__name__}: the weights {path} are integers; `models.dequantize` makes them floats"
                 )

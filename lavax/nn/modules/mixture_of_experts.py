@@ -11,6 +11,7 @@ from lavax.nn.activations import silu
 from lavax.nn.functional import one_hot
 from lavax.nn.modules.linear import Linear
 from lavax.nn.modules.module import Module, field
+from lavax.nn.modules.quantized import QuantizedMatrix
 from lavax.nn.routing import Routing, route
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
@@ -27,7 +28,8 @@ class MixtureOfExperts(Module):
         balance = nn.load_balancing_loss(layer.router(x), layer.k)
 
     Expert e computes down_e·(activation(gate_e·x) ⊙ up_e·x), and results are summed with the router's weights (`route`,
-    `normalize`). `gate` and `up` are [experts, hidden, features], `down` [experts, features, hidden].
+    `normalize`). `gate` and `up` are [experts, hidden, features], `down` [experts, features, hidden]: arrays, or a
+    `QuantizedMatrix` each.
 
     Without a `capacity_factor`, the result is exact: every expert computes every token, and the router's weights leave
     out what it has not chosen; for so few tokens that most experts have none, as in decoding, each token fetches the
@@ -88,15 +90,16 @@ class MixtureOfExperts(Module):
         """Every expert's result for every token, summed with weights that are 0 for those not chosen."""
         chosen = one_hot(routing.experts, self.gate.shape[0])
         shares = cast(lnp.sum(chosen * lnp.expand_dims(routing.weights, -1), axis=-2), tokens.type.dtype)
-        inner = self._inner(lnp.expand_dims(tokens, 0))
-        return lnp.einsum("enh,edh->nd", inner * lnp.expand_dims(lnp.matrix_transpose(shares), -1), self.down)
+        gated, others = (_contracted("nd,ehd->enh", tokens, weight) for weight in (self.gate, self.up))
+        inner = self.activation(gated) * others * lnp.expand_dims(lnp.matrix_transpose(shares), -1)
+        return _contracted("enh,edh->nd", inner, self.down)
 
     def _fetched(self, tokens: Value, routing: Routing) -> Value:
         """Each token's result from copies of the weights of its experts, [tokens, k, ...]."""
-        gate, up, down = (lnp.take(weight, routing.experts, axis=0) for weight in (self.gate, self.up, self.down))
-        gated, others = (lnp.einsum("nd,nkhd->nkh", tokens, weight) for weight in (gate, up))
+        gate, up, down = (_taken(weight, routing.experts) for weight in (self.gate, self.up, self.down))
+        gated, others = (_contracted("nd,nkhd->nkh", tokens, weight) for weight in (gate, up))
         shares = cast(routing.weights, tokens.type.dtype)
-        return lnp.einsum("nkh,nkdh->nd", self.activation(gated) * others * lnp.expand_dims(shares, -1), down)
+        return _contracted("nkh,nkdh->nd", self.activation(gated) * others * lnp.expand_dims(shares, -1), down)
 
     def _limited(self, tokens: Value, routing: Routing) -> Value:
         """Tokens are laid out by expert, [experts, room, features], computed, and fetched back."""
@@ -106,15 +109,24 @@ class MixtureOfExperts(Module):
         repeated = lnp.broadcast_to(lnp.expand_dims(tokens, 1), (count, self.k, features))
         empty: Any = lnp.zeros((experts * room, features), tokens.type.dtype)
         by_expert = empty.at[place].set(repeated, mode="drop")
-        inner = self._inner(lnp.reshape(by_expert, (experts, room, features)))
-        made = lnp.reshape(lnp.matmul(inner, lnp.matrix_transpose(self.down)), (-1, features))
+        given = lnp.reshape(by_expert, (experts, room, features))
+        gated, others = (_contracted("end,ehd->enh", given, weight) for weight in (self.gate, self.up))
+        made = lnp.reshape(_contracted("enh,edh->end", self.activation(gated) * others, self.down), (-1, features))
         weights = cast(lnp.where(place < experts * room, routing.weights, 0.0), tokens.type.dtype)
         fetched = lnp.take(made, lnp.minimum(place, experts * room - 1), axis=0)
         return lnp.sum(fetched * lnp.expand_dims(weights, -1), axis=1)
 
-    def _inner(self, x: Value) -> Value:
-        gated, up = (lnp.matmul(x, lnp.matrix_transpose(weight)) for weight in (self.gate, self.up))
-        return self.activation(gated) * up
+
+def _contracted(subscripts: str, x: Value, weight: Any) -> Value:
+    """The `einsum` of `x` and matrices over the last axis of both."""
+    if isinstance(weight, QuantizedMatrix):
+        return weight.contracted(subscripts, x)
+    return lnp.einsum(subscripts, x, weight)
+
+
+def _taken(weight: Any, experts: Value) -> Any:
+    """Copies of the matrices of `experts`."""
+    return weight.at(experts) if isinstance(weight, QuantizedMatrix) else lnp.take(weight, experts, axis=0)
 
 
 def _places(chosen: Value, experts: int, room: int) -> Value:

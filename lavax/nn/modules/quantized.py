@@ -35,26 +35,31 @@ class _Kind:
         return np.arange(32 - self.bits, -1, -self.bits, dtype=np.int32)
 
 
+_AT_ONCE = 1 << 24  # elements that are rounded at once, in some of the host's memory
 KINDS = {"int8": _Kind(8, 127), "int4": _Kind(4, 7)}
 
 
 class QuantizedMatrix(Module):
-    """A matrix [rows, columns] as integers, in groups along its rows that share a scale.
+    """A matrix [rows, columns], or several [..., rows, columns], as integers in groups along rows that share a scale.
 
     An element is scale · integer, and the largest of a group has the integer ±127 or ±7, so rounding moves an element
-    by at most half a scale. `integers` is int32 [rows, groups, words]: a word holds four elements of "int8" or eight of
-    "int4", the first one in its lowest bits. `scales` is float32 [rows, groups]. The last group of a row may be longer
-    than its columns; what is beyond them is 0.
+    by at most half a scale. With `zeros`, for matrices whose groups are not around 0, an element is scale · integer +
+    zero, and a group's least and largest elements have the least and the largest integer of 8 or 4 bits.
+
+    `integers` is int32 [..., rows, groups, words]: a word holds four elements of "int8" or eight of "int4", the first
+    one in its lowest bits. `scales`, and `zeros` unless they are None, are float32 [..., rows, groups]. The last group
+    of a row may be longer than its columns; what is beyond them counts nowhere.
     """
 
     integers: Any
     scales: Any
+    zeros: Any
     kind: str = field(static=True)
     columns: int = field(static=True)
 
     @classmethod
-    def of(cls, matrix: Any, kind: str = "int8", group: int = 64) -> Self:
-        """The matrix, rounded. `group` elements of a row share a scale.
+    def of(cls, matrix: Any, kind: str = "int8", group: int = 64, *, symmetric: bool = True) -> Self:
+        """The matrix, rounded. `group` elements of a row share a scale, and unless `symmetric` a zero.
 
         Raises ValueError for another kind than "int8" and "int4", for groups that fill no whole words of 32 bits, or if
         `matrix` is no matrix.
@@ -64,51 +69,89 @@ class QuantizedMatrix(Module):
         form = KINDS[kind]
         if group < 1 or group % form.per_word:
             raise ValueError(f"QuantizedMatrix: a group of {kind} is a multiple of {form.per_word}, got {group}")
-        given = np.asarray(matrix).astype(np.float32)
-        if given.ndim != 2:
+        given = np.asarray(matrix)
+        if given.ndim < 2:
             raise ValueError(f"QuantizedMatrix: a matrix has two axes, got the shape {given.shape}")
-        rows, columns = given.shape
-        padded = np.pad(given, ((0, 0), (0, -columns % group))).reshape(rows, -1, group)
-        scales = np.abs(padded).max(axis=-1) / form.largest
-        integers = np.rint(padded / np.where(scales == 0, 1, scales)[..., None]).astype(np.int32)
-        own_bits = integers.view(np.uint32) & ((1 << form.bits) - 1)
-        parts = own_bits.reshape(rows, -1, group // form.per_word, form.per_word)
-        places = np.arange(form.per_word, dtype=np.uint32) * form.bits
-        words = np.bitwise_or.reduce(parts << places, axis=-1).view(np.int32)
-        return cls(device_put(words), device_put(scales), kind, columns)
+        *leading, columns = given.shape
+        rows = given.reshape(-1, columns)
+        step = max(_AT_ONCE // max(columns, 1), 1)
+        slabs = [_packed(rows[first : first + step], form, group, symmetric) for first in range(0, len(rows), step)]
+        words, scales, zeros = (
+            np.concatenate(parts).reshape(*leading, *parts[0].shape[1:]) for parts in zip(*slabs, strict=True)
+        )
+        return cls(device_put(words), device_put(scales), None if symmetric else device_put(zeros), kind, columns)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return int(self.integers.shape[0]), self.columns
-
-    def _widened(self, words: Any, scales: Any, dtype: Any) -> Value:
-        """Words [..., groups, words] as their elements, [..., groups, words, elements], of `dtype`."""
-        form = KINDS[self.kind]
-        at_the_top = lnp.left_shift(lnp.expand_dims(words, -1), form.to_the_top)
-        integers = lnp.right_shift(at_the_top, 32 - form.bits)
-        made: Value = lnp.astype(lnp.astype(integers, scales.dtype) * lnp.expand_dims(scales, (-1, -2)), dtype)
-        return made
+    def shape(self) -> tuple[int, ...]:
+        """That of the matrix: rows and columns last."""
+        return *map(int, self.integers.shape[:-2]), self.columns
 
     def product(self, x: ArrayLike) -> Value:
         """x·matrixᵀ: [..., columns] to [..., rows], in the dtype of `x`. Nothing but the integers is read of it."""
+        return self.contracted("...c,rc->...r", x)
+
+    def contracted(self, subscripts: str, x: ArrayLike) -> Value:
+        """`einsum` of `x` and the matrix over the columns, the last axis of both, such as "nc,erc->enr"."""
         given = as_value(x)
-        weights = self._widened(self.integers, self.scales, given.dtype)
-        room = math.prod(weights.shape[1:]) - self.columns
+        weights = lnp.astype(self._scaled(), given.dtype)
+        grouping = weights.shape[-3:]
+        room = math.prod(grouping) - self.columns
         padded = lnp.pad(given, ((0, 0),) * (given.ndim - 1) + ((0, room),)) if room else given
-        grouped = lnp.reshape(padded, (*given.shape[:-1], *weights.shape[1:]))
-        return lnp.einsum("...gwe,rgwe->...r", grouped, weights)
+        terms, result = subscripts.split("->")
+        column = terms[-1]
+        if column in result or terms.count(column) != 2:
+            raise ValueError(f"QuantizedMatrix: {subscripts!r} must sum over the last axis of both")
+        grouped = lnp.reshape(padded, (*given.shape[:-1], *grouping))
+        made = lnp.einsum(f"{terms.replace(column, 'GWE')}->{result}", grouped, weights)
+        if self.zeros is None:
+            return made
+        sums, zeros = lnp.sum(grouped, axis=(-2, -1)), lnp.astype(self.zeros, given.dtype)
+        return made + lnp.einsum(f"{terms.replace(column, 'G')}->{result}", sums, zeros)
+
+    def at(self, indices: ArrayLike) -> QuantizedMatrix:
+        """The same of a part: rows, or of several matrices those at `indices` along the first axis."""
+        parts = {"integers": self.integers, "scales": self.scales, "zeros": self.zeros}
+        taken = {name: lnp.take(part, indices, axis=0) for name, part in parts.items() if part is not None}
+        return self.replace(**taken)
 
     def rows(self, indices: ArrayLike) -> Value:
         """Rows by their index: integers [...] to float32 [..., columns]."""
-        integers, scales = lnp.take(self.integers, indices, axis=0), lnp.take(self.scales, indices, axis=0)
-        found = self._widened(integers, scales, self.scales.dtype)
-        whole = lnp.reshape(found, (*as_value(indices).shape, -1))
-        return whole[..., : self.columns] if whole.shape[-1] > self.columns else whole
+        return self.at(indices).dequantized()
 
     def dequantized(self) -> Value:
-        """The matrix with its rounding: float32 [rows, columns]."""
-        return self.rows(lnp.arange(self.shape[0], dtype="int32"))
+        """The matrix with its rounding, in float32."""
+        found = self._scaled()
+        if self.zeros is not None:
+            found = found + lnp.expand_dims(self.zeros, (-1, -2))
+        whole = lnp.reshape(found, (*found.shape[:-3], -1))
+        return whole[..., : self.columns] if whole.shape[-1] > self.columns else whole
+
+    def _scaled(self) -> Value:
+        """Scales times integers, [..., rows, groups, words, elements of a word]."""
+        form = KINDS[self.kind]
+        at_the_top = lnp.left_shift(lnp.expand_dims(self.integers, -1), form.to_the_top)
+        integers = lnp.astype(lnp.right_shift(at_the_top, 32 - form.bits), self.scales.dtype)
+        made: Value = integers * lnp.expand_dims(self.scales, (-1, -2))
+        return made
+
+
+def _packed(rows: np.ndarray, form: _Kind, group: int, symmetric: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows [N, columns] as words [N, groups, words], with the scales and zeros [N, groups]."""
+    padded = np.pad(rows.astype(np.float32), ((0, 0), (0, -rows.shape[1] % group)), mode="edge")
+    grouped = padded.reshape(len(rows), -1, group)
+    if symmetric:
+        scales = np.abs(grouped).max(axis=-1) / form.largest
+        zeros = np.zeros_like(scales)
+    else:
+        least, largest = grouped.min(axis=-1), grouped.max(axis=-1)
+        scales = (largest - least) / (2 * form.largest + 1)
+        zeros = least + (form.largest + 1) * scales
+    steps = (grouped - zeros[..., None]) / np.where(scales == 0, 1, scales)[..., None]
+    integers = np.clip(np.rint(steps), -form.largest - 1, form.largest).astype(np.int32)
+    own_bits = integers.view(np.uint32) & ((1 << form.bits) - 1)
+    parts = own_bits.reshape(*grouped.shape[:2], group // form.per_word, form.per_word)
+    places = np.arange(form.per_word, dtype=np.uint32) * form.bits
+    return np.bitwise_or.reduce(parts << places, axis=-1).view(np.int32), scales, zeros
 
 
 class QuantizedLinear(Module):
@@ -118,9 +161,9 @@ class QuantizedLinear(Module):
     bias: Any
 
     @classmethod
-    def from_linear(cls, layer: Linear, kind: str = "int8", group: int = 64) -> Self:
+    def from_linear(cls, layer: Linear, kind: str = "int8", group: int = 64, *, symmetric: bool = True) -> Self:
         """The layer with rounded weights; its bias stays. See `QuantizedMatrix.of`."""
-        return cls(QuantizedMatrix.of(layer.weight, kind, group), layer.bias)
+        return cls(QuantizedMatrix.of(layer.weight, kind, group, symmetric=symmetric), layer.bias)
 
     def __call__(self, x: ArrayLike) -> Value:
         product = self.matrix.product(x)
@@ -134,9 +177,9 @@ class QuantizedEmbedding(Module):
     dtype: str = field(static=True)
 
     @classmethod
-    def from_embedding(cls, layer: Embedding, kind: str = "int8", group: int = 64) -> Self:
+    def from_embedding(cls, layer: Embedding, kind: str = "int8", group: int = 64, *, symmetric: bool = True) -> Self:
         """The layer with rounded weights. See `QuantizedMatrix.of`."""
-        return cls(QuantizedMatrix.of(layer.weight, kind, group), str(layer.weight.dtype))
+        return cls(QuantizedMatrix.of(layer.weight, kind, group, symmetric=symmetric), str(layer.weight.dtype))
 
     def __call__(self, indices: ArrayLike) -> Value:
         return lnp.astype(self.matrix.rows(indices), self.dtype)

@@ -11,10 +11,10 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax import models
+from lavax import models, nn
 from lavax.models import lora
 from lavax.models.family import family_of, kind_of
-from lavax.nn.modules.quantized import QuantizedEmbedding, QuantizedLinear
+from lavax.nn.modules.quantized import QuantizedEmbedding, QuantizedLinear, QuantizedMatrix
 from tests.lavax.models.language import token_ids
 from tests.lavax.models.seeded import assert_close, seeded, seeded_model
 
@@ -91,13 +91,15 @@ def seeded_of(data: dict[str, Any]) -> Any:
 
 
 @every_family
-@pytest.mark.parametrize("kind", ["int8", "int4"])
+@pytest.mark.parametrize(("kind", "symmetric"), [("int8", True), ("int4", True), ("int4", False)])
 def test_models_of_integers_compute_with_the_rounded_weights(
-    kind: str, data: dict[str, Any], result: Callable[[Any], Any]
+    kind: str, symmetric: bool, data: dict[str, Any], result: Callable[[Any], Any]
 ) -> None:
     model = seeded_of(data)
-    packed = models.quantize(model, kind, group=8)
-    assert_close(result(packed), result(models.dequantize(packed)), 2e-5)
+    packed = models.quantize(model, kind, group=8, symmetric=symmetric)
+    whole = models.dequantize(packed)
+    assert_close(result(packed), result(whole), 2e-5)
+    assert lx.tree.structure(whole) == lx.tree.structure(model)
     if kind == "int8":
         assert_close(result(packed), result(model), 0.2)
 
@@ -136,6 +138,20 @@ def test_adapters_learn_beside_integers(data: dict[str, Any], result: Callable[[
     adapters = lora.init(packed, 2, key=lx.random.key(0))
     gradients = lx.grad(lambda a: lnp.sum(lnp.sin(result(lora.apply(packed, a)))))(adapters)
     assert all(np.abs(np.asarray(each.up)).max() > 0 for each in gradients.layers.values())
+
+
+@pytest.mark.parametrize("capacity_factor", [None, 1.5])
+def test_experts_are_integers_and_routers_are_not(capacity_factor: float | None) -> None:
+    """All ways to compute them: every expert, those of each token, and limited room."""
+    layer = nn.MixtureOfExperts(16, 24, 4, 2, capacity_factor=capacity_factor, key=lx.random.key(0))
+    packed = models.quantize(layer, "int8", group=8)
+    assert isinstance(packed.gate, QuantizedMatrix) and packed.gate.shape == (4, 24, 16)
+    assert isinstance(packed.router, nn.Linear)
+    for tokens in (1, 9):
+        x = seeded("tokens", (tokens, 16))
+        assert_close(packed(x), models.dequantize(packed)(x), 1e-5)
+    again = models.quantize(packed, "int4", group=8)
+    assert lx.tree.structure(again) == lx.tree.structure(packed)  # what is rounded stays so
 
 
 def test_no_matrix_of_a_mixer_is_left_as_floats() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lavax as lx
+from lavax.nn.modules import quantized
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.quantized import QuantizedEmbedding, QuantizedLinear, QuantizedMatrix
 
@@ -35,10 +36,44 @@ def test_rounding_moves_an_element_by_half_a_scale_at_most(kind: str, largest: i
 
 
 @every_kind
-def test_a_product_is_that_of_the_rounded_matrix(kind: str, largest: int) -> None:
+@pytest.mark.usefixtures("reference_backend")
+def test_zeros_serve_groups_that_are_not_around_zero(kind: str, largest: int) -> None:
+    matrix = draw(6, 70) + 5
+    matrix[2] = 3.25
+    found = QuantizedMatrix.of(matrix, kind, 32, symmetric=False)
+    rounded = np.asarray(found.dequantized())
+    assert np.array_equal(rounded[2], matrix[2])
+    for start in range(0, 70, 32):
+        part = matrix[:, start : start + 32]
+        scale = np.ptp(part, axis=1, keepdims=True) / (2 * largest + 1)
+        assert np.all(np.abs(rounded[:, start : start + 32] - part) <= 0.501 * scale + 1e-6)
+    assert np.array_equal(found.rows(np.array([4, 1])), rounded[[4, 1]])
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_several_matrices_are_rounded_as_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in slabs, so that the host needs little memory."""
+    matrices = draw(3, 5, 40)
+    monkeypatch.setattr(quantized, "_AT_ONCE", 80)
+    found = QuantizedMatrix.of(matrices, "int4", 16)
+    assert found.shape == (3, 5, 40)
+    each = [QuantizedMatrix.of(matrix, "int4", 16).dequantized() for matrix in matrices]
+    assert np.array_equal(found.dequantized(), np.stack(each))
+    assert np.array_equal(found.at(np.array([2, 0])).dequantized(), np.stack([each[2], each[0]]))
+    x = draw(4, 40, seed=1)
+    np.testing.assert_allclose(
+        found.contracted("nc,erc->enr", x), np.einsum("nc,erc->enr", x, np.stack(each)), atol=1e-4
+    )
+    with pytest.raises(ValueError, match="'nc,erc->enc' must sum over the last axis of both"):
+        found.contracted("nc,erc->enc", x)
+
+
+@every_kind
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_product_is_that_of_the_rounded_matrix(kind: str, largest: int, symmetric: bool) -> None:
     """On the device, for one row and for many."""
     matrix = draw(80, 150, seed=1)
-    found = QuantizedMatrix.of(matrix, kind, 32)
+    found = QuantizedMatrix.of(matrix, kind, 32, symmetric=symmetric)
     rounded = np.asarray(found.dequantized()).astype(np.float64)
     for shape in ((150,), (1, 150), (2, 9, 150)):
         x = draw(*shape, seed=2)
