@@ -94,9 +94,6 @@ lavax/image
 lavax/image/__init__
 lavax/nn
 lavax/scipy
-lavax/scipy/linalg
-lavax/scipy/linalg/__init__
-lavax/scipy/__init__
 lavax/random
 lavax/random/__init__
 lavax/nn/initializers
@@ -111,6 +108,11 @@ lavax/optim/transforms
 lavax/optim/line_search
 lavax/optim
 lavax/optim/__init__
+lavax/scipy/linalg
+lavax/scipy/linalg/__init__
+lavax/scipy/stats
+lavax/scipy/stats/__init__
+lavax/scipy/__init__
 lavax/io
 lavax/io/__init__
 lavax/data
