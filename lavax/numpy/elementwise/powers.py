@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import math
 
-from lavax.ir.types import DType, TensorType, int32
+from lavax.ir.types import DType, TensorType, float64, int32
 from lavax.numpy._core.application import apply, as_floating, real_function, together
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, cast, own
-from lavax.numpy._core.promotion import promote
+from lavax.numpy._core.promotion import averaging, promote
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply
 from lavax.numpy.elementwise.comparison import equal, isinf, logical_or, where
 from lavax.numpy.elementwise.extrema import maximum, minimum
@@ -84,7 +84,9 @@ def hypot(x: ArrayLike, y: ArrayLike) -> Value:
 
     At the origin both derivatives are 0.
     """
-    (first, second), weak = together("hypot", x, y, real=True)
+    given, weak = together("hypot", x, y, real=True)
+    dtype = given[0].type.dtype
+    first, second = (cast(value, averaging(dtype)) for value in given)  # the powers of two of 16 bits do not suffice
     scale = _power_of_two_below(maximum(abs(first), abs(second)))
     first_part, second_part = divide(first, scale), divide(second, scale)
     square = add(multiply(first_part, first_part), multiply(second_part, second_part))
@@ -92,7 +94,7 @@ def hypot(x: ArrayLike, y: ArrayLike) -> Value:
     is_zero = equal(square, 0.0)
     length = where(is_zero, 0.0, multiply(sqrt(where(is_zero, 1.0, square)), scale))
     infinite = logical_or(isinf(first), isinf(second))
-    return with_weak(where(infinite, float("inf"), length), weak)
+    return with_weak(cast(where(infinite, float("inf"), length), dtype), weak)
 
 
 def _power_of_two_below(value: Value) -> Value:
@@ -101,4 +103,5 @@ def _power_of_two_below(value: Value) -> Value:
     It is a constant for derivatives, because results are scaled by it and back.
     """
     exponent = apply("floor", apply("log2", bind("stop_gradient", value), real=True))
-    return apply("exp2", minimum(maximum(exponent, -126.0), 126.0))
+    most = 1022.0 if value.type.dtype == float64 else 126.0
+    return apply("exp2", minimum(maximum(exponent, -most), most))
