@@ -52,8 +52,8 @@ OPERATORS = {
 }
 _INPLACE = {
     "add": operator.iadd, "sub": operator.isub, "mul": operator.imul, "truediv": operator.itruediv,
-    "pow": operator.ipow, "floordiv": operator.ifloordiv, "mod": operator.imod, "and_": operator.iand, "or_": operator.ior,
-    "xor": operator.ixor, "lshift": operator.ilshift, "rshift": operator.irshift,
+    "pow": operator.ipow, "floordiv": operator.ifloordiv, "mod": operator.imod, "and_": operator.iand,
+    "or_": operator.ior, "xor": operator.ixor, "lshift": operator.ilshift, "rshift": operator.irshift,
 }  # fmt: skip
 
 
