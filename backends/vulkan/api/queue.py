@@ -19,6 +19,7 @@ from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
 from lavax.base.counters import counts
+from lavax.base.errors import DeviceError
 
 # Short work ends before a sleeping thread would wake up. So a wait first polls, for a time that depends on the kind of
 # device, and yields the processor between polls. On a CPU driver the work itself needs that processor, so polling is
@@ -31,6 +32,14 @@ SLEEP_NANOSECONDS = 250_000_000
 
 _NULL = ffi.NULL
 _ONE, _NO_FENCE = (1,), (_NULL,)  # as many values as vkQueueSubmit is called times
+
+
+def refuse_forked(*_: Any) -> Any:
+    """Raises DeviceError: stands in for what would wait for ever in a forked process."""
+    raise DeviceError(
+        "this process was forked from one that uses a Vulkan device, and has none of its driver's threads: start "
+        'processes by multiprocessing.get_context("spawn") or "forkserver", or fork before the first use of an array'
+    )
 
 
 class Submission:
@@ -189,6 +198,11 @@ class Queue:
     def drain(self) -> None:
         """Waits for everything submitted so far."""
         self.wait(self.attempted)
+
+    def abandon(self) -> None:
+        """In a forked process, which has none of the driver's threads: every use from now on raises DeviceError."""
+        self.lock = threading.RLock()  # another thread may have held it
+        self._submit = self._wait = self._read = refuse_forked
 
     def close(self) -> None:
         """Destroys the semaphore; all work must be done."""

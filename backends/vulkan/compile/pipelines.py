@@ -1,15 +1,15 @@
 """The compute pipelines of a device: created in parallel, one per shader, with the driver's cache kept on disk."""
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
+from lavax.backends.vulkan.api.queue import refuse_forked
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.parallel import in_parallel
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.memory.descriptor_ranges import PipelineLayouts
 from lavax.backends.vulkan.plan.plan import Shader
@@ -63,16 +63,16 @@ class Pipelines:
         with self._lock:
             found = {shader: kept for shader in wanted if (kept := self.made.get(shader)) is not None}
             lacking = [shader for shader in wanted if shader not in found]
-            if len(lacking) > 1:
-                with ThreadPoolExecutor(min(len(lacking), os.cpu_count() or 1)) as threads:
-                    made = list(threads.map(self._create, lacking))
-            else:
-                made = [self._create(shader) for shader in lacking]
-            for shader, pipeline in zip(lacking, made, strict=True):
+            for shader, pipeline in zip(lacking, in_parallel(self._create, lacking), strict=True):
                 self.made.enter(shader, pipeline)
                 found[shader] = pipeline
             counters.count("pipelines", len(lacking))
             return found
+
+    def abandon(self) -> None:
+        """In a forked process: new pipelines raise DeviceError."""
+        self._lock = threading.Lock()  # another thread may have held it
+        self._create = refuse_forked  # type: ignore[assignment, method-assign]
 
     def save(self) -> None:
         """Writes the driver's cache to disk if it has grown."""

@@ -5,7 +5,9 @@ Import late: importing loads Vulkan, and raises DeviceError if there is no loade
 from __future__ import annotations
 
 import atexit
+import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,6 +27,19 @@ from lavax.base.errors import DeviceError
 
 _devices: dict[str, Device] = {}
 _opening = threading.Lock()
+_open: weakref.WeakSet[Device] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    """In a process that was just forked."""
+    global _opening
+    _opening = threading.Lock()  # another thread may have held it
+    for device in list(_open):
+        device.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_abandon_all)
 
 
 def get_device() -> Device:
@@ -66,6 +81,7 @@ class Device:
         self.pipelines = Pipelines(physical.handle, self.handle, self.profile.names_subgroup_size)
         self.identity = f"{identity_of(physical.handle)} {physical.name} {physical.driver}"
         self._retired: deque[tuple[int, Callable[[], None]]] = deque()
+        _open.add(self)
 
     def retire(self, number: int, destroy: Callable[[], None]) -> None:
         """Schedules a call of `destroy` for after submission `number` is done. The garbage collector may call this."""
@@ -82,6 +98,13 @@ class Device:
                 destroy()
             else:
                 self._retired.append((number, destroy))
+
+    def abandon(self) -> None:
+        """In a forked process: every use from now on raises DeviceError, and nothing is waited for at the end."""
+        atexit.unregister(self.finish)
+        for queue in (self.queue, self.copy_queue):
+            queue.abandon()
+        self.pipelines.abandon()
 
     def finish(self) -> None:
         """Waits for all work and saves the pipeline cache to disk."""
