@@ -154,11 +154,18 @@ class CompiledFunction:
 
     def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         call, leaves = self._parted(args, kwargs)
-        args, kwargs = call.arguments(named_conversion(lift, leaves, call, self._signature))
+        convert = _own if active_trace() is None else lift
+        args, kwargs = call.arguments(named_conversion(convert, leaves, call, self._signature))
         return self._function(*args, **kwargs)
 
     def _donated_leaves(self, call: CallStructure) -> list[int]:
         return call.leaves_of(self._donated.positions, self._donated.names) if self._has_donated else []
+
+
+def _own(leaf: Any) -> Value:
+    """`leaf` as a value that a function may write to: a compiled function would not change its arguments."""
+    value = lift(leaf)
+    return value.twin(value.weak) if isinstance(value, Array) else value
 
 
 def _are_arrays(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

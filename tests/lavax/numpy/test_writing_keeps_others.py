@@ -149,6 +149,19 @@ def test_what_was_made_of_it_is_kept(make: Any, use: Any) -> None:
     assert_kept(make, use)
 
 
+def test_a_compiled_function_that_is_switched_off_changes_no_argument() -> None:
+    def doubled(x: Any) -> Any:
+        x += x
+        return x
+
+    x = uploaded()
+    with lx.disable_jit():
+        assert lx.compile(doubled)(x).tolist() == [2, 4, 6]
+        assert x.tolist() == [1, 2, 3]
+    assert lx.compile(doubled)(x).tolist() == [2, 4, 6] and x.tolist() == [1, 2, 3]
+    assert doubled(x) is x and x.tolist() == [2, 4, 6], "as Python calls functions"
+
+
 def test_an_exported_function_keeps_its_numbers(tmp_path: Path) -> None:
     x = uploaded()
     exported = lx.export(lambda y: x * y, 1.0)
