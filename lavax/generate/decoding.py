@@ -106,7 +106,7 @@ def _steps(
     """The new tokens. The host reads one step behind the device, which so never waits for it."""
     if count < 0:
         raise ValueError(f"generate: max_new_tokens must not be negative, got {count}")
-    room = getattr(model.config, "max_position_embeddings", None)
+    room = getattr(model.config, "longest", getattr(model.config, "max_position_embeddings", None))
     if room is not None and prompts.longest + count > room:
         raise ValueError(
             f"generate: prompts of {prompts.longest} tokens and {count} new ones exceed the model's {room} positions"
@@ -174,12 +174,11 @@ def _prefill(
 def _read(model: Any, ids: Any, lengths: Any, cache: Any) -> tuple[Any, Any]:
     """The states of the prompts, and the cache after the last token of each, as if there were no padding.
 
-    New tokens take the places of padding in a key-value cache. A recurrent model would remember it, so it is told.
+    New tokens take the places of padding in a key-value cache. Models that would remember it, or whose positions depend
+    on how many there are, are told.
     """
-    if getattr(model, "is_recurrent", False):
-        hidden, cache = model.extend(ids, cache, lengths)
-        return hidden, cache
-    hidden, cache = model.extend(ids, cache)
+    told = (lengths,) if getattr(model, "takes_counts", False) else ()
+    hidden, cache = model.extend(ids, cache, *told)
     return hidden, cache.replace(lengths=lengths)
 
 

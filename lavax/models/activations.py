@@ -15,16 +15,24 @@ def quick_gelu(x: Value) -> Value:
     return x * sigmoid(1.702 * x)
 
 
+def relu2(x: Value) -> Value:
+    """relu(x)². So et al., "Primer" (2021), section 4.1."""
+    positive = relu(x)
+    return positive * positive
+
+
 _TANH_GELU = partial(gelu, approximate=True)
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": partial(gelu, approximate=False),
     "gelu_fast": _TANH_GELU,
     "gelu_new": _TANH_GELU,
+    "gelu_python": partial(gelu, approximate=False),
     "gelu_pytorch_tanh": _TANH_GELU,
     "mish": mish,
     "quick_gelu": quick_gelu,
     "relu": relu,
+    "relu2": relu2,
     "relu6": relu6,
     "sigmoid": sigmoid,
     "silu": silu,

@@ -41,8 +41,8 @@ class GPT2Config(Config):
     eos_token_id: int | tuple[int, ...] = 50256
 
     @property
-    def max_position_embeddings(self) -> int:
-        """The most tokens of a text, as most configurations call it."""
+    def longest(self) -> int:
+        """The most tokens of a text."""
         return self.n_positions
 
 

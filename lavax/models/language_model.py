@@ -19,7 +19,10 @@ class DecoderCache(Module):
 class LanguageModel(Protocol):
     """A model that predicts the next token. Its cache is a pytree whose field `lengths`, int32 [B], counts tokens.
 
-    The `extend` of a model with a true `is_recurrent` also takes `counts`, int32 [B]: how many of each row's tokens are
+    A configuration may have `longest` (or `max_position_embeddings`), the most tokens of a text, and `vocab_size`,
+    against which prompts are checked.
+
+    The `extend` of a model with a true `takes_counts` also takes `counts`, int32 [B]: how many of each row's tokens are
     there, the others being padding.
     """
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
 from lavax import random
@@ -22,7 +22,14 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.tracer.values.value import Value
 
-Rotation = tuple[Value, Value]  # cosines and sines of the positions
+Tables = tuple[Value, Value]  # cosines and sines of positions
+
+
+class Rotation(NamedTuple):
+    """How queries and keys turn. `cached`: by what all keys of a cache turn, if it holds them as they were before."""
+
+    new: Tables
+    cached: Tables | None = None
 
 
 class Norm(Module):
@@ -75,10 +82,10 @@ class Attention(Module):
         query, key, value = (self._by_head(project(x)) for project in (self.query, self.key, self.value))
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
-        query, key = rotary.rotate(query, *rotation), rotary.rotate(key, *rotation)
+        query, turned = rotary.rotate(query, *rotation.new), rotary.rotate(key, *rotation.new)
         if cache is not None and lengths is not None:
-            cache = cache.append(key, value, lengths)
-        mixed = self._attend(query, key, value, cache, lengths)
+            cache = cache.append(turned if rotation.cached is None else key, value, lengths)
+        mixed = self._attend(query, turned, value, _turned(cache, rotation), lengths)
         return self.output(lnp.reshape(mixed, (batch, length, -1))), cache
 
     def _by_head(self, x: Value) -> Value:
@@ -113,6 +120,13 @@ class Attention(Module):
         weights = lnp.exp(shifted - lnp.max(shifted, axis=-1, keepdims=True))
         weights = cast(weights / lnp.sum(weights, axis=-1, keepdims=True), query.type.dtype)
         return lnp.reshape(lnp.einsum("bkgts,bskh->btkgh", weights, values), query.shape)
+
+
+def _turned(cache: KeyValueCache | None, rotation: Rotation) -> KeyValueCache | None:
+    """The cache with keys as they are compared with queries."""
+    if cache is None or rotation.cached is None:
+        return cache
+    return KeyValueCache(rotary.rotate(cache.keys, *rotation.cached), cache.values)
 
 
 class FeedForward(Module):
@@ -232,22 +246,47 @@ class Llama(PretrainedModel):
         layers = tuple(KeyValueCache.zeros(batch, length, groups, head, kind) for _ in self.layers)
         return DecoderCache(layers, lnp.zeros(batch, "int32"))
 
-    def extend(self, ids: ArrayLike, cache: DecoderCache) -> tuple[Value, DecoderCache]:
-        """The states [B, T, hidden] of T more tokens in each row, and the cache with them."""
+    @property
+    def takes_counts(self) -> bool:
+        """Whether `extend` should be told how many tokens are no padding."""
+        return bool(self.config.rotates_by_length)
+
+    def extend(
+        self, ids: ArrayLike, cache: DecoderCache, counts: ArrayLike | None = None
+    ) -> tuple[Value, DecoderCache]:
+        """The states [B, T, hidden] of T more tokens in each row, and the cache with them.
+
+        Rotary frequencies that depend on the length count the first `counts` [B] tokens of each row; the others are
+        padding.
+        """
         x = self._embedded(ids)
         positions = lnp.expand_dims(cache.lengths, 1) + lnp.arange(x.shape[1], dtype="int32")
+        lengths = cache.lengths + (x.shape[1] if counts is None else as_value(counts))
+        rotations = self._rotations(positions, lengths, cache.layers[0].length if cache.layers else 0)
         layers = []
-        for layer, rotation, held in zip(self.layers, self._rotations(positions), cache.layers, strict=True):
+        for layer, rotation, held in zip(self.layers, rotations, cache.layers, strict=True):
             x, filled = layer(x, rotation, held, cache.lengths)
             layers.append(held if filled is None else filled)
         return self.norm(x), DecoderCache(tuple(layers), cache.lengths + x.shape[1])
 
-    def _rotations(self, positions: Value) -> Sequence[Rotation]:
-        """The cosines and sines that each layer turns queries and keys by; layers share what they can."""
+    def _rotations(self, positions: Value, lengths: Value | None = None, room: int = 0) -> Sequence[Rotation]:
+        """By what each layer turns queries and keys; layers share what they can.
+
+        `lengths` [B] are the tokens of each row with the new ones, of `room` that a cache has. If frequencies depend on
+        them, keys are cached as they were before they turned, and all turn again at every step.
+        """
         windows = [layer.attention.window for layer in self.layers]
-        length = lnp.max(positions) + 1 if self.config.rotates_by_length else None
+        if not self.config.rotates_by_length:
+            frequencies = {window: self.config.frequencies_of(window) for window in windows}
+            made = {window: Rotation(rotary.tables(positions, each)) for window, each in frequencies.items()}
+            return [made[window] for window in windows]
+        length: Any = positions.shape[0] if lengths is None else lnp.expand_dims(lengths, (1, 2))
         frequencies = {window: self.config.frequencies_of(window, length) for window in windows}
-        made = {window: rotary.tables(positions, each) for window, each in frequencies.items()}
+        places = lnp.expand_dims(lnp.arange(room, dtype="int32"), 0)
+        made = {
+            window: Rotation(rotary.tables(positions, each), rotary.tables(places, each) if room else None)
+            for window, each in frequencies.items()
+        }
         return [made[window] for window in windows]
 
     def _embedded(self, ids: ArrayLike) -> Value:

@@ -175,10 +175,21 @@ class LlamaConfig(Config):
         return None
 
     @property
+    def longest(self) -> int:
+        """The most tokens of a text. Some files name those of the training beside the factor of a scaling."""
+        settings = self._scaling
+        trained = settings.get("original_max_position_embeddings") or self.max_position_embeddings
+        return max(self.max_position_embeddings, int(trained * (settings.get("factor") or 1)))
+
+    @property
     def rotates_by_length(self) -> bool:
         """Whether the rotary frequencies depend on the positions in use."""
-        settings: Mapping[str, Any] = self.rope_scaling or self.rope_parameters or {}
-        return (settings.get("rope_type") or settings.get("type")) in ("dynamic", "longrope", "su")
+        return (self._scaling.get("rope_type") or self._scaling.get("type")) in ("dynamic", "longrope", "su")
+
+    @property
+    def _scaling(self) -> Mapping[str, Any]:
+        """The settings of the scaling, or for several kinds of layers those of each."""
+        return self.rope_scaling or self.rope_parameters or {}
 
     def frequencies_of(self, window: int | None, length: Any = None) -> rotary.RotaryFrequencies:
         """The rotary frequencies of layers with that window: in some models, those with one have their own.

@@ -99,7 +99,7 @@ class MambaLanguageModel(PretrainedModel):
     The output layer is the table of embeddings, unless the configuration says otherwise.
     """
 
-    is_recurrent: ClassVar[bool] = True
+    takes_counts: ClassVar[bool] = True
 
     embedding: Embedding
     layers: tuple[Layer, ...]

@@ -184,8 +184,9 @@ def frequencies(
     `dim` is `head_dim`, or with `partial_rotary_factor` that part of it. `scaling` is "rope_scaling" or
     "rope_parameters" of a Hugging Face config.json: "rope_type" (or "type") is a name in `SCALINGS`, the other entries
     are its settings. "rope_theta" and "partial_rotary_factor" there stand in for arguments that are None; `theta` is
-    10000 by default. "dynamic" and "longrope" depend on `length`, the greatest position in use plus 1: a number, or a
-    traced integer. Raises ValueError for an unknown scaling, a missing setting, or an odd `dim`.
+    10000 by default. "dynamic" and "longrope" depend on `length`, the greatest position in use plus 1: a number, or
+    traced integers [..., 1], for which the radians are [..., pairs]. Raises ValueError for an unknown scaling, a
+    missing setting, or an odd `dim`.
     """
     settings = {} if scaling is None else scaling
     name = settings.get("rope_type", settings.get("type")) or "default"

@@ -117,6 +117,50 @@ def test_a_cached_decode_is_the_forward_pass(settings: dict[str, Any]) -> None:
     check_cached(seeded_member(settings), IDS)
 
 
+# Scalings whose frequencies depend on the number of tokens; all are made for 8.
+BY_LENGTH: dict[str, dict[str, Any]] = {
+    "longrope": dict(MEMBERS["phi3"], original_max_position_embeddings=8),
+    "dynamic": dict(
+        SMALL, model_type="llama", max_position_embeddings=8,
+        rope_parameters={"rope_type": "dynamic", "factor": 4.0, "rope_theta": 100.0},
+    ),
+}  # fmt: skip
+every_scaling_by_length = pytest.mark.parametrize("settings", BY_LENGTH.values(), ids=BY_LENGTH.keys())
+
+
+@every_scaling_by_length
+def test_keys_in_a_cache_turn_by_the_length_of_now(settings: dict[str, Any]) -> None:
+    """With one layer, each token then gets what the whole text gives; in more, states of earlier tokens are kept."""
+    model = seeded_member(dict(settings, num_hidden_layers=1))
+    cache = model.empty_cache(2, 16)
+    for place in range(11):
+        hidden, cache = model.extend(IDS[:, place : place + 1], cache)
+        assert_close(model.logits(hidden)[:, 0], model(IDS[:, : place + 1])[:, -1], 1e-5, str(place))
+
+
+@every_scaling_by_length
+def test_rows_do_not_depend_on_longer_ones(settings: dict[str, Any]) -> None:
+    """Nor on padding: 4 tokens, and 10, in a row of 16."""
+    model = seeded_member(settings)
+    short, long = model.extend(IDS[:1, :4], model.empty_cache(1, 16))[0], model(IDS[1:, :10])
+    padded = np.zeros((2, 16), int)
+    padded[0, :4], padded[1, :10] = IDS[0, :4], IDS[1, :10]
+    hidden, _ = model.extend(padded, model.empty_cache(2, 16), np.array([4, 10], np.int32))
+    assert_close(hidden[0, :4], short[0], 1e-5)
+    assert_close(model.logits(hidden)[1, :10], long[0], 1e-5)
+
+
+def test_scalings_make_texts_longer() -> None:
+    def longest(**settings: Any) -> int:
+        return LlamaConfig.from_json(dict(SMALL, model_type="llama", **settings)).longest
+
+    assert longest() == 64
+    assert longest(rope_scaling={"type": "linear", "factor": 4.0}) == 256
+    assert longest(rope_scaling={"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}) == 256
+    assert longest(rope_parameters=LLAMA3) == 128  # 8 times 16
+    assert longest(rope_parameters=GEMMA3_ROTATION) == 64
+
+
 # Of transformers 5.23.0 and torch 2.13.0.
 RECORDED: dict[str, dict[str, Any]] = {
     "smollm2": {
