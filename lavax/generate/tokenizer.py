@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["Tokenizer"]
+from lavax.generate.conversation import Message, written
 
-Message = Mapping[str, Any]  # "role" and "content"
+__all__ = ["Tokenizer"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Tokenizer:
             raise FileNotFoundError(f"{path}: there is no tokenizer.json")
         backend = Backend.from_file(str(path / "tokenizer.json"))
         settings = _json(path / "tokenizer_config.json")
-        specials = {name: _text_of(value) for name, value in settings.items() if name.endswith("_token") and value}
+        named = {**_json(path / "special_tokens_map.json"), **settings}  # older folders have the former file, too
+        specials = {name: _text_of(value) for name, value in named.items() if name.endswith("_token") and value}
         given = (_json(path / name).get("eos_token_id") for name in ("generation_config.json", "config.json"))
         ends = next((found for found in given if found is not None), None)
         if ends is None and "eos_token" in specials:
@@ -60,29 +61,26 @@ class Tokenizer:
         """The text of tokens; special ones have none unless `special_tokens` is set."""
         return str(self.backend.decode([int(token) for token in ids], skip_special_tokens=not special_tokens))
 
-    def chat(self, messages: Sequence[Message], *, is_answered: bool = False) -> list[int]:
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        is_answered: bool = False,
+        tools: Sequence[Any] | None = None,
+        **variables: Any,
+    ) -> list[int]:
         """The tokens of a conversation: messages with a "role" and a "content", as the model was trained on them.
 
-        The model's answer follows, unless the last message is an answer, and `is_answered`. Raises ValueError if the
-        folder has no chat template, ImportError without the package jinja2.
+        The model's answer follows, unless the last message is an answer, and `is_answered`. `tools` are those that the
+        model may call, as JSON schemas, and `variables` whatever else the template knows, such as
+        `enable_thinking=False`. Raises ValueError if the folder has no chat template, ImportError without the package
+        jinja2.
         """
         if self.template is None:
             raise ValueError("Tokenizer.chat: the folder has no chat template, so its model may know no conversations")
-        try:
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
-        except ImportError as error:
-            raise ImportError("Tokenizer.chat needs the jinja2 package: pip install 'lavax[models]'") from error
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        environment.globals["raise_exception"] = _refuse
-        rendered = environment.from_string(self.template).render(
-            messages=list(messages), add_generation_prompt=not is_answered, **(self.specials or {})
-        )
-        return self.encode(rendered, special_tokens=False)
-
-
-def _refuse(message: str) -> None:
-    """What templates call for conversations that their models do not know."""
-    raise ValueError(f"Tokenizer.chat: {message}")
+        own = {"add_generation_prompt": not is_answered, "tools": tools, "documents": None}
+        text = written(self.template, messages, {**own, **(self.specials or {}), **variables})
+        return self.encode(text, special_tokens=False)
 
 
 def _template(folder: Path, settings: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from lavax.generate import Tokenizer, generate, stream_text, text, texts
+from lavax.generate.conversation import written
 from lavax.models.family import family_of
 from lavax.models.llama_config import LlamaConfig
 from tests.lavax.models.seeded import seeded_model
@@ -132,6 +134,44 @@ def test_conversations_are_written_by_the_template(folder: Path) -> None:
     (folder / "chat_template.jinja").write_text("{{ raise_exception('only one role') }}")
     with pytest.raises(ValueError, match=r"Tokenizer.chat: only one role"):
         Tokenizer.load(folder).chat([])
+
+
+# A template -> what it makes of a question and an answer, by transformers 5.23.0.
+TEMPLATES: dict[str, str] = {
+    "{{ messages[0] | tojson }}": '{"role": "user", "content": "<é> & \'x\'"}',
+    "{{ {'a': [1]} | tojson(indent=1) }}": '{\n "a": [\n  1\n ]\n}',
+    "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m.role }}{% endfor %}": "user",
+    "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}": "<é> & 'x'Yes\n",
+    "{% if tools is none and documents is none %}neither{% endif %}": "neither",
+    "{{ bos_token }}{{ unk_token }}{% if thinks %}thinks{% endif %}": "<s>thinks",
+    "{% for m in messages %}\n  {{ m.content | trim }}\n{% endfor %}\n": "  <é> & 'x'\n  Yes\n",
+}
+QUESTION_AND_ANSWER = [{"role": "user", "content": "<é> & 'x'"}, {"role": "assistant", "content": "Yes\n"}]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_templates_are_rendered_as_by_transformers(template: str) -> None:
+    pytest.importorskip("jinja2", reason="renders chat templates")
+    given = {"tools": None, "documents": None, "bos_token": "<s>", "thinks": True}
+    assert written(template, QUESTION_AND_ANSWER, given) == TEMPLATES[template]
+
+
+def test_templates_know_the_day() -> None:
+    pytest.importorskip("jinja2", reason="renders chat templates")
+    assert re.fullmatch(r"\d\d\d\d, 1", written("{{ strftime_now('%Y') }}, {{ messages | length }}", [{}], {}))
+
+
+def test_a_conversation_may_have_tools_and_settings_of_its_own(folder: Path) -> None:
+    pytest.importorskip("jinja2", reason="renders chat templates")
+    (folder / "chat_template.jinja").write_text("{% for t in tools or [] %}{{ t.name }}{% endfor %}{{ thinks }}")
+    tokenizer = Tokenizer.load(folder)
+    assert tokenizer.decode(tokenizer.chat([], tools=[{"name": "add"}], thinks="No")) == "addNo"
+
+
+def test_special_tokens_of_older_folders_are_in_a_file_of_their_own(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text("{}")
+    (folder / "special_tokens_map.json").write_text(json.dumps({"bos_token": {"content": "<s>"}, "eos_token": "</s>"}))
+    assert Tokenizer.load(folder).specials == {"bos_token": "<s>", "eos_token": "</s>"}
 
 
 def test_what_is_missing_is_named(folder: Path, tmp_path: Path) -> None:
