@@ -41,10 +41,9 @@ class ConditionallyMaskState(NamedTuple):
 
 def all_finite(tree: Any) -> Any:
     """Whether every number of `tree` is finite: a boolean array of rank 0."""
-    found = lnp.asarray(True)
-    for leaf in pytree.leaves(tree):
-        found = found & lnp.all(lnp.isfinite(leaf))
-    return found
+    found = [lnp.all(lnp.isfinite(leaf)) for leaf in pytree.leaves(tree)]
+    # In one reduction they do not wait for each other, as they would in a chain.
+    return lnp.all(lnp.stack(found)) if found else lnp.asarray(True)
 
 
 def apply_if_finite(inner: GradientTransformation, max_consecutive_errors: int) -> GradientTransformationExtraArgs:
