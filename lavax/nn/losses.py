@@ -12,6 +12,7 @@ from lavax.nn.activations import softplus
 from lavax.nn.reduced import Reduction, operands, reduced, widened
 from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.transforms.grad import stop_gradient
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -164,10 +165,14 @@ def gaussian_nll_loss(
 ) -> Value:
     """(log v + (input - target)² / v) / 2 for v = max(var, eps): the negative log likelihood of normal numbers.
 
-    `var` broadcasts to `input`. No gradient goes through the bound `eps`. `full` adds the constant log(2π) / 2.
+    `var` broadcasts to `input`, or has one number for each of its rows: its shape without the last axis. Gradients by
+    `var` are those at the bound where it is less, as in PyTorch, so that it can leave the bound again. `full` adds the
+    constant log(2π) / 2.
     """
     means, targets = operands("gaussian_nll_loss", input, target)
     given = widened(var)
-    variance = lnp.where(given < eps, eps, given)
+    if given.ndim and given.shape != means.shape and given.shape == means.shape[:-1]:
+        given = lnp.expand_dims(given, -1)
+    variance = given + stop_gradient(lnp.maximum(given, eps) - given)
     losses = 0.5 * (lnp.log(variance) + lnp.square(means - targets) / variance)
     return reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)

@@ -77,8 +77,11 @@ class _Recurrent(Module):
         hidden = as_floating(x)
         if hidden.ndim < 2:
             raise shape_error(f"{type(self).__name__}: x is [..., T, input_size], got {hidden.type}")
+        held = self.cells[0].weight_hh
         if state is None:
-            state = self.initial_state(hidden.shape[:-2], hidden.dtype)
+            state = self.initial_state(hidden.shape[:-2], lnp.result_type(hidden, held))
+        # States of fewer bits than a step computes with would be of another dtype after it.
+        state = pytree.map(lambda part: lnp.astype(part, lnp.result_type(part, hidden, held)), state)
         directions = 2 if self.bidirectional else 1
         layers = len(self.cells) // directions
         is_step = None if lengths is None else _steps(type(self).__name__, hidden, as_value(lengths))

@@ -53,6 +53,8 @@ CASES = [
     Case("poisson_nll_loss", (X, UNIT + 2), {"full": True}, 1),
     Case("poisson_nll_loss", (UNIT, UNIT + 2), {"log_input": False}, 1),
     Case("gaussian_nll_loss", (X, Y, UNIT), {"full": True}, 3),
+    Case("gaussian_nll_loss", (X, Y, UNIT), {"eps": 0.5}, 3),
+    Case("gaussian_nll_loss", (X, Y, UNIT[:, 0]), {}, 3),
     Case("cross_entropy", (X, LABELS)),
     Case("cross_entropy", (X, WITH_IGNORED), {"weight": WEIGHT}),
     Case("cross_entropy", (X, WITH_IGNORED), {"label_smoothing": 0.3}),

@@ -164,6 +164,17 @@ def test_dropout_between_layers() -> None:
     close(single(X, key=lx.random.key(0))[0], single(X)[0])
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("dtypes", [("float16", "float32"), ("float32", "bfloat16"), ("bfloat16", "float16")])
+def test_dtypes_of_inputs_weights_and_states_promote(name: str, dtypes: tuple[str, str]) -> None:
+    layer = getattr(nn, name)(3, 4, key=lx.random.key(0), dtype=dtypes[1])
+    inputs = lnp.astype(X, dtypes[0])
+    outputs, state = layer(inputs)
+    assert {str(leaf.dtype) for leaf in [outputs, *lx.tree.leaves(state)]} == {"float32"}
+    again, _ = layer(inputs, layer.initial_state((2,), "float16"))
+    close(again, outputs)
+
+
 def test_what_does_not_fit() -> None:
     key = lx.random.key(0)
     refused: list[tuple[type[Exception], str, Any]] = [
