@@ -117,6 +117,7 @@ class LlamaConfig(Config):
     pad_token_id: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.use_bidirectional_attention:
             raise ValueError(
                 "LlamaConfig: use_bidirectional_attention is true, but the tokens of these decoders see no later ones"

@@ -92,11 +92,13 @@ def positions_along(draw: Draw, put: bool = False) -> Arguments:
         taken[axis] = min(taken[axis], extent)
         orders = np.argsort(numbers(draw, shape, (F32,)), axis).astype(I32)
         places = np.take(orders, range(taken[axis]), axis)
-        return Arguments((numbers(draw, shape, NUMBERS), places, numbers(draw, taken, NUMBERS, 0)), {"axis": axis})
+        values = numbers(draw, taken, NUMBERS, 0)
+        return Arguments((numbers(draw, shape, NUMBERS), places, values), {"axis": axis, "inplace": False})
     return Arguments((numbers(draw, shape), numbers(draw, taken, (I32,), -extent, extent - 1)), {"axis": axis})
 
 
-def _put(x: np.ndarray, indices: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
+def _put(x: np.ndarray, indices: np.ndarray, values: np.ndarray, axis: int, inplace: bool) -> np.ndarray:
+    assert not inplace, "traced values cannot be written to"
     result = np.array(x)
     np.put_along_axis(result, indices, values.astype(x.dtype), axis)
     return result
