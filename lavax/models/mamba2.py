@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lavax.models.config import Settings
-from lavax.models.family import Family
+from lavax.models.family import WRITER, Family
 from lavax.models.mamba import FAMILY as MAMBA
 from lavax.models.mamba import MambaConfig, MambaLanguageModel
 from lavax.nn.modules.mamba2 import Mamba2
@@ -74,4 +74,5 @@ FAMILY = Family(
     (*MAMBA.names, (r"\.mixer\.step_bias$", ".mixer.dt_bias")),
     prepared=MAMBA.prepared,
     optional=MAMBA.optional,
+    adapter_task=WRITER,
 )

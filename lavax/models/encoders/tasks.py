@@ -34,7 +34,7 @@ class TaskModel(PretrainedModel):
 
             model = SequenceClassifier.with_encoder(encoder, id2label={0: "bad", 1: "good"}, key=key)
         """
-        made = cls(replace(encoder.config, **settings), key=key, dtype=encoder.tokens.weight.dtype)
+        made = cls(replace(encoder.config, **settings), key=key, dtype=encoder.norm.weight.dtype)
         pooler = made.encoder.pooler if encoder.pooler is None else encoder.pooler
         return made.replace(encoder=encoder.replace(pooler=pooler, config=made.encoder.config))
 

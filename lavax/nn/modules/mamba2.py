@@ -60,6 +60,7 @@ class Mamba2(Module):
     skip: Any
     norm: GatedRMSNorm
     project_out: Linear
+    features: int = field(static=True)
     heads: int = field(static=True)
     groups: int = field(static=True)
     state_size: int = field(static=True)
@@ -98,7 +99,7 @@ class Mamba2(Module):
         self.skip = lnp.ones(count, dtype)
         self.norm = GatedRMSNorm(channels, groups, eps, dtype=dtype)
         self.project_out = Linear(channels, features, bias, key=keys[3], dtype=dtype)
-        self.heads, self.groups, self.state_size = count, groups, state_size
+        self.features, self.heads, self.groups, self.state_size = features, count, groups, state_size
         self.step_limits, self.chunk = step_limits, chunk
 
     def __call__(self, x: ArrayLike) -> Value:
@@ -112,7 +113,7 @@ class Mamba2(Module):
 
     def empty_state(self, batch: int, dtype: Any = None) -> MambaState:
         """The state before the first token: `state` is float32 [B, heads, head_size, state_size]."""
-        kind = self.project_in.weight.dtype if dtype is None else dtype
+        kind = self.skip.dtype if dtype is None else dtype
         channels = self.convolution.weight.shape[0]
         window = lnp.zeros((batch, self.convolution.size - 1, channels), kind)
         return MambaState(window, lnp.zeros((batch, self.heads, self.head_size, self.state_size), "float32"))
@@ -123,8 +124,8 @@ class Mamba2(Module):
         With `counts` [B], the state is that after so many of the tokens of each row; the others are padding.
         """
         given = as_value(x)
-        if given.ndim != 3 or given.shape[-1] != self.project_in.weight.shape[1] or not given.shape[1]:
-            raise shape_error(f"Mamba2: x is [B, T, {self.project_in.weight.shape[1]}], T at least 1, got {given.type}")
+        if given.ndim != 3 or given.shape[-1] != self.features or not given.shape[1]:
+            raise shape_error(f"Mamba2: x is [B, T, {self.features}], T at least 1, got {given.type}")
         ends = None if counts is None else cast(as_value(counts), int32)
         channels, mixed = self.norm.weight.shape[0], self.convolution.weight.shape[0]
         gate, inner, raw = lnp.split(self.project_in(given), [channels, channels + mixed], axis=-1)

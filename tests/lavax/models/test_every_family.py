@@ -40,6 +40,8 @@ UNET: dict[str, Any] = dict(
     norm_num_groups=4, cross_attention_dim=12, attention_head_dim=2,
 )  # fmt: skip
 SOUND = seeded("sound", (2, 8, 12))
+NET: dict[str, Any] = dict(hidden_sizes=(8, 16), depths=(1, 2))
+IMAGES = seeded("images", (2, 3, 16, 16))
 LATENTS, CONTEXT = seeded("latents", (2, 4, 8, 8)), seeded("context", (2, 5, 12))
 
 
@@ -59,6 +61,10 @@ def token_by_token(model: Any) -> Any:
     return lnp.concatenate(made, axis=1)
 
 
+def of_images(model: Any) -> Any:
+    return model(IMAGES)
+
+
 def of_latents(model: Any) -> Any:
     return model(LATENTS, np.array([3, 700]), CONTEXT)
 
@@ -72,13 +78,25 @@ FAMILIES: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "mixtral": (dict(DECODER, model_type="mixtral", num_local_experts=4), token_by_token),
     "gpt2": (dict(model_type="gpt2", vocab_size=48, n_positions=16, n_embd=16, n_layer=2, n_head=2), token_by_token),
     "mamba": (dict(model_type="mamba", vocab_size=48, hidden_size=16, num_hidden_layers=2), token_by_token),
+    "mamba2": (
+        dict(model_type="mamba2", vocab_size=48, hidden_size=16, num_hidden_layers=2, num_heads=4, head_dim=8,
+             state_size=6, n_groups=2, chunk_size=3),
+        token_by_token,
+    ),
     "bert": (dict(ENCODER, model_type="bert"), of_tokens),
+    "bert for masked words": (dict(ENCODER, model_type="bert", architectures=["BertForMaskedLM"]), of_tokens),
+    "roberta for texts": (
+        dict(ENCODER, model_type="roberta", architectures=["RobertaForSequenceClassification"]), of_tokens,
+    ),
     "distilbert": (
         dict(model_type="distilbert", vocab_size=48, dim=16, hidden_dim=24, n_layers=1, n_heads=2), of_tokens,
     ),
     "whisper": (WHISPER, lambda model: model(SOUND, IDS)),
     "whisper with a cache": (WHISPER, token_by_token),
     "clip": (dict(ENCODER, model_type="clip_text_model"), of_tokens),
+    "resnet": (dict(NET, model_type="resnet", embedding_size=8), of_images),
+    "convnext": (dict(NET, model_type="convnext"), of_images),
+    "convnextv2": (dict(NET, model_type="convnextv2"), of_images),
     "unet": (UNET, of_latents),
     "unet with linear projections": (dict(UNET, use_linear_projection=True), of_latents),
 }  # fmt: skip
@@ -127,7 +145,7 @@ def test_adapters_are_on_attention_by_default(
     lora.save(tmp_path, model, adapters)
     again = lora.load(tmp_path, model)
     assert np.array_equal(result(lora.apply(model, again)), result(lora.apply(model, adapters)))
-    writes = kind_of(data) in ("llama", "qwen3", "gemma2", "phi3", "mixtral", "gpt2", "mamba")
+    writes = kind_of(data) in ("llama", "qwen3", "gemma2", "phi3", "mixtral", "gpt2", "mamba", "mamba2")
     task = json.loads((tmp_path / "adapter_config.json").read_text())["task_type"]
     assert task == ("CAUSAL_LM" if writes else None)  # peft refuses a task that the model is not for
 
