@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.nn.modules.batch_norm import BatchNormState
 from lavax.optim.tree.precision import wide_tree
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.transforms.grad import value_and_grad as plain_value_and_grad
@@ -98,7 +99,10 @@ def _dtype(name: str, text: str) -> Any:
 
 
 def cast_floats(tree: Any, dtype: Any) -> Any:
-    """`tree` with its float arrays in `dtype`. Integers, booleans, Python numbers and all else stay as they are."""
+    """`tree` with its float arrays in `dtype`. Integers, booleans, Python numbers and all else stay as they are.
+
+    So do the running statistics of batch norms: rounded in every step they would drift, and variances leave float16.
+    """
 
     def cast(leaf: Any) -> Any:
         held = getattr(leaf, "dtype", None)
@@ -106,7 +110,11 @@ def cast_floats(tree: Any, dtype: Any) -> Any:
             return leaf
         return lnp.astype(lnp.asarray(leaf), dtype)
 
-    return pytree.map(cast, tree)
+    return pytree.map(cast, tree, is_leaf=_is_running)
+
+
+def _is_running(part: Any) -> bool:
+    return isinstance(part, BatchNormState)
 
 
 def value_and_grad(

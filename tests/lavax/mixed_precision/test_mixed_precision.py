@@ -9,6 +9,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import mixed_precision as mp
+from lavax import nn
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 PARAMS = {"w": np.array([[0.5, -1.25], [2, 0.75]], "f"), "b": np.array([0.1, -0.3], "f")}
@@ -47,6 +48,19 @@ def test_only_float_arrays_are_cast() -> None:
     assert all(found[key] is tree[key] for key in ("n", "flag", "name", "number"))
     assert policy.cast_to_output(found)["x"].dtype == lnp.float16
     assert policy.cast_to_param(found)["x"].dtype == lnp.float32
+
+
+def test_running_statistics_keep_their_dtype() -> None:
+    layer = nn.BatchNorm(2)
+    before = nn.BatchNormState(np.array([1000.25, 0], "f"), np.array([1e6, 1], "f"))  # 1e6 is more than float16 holds
+    policy = mp.Policy.parse("params=float32,compute=float16,output=float32")
+    given, state, x = policy.cast_to_compute((layer, {"norm": before}, INPUTS[:, ::-1]))
+    assert (given.weight.dtype, x.dtype) == (lnp.float16, lnp.float16)
+    made, after = given(x, state["norm"], training=True)
+    assert made.dtype == lnp.float16 and after.mean.dtype == after.variance.dtype == lnp.float32
+    wanted = layer(INPUTS[:, ::-1], before, training=True)[1]
+    for ours, exact in zip(after, wanted, strict=True):
+        assert np.allclose(np.asarray(ours), np.asarray(exact), rtol=1e-6)
 
 
 def test_a_wrapped_function_computes_in_the_policys_dtype() -> None:
