@@ -133,8 +133,7 @@ def main() -> None:
     image = Image.open(options.image) if options.image else Image.fromarray(digits(options.seed)[0][0])
     given = seen(image, settings)
     found = np.asarray(probabilities(model, given))[0]
-    names = model.config.id2label
-    likeliest = [(names[label], found[label]) for label in np.argsort(-found)[:5]]
+    likeliest = [(model.config.label(label), found[label]) for label in np.argsort(-found)[:5]]
     for name, probability in likeliest:
         print(f"{100 * probability:5.1f} %  {name}")
 

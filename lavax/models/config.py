@@ -100,6 +100,10 @@ class ClassifierConfig(Config):
             return len(self.id2label)
         return 2 if self.num_labels is None else self.num_labels
 
+    def label(self, number: int) -> str:
+        """The name of label `number`; without names, "LABEL_3" or the like, as transformers says."""
+        return f"LABEL_{number}" if self.id2label is None else str(self.id2label[number])
+
     def to_json(self) -> dict[str, Any]:
         """What config.json holds for it, where the names of labels also stand the other way round."""
         data = super().to_json()

@@ -43,6 +43,7 @@ def test_labels_are_found_by_number() -> None:
     data = json.loads(json.dumps(config.to_json()))
     assert ResNetConfig.from_json(data).to_json() == data
     assert config.to_json()["label2id"] == {"cat": 0, "dog": 1, "owl": 2}
+    assert config.label(2) == "owl" and ResNetConfig(num_labels=3).label(2) == "LABEL_2"
     with pytest.raises(KeyError):
         config.id2label[3]
 
