@@ -29,11 +29,13 @@ class TaskModel(PretrainedModel):
         self.encoder = Encoder(config.of_encoder(pools), key=key, dtype=dtype)
 
     @classmethod
-    def with_encoder(cls, encoder: Encoder, *, key: ArrayLike, **settings: Any) -> Self:
-        """A trained encoder with new layers for the task. `settings` replace those of its configuration.
+    def with_encoder(cls, trained: Encoder | TaskModel, *, key: ArrayLike, **settings: Any) -> Self:
+        """A trained encoder, or that of a model for another task, with new layers for this one. `settings` replace
+        those of its configuration.
 
-            model = SequenceClassifier.with_encoder(encoder, id2label={0: "bad", 1: "good"}, key=key)
+            model = SequenceClassifier.with_encoder(models.load(folder), id2label={0: "bad", 1: "good"}, key=key)
         """
+        encoder = trained.encoder if isinstance(trained, TaskModel) else trained
         made = cls(replace(encoder.config, **settings), key=key, dtype=encoder.norm.weight.dtype)
         pooler = made.encoder.pooler if encoder.pooler is None else encoder.pooler
         return made.replace(encoder=encoder.replace(pooler=pooler, config=made.encoder.config))
