@@ -17,6 +17,7 @@ from lavax.models.convolution.convolution_norm import (
 )
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
+from lavax.nn.activations import relu
 from lavax.nn.modules.linear import Linear
 from lavax.nn.modules.module import Module, field
 from lavax.nn.pooling import max_pool
@@ -71,7 +72,7 @@ class Block(Module):
     def __call__(self, path: str, x: Value, running: RunningStatistics) -> Value:
         activation, hidden = activation_of(self.activation), x
         for number, layer in enumerate(self.layers):
-            hidden = activation(hidden) if number else hidden
+            hidden = relu(hidden) if number else hidden  # whatever hidden_act says, as in transformers
             hidden = running(f"{path}.layers.{number}", layer, hidden)
         kept = x if self.shortcut is None else running(f"{path}.shortcut", self.shortcut, x)
         return activation(hidden + kept)

@@ -93,6 +93,18 @@ def test_a_folder_of_transformers_is_read_and_written(kind: str, oracle: Any, tm
     assert all(torch.equal(value, oracle.state_dict()[name]) for name, value in again.state_dict().items())
 
 
+def test_another_activation_is_that_of_transformers(kind: str, tmp_path: Path) -> None:
+    """Between blocks; within them, it is relu."""
+    transformers = pytest.importorskip("transformers", reason="compares with transformers")
+    torch = pytest.importorskip("torch", reason="compares with transformers")
+    settings: Any = dict(embedding_size=8, hidden_sizes=list(KINDS[kind]), depths=[2, 2], layer_type=kind)
+    config = transformers.ResNetConfig(**settings, num_labels=5, hidden_act="gelu")
+    theirs = seed_torch(transformers.ResNetForImageClassification(config)).eval()
+    theirs.save_pretrained(tmp_path)
+    wanted = theirs(torch.from_numpy(np.array(IMAGES))).logits.detach().numpy()
+    assert_close(lx.models.load(tmp_path)(IMAGES), wanted, 1e-5)
+
+
 # By transformers 5.23 and torch 2.13 in float64, from the weights and images above.
 RECORDED = {
     "bottleneck": [-0.75226573, 1.21512821, 0.22799506, 0.261957, 1.41567386],
