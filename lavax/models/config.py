@@ -45,7 +45,7 @@ class Config:
     Configurations are hashable: lists are tuples here, and objects are `Settings`, whether a file or Python gave them.
     """
 
-    others: str = dataclasses.field(default="{}", kw_only=True)
+    others: str = dataclasses.field(default="{}", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         for entry in dataclasses.fields(self):

@@ -54,6 +54,9 @@ def _weights_of(path: Path, variant: str | None) -> tuple[Family, Any, Tensors]:
         data = config_data(file)
         family = family_of(kind_of(data))
         return family, family.config.from_json(data), published_tensors(file, data)
+    if not (path / "config.json").is_file():
+        why = "the folder has no config.json" if path.is_dir() else "there is no such folder; lavax downloads nothing"
+        raise FileNotFoundError(f"models.load: {path}: {why}")
     data = json.loads((path / "config.json").read_text(encoding="utf-8"))
     family = family_of(kind_of(data))
     _check_floats(path, data)

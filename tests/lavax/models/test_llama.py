@@ -328,6 +328,10 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         Llama(LlamaConfig(**SMALL, model_type="lama"), key=lx.random.key(0))
     with pytest.raises(ValueError, match="use_bidirectional_attention is true"):
         LlamaConfig.from_json(dict(SMALL, model_type="gemma3_text", use_bidirectional_attention=True))
+    with pytest.raises(FileNotFoundError, match=r"SmolLM2-135M: there is no such folder; lavax downloads"):
+        models.load("HuggingFaceTB/SmolLM2-135M")
+    with pytest.raises(FileNotFoundError, match=r"the folder has no config\.json"):
+        models.load(tmp_path)
     io.save_pretrained(model, tmp_path)
     settings = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(settings | {"quantization_config": {"quant_method": "gptq"}}))
