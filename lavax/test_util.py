@@ -9,6 +9,7 @@ import numpy as np
 
 from lavax.base.errors import DtypeError
 from lavax.tracer.pytrees.pytree import flatten, leaves, map, unflatten
+from lavax.tracer.tracing.convert import dtype_of
 from lavax.tracer.transforms.jvp import jvp
 from lavax.tracer.transforms.vjp import vjp
 
@@ -24,7 +25,7 @@ def _array(leaf: Any) -> np.ndarray:
     array = np.asarray(leaf)
     if array.dtype.kind not in "fV":
         raise DtypeError(f"check_grads: derivatives are taken by floats, and an argument is {array.dtype}")
-    return array.astype(np.float32) if isinstance(leaf, float) else array
+    return array.astype(dtype_of(array.dtype).user) if isinstance(leaf, float) else array
 
 
 def _bits(args: Any) -> int:

@@ -110,6 +110,8 @@ lavax/optim
 lavax/optim/__init__
 lavax/scipy/linalg
 lavax/scipy/linalg/__init__
+lavax/scipy/sparse
+lavax/scipy/sparse/__init__
 lavax/scipy/stats
 lavax/scipy/stats/__init__
 lavax/scipy/__init__
@@ -135,6 +137,7 @@ lavax/models/whisper/__init__
 lavax/models/__init__
 lavax/generate
 lavax/generate/__init__
+lavax/experimental
 lavax/experimental/__init__
 lavax
 lavax/__init__

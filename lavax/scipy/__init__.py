@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from lavax.scipy import special
 
 if TYPE_CHECKING:
-    from lavax.scipy import linalg, stats
+    from lavax.scipy import linalg, sparse, stats
 
-_IMPORTED_WHEN_USED = frozenset({"linalg", "stats"})
+_IMPORTED_WHEN_USED = frozenset({"linalg", "sparse", "stats"})
 
 
 def __getattr__(name: str) -> Any:
@@ -18,4 +18,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'lavax.scipy' has no attribute {name!r}")
 
 
-__all__ = ["linalg", "special", "stats"]
+__all__ = ["linalg", "sparse", "special", "stats"]
