@@ -7,15 +7,37 @@ from typing import TYPE_CHECKING, Any
 from lavax.scipy import special
 
 if TYPE_CHECKING:
-    from lavax.scipy import linalg, sparse, stats
+    from lavax.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        stats,
+    )
 
-_IMPORTED_WHEN_USED = frozenset({"linalg", "sparse", "stats"})
+__all__ = [
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _IMPORTED_WHEN_USED:
+    if name in __all__:
         return importlib.import_module(f"lavax.scipy.{name}")
     raise AttributeError(f"module 'lavax.scipy' has no attribute {name!r}")
-
-
-__all__ = ["linalg", "sparse", "special", "stats"]

@@ -1,0 +1,4 @@
+"""Clusters of vectors: `cluster.vq`."""
+from lavax.scipy.cluster import vq
+
+__all__ = ["vq"]

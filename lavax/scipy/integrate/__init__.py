@@ -1,0 +1,4 @@
+"""Integrals of samples."""
+from lavax.numpy import trapezoid
+
+__all__ = ["trapezoid"]

@@ -1,0 +1,4 @@
+"""Interpolation of values on grids."""
+from lavax.scipy.interpolate.grids import RegularGridInterpolator
+
+__all__ = ["RegularGridInterpolator"]

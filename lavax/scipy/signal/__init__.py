@@ -1,0 +1,5 @@
+"""Signals: convolutions and trends. Spectra need Fourier transforms, which need complex dtypes."""
+from lavax.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve
+from lavax.scipy.signal.detrending import detrend
+
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve"]
