@@ -5,7 +5,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lavax import (
+    custom_derivatives,
     debug,
+    dlpack,
     dtypes,
     errors,
     experimental,
@@ -20,13 +22,14 @@ from lavax import (
     profiler,
     random,
     scipy,
+    stages,
     test_util,
     tree,
     tree_util,
     typing,
 )
 from lavax.base.config import VERSION, default_matmul_precision, disable_jit, enable_x64, matmul_precision
-from lavax.configuration import config
+from lavax.configuration import config, debug_nans
 from lavax.errors import (
     ArrayIndexError,
     AxisError,
@@ -72,7 +75,10 @@ from lavax.tracer.tracing.placement import (
     device_get,
     device_put,
     devices,
+    effects_barrier,
     local_devices,
+    process_count,
+    process_index,
 )
 from lavax.tracer.transforms.callbacks import pure_callback
 from lavax.tracer.transforms.checkpoint import checkpoint, checkpoint_policies
@@ -99,6 +105,11 @@ jit = compile
 remat = checkpoint
 jacobian = jacrev
 checking_leaks = check_leaks
+check_tracer_leaks = check_leaks
+local_device_count = device_count
+host_count = process_count
+host_id = process_index
+float0 = dtypes.float0
 ShapeDtypeStruct = ShapeDtype
 
 
@@ -155,6 +166,7 @@ __all__ = [
     "axis_size",
     "block_until_ready",
     "check_leaks",
+    "check_tracer_leaks",
     "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
@@ -162,11 +174,13 @@ __all__ = [
     "compile",
     "cond",
     "config",
+    "custom_derivatives",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "data",
     "debug",
+    "debug_nans",
     "default_backend",
     "default_device",
     "default_matmul_precision",
@@ -175,17 +189,22 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "dlpack",
     "dtypes",
+    "effects_barrier",
     "enable_x64",
     "errors",
     "eval_shape",
     "experimental",
     "export",
     "flatten_util",
+    "float0",
     "fori_loop",
     "generate",
     "grad",
     "hessian",
+    "host_count",
+    "host_id",
     "image",
     "io",
     "ir",
@@ -198,6 +217,7 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "load_exported",
+    "local_device_count",
     "local_devices",
     "make_jaxpr",
     "map",
@@ -213,6 +233,8 @@ __all__ = [
     "pmax",
     "pmean",
     "pmin",
+    "process_count",
+    "process_index",
     "profiler",
     "psum",
     "pure_callback",
@@ -220,6 +242,7 @@ __all__ = [
     "remat",
     "scan",
     "scipy",
+    "stages",
     "stop_gradient",
     "switch",
     "test_util",

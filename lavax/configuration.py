@@ -1,7 +1,8 @@
 """`lavax.config`: settings by the names that JAX gives them."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lavax.base import config as settings
@@ -67,3 +68,14 @@ class Config:
 
 
 config = Config()
+
+
+@contextmanager
+def debug_nans(enabled: bool = True) -> Iterator[None]:
+    """A context in which operations that return NaN raise NaNError, as `config.update("jax_debug_nans", True)`."""
+    before = runtime().refuses_nans
+    _refuse_nans(enabled)
+    try:
+        yield
+    finally:
+        _refuse_nans(before)

@@ -60,10 +60,19 @@ def namespace(name: str) -> Any:
         return getattr(importlib.import_module(module), attribute, None) if module else None
 
 
+def has(owner: Any, name: str) -> bool:
+    """Whether there is an attribute, or an attribute of an attribute, as `norm.cdf`."""
+    for part in name.split("."):
+        if not hasattr(owner, part):
+            return False
+        owner = getattr(owner, part)
+    return True
+
+
 def section(group: Group) -> str:
     """A group's part of the page."""
     ours = namespace(group.ours)
-    present = [name for name in group.names if hasattr(ours, name)]
+    present = [name for name in group.names if has(ours, name)]
     absent = [name for name in group.names if name not in present]
     lines = [f"\n## {group.title}\n", f"{len(present)} of {len(group.names)} in `{group.ours}`.\n"]
     if present:

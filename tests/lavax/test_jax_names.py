@@ -199,3 +199,18 @@ def test_errors_by_the_names_of_jax() -> None:
 def test_debug_print_takes_ordered(capsys: pytest.CaptureFixture[str]) -> None:
     lx.jit(lambda x: lx.debug.print("x = {x}, {}", 3, x=x, ordered=True) or x)(2.0)  # type: ignore[func-returns-value]
     assert capsys.readouterr().out == "x = 2.0, 3\n"
+
+
+def test_names_of_one_process_and_one_device() -> None:
+    assert (lx.process_count(), lx.process_index(), lx.local_device_count()) == (1, 0, lx.device_count())
+    lx.effects_barrier()
+    with pytest.raises(lx.NaNError), lx.debug_nans(True):
+        lnp.log(lnp.asarray(-1.0))
+    assert np.isnan(float(lnp.log(lnp.asarray(-1.0))))
+    assert isinstance(lx.jit(lnp.sin), lx.stages.Wrapped) and isinstance(lx.jit(lnp.sin).lower(1.0), lx.stages.Lowered)
+    assert lx.dlpack.is_supported_dtype("float32") and not lx.dlpack.is_supported_dtype("complex64")
+    assert lx.custom_derivatives.custom_vjp is lx.custom_vjp and lx.experimental.ode.odeint.__name__ == "odeint"
+    with pytest.raises(AttributeError, match="no attribute 'pallas'"):
+        _ = lx.experimental.pallas
+    with lx.experimental.disable_x64():
+        assert lnp.asarray(np.ones(1)).dtype == np.float32

@@ -45,6 +45,20 @@ def device_count() -> int:
     return len(devices())
 
 
+def process_index() -> int:
+    """0: a program is one process on one machine."""
+    return 0
+
+
+def process_count() -> int:
+    """1: a program is one process on one machine."""
+    return 1
+
+
+def effects_barrier() -> None:
+    """Returns at once: prints and callbacks of a call are done when the call returns."""
+
+
 def default_backend() -> str:
     """ "gpu" or "cpu": the kind of device that everything runs on, as JAX names it. Raises DeviceError without one."""
     return "cpu" if getattr(active().default_device(), "kind", "cpu") == "cpu" else "gpu"
