@@ -4,6 +4,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import repeat
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ class _Donated:
 _DONATED = _Donated()
 
 
+_of_memories = RLock()  # held while arrays join, leave or lose a memory: threads may share arrays
+
+
 class Memory:
     """The memory that arrays have in common: it is allocated for all of them, and given away by all of them.
 
@@ -41,28 +45,32 @@ class Memory:
 
     def join(self, array: Array) -> None:
         """Makes `array` one of those that have this memory."""
-        self._members = [member for member in self._members if member() is not None]
-        self._members.append(weakref.ref(array))
-        array._source = self
+        with _of_memories:
+            self._members = [member for member in self._members if member() is not None]
+            self._members.append(weakref.ref(array))
+            array._source = self
 
     def allocate(self) -> Buffer:
         """The buffer of the numbers, for all arrays that have this memory."""
-        assert self.numbers is not None
-        buffer = active().upload(self.numbers)
-        for array in self._arrays():
-            array._buffer = buffer
-        self.numbers = None  # last, so that an interrupt loses nothing
-        return buffer
+        with _of_memories:
+            if self.numbers is not None:  # else another thread was here first
+                self._give(active().upload(self.numbers))
+                self.numbers = None  # last, so that an interrupt loses nothing
+            return next(array._buffer for array in self._arrays() if array._buffer is not None)
 
     def donate(self) -> None:
         """Gives the memory away, for all arrays that have it."""
-        self.is_donated = True
-        for array in self._arrays():
-            array._buffer = None
+        with _of_memories:
+            self.is_donated = True
+            self._give(None)
 
     def take_back(self, buffer: Buffer) -> None:
         """Undoes a donation, given the memory."""
-        self.is_donated = False
+        with _of_memories:
+            self.is_donated = False
+            self._give(buffer)
+
+    def _give(self, buffer: Buffer | None) -> None:
         for array in self._arrays():
             array._buffer = buffer
 
@@ -118,19 +126,21 @@ class Array(Value):
     @property
     def memory(self) -> Memory | None:
         """What arrays with the same numbers in one memory have in common; None for a splat, and after a donation."""
-        source = self._source
-        if source is None or isinstance(source, np.ndarray):
-            source = Memory(source)
-            source.join(self)
-        return source if isinstance(source, Memory) and not source.is_donated else None
+        with _of_memories:
+            source = self._source
+            if source is None or isinstance(source, np.ndarray):
+                source = Memory(source)
+                source.join(self)
+            return source if isinstance(source, Memory) and not source.is_donated else None
 
     def twin(self, weak: bool) -> Array:
         """Another array of the same numbers, in one memory: donating one donates both, writing to one parts them."""
-        memory = self.memory
-        twin = Array(abstract(self.type, weak), self._buffer if memory else None, self._source)
-        if memory is not None:
-            memory.join(twin)
-        return twin
+        with _of_memories:
+            memory = self.memory
+            twin = Array(abstract(self.type, weak), self._buffer if memory else None, self._source)
+            if memory is not None:
+                memory.join(twin)
+            return twin
 
     def write(self, other: Array) -> None:
         """Takes over the numbers of `other`, an array of this shape and dtype, as they are now.
@@ -139,11 +149,12 @@ class Array(Value):
         """
         if self.is_donated:
             _ = self.buffer
-        taken = other.twin(self.weak and other.weak)
-        self.abstract = taken.abstract
-        self._buffer, self._source = taken._buffer, taken._source
-        if isinstance(taken._source, Memory):
-            taken._source.join(self)
+        with _of_memories:
+            taken = other.twin(self.weak and other.weak)
+            self.abstract = taken.abstract
+            self._buffer, self._source = taken._buffer, taken._source
+            if isinstance(taken._source, Memory):
+                taken._source.join(self)
 
     def donate(self) -> None:
         """Donates the memory: every later use raises DonatedArrayError."""

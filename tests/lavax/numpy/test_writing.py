@@ -29,7 +29,7 @@ KEYS: list[Any] = [
 @pytest.mark.parametrize("form", ["scalar", "whole"])
 def test_written_as_in_numpy(key: Any, form: str) -> None:
     expected, array = GIVEN.copy(), lnp.asarray(GIVEN)
-    shape = expected[key].shape if key is not False else ()
+    shape = expected[key].shape
     value: Any = 5.5 if form == "scalar" else np.arange(100, 100 + np.prod(shape), dtype="f").reshape(shape)
     expected[key] = value
     same = array

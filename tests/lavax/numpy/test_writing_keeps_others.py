@@ -5,6 +5,7 @@ import copy
 import inspect
 import pickle
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -292,3 +293,28 @@ def test_no_method_returns_its_array() -> None:
             given.T, given.transpose(), given[()], given ** 1, abs(given),
         ]  # fmt: skip
         assert not any(result is given for result in results)
+
+
+def test_threads_may_share_arrays() -> None:
+    """Twins that are made while others are written, dropped or donated: donation reaches all that have the memory."""
+    give = lx.compile(lambda x: x + 1, donate_argnums=0)
+    same = lx.compile(lambda x: x)
+    for _ in range(20):
+        x = not_yet_uploaded()
+        kept: list[Any] = []
+
+        def work(x: Any = x, kept: list[Any] = kept) -> None:
+            for _ in range(20):
+                twin = same(x)
+                kept.append(twin)
+                other = same(twin)
+                other += 1
+
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({id(twin.buffer) for twin in kept}) == 1 and x.tolist() == [1, 2, 3]
+        give(x)
+        assert all(twin.is_donated for twin in kept)
