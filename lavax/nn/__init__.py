@@ -5,29 +5,42 @@ from lavax.nn.activations import (
     elu,
     gelu,
     glu,
+    hard_shrink,
     hard_sigmoid,
     hard_silu,
     hard_swish,
     hard_tanh,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
     identity,
     leaky_relu,
     log_sigmoid,
     logistic,
+    logsigmoid,
     mish,
+    prelu,
     relu,
     relu6,
     selu,
     sigmoid,
     silu,
+    soft_shrink,
     soft_sign,
     softplus,
+    softshrink,
+    softsign,
     sparse_plus,
     sparse_sigmoid,
     squareplus,
     swish,
     tanh,
+    tanh_shrink,
+    tanhshrink,
+    threshold,
 )
-from lavax.nn.attention import dot_product_attention
+from lavax.nn.attention import dot_product_attention, scaled_dot_product_attention
 from lavax.nn.batch_norm import batch_norm, batch_statistics
 from lavax.nn.contrastive import (
     clip_loss,
@@ -43,16 +56,10 @@ from lavax.nn.contrastive import (
 from lavax.nn.convolution import conv, conv_transpose
 from lavax.nn.cross_entropy import cross_entropy, nll_loss
 from lavax.nn.ctc import ctc_loss
-from lavax.nn.functional import (
-    log1mexp,
-    log_softmax,
-    logmeanexp,
-    logsumexp,
-    one_hot,
-    softmax,
-    standardize,
-)
-from lavax.nn.interpolation import interpolate, pixel_shuffle, pixel_unshuffle
+from lavax.nn.functional import log1mexp, log_softmax, logmeanexp, logsumexp, one_hot, softmax, softmin, standardize
+from lavax.nn.grid_sampling import affine_grid, grid_sample
+from lavax.nn.interpolation import channel_shuffle, interpolate, pixel_shuffle, pixel_unshuffle
+from lavax.nn.linear import bilinear, embedding, linear
 from lavax.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -64,18 +71,26 @@ from lavax.nn.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from lavax.nn.margins import (
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from lavax.nn.modules.attention import MultiHeadAttention
 from lavax.nn.modules.batch_norm import BatchNorm, BatchNormState
 from lavax.nn.modules.cache import KeyValueCache
-from lavax.nn.modules.composition import MLP, Flatten, Identity, Lambda, Sequential
+from lavax.nn.modules.composition import MLP, Flatten, Identity, Lambda, PReLU, Sequential, Unflatten
 from lavax.nn.modules.convolution import Conv1d, Conv2d, Conv3d
 from lavax.nn.modules.dropout import Dropout, dropout
-from lavax.nn.modules.linear import Embedding, Linear
+from lavax.nn.modules.gumbel_softmax import gumbel_softmax
+from lavax.nn.modules.linear import Bilinear, Embedding, Linear
 from lavax.nn.modules.mamba import Mamba, MambaState
 from lavax.nn.modules.mamba2 import Mamba2
 from lavax.nn.modules.mixture_of_experts import MixtureOfExperts
 from lavax.nn.modules.module import Module, field
-from lavax.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from lavax.nn.modules.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from lavax.nn.modules.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -95,9 +110,11 @@ from lavax.nn.modules.recurrent import GRU, LSTM, RNN
 from lavax.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell
 from lavax.nn.modules.resampling import PixelShuffle, PixelUnshuffle, Upsample
 from lavax.nn.modules.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from lavax.nn.normalization import group_norm, layer_norm, rms_norm
+from lavax.nn.normalization import group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from lavax.nn.patches import fold, unfold
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
 from lavax.nn.routing import Routing, load_balancing_loss, route, router_z_loss
+from lavax.nn.spatial_convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from lavax.nn.spatial_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -127,6 +144,7 @@ __all__ = [
     "AvgPool3d",
     "BatchNorm",
     "BatchNormState",
+    "Bilinear",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -140,6 +158,7 @@ __all__ = [
     "GRUCell",
     "GroupNorm",
     "Identity",
+    "InstanceNorm",
     "KeyValueCache",
     "LSTM",
     "LSTMCell",
@@ -156,6 +175,7 @@ __all__ = [
     "MixtureOfExperts",
     "Module",
     "MultiHeadAttention",
+    "PReLU",
     "PixelShuffle",
     "PixelUnshuffle",
     "QuantizedEmbedding",
@@ -166,6 +186,7 @@ __all__ = [
     "RNNCell",
     "Routing",
     "Sequential",
+    "Unflatten",
     "Upsample",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
@@ -173,18 +194,27 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
     "avg_pool",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
     "batch_statistics",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "clip_loss",
     "conv",
+    "conv1d",
+    "conv2d",
+    "conv3d",
     "conv_transpose",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
@@ -192,32 +222,45 @@ __all__ = [
     "dot_product_attention",
     "dropout",
     "elu",
+    "embedding",
     "field",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
+    "gumbel_softmax",
+    "hard_shrink",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
     "hard_tanh",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
     "hinge_embedding_loss",
     "huber_loss",
     "identity",
     "info_nce_loss",
     "initializers",
+    "instance_norm",
     "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "linear",
     "linear_recurrence",
     "load_balancing_loss",
+    "local_response_norm",
     "log1mexp",
     "log_sigmoid",
     "log_softmax",
     "logistic",
     "logmeanexp",
+    "logsigmoid",
     "logsumexp",
     "margin_ranking_loss",
     "max_pool",
@@ -227,6 +270,9 @@ __all__ = [
     "min_pool",
     "mish",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
@@ -234,20 +280,27 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
+    "prelu",
     "relu",
     "relu6",
     "rms_norm",
     "rotary",
     "route",
     "router_z_loss",
+    "scaled_dot_product_attention",
     "selective_scan",
     "selu",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
+    "soft_margin_loss",
+    "soft_shrink",
     "soft_sign",
     "softmax",
+    "softmin",
     "softplus",
+    "softshrink",
+    "softsign",
     "sparse_plus",
     "sparse_sigmoid",
     "squareplus",
@@ -256,5 +309,10 @@ __all__ = [
     "sum_pool",
     "swish",
     "tanh",
+    "tanh_shrink",
+    "tanhshrink",
+    "threshold",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "unfold",
 ]

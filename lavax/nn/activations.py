@@ -1,4 +1,4 @@
-"""Activations: elementwise functions of one array, as in jax.nn.
+"""Activations: elementwise functions of one array, as in jax.nn and torch.nn.functional.
 
 Values of 16 bits are computed in float32 and rounded once. Derivatives at kinks are those of JAX, except that relu6
 and the functions based on it have 0 there.
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from lavax.ir.types import float32
 from lavax.numpy._core.application import apply, as_floating
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy.arrays.splitting import split
 from lavax.numpy.elementwise.arithmetic import abs as absolute
-from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square
+from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal
 from lavax.numpy.elementwise.comparison import where as choice
 from lavax.numpy.elementwise.exponential import expm1, logaddexp
@@ -33,27 +34,40 @@ __all__ = [
     "elu",
     "gelu",
     "glu",
+    "hard_shrink",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
     "hard_tanh",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
     "identity",
     "leaky_relu",
     "log_sigmoid",
     "logistic",
+    "logsigmoid",
     "mish",
+    "prelu",
     "relu",
     "relu6",
     "selu",
     "sigmoid",
     "silu",
+    "soft_shrink",
     "soft_sign",
     "softplus",
+    "softshrink",
+    "softsign",
     "sparse_plus",
     "sparse_sigmoid",
     "squareplus",
     "swish",
     "tanh",
+    "tanh_shrink",
+    "tanhshrink",
+    "threshold",
 ]
 
 # Klambauer et al., "Self-Normalizing Neural Networks" (2017), equation 14: they keep mean 0 and variance 1.
@@ -119,13 +133,21 @@ def mish(x: Value) -> Value:
     return multiply(_finite_below(x), tanh(softplus(x)))
 
 
+# jax.nn's and PyTorch's words for gelu's `approximate` -> whether it is.
+_APPROXIMATIONS = {True: True, False: False, "tanh": True, "none": False}
+
+
 @_rounded_once
-def gelu(x: Value, approximate: bool = True) -> Value:
+def gelu(x: Value, approximate: bool | Literal["tanh", "none"] = True) -> Value:
     """x · Φ(x), with Φ the cumulative distribution function of the normal distribution; 0 at -inf.
 
-    `approximate`: Φ as (1 + tanh(sqrt(2/π) · (x + 0.044715 · x³))) / 2. Hendrycks and Gimpel (2016), section 2.
+    `approximate` (or "tanh"): Φ as (1 + tanh(sqrt(2/π) · (x + 0.044715 · x³))) / 2, as by default in JAX. False (or
+    "none") is exact, as by default in PyTorch. Hendrycks and Gimpel (2016), section 2. Raises ValueError for another
+    word.
     """
-    if approximate:
+    if approximate not in _APPROXIMATIONS:
+        raise ValueError(f"gelu: approximate is True, False, 'tanh' or 'none', got {approximate!r}")
+    if _APPROXIMATIONS[approximate]:
         # Beyond 100 the share is 0 or 1 to the last place, and the square in its derivative must not overflow.
         inner = clip(x, -100.0, 100.0)
         cubic = multiply(inner, add(1.0, multiply(0.044715, square(inner))))
@@ -169,10 +191,49 @@ def selu(x: Value) -> Value:
     return choice(greater(x, 0), multiply(_SELU_SCALE, x), multiply(_SELU_SCALE * _SELU_ALPHA, _grown(x)))
 
 
-def hard_tanh(x: ArrayLike) -> Value:
-    """x clipped to -1 … 1."""
+@_rounded_once
+def prelu(x: Value, weight: ArrayLike) -> Value:
+    """x where x >= 0, else weight · x, with a learned `weight`: a number, or one for each channel of [N, C, ...].
+
+    He et al. (2015), "Delving deep into rectifiers", equation 1. Raises ShapeError for another shape.
+    """
+    slope = as_floating(weight)
+    if slope.size != 1 and slope.shape != x.shape[1:2]:
+        raise shape_error(f"prelu: weight is one number, or one for each channel of {x.type}, got {slope.type}")
+    per_channel = reshaped(slope, () if slope.size == 1 else (slope.size, *(1 for _ in x.shape[2:])))
+    return choice(greater_equal(x, 0), x, multiply(per_channel, x))
+
+
+def threshold(x: ArrayLike, threshold: ArrayLike, value: ArrayLike) -> Value:
+    """x where it exceeds `threshold`, else `value`."""
+    given = as_floating(x)
+    return choice(greater(given, threshold), given, cast(as_value(value), given.type.dtype))
+
+
+def hard_shrink(x: ArrayLike, lambd: ArrayLike = 0.5) -> Value:
+    """x where |x| > lambd, else 0."""
     value = as_floating(x)
-    return choice(greater(value, 1), 1.0, choice(greater(-1.0, value), -1.0, value))
+    return choice(less_equal(absolute(value), lambd), 0.0, value)
+
+
+@_rounded_once
+def soft_shrink(x: Value, lambd: ArrayLike = 0.5) -> Value:
+    """x moved towards 0 by `lambd`, and 0 where |x| <= lambd."""
+    outer = choice(greater(x, 0), subtract(x, lambd), add(x, lambd))
+    return choice(less_equal(absolute(x), lambd), 0.0, outer)
+
+
+@_rounded_once
+def tanh_shrink(x: Value) -> Value:
+    """x - tanh(x)."""
+    return subtract(x, tanh(x))
+
+
+def hard_tanh(x: ArrayLike, min_val: ArrayLike = -1.0, max_val: ArrayLike = 1.0) -> Value:
+    """x clipped to min_val … max_val."""
+    value = as_floating(x)
+    low, high = (cast(as_value(bound), value.type.dtype) for bound in (min_val, max_val))
+    return choice(greater(value, high), high, choice(greater(low, value), low, value))
 
 
 @_rounded_once
@@ -229,3 +290,12 @@ def glu(x: ArrayLike, axis: int = -1) -> Value:
 logistic = sigmoid
 swish = silu
 hard_swish = hard_silu
+# PyTorch's spelling.
+hardshrink = hard_shrink
+hardsigmoid = hard_sigmoid
+hardswish = hard_silu
+hardtanh = hard_tanh
+logsigmoid = log_sigmoid
+softshrink = soft_shrink
+softsign = soft_sign
+tanhshrink = tanh_shrink

@@ -16,7 +16,7 @@ from lavax.numpy.elementwise.comparison import less, logical_and
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
-__all__ = ["dot_product_attention"]
+__all__ = ["dot_product_attention", "scaled_dot_product_attention"]
 
 _NAME = "dot_product_attention"
 
@@ -87,6 +87,52 @@ def dot_product_attention(
     by_head = reshaped(result, (extents.batch, extents.heads * extents.groups, *result.shape[-2:]))
     found = transposed(by_head, (0, 2, 1, 3))
     return found if ranks == {4} else reshaped(found, found.shape[1:])
+
+
+def scaled_dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: ArrayLike | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    """`dot_product_attention` in PyTorch's order of axes: [..., heads, T, H], or [..., T, H] for one head.
+
+    `attn_mask` broadcasts to [..., heads, T, S]: truth values say which keys are visible, floats are added to scores.
+    With `enable_gqa` keys and values may have fewer heads than queries. Raises ShapeError or DtypeError for arguments
+    that do not fit.
+    """
+    given = [as_value(x) for x in (query, key, value)]
+    ranks = {x.ndim for x in given}
+    batch = given[0].shape[:-3]
+    if len(ranks) != 1 or ranks.pop() < 2 or any(x.shape[:-3] != batch for x in given):
+        raise shape_error(f"scaled_{_NAME}: query, key and value are [..., heads, T, H], got {_types(given)}")
+    if not enable_gqa and len({x.shape[-3:-2] for x in given}) > 1:
+        raise shape_error(f"scaled_{_NAME}: for heads that share keys say enable_gqa=True, got {_types(given)}")
+    heads = [x.shape[-3] if x.ndim > 2 else 1 for x in given]
+    moved = [
+        transposed(reshaped(x, (math.prod(batch), count, *x.shape[-2:])), (0, 2, 1, 3))
+        for x, count in zip(given, heads, strict=True)
+    ]
+    bias = mask = None
+    if attn_mask is not None:
+        shown = _by_batch(as_value(attn_mask), batch, (heads[0], given[0].shape[-2], given[1].shape[-2]))
+        bias, mask = (None, shown) if shown.type.dtype == bool_ else (shown, None)
+    made = dot_product_attention(moved[0], moved[1], moved[2], bias, mask, scale=scale, is_causal=is_causal)
+    return reshaped(transposed(made, (0, 2, 1, 3)), (*given[0].shape[:-1], given[2].shape[-1]))
+
+
+def _by_batch(mask: Value, batch: tuple[int, ...], scores: tuple[int, ...]) -> Value:
+    """A mask with one leading axis in place of those of `batch`; missing axes have extent 1."""
+    if mask.ndim <= 3 or len(batch) == 1:
+        return mask
+    if mask.ndim != len(batch) + 3:
+        raise shape_error(f"scaled_{_NAME}: attn_mask broadcasts to {[*batch, *scores]}, got {mask.type}")
+    own = spread(mask, (*batch, *mask.shape[-3:]))
+    return reshaped(own, (math.prod(batch), *mask.shape[-3:]))
 
 
 def _types(values: list[Value]) -> str:

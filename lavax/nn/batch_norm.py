@@ -51,6 +51,8 @@ def batch_norm(
 
     Statistics are those of `batch_statistics`, or running ones. 16-bit inputs are computed in float32.
     """
+    if isinstance(eps, bool):
+        raise TypeError(f"batch_norm: eps is a number, got {eps}; in training, give what batch_statistics returns")
     value = _channels("batch_norm", x)
     wide = cast(value, averaging(value.type.dtype))
     scale = lnp.rsqrt(_per_channel(value, variance, "variance") + eps)

@@ -133,7 +133,7 @@ def conv(
     strides = per_axis("conv", "window_strides", window_strides, count)
     spread = per_axis("conv", "lhs_dilation", lhs_dilation, count)
     dilation = per_axis("conv", "rhs_dilation", rhs_dilation, count)
-    if isinstance(padding, str) and padding != "VALID" and max((*spread, 1)) > 1:
+    if isinstance(padding, str) and padding.upper() != "VALID" and max((*spread, 1)) > 1:
         raise ValueError(f"conv: with lhs_dilation give padding as numbers, not {padding!r}, or call conv_transpose")
     _check_channels("conv", left, right, layout, feature_group_count)
     extents = [left.shape[layout.lhs.index(letter)] for letter in layout.window]
@@ -160,11 +160,11 @@ def _transposed_padding(padding: Padding, spans: Sequence[int], strides: Sequenc
     """
     if not isinstance(padding, str):
         return padding
-    pads = []
+    pads, own = [], padding.upper()
     for span, stride in zip(spans, strides, strict=True):
-        if padding == "VALID":
+        if own == "VALID":
             total, before = span + max(span, stride) - 2, span - 1
-        elif padding == "SAME":
+        elif own == "SAME":
             total = span + stride - 2
             before = span - 1 if stride > span - 1 else -(-total // 2)
         else:
@@ -177,7 +177,7 @@ def conv_transpose(
     lhs: ArrayLike,
     rhs: ArrayLike,
     strides: PerAxis = 1,
-    padding: Literal["VALID", "SAME"] | int | Sequence[int] | Sequence[tuple[int, int]] = "SAME",
+    padding: Literal["VALID", "SAME", "valid", "same"] | int | Sequence[int] | Sequence[tuple[int, int]] = "SAME",
     rhs_dilation: PerAxis = 1,
     dimension_numbers: Sequence[str] | None = None,
     transpose_kernel: bool = False,

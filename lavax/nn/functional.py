@@ -25,7 +25,16 @@ from lavax.numpy.reductions.reductions import mean as average
 from lavax.tracer import bind, constant
 from lavax.tracer.values.value import Value
 
-__all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
+__all__ = [
+    "log1mexp",
+    "log_softmax",
+    "logmeanexp",
+    "logsumexp",
+    "one_hot",
+    "softmax",
+    "softmin",
+    "standardize",
+]
 
 
 def _peak(value: Value, axes: tuple[int, ...]) -> Value:
@@ -64,6 +73,11 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     shifted = subtract(value, spread_back(_peak(value, axes), axes, value.shape))
     total = log(fold("sum", exp(shifted), axes, keepdims=False))
     return subtract(shifted, spread_back(total, axes, value.shape))
+
+
+def softmin(x: ArrayLike, axis: Axis = -1) -> Value:
+    """`softmax` of -x."""
+    return softmax(negative(as_floating(x)), axis)
 
 
 def logsumexp(

@@ -14,7 +14,7 @@ from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.tracer.values.value import Value
 
-__all__ = ["interpolate", "pixel_shuffle", "pixel_unshuffle"]
+__all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle"]
 
 # PyTorch's modes -> the number of spatial axes they are for, and the kernel.
 _KERNELS = {"linear": (1, "linear"), "bilinear": (2, "linear"), "trilinear": (3, "linear"), "bicubic": (2, "cubic")}
@@ -129,3 +129,13 @@ def pixel_unshuffle(x: ArrayLike, downscale_factor: int) -> Value:
     split = lnp.reshape(value, (*batch, channels, height // r, r, width // r, r))
     moved = lnp.moveaxis(split, (-3, -1), (-4, -3))
     return lnp.reshape(moved, (*batch, channels * r * r, height // r, width // r))
+
+
+def channel_shuffle(x: ArrayLike, groups: int) -> Value:
+    """[N, groups·C, ...] with channel c of group g as channel c·groups + g (Zhang et al. 2018, "ShuffleNet")."""
+    value = as_value(x)
+    if value.ndim < 2 or groups < 1 or value.shape[1] % groups:
+        raise shape_error(f"channel_shuffle: x is [N, {groups}·C, ...], got {value.type}")
+    count, channels, *rest = value.shape
+    split = lnp.reshape(value, (count, groups, channels // groups, *rest))
+    return lnp.reshape(lnp.swapaxes(split, 1, 2), value.shape)

@@ -9,7 +9,9 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 
 PerAxis: TypeAlias = int | Sequence[int]
-Padding: TypeAlias = Literal["VALID", "SAME", "SAME_LOWER"] | int | Sequence[int] | Sequence[tuple[int, int]]
+Padding: TypeAlias = (
+    Literal["VALID", "SAME", "SAME_LOWER", "valid", "same"] | int | Sequence[int] | Sequence[tuple[int, int]]
+)
 
 
 def per_axis(name: str, what: str, given: PerAxis, count: int) -> tuple[int, ...]:
@@ -32,18 +34,19 @@ def paddings(
     """(before, after) of each axis.
 
     "VALID" is none. "SAME" gives ceil(extent / stride) windows, half of the padding on each side; if it is odd, the
-    extra element comes after, with "SAME_LOWER" before. Else a number for all sides, or per axis a number or a pair;
-    negative ones cut. Raises ShapeError, or ValueError for another string.
+    extra element comes after, with "SAME_LOWER" before. Strings may be in lower case, too. Else a number for all sides,
+    or per axis a number or a pair; negative ones cut. Raises ShapeError, or ValueError for another string.
     """
     if isinstance(given, str):
-        if given not in ("VALID", "SAME", "SAME_LOWER"):
+        own = given.upper()
+        if own not in ("VALID", "SAME", "SAME_LOWER"):
             raise ValueError(f"{name}: padding is 'VALID', 'SAME', 'SAME_LOWER' or numbers, got {given!r}")
         totals = [
-            0 if given == "VALID" else max((-(-extent // stride) - 1) * stride + span - extent, 0)
+            0 if own == "VALID" else max((-(-extent // stride) - 1) * stride + span - extent, 0)
             for extent, span, stride in zip(extents, spans, strides, strict=True)
         ]
         halves = [(total // 2, total - total // 2) for total in totals]
-        return [pair[::-1] for pair in halves] if given == "SAME_LOWER" else halves
+        return [pair[::-1] for pair in halves] if own == "SAME_LOWER" else halves
     entries = list(given) if isinstance(given, Sequence) else [given] * len(extents)
     pairs = [tuple(entry) if isinstance(entry, Sequence) else (entry, entry) for entry in entries]
     if len(pairs) != len(extents) or any(len(pair) != 2 for pair in pairs):

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
-from lavax.nn.activations import identity, relu
+from lavax.nn.activations import identity, prelu, relu
 from lavax.nn.modules.linear import Linear
 from lavax.nn.modules.module import Module, field
 from lavax.numpy._core.axes import normal_axis
@@ -15,7 +16,7 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.values.value import Value
 
-__all__ = ["MLP", "Flatten", "Identity", "Lambda", "Sequential"]
+__all__ = ["MLP", "Flatten", "Identity", "Lambda", "PReLU", "Sequential", "Unflatten"]
 
 
 class Identity(Module):
@@ -48,16 +49,50 @@ class Flatten(Module):
         return lnp.reshape(value, (*value.shape[:first], -1, *value.shape[last + 1 :]))
 
 
+class Unflatten(Module):
+    """The axis `axis` as several of `shape`, one of which may be -1: the inverse of `Flatten`."""
+
+    axis: int = field(static=True)
+    shape: tuple[int, ...] = field(static=True)
+
+    def __call__(self, x: ArrayLike) -> Value:
+        value = as_value(x)
+        place = normal_axis("Unflatten", self.axis, value.type)
+        extent, known = value.shape[place], math.prod(n for n in self.shape if n != -1)
+        if self.shape.count(-1) > 1 or (extent != known if -1 not in self.shape else extent % max(known, 1)):
+            raise shape_error(f"Unflatten: axis {self.axis} of {value.type} cannot become {list(self.shape)}")
+        whole = (extent // max(known, 1) if n == -1 else n for n in self.shape)
+        return lnp.reshape(value, (*value.shape[:place], *whole, *value.shape[place + 1 :]))
+
+
+class PReLU(Module):
+    """`nn.prelu` with a learned slope, which starts at `init`: one number, or one for each channel of [N, C, ...]."""
+
+    weight: Any
+
+    def __init__(self, channels: int = 1, init: float = 0.25, *, dtype: Any = "float32") -> None:
+        self.weight = lnp.full(channels, init, dtype)
+
+    def __call__(self, x: ArrayLike) -> Value:
+        return prelu(x, self.weight)
+
+
 class Sequential(Module):
     """Layers, each called on what the one before returns: `Sequential([Linear(2, 8, key=k), nn.relu, ...])`.
 
-    Functions may stand among the layers. With `key`, layers whose call takes a `key`, such as Dropout, get one each.
+    Or without brackets: `Sequential(layer, nn.relu, ...)`. Functions may stand among the layers. With `key`, layers
+    whose call takes a `key`, such as Dropout, get one each.
     """
 
     layers: tuple[Any, ...]
 
-    def __init__(self, layers: Any) -> None:
-        self.layers = tuple(layer if isinstance(layer, Module) else Lambda(layer) for layer in layers)
+    def __init__(self, *layers: Any) -> None:
+        is_list = len(layers) == 1 and isinstance(layers[0], Iterable) and not isinstance(layers[0], Module)
+        each = tuple(layers[0]) if is_list else layers
+        for place, layer in enumerate(each):
+            if not callable(layer):
+                raise TypeError(f"Sequential: layers are modules or functions, got {layer!r} at {place}")
+        self.layers = tuple(layer if isinstance(layer, Module) else Lambda(layer) for layer in each)
 
     def __call__(self, x: Any, *, key: ArrayLike | None = None) -> Any:
         random_layers = [layer for layer in self.layers if _takes_key(layer)]

@@ -5,10 +5,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import lavax.numpy as lnp
 from lavax import random
-from lavax.nn.convolution import conv
 from lavax.nn.modules.module import Module, field
+from lavax.nn.spatial_convolution import PADDING_MODES, PaddingMode, convolved
 from lavax.nn.windows import Padding, PerAxis, per_axis
 from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer.values.value import Value
@@ -17,7 +16,11 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 
 
 class _Conv(Module):
-    """`nn.conv` of [N, in_channels, ...] with `weight` [out_channels, in_channels / groups, ...], and a bias."""
+    """`nn.conv2d` and its like with `weight` [out_channels, in_channels / groups, ...] and `bias` [out_channels].
+
+    `padding_mode` says what `padding` puts around the input: "zeros", "reflect" (its inner elements, mirrored),
+    "replicate" (its outermost element) or "circular" (the elements at its other end).
+    """
 
     _axes: ClassVar[int]
 
@@ -27,6 +30,7 @@ class _Conv(Module):
     padding: Any = field(static=True)
     dilation: tuple[int, ...] = field(static=True)
     groups: int = field(static=True)
+    padding_mode: PaddingMode = field(static=True)
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class _Conv(Module):
         dilation: PerAxis = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
         *,
         key: ArrayLike,
         dtype: Any = "float32",
@@ -45,6 +50,8 @@ class _Conv(Module):
         name, count = type(self).__name__, self._axes
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ValueError(f"{name}: groups={groups} must divide in_channels={in_channels} and {out_channels=}")
+        if padding_mode not in PADDING_MODES:
+            raise ValueError(f"{name}: padding_mode is one of {', '.join(PADDING_MODES)}; got {padding_mode!r}")
         window = per_axis(name, "kernel_size", kernel_size, count)
         bound = max(in_channels // groups * math.prod(window), 1) ** -0.5
         for_weight, for_bias = random.split(key)
@@ -54,13 +61,11 @@ class _Conv(Module):
         self.stride = per_axis(name, "stride", stride, count)
         self.padding = padding if isinstance(padding, (int, str)) else tuple(map(_hashable, padding))
         self.dilation = per_axis(name, "dilation", dilation, count)
-        self.groups = groups
+        self.groups, self.padding_mode = groups, padding_mode
 
     def __call__(self, x: ArrayLike) -> Value:
-        made = conv(
-            x, self.weight, self.stride, self.padding, rhs_dilation=self.dilation, feature_group_count=self.groups
-        )
-        return made if self.bias is None else made + lnp.reshape(self.bias, (-1,) + (1,) * self._axes)
+        settings = self.stride, self.padding, self.dilation, self.groups, self.padding_mode
+        return convolved(type(self).__name__, self._axes, x, self.weight, self.bias, *settings)
 
 
 def _hashable(pad: int | Sequence[int]) -> int | tuple[int, ...]:
@@ -68,13 +73,13 @@ def _hashable(pad: int | Sequence[int]) -> int | tuple[int, ...]:
 
 
 class Conv1d(_Conv, init=False):
-    """Convolution along one axis: [N, in_channels, L] to [N, out_channels, L']. Arguments as in `nn.conv`."""
+    """Convolution along one axis: [N, in_channels, L] to [N, out_channels, L']. Arguments as in `nn.conv1d`."""
 
     _axes = 1
 
 
 class Conv2d(_Conv, init=False):
-    """Convolution along two axes: [N, in_channels, H, W] to [N, out_channels, H', W']. Arguments as in `nn.conv`."""
+    """Convolution along two axes: [N, in_channels, H, W] to [N, out_channels, H', W']. Arguments as in `nn.conv2d`."""
 
     _axes = 2
 
@@ -82,7 +87,7 @@ class Conv2d(_Conv, init=False):
 class Conv3d(_Conv, init=False):
     """Convolution along three axes: [N, in_channels, D, H, W] to [N, out_channels, D', H', W'].
 
-    Arguments as in `nn.conv`.
+    Arguments as in `nn.conv3d`.
     """
 
     _axes = 3

@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import lavax.numpy as lnp
 from lavax import random
-from lavax.nn.convolution import conv_transpose
 from lavax.nn.modules.module import Module, field
+from lavax.nn.spatial_convolution import check_output_padding, from_zero, spread_convolved
 from lavax.nn.windows import PerAxis, per_axis
 from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer.values.value import Value
@@ -59,36 +57,14 @@ class _ConvTranspose(Module):
         self.bias = random.uniform(for_bias, (out_channels,), dtype, -bound, bound) if bias else None
         self.stride = per_axis(name, "stride", stride, count)
         self.dilation = per_axis(name, "dilation", dilation, count)
-        self.padding = _from_zero(name, "padding", padding, count)
-        self.output_padding = _from_zero(name, "output_padding", output_padding, count)
+        self.padding = from_zero(name, "padding", padding, count)
+        self.output_padding = from_zero(name, "output_padding", output_padding, count)
         self.groups = groups
-        for more, *steps in zip(self.output_padding, self.stride, self.dilation, strict=True):
-            if more >= max(steps):
-                raise ValueError(f"{name}: output_padding={more} must be less than the stride or the dilation")
+        check_output_padding(name, self.output_padding, self.stride, self.dilation)
 
     def __call__(self, x: ArrayLike) -> Value:
-        pads = []
-        settings = zip(self.weight.shape[2:], self.dilation, self.padding, self.output_padding, strict=True)
-        for window, dilation, padding, more in settings:
-            before = dilation * (window - 1) - padding
-            pads.append((before, before + more))
-        made = conv_transpose(
-            x,
-            self.weight,
-            self.stride,
-            pads,
-            self.dilation,
-            transpose_kernel=True,
-            feature_group_count=self.groups,
-        )
-        return made if self.bias is None else made + lnp.reshape(self.bias, (-1,) + (1,) * self._axes)
-
-
-def _from_zero(name: str, what: str, given: PerAxis, count: int) -> tuple[int, ...]:
-    entries = tuple(given) if isinstance(given, Sequence) else (given,) * count
-    if len(entries) != count or min(entries) < 0:
-        raise ValueError(f"{name}: {what} must be a number from 0 on, or one for each of {count} axes, got {given}")
-    return entries
+        settings = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        return spread_convolved(type(self).__name__, self._axes, x, self.weight, self.bias, *settings)
 
 
 class ConvTranspose1d(_ConvTranspose, init=False):

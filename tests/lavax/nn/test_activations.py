@@ -74,9 +74,14 @@ ACTIVATIONS: dict[str, Activation] = {
     "sparse_plus": Activation(_sparse_plus, (-1, 1)),
     "sparse_sigmoid": Activation(lambda x: np.clip((x + 1) / 2, 0, 1), (-1, 1), (0, 1)),
     "tanh": Activation(np.tanh, limits=(-1, 1)),
+    "hard_shrink": Activation(lambda x: np.where(np.abs(x) > 0.5, x, 0), (-0.5, 0.5), (-np.inf, np.inf)),
+    "soft_shrink": Activation(
+        lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), (-0.5, 0.5), (-np.inf, np.inf)
+    ),
+    "tanh_shrink": Activation(lambda x: x - np.tanh(x), limits=(-np.inf, np.inf)),
 }
 # Sums of numbers of size 3 and of their opposites, and so on, lose what they have before their last place.
-CANCELLING = {"hard_sigmoid", "hard_silu", "squareplus", "sparse_plus", "sparse_sigmoid"}
+CANCELLING = {"hard_sigmoid", "hard_silu", "squareplus", "soft_shrink", "sparse_plus", "sparse_sigmoid", "tanh_shrink"}
 # How much more a result is off where what it is made of is rounded: the exponent of gelu's share, with a rounding each
 # of a square, a product and a sum.
 CONDITION: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -96,8 +101,10 @@ def _numbers() -> np.ndarray:
 
 def test_every_activation_has_its_formula() -> None:
     aliases = {"logistic": "sigmoid", "swish": "silu", "hard_swish": "hard_silu"}
+    of_pytorch = ("hard_shrink", "hard_sigmoid", "hard_tanh", "log_sigmoid", "soft_shrink", "soft_sign", "tanh_shrink")
+    aliases |= {"hardswish": "hard_silu"} | {name.replace("_", ""): name for name in of_pytorch}
     named = set(lx.nn.activations.__all__)
-    assert named == {*ACTIVATIONS, *aliases, "glu"}
+    assert named == {*ACTIVATIONS, *aliases, "glu", "prelu", "threshold"}
     assert all(_at(alias) is _at(name) for alias, name in aliases.items())
 
 

@@ -87,7 +87,8 @@ def test_modules_are_copied_and_pickled() -> None:
 def test_the_text_of_a_module_shows_shapes() -> None:
     layer = nn.Conv2d(3, 4, 3, padding=1, key=lx.random.key(0))
     assert repr(layer) == (
-        "Conv2d(weight=f32[4,3,3,3], bias=f32[4], stride=(1, 1), padding=1, dilation=(1, 1), groups=1)"
+        "Conv2d(weight=f32[4,3,3,3], bias=f32[4], stride=(1, 1), padding=1, dilation=(1, 1), groups=1, "
+            "padding_mode='zeros')"
     )
     assert repr(Affine(nn.BatchNorm(2).initial_state())) == (
         "Affine(scale=BatchNormState(mean=f32[2], variance=f32[2]), offset=None, name='affine')"
