@@ -22,8 +22,8 @@ from tqdm import tqdm
 
 import lavax as lx
 from lavax.models import diffusion
-from lavax.models.clip_text import CLIPText, CLIPTextConfig
 from lavax.models.diffusion.prompts import PromptTokenizer
+from lavax.models.vision.clip_text import CLIPText, CLIPTextConfig
 
 SAMPLERS = {"ddim": diffusion.ddim, "euler": diffusion.euler, "euler-ancestral": diffusion.euler_ancestral}
 QUICK = {"steps": 4}  # what --quick changes

@@ -141,6 +141,8 @@ lavax/train/__init__
 lavax/models
 lavax/models/convolution
 lavax/models/convolution/__init__
+lavax/models/vision
+lavax/models/vision/__init__
 lavax/models/smolvla
 lavax/models/smolvla/__init__
 lavax/models/diffusion

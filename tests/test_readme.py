@@ -73,8 +73,8 @@ SMALL_MODELS: dict[str, dict[str, Any]] = {
 def save_small_pipeline(folder: Path) -> None:
     """A Stable Diffusion with random weights, and a tokenizer of letters."""
     from lavax.models import diffusion
-    from lavax.models.clip_text import CLIPText, CLIPTextConfig
     from lavax.models.diffusion.prompts import PromptTokenizer
+    from lavax.models.vision.clip_text import CLIPText, CLIPTextConfig
 
     names = [*"abcdefghijklmnopqrstuvwxyz", *(f"{letter}</w>" for letter in "abcdefghijklmnopqrstuvwxyz")]
     names += ["<|startoftext|>", "<|endoftext|>"]

@@ -20,7 +20,7 @@ def host_array(value: Any) -> np.ndarray:
     if value.type.dtype.name != "bf16":
         return numbers
     # NumPy gets them as float32: the upper halves of the words are the very bits, those of NaN as well.
-    words = np.ascontiguousarray(numbers, np.float32).view(np.uint32) >> np.uint32(16)
+    words = np.asarray(numbers, np.float32, order="C").view(np.uint32) >> np.uint32(16)
     return words.astype(np.uint16).view(brain_float()).reshape(value.shape)
 
 

@@ -33,7 +33,7 @@ class PretrainedModel(Module):
                     f"{type(self).__name__}: the weights {path} are integers; `models.dequantize` makes them floats"
                 )
             name, array = family.name_in_file(path), host_array(leaf)
-            stored = np.ascontiguousarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array)
+            stored = np.asarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array, order="C")
             made |= unstacked(name, stored)
         return data | _dtypes(data, made), family.published(made)
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.models.clip_text import CLIPText
 from lavax.models.diffusion.pipeline import TextToImage
 from lavax.models.diffusion.prompts import PromptTokenizer
+from lavax.models.vision.clip_text import CLIPText
 from lavax.tracer.compiled.compile import compile
 from lavax.tracer.values.value import Value
 

@@ -94,6 +94,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "whisper": (WHISPER, lambda model: model(SOUND, IDS)),
     "whisper with a cache": (WHISPER, token_by_token),
     "clip": (dict(ENCODER, model_type="clip_text_model"), of_tokens),
+    "vit": (dict(ENCODER, model_type="vit", image_size=16, patch_size=8), of_images),
     "resnet": (dict(NET, model_type="resnet", embedding_size=8), of_images),
     "convnext": (dict(NET, model_type="convnext"), of_images),
     "convnextv2": (dict(NET, model_type="convnextv2"), of_images),

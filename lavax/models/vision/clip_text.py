@@ -6,20 +6,18 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
-from lavax.models.activations import activation_of
 from lavax.models.config import Config
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel
 from lavax.models.tensors import Tensors, with_prefix
-from lavax.nn.attention import dot_product_attention
+from lavax.models.vision.pre_norm_block import PreNormBlock
 from lavax.nn.modules.linear import Embedding, Linear
-from lavax.nn.modules.module import Module, field
 from lavax.nn.modules.normalization import LayerNorm
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.values.value import Value
 
-_WITH_PROJECTION = "CLIPTextModelWithProjection"
+WITH_PROJECTION = "CLIPTextModelWithProjection"
 # Older configurations say 2 for the token that ends a text, where it is the greatest of all tokens.
 _WRONG_END = 2
 
@@ -42,36 +40,6 @@ class CLIPTextConfig(Config):
     eos_token_id: int = 49407
 
 
-class CLIPTextBlock(Module):
-    """Causal attention and a feed-forward layer, each normalised before: [N, T, hidden_size] to the same."""
-
-    norm1: LayerNorm
-    query: Linear
-    key: Linear
-    value: Linear
-    out: Linear
-    norm2: LayerNorm
-    expand: Linear
-    contract: Linear
-    heads: int = field(static=True)
-    activation: str = field(static=True)
-
-    def __init__(self, config: CLIPTextConfig, *, key: ArrayLike, dtype: Any) -> None:
-        keys, width, inner = random.split(key, 6), config.hidden_size, config.intermediate_size
-        activation_of(config.hidden_act)  # an unknown one is named now
-        self.norm1, self.norm2 = (LayerNorm(width, config.layer_norm_eps, dtype=dtype) for _ in range(2))
-        self.query, self.key, self.value, self.out = (Linear(width, width, key=each, dtype=dtype) for each in keys[:4])
-        self.expand = Linear(width, inner, key=keys[4], dtype=dtype)
-        self.contract = Linear(inner, width, key=keys[5], dtype=dtype)
-        self.heads, self.activation = config.num_attention_heads, config.hidden_act
-
-    def __call__(self, x: Value) -> Value:
-        normal, by_head = self.norm1(x), (*x.shape[:-1], self.heads, -1)
-        query, key, value = (lnp.reshape(layer(normal), by_head) for layer in (self.query, self.key, self.value))
-        x = x + self.out(lnp.reshape(dot_product_attention(query, key, value, is_causal=True), x.shape))
-        return x + self.contract(activation_of(self.activation)(self.expand(self.norm2(x))))
-
-
 class CLIPText(PretrainedModel):
     """transformers' `CLIPTextModel`, and `CLIPTextModelWithProjection` (Radford et al. 2021).
 
@@ -83,18 +51,28 @@ class CLIPText(PretrainedModel):
 
     tokens: Embedding
     positions: Embedding
-    blocks: tuple[CLIPTextBlock, ...]
+    blocks: tuple[PreNormBlock, ...]
     norm: LayerNorm
     projection: Linear | None
 
     def __init__(self, config: CLIPTextConfig, *, key: ArrayLike, dtype: Any = "float32") -> None:
         keys, width = random.split(key, 4), config.hidden_size
-        projected = _WITH_PROJECTION in config.architectures
+        projected = WITH_PROJECTION in config.architectures
         self.config = config
         self.tokens = Embedding(config.vocab_size, width, key=keys[0], dtype=dtype)
         self.positions = Embedding(config.max_position_embeddings, width, key=keys[1], dtype=dtype)
         self.blocks = tuple(
-            CLIPTextBlock(config, key=each, dtype=dtype) for each in random.split(keys[2], config.num_hidden_layers)
+            PreNormBlock(
+                width,
+                config.num_attention_heads,
+                config.intermediate_size,
+                config.hidden_act,
+                config.layer_norm_eps,
+                is_causal=True,
+                key=each,
+                dtype=dtype,
+            )
+            for each in random.split(keys[2], config.num_hidden_layers)
         )
         self.norm = LayerNorm(width, config.layer_norm_eps, dtype=dtype)
         self.projection = Linear(width, config.projection_dim, False, key=keys[3], dtype=dtype) if projected else None
@@ -125,6 +103,15 @@ def _prepared(tensors: Tensors, config: CLIPTextConfig) -> Tensors:
     return with_prefix(tensors, "text_model.", r"text_projection\.")
 
 
+# What files call the layers of a block, in both towers.
+BLOCK_NAMES = (
+    (r"\.norm(1|2)\.", r".layer_norm\1."),
+    (r"\.(q|k|v)(?:uery|ey|alue)\.", r".self_attn.\1_proj."),
+    (r"\.out\.", ".self_attn.out_proj."),
+    (r"\.expand\.", ".mlp.fc1."),
+    (r"\.contract\.", ".mlp.fc2."),
+)
+
 FAMILY = Family(
     CLIPTextConfig,
     CLIPText,
@@ -134,11 +121,7 @@ FAMILY = Family(
         (r"^norm\.", "text_model.final_layer_norm."),
         (r"^projection\.", "text_projection."),
         (r"^blocks\.", "text_model.encoder.layers."),
-        (r"\.norm(1|2)\.", r".layer_norm\1."),
-        (r"\.(q|k|v)(?:uery|ey|alue)\.", r".self_attn.\1_proj."),
-        (r"\.out\.", ".self_attn.out_proj."),
-        (r"\.expand\.", ".mlp.fc1."),
-        (r"\.contract\.", ".mlp.fc2."),
+        *BLOCK_NAMES,
     ),
     prepared=_prepared,
     optional=r"\.position_ids$",

@@ -11,7 +11,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import io, models
-from lavax.models.clip_text import FAMILY, CLIPText, CLIPTextConfig
+from lavax.models.vision.clip_text import FAMILY, CLIPText, CLIPTextConfig
 from tests.lavax.models.seeded import assert_close, gradients_by_name, seed_torch, seeded_model
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
