@@ -9,7 +9,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 # The version of lavax. Files kept on disk from run to run depend on it, so every module must be able to read it.
 VERSION = "0.1.0"
@@ -96,6 +98,18 @@ def recorded_precision(function: str, name: str, precision: str) -> str:
         choices = ", ".join(map(repr, _PRECISIONS))
         raise ValueError(f"{function}: {name} must be one of {choices}, got {precision!r}")
     return _PRECISIONS[precision]
+
+
+def precision_of_product(function: str, precision: Any) -> str | None:
+    """The IR's name of the precision of one product; None if it is that of `matmul_precision`.
+
+    "default", "high" and "highest" are JAX's names, also as members of an enumeration: the last two are float32. Raises
+    ValueError for another name.
+    """
+    name = str(precision.name).lower() if isinstance(precision, Enum) else precision
+    if name is None or name == "default":
+        return None
+    return recorded_precision(function, "precision", "float32" if name in ("high", "highest") else name)
 
 
 @contextmanager

@@ -22,8 +22,13 @@ GENERATOR = "threefry2x32"
 FIRST, SECOND, BOTH = 0, 1, 2  # which word of a block: `threefry`'s attribute
 
 
-def key(seed: int | ArrayLike) -> Value:
-    """The key of `seed`, an integer of which the low 32 bits count, or an integer array of rank 0: uint32 [2]."""
+def key(seed: int | ArrayLike, *, impl: str | None = None) -> Value:
+    """The key of `seed`, an integer of which the low 32 bits count, or an integer array of rank 0: uint32 [2].
+
+    Random bits are those of Threefry 2x32: `impl` is "threefry2x32" or None. Raises ValueError for another.
+    """
+    if impl not in (None, "threefry2x32"):
+        raise ValueError(f"key: impl must be 'threefry2x32', got {impl!r}")
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         return lift(np.array([0, operator.index(seed) % 2**32], np.uint32))
     low = word_of("key", seed, "seed")

@@ -55,52 +55,122 @@ class Place:
     added. A position known while tracing that is outside the range raises an IndexError; an update at a computed one is
     dropped. Gradients flow to `x` and to the updates. `mode` changes this for known and computed positions alike:
     "clip" takes the nearest position, "drop" and "fill" leave such updates out, None and "promise_in_bounds" are as
-    above.
+    above. The hints `indices_are_sorted` and `unique_indices` are taken as JAX takes them, and change nothing.
     """
 
     array: Value
     key: Any
 
-    def set(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def set(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """With `values` there."""
         return _updated_in_mode(self, "set", values, mode)
 
-    def add(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def add(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """With `values` added."""
         return _updated_in_mode(self, "add", values, mode)
 
-    def subtract(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def subtract(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """With `values` subtracted."""
         return self.add(negative(values), mode=mode)
 
-    def multiply(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def multiply(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """Multiplied by `values`."""
         return _updated_in_mode(self, "multiply", values, mode)
 
     mul = multiply
 
-    def divide(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def divide(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """Divided by `values`; cast to the dtype of `x`."""
         divisors = Place(ones_like(self.array), self.key).multiply(values, mode=mode)
         return cast(divide(self.array, divisors), self.array.type.dtype)
 
-    def power(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def power(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """Raised to the power of `values`."""
         return power(self.array, Place(ones_like(self.array), self.key).multiply(values, mode=mode))
 
-    def min(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def min(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """With `values` where they are smaller; NaN where either is."""
         return _updated_in_mode(self, "minimum", values, mode)
 
-    def max(self, values: ArrayLike, *, mode: Mode = None) -> Value:
+    def max(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """With `values` where they are greater; NaN where either is."""
         return _updated_in_mode(self, "maximum", values, mode)
 
-    def apply(self, function: Callable[[Value], ArrayLike], *, mode: Mode = None) -> Value:
+    def apply(
+        self,
+        function: Callable[[Value], ArrayLike],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Value:
         """With `function` of the old values, once per position."""
         return self.set(function(self.get(mode=mode)), mode=mode)
 
-    def get(self, *, mode: Mode = None, fill_value: Scalar | None = None) -> Value:
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        fill_value: Scalar | None = None,
+    ) -> Value:
         """`x[key]`; with the mode "fill", positions outside read `fill_value`.
 
         If that is None: NaN, the least signed integer, the greatest unsigned one, True. The mode "clip" reads the

@@ -34,13 +34,16 @@ def take(
     axis: int | None = None,
     mode: TakeMode = None,
     fill_value: Scalar | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
 ) -> Value:
     """The entries of `x` at `indices` along `axis` (None: of the flattened array); axes of `indices` replace that axis.
 
     Negative positions count from the end. For positions outside: by default one known while tracing raises an
     IndexError and a computed one is clamped to the range; with `mode` "clip" all are clamped, negative ones to 0; with
     "wrap" they wrap around; with "fill" they read `fill_value` (None: NaN, the least signed integer, the greatest
-    unsigned one, True). Raises ValueError for another mode.
+    unsigned one, True). The hints `unique_indices` and
+    `indices_are_sorted` are taken as JAX takes them, and change nothing. Raises ValueError for another mode.
     """
     if mode not in TAKE_MODES:
         raise ValueError(f"take: mode is {', '.join(map(repr, TAKE_MODES[:-1]))} or {TAKE_MODES[-1]!r}, got {mode!r}")

@@ -17,6 +17,7 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.indexing.advanced_indexing import AxisPositions, gathered
+from lavax.numpy.products.element_types import in_element_type
 from lavax.numpy.products.linear_algebra import contracted
 from lavax.numpy.reductions.reductions import fold
 from lavax.tracer.values.value import Value
@@ -46,17 +47,31 @@ class _Term:
         return dict(zip(self.labels, self.value.shape, strict=True))
 
 
-def einsum(subscripts: Any, *operands: Any, optimize: Optimize = True, precision: str | None = None) -> Value:
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    optimize: Optimize = True,
+    precision: str | None = None,
+    preferred_element_type: Any = None,
+) -> Value:
     """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
 
     Labels are letters. A label that is not in the result is summed over; one that occurs twice in a term takes the
     diagonal; `...` means further axes, which broadcast. Without `->` the result has the labels that occur once, in
     alphabetical order. Labels may also be numbers below 52, in a list after each operand and one for the result, which
     may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, the cheapest
-    pair first; with `optimize` False from left to right, or by a path from `einsum_path`. `precision` is as in
-    `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for a path that does not.
+    pair first; with `optimize` False from left to right, or by a path from `einsum_path`. `precision` and
+    `preferred_element_type` are as in `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for
+    a path that does not.
     """
     text, values = _in_letters(subscripts, operands)
+    if preferred_element_type is not None and values:
+        return in_element_type(
+            lambda given, held: einsum(text, *given, optimize=optimize, precision=held),
+            common_dtype(values),
+            preferred_element_type,
+            precision,
+        )
     terms, output, of_truth = _terms(text, values)
     path = _chosen_path(text, terms, output, optimize)
     result = _contract_all(terms, output, path, precision)

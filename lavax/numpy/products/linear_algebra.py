@@ -15,6 +15,7 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.matrices import diagonal
 from lavax.numpy.elementwise.arithmetic import multiply
+from lavax.numpy.products.element_types import in_element_type
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
@@ -30,8 +31,9 @@ def precision_attributes(function: str, left: Value, precision: str | None = Non
     Raises ValueError, naming `function`, for a precision that does not exist.
     """
     chosen, backward = config.chosen_matmul_precision()
-    if precision is not None:
-        chosen = config.recorded_precision(function, "precision", precision)
+    own = config.precision_of_product(function, precision)
+    if own is not None:
+        chosen = own
     if left.type.dtype != float32 or not (chosen or backward):
         return {}
     return {"precision": chosen, "backward": backward}
@@ -66,14 +68,22 @@ def _require_inner(name: str, left: Value, right: Value, left_axis: int, right_a
         raise _product_error(name, left, right, reason)
 
 
-def matmul(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
+def matmul(
+    x: ArrayLike, y: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
+) -> Value:
     """The matrix product over the last two axes; the axes before these broadcast.
 
     A vector is a row on the left and a column on the right, and its axis is not in the result.
     `precision`: the dtype to which float32 operands are rounded, "float32", "bfloat16" or "float16". None: that of
-    `lx.matmul_precision`, which also chooses the precision of gradients.
+    `lx.matmul_precision`, which also chooses the precision of gradients. JAX's names are taken, too: "highest" is
+    "float32". `preferred_element_type`: the dtype of the result, in which products are summed if it is wider than that
+    of the operands.
     Raises ShapeError if the inner extents differ, and for scalars; ValueError for another precision.
     """
+    if preferred_element_type is not None:
+        return in_element_type(
+            lambda pair, held: matmul(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+        )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         raise _product_error("matmul", left, right, "each needs at least one axis")
@@ -136,12 +146,18 @@ def _without_dropped(value: Value, axes: list[int | None]) -> tuple[Value, list[
     return reshaped(value, shape), [None if axis is None else next(count) for axis in axes]
 
 
-def dot(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
+def dot(
+    x: ArrayLike, y: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
+) -> Value:
     """NumPy's dot: a product with scalars, else the sum over the last axis of `x` and the second to last of `y`.
 
-    The result has the other axes of `x`, then those of `y`. `precision` is as in `matmul`.
-    Raises ShapeError if the two extents differ, ValueError for another precision.
+    The result has the other axes of `x`, then those of `y`. `precision` and `preferred_element_type` are as in
+    `matmul`. Raises ShapeError if the two extents differ, ValueError for another precision.
     """
+    if preferred_element_type is not None:
+        return in_element_type(
+            lambda pair, held: dot(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+        )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         return multiply(x, y)
@@ -150,8 +166,17 @@ def dot(x: ArrayLike, y: ArrayLike, precision: str | None = None) -> Value:
     return contracted(left, right, ((left.ndim - 1,), (inner,)), precision=precision)
 
 
-def inner(x: ArrayLike, y: ArrayLike, *, precision: str | None = None) -> Value:
-    """The sum of products over the last axis of both; a product with scalars. `precision` is as in `matmul`."""
+def inner(
+    x: ArrayLike, y: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
+) -> Value:
+    """The sum of products over the last axis of both; a product with scalars.
+
+    `precision` and `preferred_element_type` are as in `matmul`.
+    """
+    if preferred_element_type is not None:
+        return in_element_type(
+            lambda pair, held: inner(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+        )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         return multiply(x, y)
@@ -159,8 +184,17 @@ def inner(x: ArrayLike, y: ArrayLike, *, precision: str | None = None) -> Value:
     return contracted(left, right, ((left.ndim - 1,), (right.ndim - 1,)), precision=precision)
 
 
-def vdot(x: ArrayLike, y: ArrayLike, *, precision: str | None = None) -> Value:
-    """The sum of products of all elements, in row-major order. `precision` is as in `matmul`."""
+def vdot(
+    x: ArrayLike, y: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
+) -> Value:
+    """The sum of products of all elements, in row-major order.
+
+    `precision` and `preferred_element_type` are as in `matmul`.
+    """
+    if preferred_element_type is not None:
+        return in_element_type(
+            lambda pair, held: vdot(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+        )
     left, right = (ravel(value) for value in common_dtype([x, y]))
     _require_inner("vdot", left, right, 0, 0)
     return contracted(left, right, ((0,), (0,)), precision=precision)
@@ -178,12 +212,21 @@ def tensordot(
     axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
     *,
     precision: str | None = None,
+    preferred_element_type: Any = None,
 ) -> Value:
     """The sum of products over `axes`: the last n of `x` and the first n of `y`, or a pair (of `x`, of `y`).
 
-    The result has the other axes of `x`, then those of `y`. `precision` is as in `matmul`.
+    The result has the other axes of `x`, then those of `y`. `precision` and `preferred_element_type` are
+    as in `matmul`.
     Raises ShapeError if extents differ.
     """
+    if preferred_element_type is not None:
+        return in_element_type(
+            lambda pair, held: tensordot(pair[0], pair[1], axes, precision=held),
+            common_dtype([x, y]),
+            preferred_element_type,
+            precision,
+        )
     left, right = common_dtype([x, y])
     of_left, of_right = _tensordot_axes(left, right, axes)
     if len(of_left) != len(of_right):

@@ -1,6 +1,8 @@
 """Products of vectors and matrices other than plain contractions."""
 from __future__ import annotations
 
+from typing import Any
+
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_arrays, broadcast_shapes, common_dtype
 from lavax.numpy._core.errors import shape_error
@@ -10,6 +12,7 @@ from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import multiply, subtract
+from lavax.numpy.products.element_types import in_element_type
 from lavax.numpy.products.linear_algebra import matmul
 from lavax.tracer.values.value import Value
 
@@ -58,11 +61,26 @@ def cross(
     return moveaxis(result, -1, normal_axis("cross", axisc, result.type))
 
 
-def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, precision: str | None = None) -> Value:
+def vecdot(
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: str | None = None,
+    preferred_element_type: Any = None,
+) -> Value:
     """The sum over `axis`, counted from the end, of the products of elements; the other axes broadcast.
 
-    `precision` is as in `matmul`. Raises ShapeError if the extents along `axis` differ.
+    `precision` and `preferred_element_type` are as in `matmul`. Raises ShapeError if the extents along `axis` differ.
     """
+    if preferred_element_type is not None:
+        return in_element_type(
+            lambda pair, held: vecdot(pair[0], pair[1], axis=axis, precision=held),
+            common_dtype([x, y]),
+            preferred_element_type,
+            precision,
+        )
     left, right = common_dtype([x, y])
     if axis >= 0:
         axis = normal_axis("vecdot", axis, left.type) - left.ndim

@@ -37,20 +37,37 @@ def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Value, int]:
     return value, normal_axis(name, axis, value.type)
 
 
-def sort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Value:
+def sort(
+    x: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: str | None = None,
+    order: None = None,
+    descending: bool = False,
+    stable: bool = True,
+) -> Value:
     """`x` in rising order along `axis` (None: flattened), NaN last; with `descending` the reverse of that.
 
-    The sort is stable whatever `stable` is.
+    The sort is stable whatever `stable` is; `kind` and `order` change nothing.
     """
     value, along = _line("sort", x, axis)
     result = with_weak(bind("sort", value, axis=along), value.weak)
     return flip(result, along) if descending else result
 
 
-def argsort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Value:
+def argsort(
+    x: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: str | None = None,
+    order: None = None,
+    descending: bool = False,
+    stable: bool = True,
+) -> Value:
     """The int32 positions along `axis` (None: in the flattened array) that put `x` in rising order, NaN last.
 
-    With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` is.
+    With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` is; `kind` and
+    `order` change nothing.
     """
     value, along = _line("argsort", x, axis)
     if not descending:

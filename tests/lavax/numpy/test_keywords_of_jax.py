@@ -1,0 +1,81 @@
+"""Keywords that JAX's programs pass: those that change nothing here, and the dtypes of products."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+X = np.arange(12, dtype="f").reshape(3, 4) / 7
+
+
+class Precision(Enum):
+    DEFAULT = 0
+    HIGHEST = 2
+
+
+PRODUCTS: dict[str, Callable[..., Any]] = {
+    "matmul": lambda x, **k: lnp.matmul(x, x.T, **k),
+    "dot": lambda x, **k: lnp.dot(x, x.T, **k),
+    "inner": lambda x, **k: lnp.inner(x, x, **k),
+    "vdot": lambda x, **k: lnp.vdot(x, x, **k),
+    "vecdot": lambda x, **k: lnp.vecdot(x, x, **k),
+    "tensordot": lambda x, **k: lnp.tensordot(x, x.T, 1, **k),
+    "einsum": lambda x, **k: lnp.einsum("ij,kj->ik", x, x, **k),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_sums_are_kept_in_the_preferred_dtype(name: str) -> None:
+    product, narrow = PRODUCTS[name], lnp.asarray(X, dtype=lnp.bfloat16)
+    wide = product(narrow, preferred_element_type=lnp.float32)
+    assert wide.dtype == np.float32
+    np.testing.assert_allclose(np.asarray(wide), np.asarray(product(narrow.astype("float32"))), rtol=1e-6)
+    assert np.abs(np.asarray(wide) - np.asarray(product(narrow).astype("float32"))).max() > 0
+    assert product(lnp.asarray(X), preferred_element_type="float16").dtype == np.float16
+    whole = lnp.asarray(np.full((3, 4), 100), dtype="int8")
+    assert int(np.max(np.asarray(product(whole, preferred_element_type=lnp.int32)))) == (
+        120000 if name == "vdot" else 40000
+    )
+    gradient = lx.grad(lambda x: lnp.sum(product(x, preferred_element_type=lnp.float32)))(narrow)
+    assert gradient.dtype == narrow.dtype
+
+
+def test_products_of_few_bits_stay_those() -> None:
+    text = lx.jit(PRODUCTS["matmul"]).lower(X).as_text("ir")
+    assert "precision" not in text
+    narrow = lnp.asarray(X, dtype=lnp.bfloat16)
+    text = lx.jit(lambda x: PRODUCTS["matmul"](x, preferred_element_type="float32")).lower(narrow).as_text("ir")
+    assert 'precision="bf16"' in text
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", Precision.HIGHEST])
+def test_precisions_by_the_names_of_jax(precision: Any) -> None:
+    with lx.matmul_precision("bfloat16"):
+        text = lx.jit(lambda x: PRODUCTS["matmul"](x, precision=precision)).lower(X).as_text("ir")
+        assert 'precision="bf16"' not in text
+        for default in ("default", Precision.DEFAULT, None):
+            text = lx.jit(lambda x, p=default: PRODUCTS["matmul"](x, precision=p), static_argnames="p").lower(X)
+            assert 'precision="bf16"' in text.as_text("ir")
+
+
+def test_hints() -> None:
+    x, places = lnp.asarray(X), np.array([0, 2])
+    hints = {"indices_are_sorted": True, "unique_indices": True}
+    for method in ("set", "add", "multiply", "min", "max", "divide", "power", "subtract"):
+        plain = getattr(x.at[places], method)(2.0)
+        assert np.array_equal(getattr(x.at[places], method)(2.0, **hints), plain)
+    assert np.array_equal(x.at[places].get(**hints), X[places])
+    assert np.array_equal(x.at[places].apply(lnp.negative, **hints), x.at[places].apply(lnp.negative))
+    assert np.array_equal(lnp.take(x, places, axis=0, **hints), X[places])
+    assert np.array_equal(lnp.sort(x, kind="stable"), X) and lnp.argsort(x, kind="stable", order=None).shape == X.shape
+    assert np.array_equal(lx.random.key(1, impl="threefry2x32"), lx.random.key(1))
+    with pytest.raises(ValueError, match="impl must be"):
+        lx.random.key(1, impl="rbg")
