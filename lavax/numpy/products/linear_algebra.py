@@ -82,7 +82,10 @@ def matmul(
     """
     if preferred_element_type is not None:
         return in_element_type(
-            lambda pair, held: matmul(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+            lambda pair, held: matmul(pair[0], pair[1], precision=held),
+            common_dtype([x, y]),
+            preferred_element_type,
+            precision,
         )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
@@ -156,7 +159,10 @@ def dot(
     """
     if preferred_element_type is not None:
         return in_element_type(
-            lambda pair, held: dot(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+            lambda pair, held: dot(pair[0], pair[1], precision=held),
+            common_dtype([x, y]),
+            preferred_element_type,
+            precision,
         )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
@@ -175,7 +181,10 @@ def inner(
     """
     if preferred_element_type is not None:
         return in_element_type(
-            lambda pair, held: inner(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+            lambda pair, held: inner(pair[0], pair[1], precision=held),
+            common_dtype([x, y]),
+            preferred_element_type,
+            precision,
         )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
@@ -193,7 +202,10 @@ def vdot(
     """
     if preferred_element_type is not None:
         return in_element_type(
-            lambda pair, held: vdot(pair[0], pair[1], precision=held), common_dtype([x, y]), preferred_element_type, precision
+            lambda pair, held: vdot(pair[0], pair[1], precision=held),
+            common_dtype([x, y]),
+            preferred_element_type,
+            precision,
         )
     left, right = (ravel(value) for value in common_dtype([x, y]))
     _require_inner("vdot", left, right, 0, 0)
