@@ -29,6 +29,7 @@ from lavax.numpy.elementwise.exponential import expm1, log, log1p
 from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.hyperbolic import atanh
 from lavax.numpy.elementwise.powers import sqrt
+from lavax.scipy.bessel import bessel_jn
 from lavax.scipy.dilogarithm import spence
 from lavax.scipy.entropies import kl_div, rel_entr
 from lavax.scipy.exponential_integrals import exp1, expi, expn
@@ -51,9 +52,9 @@ from lavax.tracer import with_weak
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc",
-    "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "gamma", "gammainc", "gammaincc", "gammaln",
-    "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "lgamma", "log_ndtr", "log_softmax", "loggamma", "logit",
+    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf",
+    "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "gamma", "gammainc", "gammaincc",
+    "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "lgamma", "log_ndtr", "log_softmax", "loggamma", "logit",
     "logsumexp", "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "psi", "rel_entr", "softmax", "spence",
     "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
