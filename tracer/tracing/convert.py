@@ -90,7 +90,7 @@ def array_of(x: Any, dtype: DType | None = None, borrow: bool = False) -> Array:
     With `borrow` the Array may share memory with `x` until it goes to the device: for use before control returns
     to the user. Raises DtypeError for data that are not numbers, and for integers out of range.
     """
-    numbers = x if isinstance(x, np.ndarray) else _host_array(x)
+    numbers = x if isinstance(x, np.ndarray) else _host_array(x, dtype)
     if isinstance(numbers, np.ma.MaskedArray) and np.ma.is_masked(numbers):
         raise user_error(DtypeError, "a masked array has elements without a number: give them one, by x.filled(value)")
     held = dtype or dtype_of(numbers.dtype)
@@ -139,7 +139,7 @@ def _scalar_kind(x: Any) -> Abstract | None:
     return None
 
 
-def _host_array(x: Any) -> np.ndarray:
+def _host_array(x: Any, dtype: DType | None) -> np.ndarray:
     if isinstance(x, (list, tuple)):
         _refuse_values_inside(x)
     elif not (hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray, bytes)) or hasattr(x, "__buffer__")):
@@ -149,11 +149,24 @@ def _host_array(x: Any) -> np.ndarray:
     elif isinstance(x, (bytearray, bytes)):
         x = memoryview(x)
     try:
-        return np.asarray(x)
+        rounds = not isinstance(x, (list, tuple)) or (dtype is not None and dtype.is_float)
+        return np.asarray(x) if rounds else _without_rounding(x)
     except ValueError as error:
         if isinstance(x, (list, tuple)):
             raise user_error(DtypeError, f"nested lists of different lengths are not an array: {x!r:.80}") from None
         raise user_error(DtypeError, f"not an array: {error}") from None
+
+
+def _without_rounding(x: list[Any] | tuple[Any, ...]) -> np.ndarray:
+    """Nested lists as NumPy's array, in which integers stay exact: those of 64 bits NumPy rounds beside others."""
+    made = np.asarray(x)
+    if made.dtype == object or (made.dtype == np.float64 and (np.abs(made) >= 2.0**63).any()):
+        given = np.array(x, object)
+        if given.size and all(isinstance(number, int) for number in given.flat):
+            if min(given.flat) < 0 or max(given.flat) >= 2**64:
+                raise user_error(DtypeError, f"integers from {min(given.flat)} to {max(given.flat)} fit no dtype")
+            return given.astype(np.uint64)
+    return made
 
 
 def _refuse_values_inside(x: list[Any] | tuple[Any, ...]) -> None:

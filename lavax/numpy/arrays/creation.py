@@ -166,7 +166,8 @@ def eye(
     require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
     kind = TensorType(checked_shape("eye", (n_rows, n_rows if n_cols is None else n_cols)), int32)
-    row, column, k = iota(kind, 0), iota(kind, 1), whole_number("k", k)
+    row, column = iota(kind, 0), iota(kind, 1)
+    k = max(-kind.shape[0], min(whole_number("k", k), kind.shape[1]))  # beyond, there are no diagonals
     return cast(apply("equal", add(row, k) if k else row, column), held)
 
 

@@ -80,7 +80,8 @@ def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -
 def _below(type: TensorType, k: int) -> Value:
     """Whether elements of a type's last two axes are on or below the k-th diagonal."""
     row, column = iota(type, type.rank - 2), iota(type, type.rank - 1)
-    return apply("less_equal", column, row + whole_number("k", k))
+    k = max(-type.shape[-2] - 1, min(whole_number("k", k), type.shape[-1]))  # beyond, there are no diagonals
+    return apply("less_equal", column, row + k)
 
 
 def _matrices(name: str, x: ArrayLike) -> tuple[Value, TensorType]:

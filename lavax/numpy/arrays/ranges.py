@@ -133,7 +133,12 @@ def linspace(
     first, last, distance = _span(low, high, held)
     rank = distance.ndim if isinstance(distance, Value) else 0
     places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
-    between = add(first, multiply(divide(places, float(max(num - endpoint, 1))), distance))
+    parts = divide(places, float(max(num - endpoint, 1)))
+    if isinstance(first, float) and isinstance(last, float) and _is_far(first, last, held):
+        half = multiply(parts, last / 2 - first / 2)
+        between = add(add(first, half), half)
+    else:
+        between = add(first, multiply(parts, distance))
     if endpoint and num > 1:
         between = where(equal(places, num - 1), last, between)
     result = moveaxis(between, 0, normal_axis("linspace", axis, between.type))
@@ -146,6 +151,12 @@ def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLi
         return float(low.value), float(high.value), float(high.value) - float(low.value)
     first, last = (fit(operand, operand.type.with_dtype(dtype)) for operand in (low, high))
     return first, last, subtract(last, first)
+
+
+def _is_far(first: float, last: float, dtype: DType) -> bool:
+    """Whether both ends are floats of a dtype, but not the distance between them."""
+    largest = float(np.finfo(dtype.numpy).max)
+    return max(math.fabs(first), math.fabs(last)) <= largest < math.fabs(last - first)
 
 
 def logspace(

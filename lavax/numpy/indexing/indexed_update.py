@@ -198,8 +198,10 @@ def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> 
 def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
     if array.type.dtype.kind == "bool" and join in ("add", "multiply"):
         raise dtype_error(f"at[].{join} is not defined for {array.type}")
-    if is_truth(key) and not as_operand(values).type.size and not bool(key):
-        broadcast_to(values, (0, *array.shape))  # refuses what is not an update of no entries
+    if (is_mask(key) and not as_truth(key).size) or (
+        is_truth(key) and not as_operand(values).type.size and not bool(key)
+    ):
+        broadcast_to(values, index(array, key).shape)  # refuses what is not an update of no entries
         return own(array)
     if is_truth(key) or (is_mask(key) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key))):
         return _where_mask(array, key, join, values)

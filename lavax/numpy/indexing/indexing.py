@@ -132,7 +132,8 @@ def axes_used(part: Any) -> int:
 
 def _positions_of(mask: Any, type: TensorType, axis: int) -> Sequence[Any]:
     shape = mask.shape if isinstance(mask, Value) else np.shape(mask)
-    if tuple(shape) != type.shape[axis : axis + len(shape)]:
+    fits = [given in (extent, 0) for given, extent in zip(shape, type.shape[axis:], strict=False)]
+    if len(fits) != len(shape) or not all(fits):
         raise index_error(f"a mask of shape {tuple(shape)} does not fit {type} from axis {axis} on")
     if isinstance(mask, Value):
         return nonzero(mask)

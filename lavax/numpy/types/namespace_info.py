@@ -11,6 +11,8 @@ from lavax.numpy.types.dtype_functions import isdtype
 
 array_api_version = "2024.12"
 
+MAX_DIMENSIONS = 64  # NumPy's: arrays are read and shown as NumPy's
+
 # The dtypes of the standard that lavax has.
 _DTYPES = {
     dtype.user_name: dtype.numpy for dtype in DTYPES.values() if dtype not in (float16, bfloat16)
@@ -21,8 +23,8 @@ class NamespaceInfo:
     """The capabilities of this namespace: no complex dtypes, and data-dependent shapes outside `compile` only."""
 
     def capabilities(self) -> dict[str, Any]:
-        """By name: boolean masks, data-dependent shapes, and the greatest rank (None: any)."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        """By name: boolean masks, data-dependent shapes, and the greatest rank."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_DIMENSIONS}
 
     def default_device(self) -> Any:
         """The device that arrays are made on."""

@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.base.errors import ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -135,7 +135,7 @@ def test_exchange() -> None:
 
 def test_what_the_namespace_tells() -> None:
     info = lnp.__array_namespace_info__()
-    assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+    assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
     signed, unsigned = {"int8", "int16", "int32", "int64"}, {"uint8", "uint16", "uint32", "uint64"}
     kinds = {
         "bool": {"bool"}, "signed integer": signed, "unsigned integer": unsigned, "integral": signed | unsigned,
@@ -203,3 +203,14 @@ def test_special_numbers_in_sets_and_searches() -> None:
             extremum(lnp.ones(0))
     assert float(lnp.sum(lnp.ones(0))) == 0 and float(lnp.prod(lnp.ones(0))) == 1
     assert np.isnan(float(lnp.mean(lnp.ones(0)))) and not bool(lnp.any(lnp.ones(0))) and bool(lnp.all(lnp.ones(0)))
+
+
+def test_integers_in_lists_stay_exact() -> None:
+    """Also those of 64 bits without a sign, which NumPy rounds beside smaller ones."""
+    held = lnp.asarray([2**63 + 1, 0], dtype=lnp.uint64)
+    assert held.tolist() == [2**63 + 1, 0] and lnp.asarray([[2**64 - 1]], dtype=lnp.uint64).tolist() == [[2**64 - 1]]
+    assert lnp.asarray([2**63 + 1, -1], dtype=lnp.float32).tolist() == [2.0**63, -1]
+    for numbers in ([2**63 + 1, 0], [2**63 + 1, -1], [2**64, 0], [-(2**63) - 1, 0]):
+        for dtype in (None, lnp.int64):
+            with pytest.raises(DtypeError):
+                lnp.asarray(numbers, dtype=dtype)

@@ -292,3 +292,20 @@ def test_defaults() -> None:
     ):  # fmt: skip
         assert made.dtype == default[kind]
     assert lnp.full(2, True).dtype == lnp.asarray([True]).dtype == bool
+
+
+def test_ends_of_ranges() -> None:
+    """Distances beyond the floats between ends that are not, and diagonals beyond a matrix."""
+    for ends in ((3e38, -3e38), (-3.4e38, 1e38)):
+        expected = np.linspace(*ends, 7).astype("f4")
+        for endpoint in (True, False):
+            held = lnp.linspace(*ends, 7 if endpoint else 6, endpoint=endpoint, dtype=lnp.float32)
+            assert held[0] == np.float32(ends[0]) and (not endpoint or held[-1] == np.float32(ends[1]))
+            assert np.isfinite(np.asarray(held)).all()
+        found = np.asarray(lnp.linspace(*ends, 7, dtype=lnp.float32))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e32)
+    for k in (-(10**20), -(2**31), -3, -2, 2, 3, 2**31, 10**20):
+        near = max(min(k, 9), -9)
+        check(lambda xp: xp.eye(2, 3, k=k if xp is lnp else near, dtype=xp.float32))
+        for cut in ("tril", "triu"):
+            check(lambda xp, a: getattr(xp, cut)(a, k=k if xp is lnp else near), np.ones((2, 3)))

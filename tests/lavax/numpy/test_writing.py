@@ -21,7 +21,7 @@ KEYS: list[Any] = [
     (..., slice(1, 3)), (1, ..., None, 2), (None, 0), GIVEN > 7, GIVEN[:, :, 0] > 7, (0, GIVEN[0] > 2),
     (..., np.array([True, False, False, True])), np.array([1, 0]), PLACES, (slice(None), np.array([0, 2])),
     (np.array([0, 1]), np.array([2, 0])), (PLACES, ..., np.array([3, 0])), (1, np.array([0, 2]), slice(1, 3)),
-    slice(0, 0), np.zeros(0, int), True, False,
+    slice(0, 0), np.zeros(0, int), True, False, np.zeros(0, bool), np.zeros((2, 0), bool), (0, np.zeros(0, bool)),
 ]  # fmt: skip
 
 
