@@ -14,6 +14,7 @@ from lavax.ir.types import float32
 from lavax.tracer.pytrees.pytree import map
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import constant, lift
+from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
 AxisNames = str | Sequence[str]
@@ -138,4 +139,4 @@ def _over(value: Value, names: Sequence[str], op: str, what: str) -> Value:
     for name in names:
         _size(name, what)
         value = bind(op, value, name=name)
-    return value
+    return value if names or not isinstance(value, Array) else value.twin(value.weak)

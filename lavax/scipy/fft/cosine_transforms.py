@@ -8,7 +8,7 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axes
-from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy._core.operands import ArrayLike, own
 from lavax.tracer.values.value import Value
 
 Axes = Sequence[int] | None
@@ -55,7 +55,7 @@ def _along_all(name: str, x: ArrayLike, kind: int, s: Axes, axes: Axes, norm: st
     chosen = normal_axes(name, tuple(range(value.ndim)) if axes is None else tuple(axes), value.type)
     for number, axis in enumerate(chosen):
         value = _transformed(name, value, kind, None if s is None else s[number], axis, norm, back)
-    return value
+    return value if chosen else own(value)
 
 
 def dctn(x: ArrayLike, type: int = 2, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Value:
