@@ -8,6 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.experimental import io_callback
 
 X = np.linspace(0.1, 0.9, 3, dtype="f")
 
@@ -36,3 +37,19 @@ def test_a_chain_of_calls_on_the_device() -> None:
     np.testing.assert_allclose(np.asarray(lowered.compile()(X, 0.5)["a"]), a * b, rtol=1e-6)
     with pytest.raises(ValueError, match="several programs"):
         lowered.compile().cost()
+
+
+def test_calls_outside_of_compile() -> None:
+    x = lnp.arange(3.0)
+    given: list[np.ndarray] = []
+
+    def tripled(y: np.ndarray) -> np.ndarray:
+        given.append(y)
+        return y * 3
+
+    kind = lx.ShapeDtype(x.shape, x.dtype)
+    assert lx.pure_callback(tripled, kind, x).tolist() == [0, 3, 6]
+    assert io_callback(tripled, kind, x, ordered=True).tolist() == [0, 3, 6]
+    each = lx.vmap(lambda y: lx.pure_callback(tripled, lx.ShapeDtype((), y.dtype), y, vmap_method="sequential"))
+    assert each(x).tolist() == [0, 3, 6]
+    assert x.tolist() == [0, 1, 2] and len(given) == 5

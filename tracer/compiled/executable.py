@@ -195,7 +195,9 @@ def _at_once(graph: Graph, weak: Sequence[bool]) -> Callable[[Sequence[Array]], 
         from lavax.tracer.compiled.nan_check import NaNChecked  # which imports this module
 
         return NaNChecked("a function that runs outside compile", graph, weak)
-    return Executable(inline_calls(graph), weak)
+    from lavax.tracer.compiled.stages import executable  # which imports this module
+
+    return executable(inline_calls(graph), weak)
 
 
 def apply_graph(graph: Graph, values: Sequence[Value], weak: Sequence[bool]) -> list[Value]:
