@@ -34,6 +34,7 @@ def fit(
     data: Iterable[Any],
     *,
     steps: int | None = None,
+    epochs: int | None = None,
     log_every: int = 10,
     logs: Sequence[Log] = (),
     progress: bool = True,
@@ -55,7 +56,7 @@ def fit(
 
     `step` is a compiled function, which may donate its state; `metrics` is a scalar, the loss, or a dict of scalars.
     `data` is a `data.Loader` or any iterable of batches. It is gone through again until `steps` steps are done, counted
-    from the very beginning of training; without `steps`, it is gone through once.
+    from the very beginning of training, or `epochs` times; without either, it is gone through once.
 
     Logs: every `log_every` steps, the means of the metrics since the last time, the rate in `unit` per second
     (`units_of(batch)` counts them, such as `lambda batch: batch[0].size` for tokens; the first step, which compiles, is
@@ -74,10 +75,12 @@ def fit(
     checkpoint to resume from if `data` cannot go to its position; and whatever `step` and `data` raise.
     """
     for name, count in dict(
-        log_every=log_every, evaluate_every=evaluate_every, checkpoint_every=checkpoint_every
+        log_every=log_every, evaluate_every=evaluate_every, checkpoint_every=checkpoint_every, epochs=epochs
     ).items():
         if count is not None and count < 1:
             raise ValueError(f"fit: {name} must be at least 1, got {count}")
+    if epochs is not None:
+        steps = _steps_of(epochs, steps, data)
     state, done = _resumed(state, data, checkpoints, resume)
     bar = ProgressBar(_total(data, steps, done)) if progress else None
     loop = Loop(
@@ -127,6 +130,15 @@ def _restore_position(data: Any, extra: Any, step: int) -> None:
             "anything else with state() and restore(state)"
         )
     data.restore(position)
+
+
+def _steps_of(epochs: int, steps: int | None, data: Any) -> int:
+    if steps is not None:
+        raise ValueError(f"fit: give steps or epochs, not both, got {steps} and {epochs}")
+    try:
+        return epochs * len(data)
+    except TypeError:
+        raise ValueError("fit: the data have no length, so say by steps, not by epochs, how long to train") from None
 
 
 def _total(data: Any, steps: int | None, done: int) -> int | None:

@@ -177,7 +177,19 @@ def test_data_without_a_number_of_steps_are_gone_through_once() -> None:
     assert train.fit(STEP, state(), iter(batches), progress=False).step == 3
 
 
+def test_epochs_count_from_the_beginning_of_training(tmp_path: Path) -> None:
+    whole = train.fit(STEP, state(), loader(), epochs=3, progress=False, log_every=1)
+    assert whole.step == 3 * len(loader())
+    checkpoints = io.CheckpointManager(tmp_path)
+    first = train.fit(STEP, state(), loader(), steps=8, progress=False, log_every=1, checkpoints=checkpoints)
+    rest = train.fit(STEP, state(), loader(), epochs=3, progress=False, log_every=1, checkpoints=checkpoints)
+    assert [row["loss"] for row in first.history + rest.history] == [row["loss"] for row in whole.history]
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "steps and epochs": (dict(epochs=2), "give steps or epochs, not both, got 5 and 2"),
+    "epochs of an iterator": (dict(data=iter([]), steps=None, epochs=2), "no length, so say by steps, not by epochs"),
+    "no epochs": (dict(steps=None, epochs=0), "epochs must be at least 1, got 0"),
     "a count": (dict(log_every=0), "log_every must be at least 1, got 0"),
     "an iterator": (dict(data=iter([(INPUTS, TARGETS)]), steps=5), "no more batches after 1 of 5 steps"),
     "no data": (dict(data=[], steps=5), "no more batches after 0 of 5 steps"),
