@@ -48,7 +48,8 @@ def make_folder(folder: Path, seed: int) -> None:
 
 def token_arrays(tokenizer: Tokenizer, lines: list[str], longest: int) -> tuple[np.ndarray, np.ndarray]:
     """Token ids [lines, T] and which of them are no padding; T is a power of 2, so that few functions are compiled."""
-    found = [encoding.ids[:longest] for encoding in tokenizer.encode_batch(lines)]
+    tokenizer.enable_truncation(longest)  # which keeps the token that ends a line
+    found = [encoding.ids for encoding in tokenizer.encode_batch(lines)]
     width = min(longest, 1 << max(max(map(len, found)) - 1, 15).bit_length())
     ids = np.zeros((len(found), width), np.int32)
     for row, tokens in zip(ids, found, strict=True):

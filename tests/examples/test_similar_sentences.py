@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, processors
 
 from examples import similar_sentences
 
@@ -27,6 +27,14 @@ def test_long_lines_are_cut_and_widths_are_few(tmp_path: Path) -> None:
         ids, mask = similar_sentences.token_arrays(tokenizer, ["a" * length, "b"], longest=40)
         assert ids.shape == mask.shape == (2, width)
         assert mask.sum(axis=1).tolist() == [min(length, 40), 1]
+
+
+def test_lines_that_are_cut_keep_the_token_that_ends_them(tmp_path: Path) -> None:
+    similar_sentences.make_folder(tmp_path, seed=0)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    tokenizer.post_processor = processors.TemplateProcessing("$A !", special_tokens=[("!", tokenizer.token_to_id("!"))])
+    ids, _ = similar_sentences.token_arrays(tokenizer, ["a" * 90], longest=40)
+    assert tokenizer.id_to_token(ids[0, 39]) == "!" and tokenizer.id_to_token(ids[0, 38]) == "a"
 
 
 def test_the_most_similar_line_is_found(
