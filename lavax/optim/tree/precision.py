@@ -36,6 +36,11 @@ def zeros_like(tree: Any, dtype: Any = None) -> Any:
     return full_like(tree, 0, dtype)
 
 
+def ones_like(tree: Any, dtype: Any = None) -> Any:
+    """Ones of the shapes of `tree`; in `dtype`, or in float32 where `tree` has fewer bits."""
+    return full_like(tree, 1, dtype)
+
+
 def cast(tree: Any, dtype: Any = None) -> Any:
     """The leaves of `tree` in `dtype`; None leaves them as they are."""
     return tree if dtype is None else pytree.map(lambda leaf: lnp.astype(lnp.asarray(leaf), dtype), tree)
