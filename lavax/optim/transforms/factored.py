@@ -64,11 +64,15 @@ def scale_by_factored_rms(
             shape = [size for axis, size in enumerate(lnp.shape(leaf)) if axis != without]
             return lnp.zeros(shape, wide_dtype(leaf))
 
+        def unused(leaf: Any) -> Any:
+            """Made anew for each place, because a donated state must not hold an array twice."""
+            return lnp.zeros((1,), wide_dtype(leaf))
+
         def start(leaf: Any) -> _Moved:
-            axes, unused = axes_of(leaf), lnp.zeros((1,), wide_dtype(leaf))
+            axes = axes_of(leaf)
             if axes is None:
-                return _Moved(unused, unused, unused, zeros(leaf, None))
-            return _Moved(unused, zeros(leaf, axes[1]), zeros(leaf, axes[0]), unused)
+                return _Moved(None, unused(leaf), unused(leaf), zeros(leaf, None))
+            return _Moved(None, zeros(leaf, axes[1]), zeros(leaf, axes[0]), unused(leaf))
 
         return _state(lnp.zeros((), lnp.int32), pytree.map(start, params))
 

@@ -44,8 +44,8 @@ def reduce_on_plateau(
         raise ValueError(f"reduce_on_plateau: rtol or atol must be positive, and rtol at most 1, got {rtol} and {atol}")
 
     def init(params: Any) -> ReduceLROnPlateauState:
-        counts = (lnp.zeros((), lnp.int32) for _ in range(3))
-        return ReduceLROnPlateauState(lnp.ones(()), lnp.float32(lnp.inf), *counts, lnp.zeros(()))
+        waited, cooling, seen = (lnp.zeros((), lnp.int32) for _ in range(3))
+        return ReduceLROnPlateauState(lnp.ones(()), lnp.float32(lnp.inf), waited, cooling, seen, lnp.zeros(()))
 
     def judged(state: ReduceLROnPlateauState) -> ReduceLROnPlateauState:
         """The state after a whole mean, with counts for the next one."""
