@@ -55,8 +55,6 @@ def training_step(
     changes neither model nor optimizer, and the scale is one of the metrics, "loss scale".
     """
 
-    # Some optimizers look at the loss, such as optim.lbfgs and optim.reduce_on_plateau.
-    informed = optim.with_extra_args_support(optimizer)
 
     def scalar_and_rest(model: Any, batch: Any, keywords: dict[str, Any]) -> tuple[Any, Any]:
         value, metrics, after = _parts(loss(model, batch, **keywords), model)
