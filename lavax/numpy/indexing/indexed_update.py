@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lavax.ir.monoids import BY_JOIN
-from lavax.ir.types import bool_
+from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.application import apply, as_truth
 from lavax.numpy._core.broadcasting import broadcast_to, common_shape, spread
 from lavax.numpy._core.errors import dtype_error, shape_error
@@ -20,6 +20,7 @@ from lavax.numpy.indexing.advanced_indexing import AxisPositions
 from lavax.numpy.indexing.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexing import (
     AxisRange,
+    Entry,
     GatherLayout,
     Item,
     NewAxis,
@@ -32,7 +33,7 @@ from lavax.numpy.indexing.indexing import (
     layout_of,
     sliced,
 )
-from lavax.tracer import bind, constant
+from lavax.tracer import active_trace, bind, constant
 from lavax.tracer.values.value import Value
 
 
@@ -206,6 +207,8 @@ def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
     if is_truth(key) or (is_mask(key) and as_operand(values).type.rank <= array.ndim - len(_shape_of(key))):
         return _where_mask(array, key, join, values)
     items = key_items(key, array.type)
+    if active_trace() is None:
+        items = [_computed(item) for item in items]
     arrays = [item for item in items if isinstance(item, AxisPositions)]
     if not arrays:
         shape = index_shape(items, array)
@@ -217,6 +220,13 @@ def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
     if cut is array:
         return reshaped(changed, array.shape)
     return _put_back(array, items, "set", changed)
+
+
+def _computed(item: Item) -> Item:
+    """A known position as a computed one: outside of traces one program then serves the positions of a whole loop."""
+    if not isinstance(item, Entry):
+        return item
+    return AxisPositions(constant(item.position, TensorType((), int32)))
 
 
 def _shape_of(mask: Any) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.base.errors import ArrayIndexError, DonatedArrayError, DtypeError, ShapeError
+from lavax.tracer.values.backend import active
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -256,3 +257,15 @@ def test_functions_that_write(name: str, arguments: tuple[Any, ...]) -> None:
     for call in (lambda: function(GIVEN[0], *arguments), lambda: lx.compile(lambda x: function(x, *arguments))(array)):
         with pytest.raises(ValueError, match=f"{name}: .*inplace=False"):
             call()
+
+
+def test_one_program_serves_all_positions() -> None:
+    x, image = lnp.zeros(10), lnp.zeros((4, 5), "int32")
+    for _ in range(2):  # the first program fills the zeros in
+        x[0], image[0, 0], image[0] = 1.0, 1, lnp.ones(5, "int32")
+    compiled = active().compiled  # type: ignore[attr-defined]  # of the reference backend
+    before = len(compiled)
+    for i in range(1, 4):
+        x[i], image[i, i], image[-i] = float(i), i, lnp.full(5, i, "int32")
+    assert len(compiled) == before
+    assert x.tolist() == [1, 1, 2, 3, 0, 0, 0, 0, 0, 0] and image[1].tolist() == [3] * 5
