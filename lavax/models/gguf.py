@@ -11,7 +11,14 @@ from lavax.io.gguf import GGUFFile
 from lavax.models.tensors import Tensors, made_when_asked
 
 # "general.architecture" -> the "model_type" of config.json. Mistral's models say that they are llama.
-ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+ARCHITECTURES = {
+    "llama": "llama",
+    "qwen2": "qwen2",
+    "qwen3": "qwen3",
+    "gemma": "gemma",
+    "gemma2": "gemma2",
+    "gemma3": "gemma3_text",
+}
 
 # A setting of config.json -> its name in the metadata, behind that of the architecture.
 SETTINGS = {
@@ -24,6 +31,9 @@ SETTINGS = {
     "rms_norm_eps": "attention.layer_norm_rms_epsilon",
     "max_position_embeddings": "context_length",
     "rope_theta": "rope.freq_base",
+    "sliding_window": "attention.sliding_window",
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
 }
 TOKENS = {"bos_token_id": "tokenizer.ggml.bos_token_id", "eos_token_id": "tokenizer.ggml.eos_token_id"}
 
@@ -41,7 +51,8 @@ NAMES = (
     (r"^output\.", "lm_head."),
     (r"^blk\.(\d+)\.", r"model.layers.\1."),
     (r"\.attn_norm\.", ".input_layernorm."),
-    (r"\.ffn_norm\.", ".post_attention_layernorm."),
+    (r"\.post_attention_norm\.", ".post_attention_layernorm."),
+    (r"\.post_ffw_norm\.", ".post_feedforward_layernorm."),
     (r"\.attn_([qk])_norm\.", r".self_attn.\1_norm."),
     (r"\.attn_([qkv])\.", r".self_attn.\1_proj."),
     (r"\.attn_output\.", ".self_attn.o_proj."),
@@ -60,6 +71,7 @@ def config_data(file: GGUFFile) -> dict[str, Any]:
     return {
         **{name: value for name, value in found.items() if value is not None},
         **_rotation(file, kind),
+        **_query_scale(kind, found),
         "model_type": ARCHITECTURES[kind],
         "vocab_size": file.shape("token_embd.weight")[0],
         "tie_word_embeddings": "output.weight" not in file,
@@ -86,22 +98,42 @@ def _rotation(file: GGUFFile, kind: str) -> dict[str, Any]:
     return {"rope_scaling": {"rope_type": scaling, **given}}
 
 
+# The models of 27 billion numbers, by their layers, have heads that are smaller than by what queries are scaled.
+_LARGEST = {("gemma2", 46), ("gemma3", 62)}
+
+
+def _query_scale(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """By the root of what queries are divided, which files leave to the reader."""
+    if kind not in ("gemma2", "gemma3"):
+        return {}
+    if (kind, found["num_hidden_layers"]) in _LARGEST:
+        return {"query_pre_attn_scalar": found["hidden_size"] / found["num_attention_heads"]}
+    return {"query_pre_attn_scalar": found["head_dim"]}
+
+
 def published_tensors(file: GGUFFile, config: Mapping[str, Any]) -> Tensors:
     """The tensors under their names in published folders, each dequantised when it is asked for.
 
-    Files of llama hold the rows of queries and keys in another order: those that rotate together are neighbours.
+    Files of llama hold the rows of queries and keys in another order: those that rotate together are neighbours. Files
+    of Gemma hold the scales of norms themselves, published folders what they are beside 1.
     """
+    kind = config["model_type"]
     heads = {"q": config["num_attention_heads"], "k": config.get("num_key_value_heads", config["num_attention_heads"])}
 
     def reader(name: str) -> Callable[[], np.ndarray]:
-        turned = re.search(r"\.attn_([qk])\.", name) if config["model_type"] == "llama" else None
-        return lambda: file[name] if turned is None else _halves_apart(file[name], heads[turned[1]])
+        turned = re.search(r"\.attn_([qk])\.", name) if kind == "llama" else None
+        if turned is not None:
+            return lambda: _halves_apart(file[name], heads[turned[1]])
+        if kind.startswith("gemma") and name.endswith("norm.weight"):
+            return lambda: file[name] - 1
+        return lambda: file[name]
 
-    return made_when_asked({_published(name): reader(name) for name in file if name != _FACTORS})
+    return made_when_asked({_published(name, kind): reader(name) for name in file if name != _FACTORS})
 
 
-def _published(name: str) -> str:
-    for pattern, replacement in NAMES:
+def _published(name: str, kind: str) -> str:
+    before_feed_forward = "pre_feedforward" if kind in ("gemma2", "gemma3_text") else "post_attention"
+    for pattern, replacement in (*NAMES, (r"\.ffn_norm\.", f".{before_feed_forward}_layernorm.")):
         name = re.sub(pattern, replacement, name)
     return name
 

@@ -27,6 +27,15 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "llama with heads of its own": dict(SIZES, model_type="llama", tie_word_embeddings=False),
     "qwen2": dict(SIZES, model_type="qwen2", tie_word_embeddings=False),
     "qwen3": dict(SIZES, model_type="qwen3", head_dim=32, tie_word_embeddings=True),
+    "gemma": dict(SIZES, model_type="gemma", head_dim=32),
+    "gemma2": dict(
+        SIZES, model_type="gemma2", head_dim=32, query_pre_attn_scalar=32, sliding_window=4,
+        attn_logit_softcapping=3.0, final_logit_softcapping=5.0,
+    ),
+    "gemma3": dict(
+        SIZES, model_type="gemma3_text", head_dim=32, query_pre_attn_scalar=32, sliding_window=4, num_hidden_layers=6,
+        rope_scaling={"rope_type": "linear", "factor": 8.0},
+    ),
 }
 IDS = token_ids(96, 2, 9)
 
@@ -43,8 +52,16 @@ def write(path: Path, model: Llama, form: str = "F32", factors: Any = None, **me
     `factors` say by how much each pair of rotary embeddings turns slower.
     """
     data, tensors = model.to_pretrained()
-    kind = data["model_type"]
+    kind = data["model_type"].removesuffix("_text")
     writer = gguf.GGUFWriter(path, kind)
+    if kind in ("gemma2", "gemma3"):
+        writer.add_sliding_window(data["sliding_window"])
+    if kind == "gemma2":
+        writer.add_attn_logit_softcapping(data["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(data["final_logit_softcapping"])
+    if data.get("rope_scaling") and kind == "gemma3":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(data["rope_scaling"]["factor"])
     writer.add_vocab_size(data["vocab_size"])
     writer.add_embedding_length(data["hidden_size"])
     writer.add_feed_forward_length(data["intermediate_size"])
@@ -68,6 +85,8 @@ def write(path: Path, model: Llama, form: str = "F32", factors: Any = None, **me
         layer = name.split(".")[-2]
         if kind == "llama" and layer in heads:
             array = np.swapaxes(array.reshape(heads[layer], 2, -1, *array.shape[1:]), 1, 2).reshape(array.shape)
+        if kind.startswith("gemma") and name.endswith("norm.weight"):
+            array = array + 1
         stored = gguf.GGMLQuantizationType[form if array.ndim == 2 else "F32"]
         found = names.get_name(name, try_suffixes=(".weight", ".bias"))
         writer.add_tensor(found, gguf.quants.quantize(np.ascontiguousarray(array), stored), raw_dtype=stored)
@@ -86,12 +105,25 @@ def test_logits_are_those_of_the_folder(name: str, tmp_path: Path) -> None:
     assert found.config.to_json()["eos_token_id"] == 2
 
 
-def test_transformers_reads_the_file_alike(tmp_path: Path) -> None:
-    """So the order of the rows is the converter's, not only the inverse of this test's."""
+# A class of transformers -> the settings that it reads of a file; of Gemma's, it leaves some at their defaults.
+READ_BY_TRANSFORMERS: dict[str, dict[str, Any]] = {
+    "Llama": MEMBERS["llama with heads of its own"],
+    "Gemma2": dict(MEMBERS["gemma2"], attn_logit_softcapping=50.0, final_logit_softcapping=30.0),
+    "Gemma3": dict(MEMBERS["gemma3"], rope_scaling=None),
+}
+
+
+@pytest.mark.parametrize("kind", READ_BY_TRANSFORMERS)
+def test_transformers_reads_the_file_alike(kind: str, tmp_path: Path) -> None:
+    """So the order of rows and the offsets of norms are the converter's, not only the inverses of this test's."""
     torch = pytest.importorskip("torch", reason="compares with transformers")
     transformers = pytest.importorskip("transformers", reason="compares with transformers")
-    write(tmp_path / "a.gguf", model_of(MEMBERS["llama with heads of its own"]))
-    theirs = transformers.LlamaForCausalLM.from_pretrained(tmp_path, gguf_file="a.gguf", dtype=torch.float32).eval()
+    write(tmp_path / "a.gguf", model_of(READ_BY_TRANSFORMERS[kind]))
+    theirs = getattr(transformers, f"{kind}ForCausalLM").from_pretrained(
+        tmp_path, gguf_file="a.gguf", dtype=torch.float32, attn_implementation="eager"
+    )
+    for layer in theirs.eval().model.layers:
+        layer.self_attn.scaling = layer.self_attn.head_dim**-0.5
     with torch.no_grad():
         wanted = theirs(torch.from_numpy(IDS)).logits.numpy()
     assert_close(models.load(tmp_path / "a.gguf")(IDS), wanted, 1e-5)
