@@ -175,12 +175,12 @@ def _run(node: Node, operands: Sequence[Any]) -> Array:
     """Runs one operation; an operation with several results runs together with the items taken from it."""
     if node.op != "item":
         return run_operation(node.op, operands, node.attrs, node.type)
-    from lavax.tracer.compiled.executable import Executable  # which imports this module
+    from lavax.tracer.compiled.stages import executable  # which imports this module
 
     (whole,) = node.operands
     inputs = tuple(input_node(f"x{number}", operand.type) for number, operand in enumerate(operands))
     result = with_operands(node, (with_operands(whole, inputs),))
-    return Executable(remove_stop_gradient(graph_of(inputs, (result,))), (False,))(operands)[0]
+    return executable(remove_stop_gradient(graph_of(inputs, (result,))), (False,))(operands)[0]
 
 
 _FOR_NUMPY = (
