@@ -47,6 +47,7 @@ from lavax.errors import (
     NonFloatArgumentError,
     NonScalarGradError,
     ParseError,
+    ReverseModeError,
     ShaderCompilerError,
     ShapeError,
     SideEffectError,
@@ -94,8 +95,8 @@ from lavax.tracer.transforms.named_axes import all_gather, axis_index, axis_size
 from lavax.tracer.transforms.named_call import named_call
 from lavax.tracer.transforms.vjp import vjp
 from lavax.tracer.transforms.vmap import vmap
-from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import Backend, register
+from lavax.tracer.values.value import Value as Array  # a traced value is an array, too
 
 if TYPE_CHECKING:
     from lavax import data, generate, io, mixed_precision, models, train
@@ -148,6 +149,7 @@ __all__ = [
     "NonFloatArgumentError",
     "NonScalarGradError",
     "ParseError",
+    "ReverseModeError",
     "ShaderCompilerError",
     "ShapeDtype",
     "ShapeDtypeStruct",

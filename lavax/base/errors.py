@@ -18,6 +18,10 @@ class NonScalarGradError(LavaxError, TypeError):
     """The result of a function given to `grad` is not a floating scalar."""
 
 
+class ReverseModeError(LavaxError, ValueError):
+    """A reverse-mode derivative was requested of a loop whose number of iterations is known only when it runs."""
+
+
 class LinearityError(LavaxError, ValueError):
     """A function that must be linear is not."""
 

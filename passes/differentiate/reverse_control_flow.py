@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lavax.base.errors import DtypeError
+from lavax.base.errors import ReverseModeError
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import add, zeros
@@ -47,9 +47,10 @@ def _switch(node: Node, cotangents: Sequence[Node | None], matters: Sequence[boo
 
 
 def _while(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]) -> list[Node | None]:
-    raise DtypeError(
-        "reverse-mode differentiation of a while loop is not defined: how often it runs is known only when it runs, so "
-        "what its steps computed cannot be kept. Use scan or a fori_loop with a static count, or forward mode (jvp)"
+    raise ReverseModeError(
+        "reverse-mode differentiation of a while_loop, or of a fori_loop whose bounds are traced, is not defined: how "
+        "often it runs is known only when it runs, so what its steps computed cannot be kept. Make the bounds of a "
+        "fori_loop static (Python integers; static_argnums of compile), or use scan, or forward mode (jvp, jacfwd)"
         + (f"\n  at {node.location}" if node.location else "")
     )
 

@@ -19,6 +19,7 @@ from lavax.tracer.compiled.stages import executable
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
 from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracer import Tracer, python_number
 from lavax.tracer.tracing.tracing import Traced, performed, trace_call
 from lavax.tracer.values.abstract import Abstract
 from lavax.tracer.values.array import Array
@@ -103,6 +104,9 @@ class CompiledFunction:
         return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call), self._tune)
 
     def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
+        if self._has_static and active_trace() is not None:
+            args = [_setting(arg) if p in self._static.positions else arg for p, arg in enumerate(args)]
+            kwargs = {name: _setting(arg) if name in self._static.names else arg for name, arg in kwargs.items()}
         args, kwargs, statics = parted(self._static, self._signature, args, kwargs)
         return call_of(args, kwargs, statics)
 
@@ -166,6 +170,11 @@ def _own(leaf: Any) -> Value:
     """`leaf` as a value that a function may write to: a compiled function would not change its arguments."""
     value = lift(leaf)
     return value.twin(value.weak) if isinstance(value, Array) else value
+
+
+def _setting(static: Any) -> Any:
+    """A static argument inside a trace: the Python number again where a derivative or `vmap` traces one."""
+    return python_number(static) if isinstance(static, Tracer) else static
 
 
 def _are_arrays(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.base.errors import DtypeError
+from lavax.base.errors import ConcretizationError, DtypeError
 from lavax.ir.location import user_error
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.control_flow.bodies import INDEX
@@ -14,18 +14,20 @@ from lavax.tracer.control_flow.scan import named_scan
 from lavax.tracer.control_flow.while_loop import named_while_loop
 from lavax.tracer.tracing.bind import bind, with_weak
 from lavax.tracer.tracing.convert import constant, lift
+from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.values.value import Value
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
     """`for i in range(lower, upper): value = body_fun(i, value)`; gives the last value.
 
-    With Python or NumPy integers as bounds it is a scan, which has reverse mode; otherwise a while_loop. Raises
-    DtypeError if a bound is not an integer scalar, ControlFlowTypeError if the body does not return the types it takes.
+    With bounds that are known while tracing (Python or NumPy integers, and arrays by which no derivative is taken
+    under `grad`) it is a scan, which has reverse mode; otherwise a while_loop. Raises DtypeError if a bound is not
+    an integer scalar, ControlFlowTypeError if the body does not return the types it takes.
     """
     require_function(body_fun, "fori_loop body must be a function")
-    if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer)):
-        lower, upper = int(lower), int(upper)
+    lower, upper = _known(lower), _known(upper)
+    if isinstance(lower, int) and isinstance(upper, int):
         first = constant(lower, INDEX)
 
         def step(state: Any, _: Any) -> tuple[Any, None]:
@@ -46,6 +48,19 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     if start.type != end.type:
         start, end = (value if value.type == INDEX else bind("cast", value, type=INDEX) for value in (start, end))
     return named_while_loop("fori_loop", running, body, (with_weak(start, False), init_val))[1]
+
+
+def _known(bound: Any) -> Any:
+    """The bound as a Python integer if it is known; a traced one may be, an array outside of traces stays data."""
+    is_number = isinstance(bound, np.ndarray) and not bound.shape and bound.dtype.kind in "iu"
+    if is_number or isinstance(bound, (int, np.integer)):
+        return int(bound)
+    if active_trace() is None or not isinstance(bound, Value) or bound.shape or not bound.type.dtype.is_integer:
+        return bound
+    try:
+        return int(bound)
+    except ConcretizationError:
+        return bound
 
 
 def _bound(name: str, given: Any) -> Value:

@@ -118,6 +118,16 @@ def concretize(tracer: Tracer, wanted: str) -> Array:
         raise _concretization_error(tracer, wanted, error) from None
 
 
+def python_number(tracer: Tracer) -> Any:
+    """The Python number behind a constant, or an input by which no derivative is taken; the tracer itself if none."""
+    value: Value | None = tracer
+    while isinstance(value, Tracer) and value.weak and not value.trace.differentiated.get(value.node):
+        if value.node.op == "constant":
+            return value.node.attrs["value"]
+        value = value.trace.known.get(value.node)
+    return value.splat if isinstance(value, Array) and value.splat is not None else tracer
+
+
 def _is_differentiated(tracer: Tracer) -> bool:
     """Whether a derivative is being taken by a value from which this one is computed differentiably."""
     require_alive(tracer)

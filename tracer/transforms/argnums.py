@@ -1,16 +1,17 @@
 """The arguments to differentiate by, and trees of their structure."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from lavax.base.errors import NonFloatArgumentError
 from lavax.ir.location import user_error
-from lavax.tracer.calls.signature import whole_numbers
+from lavax.tracer.calls.call import CallStructure
+from lavax.tracer.calls.signature import Signature, whole_numbers
 from lavax.tracer.pytrees.pytree import TreeDef, unflatten
-from lavax.tracer.transforms.arguments import Arguments
+from lavax.tracer.transforms.arguments import Arguments, Concerned
 
 Argnums = int | Sequence[int]
 
@@ -32,6 +33,17 @@ class Chosen:
 
 def _take(leaves: Iterator[Any], count: int) -> list[Any]:
     return list(islice(leaves, count))
+
+
+def leaves_at(argnums: Argnums, transformation: str, signature: Signature) -> Concerned:
+    """The leaves of the positional arguments numbered `argnums`; numbers without an argument have none."""
+    what = f"{transformation} of {signature.function}: argnums"
+
+    def found(call: CallStructure) -> Collection[int]:
+        count = len(call.positional.children)
+        return call.leaves_of({n % count for n in whole_numbers(argnums, what) if -count <= n < count}, ())
+
+    return found
 
 
 def choose(argnums: Argnums, arguments: Arguments, transformation: str) -> Chosen:

@@ -1,7 +1,7 @@
 """The arguments of a transformed function, and its auxiliary result."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -48,11 +48,27 @@ class Arguments:
         return self.call.arguments(leaves)
 
 
-def arguments_of(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
-    """The arguments of a call of a function that is transformed."""
+# The leaves of a call that a transformation is about: those that it differentiates by, or maps.
+Concerned = Callable[[CallStructure], Collection[int]]
+
+
+def arguments_of(
+    signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any], concerned: Concerned | None = None
+) -> Arguments:
+    """The arguments of a call of a function that is transformed.
+
+    Python integers and bools that the transformation is not about stay what they are: they may be settings, such as the
+    length of a loop. Floats are traced all the same, so that a program serves all their values. `concerned` None: it is
+    about all.
+    """
     call, leaves = call_of(args, kwargs)
     convert: Callable[[Any], Value] = argument if active_trace() is None else lift
-    inputs = [position for position, leaf in enumerate(leaves) if is_numeric(leaf)]
+    asked = range(len(leaves)) if concerned is None else concerned(call)
+    inputs = [
+        position
+        for position, leaf in enumerate(leaves)
+        if is_numeric(leaf) and (position in asked or not isinstance(leaf, int))
+    ]
     for position in inputs:
         leaf = leaves[position]
         leaves[position] = leaf if isinstance(leaf, Value) else convert(leaf)

@@ -87,7 +87,7 @@ def checkpoint(
         if static:
             others = [each for number, each in enumerate(args) if number not in static]
             return checkpoint(_with_fixed(function, static, args), keep)(*others, **kwargs)
-        call = transformed_call(function, args, kwargs, "checkpoint")
+        call = transformed_call(function, args, kwargs, "checkpoint", concerned=lambda call: ())
         (body,), captured = with_common_captures([call.traced], len(call.arguments.inputs))
         types = [node.type for node in body.outputs]
         operands = [*call.arguments.values, *captured]

@@ -17,7 +17,7 @@ from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracing import trace_function
-from lavax.tracer.transforms.argnums import Argnums, choose
+from lavax.tracer.transforms.argnums import Argnums, choose, leaves_at
 from lavax.tracer.transforms.arguments import Auxiliary, arguments_of, auxiliary_parts
 from lavax.tracer.values.value import Value
 
@@ -64,7 +64,7 @@ def _transformed(
     signature = signature_of(function, transformation)
 
     def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        arguments = arguments_of(signature, args, kwargs)
+        arguments = arguments_of(signature, args, kwargs, leaves_at(argnums, transformation, signature))
         chosen = choose(argnums, arguments, transformation)
         by = chosen.inputs
         values = arguments.values

@@ -15,9 +15,9 @@ from lavax.passes.batch.batch_rule import from_front
 from lavax.passes.build.builder import cast, equal, index_type, iota, reshape
 from lavax.passes.differentiate import jvp, vjp
 from lavax.passes.simplify import simplify
-from lavax.tracer.calls.signature import require_function
+from lavax.tracer.calls.signature import require_function, signature_of
 from lavax.tracer.pytrees.pytree import unflatten
-from lavax.tracer.transforms.argnums import Argnums, Chosen, choose
+from lavax.tracer.transforms.argnums import Argnums, Chosen, choose, leaves_at
 from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.transforms.transformed_call import TransformedCall, run_finished, transformed_call
 
@@ -57,13 +57,14 @@ def _jacobian(
     function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, derivatives: _Derivatives
 ) -> Callable[..., Any]:
     require_function(function, f"{transformation} takes a function")
+    concerned = leaves_at(argnums, transformation, signature_of(function, transformation))
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         def by(arguments: Arguments) -> tuple[int, ...]:
             return choose(argnums, arguments, transformation).inputs
 
-        call = transformed_call(function, args, kwargs, transformation, has_aux, by)
+        call = transformed_call(function, args, kwargs, transformation, has_aux, by, concerned)
         chosen = choose(argnums, call.arguments, transformation)
         _require_floats(call, transformation)
         traced = simplify(call.graph)

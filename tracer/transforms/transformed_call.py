@@ -13,7 +13,7 @@ from lavax.tracer.compiled.executable import apply_graph
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracing import Traced, trace_function
-from lavax.tracer.transforms.arguments import Arguments, Auxiliary, arguments_of, auxiliary_parts
+from lavax.tracer.transforms.arguments import Arguments, Auxiliary, Concerned, arguments_of, auxiliary_parts
 from lavax.tracer.values.value import Value
 
 
@@ -67,16 +67,18 @@ def transformed_call(
     transformation: str,
     has_aux: bool = False,
     by: Callable[[Arguments], Iterable[int]] = lambda arguments: (),
+    concerned: Concerned | None = None,
 ) -> TransformedCall:
     """Traces `function` for these arguments; it may ask for numbers that are known.
 
-    `by` selects the numbers among the arguments by which a derivative is taken.
+    `by` selects the numbers among the arguments by which a derivative is taken; `concerned`, as in arguments_of, which
+    Python integers are traced.
 
     Raises DtypeError if a leaf of the result cannot be a value, TypeError if `function` is not a function, or with
     `has_aux` if its result is not a pair.
     """
     signature = signature_of(function, transformation)
-    arguments = arguments_of(signature, args, kwargs)
+    arguments = arguments_of(signature, args, kwargs, concerned)
     rest = Auxiliary()
     structures: list[TreeDef] = []
 

@@ -12,6 +12,7 @@ from lavax.base.errors import TreeMismatchError, VmapAxisError
 from lavax.ir.location import user_error
 from lavax.passes.batch import batch, differing_outputs
 from lavax.passes.simplify import simplify
+from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.pytrees.pytree import TreeDef, broadcast_prefix, paths, unflatten
 from lavax.tracer.tracing.effects import emit_for_each
@@ -49,9 +50,12 @@ def vmap(
             VmapAxisError, f"vmap: axis_name must be a word of letters, digits and underscores, got {axis_name!r}"
         )
 
+    def mapped_leaves(call: CallStructure) -> set[int]:
+        return {leaf for leaf, axis in enumerate(_leaf_axes(in_axes, call, signature.function)) if axis is not None}
+
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        arguments = arguments_of(signature, args, kwargs)
+        arguments = arguments_of(signature, args, kwargs, mapped_leaves)
         axes = _input_axes(in_axes, arguments)
         size = _extent(axes, axis_size, arguments)
         values = arguments.values
@@ -89,6 +93,25 @@ def _is_axis(part: Any) -> bool:
 def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
     """The mapped axis of each number among the arguments, counted from the front."""
     call, function = arguments.call, arguments.signature.function
+    of_leaves = _leaf_axes(in_axes, call, function)
+    names = call.names(arguments.signature)
+    numeric = set(arguments.inputs)
+    for leaf, axis in enumerate(of_leaves):
+        if axis is not None and leaf not in numeric:
+            held = arguments.leaves[leaf]
+            raise user_error(
+                VmapAxisError,
+                f"vmap of {function}: {names[leaf]} is {held!r:.40} of type {type(held).__name__}, which has no axes: "
+                "give None for it in in_axes",
+            )
+    return [
+        _counted(of_leaves[leaf], value.ndim, f"{names[leaf]}: {value.type}", function)
+        for leaf, value in zip(arguments.inputs, arguments.values, strict=True)
+    ]
+
+
+def _leaf_axes(in_axes: Axes, call: CallStructure, function: str) -> list[int | None]:
+    """The mapped axis of each leaf of the arguments, as it is given."""
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     count = len(call.positional.children)
     if isinstance(prefix, tuple) and len(prefix) != count:
@@ -107,20 +130,7 @@ def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
         ) from None
     if call.keywords is not None:
         of_leaves += [0] * call.keywords.leaf_count
-    names = call.names(arguments.signature)
-    numeric = set(arguments.inputs)
-    for leaf, axis in enumerate(of_leaves):
-        if axis is not None and leaf not in numeric:
-            held = arguments.leaves[leaf]
-            raise user_error(
-                VmapAxisError,
-                f"vmap of {function}: {names[leaf]} is {held!r:.40} of type {type(held).__name__}, which has no axes: "
-                "give None for it in in_axes",
-            )
-    return [
-        _counted(of_leaves[leaf], value.ndim, f"{names[leaf]}: {value.type}", function)
-        for leaf, value in zip(arguments.inputs, arguments.values, strict=True)
-    ]
+    return of_leaves
 
 
 def _counted(axis: int | None, rank: int, what: str, function: str) -> int | None:

@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -193,7 +193,7 @@ class Array(Value):
         """The numbers, copied from the device, for `memoryview` and other users of buffers (from Python 3.12 on)."""
         return self.to_host("memoryview()").data
 
-    def block_until_ready(self) -> Array:
+    def block_until_ready(self) -> Self:
         """Waits until the numbers are computed; returns the array itself."""
         if self._buffer is not None or self.is_donated:
             active().wait(self._buffer or self.buffer)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -53,6 +53,10 @@ class Value:
     @property
     def size(self) -> int:
         return self.abstract.type.size
+
+    def block_until_ready(self) -> Self:
+        """Waits until the numbers are computed; returns the array itself. A traced value has none to wait for."""
+        return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:

@@ -77,7 +77,7 @@ MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "branches": (lx.ControlFlowTypeError, lambda: lx.compile(lambda p: lx.cond(p, lambda: 1, lambda: X))(True)),
     "carry": (lx.ControlFlowTypeError, lambda: lx.scan(lambda c, x: (c[:2], None), lnp.asarray(X), X)),
     "reverse mode of while": (
-        lx.DtypeError,
+        lx.ReverseModeError,
         lambda: lx.grad(lambda x: lx.while_loop(lambda v: v < 9, lambda v: v * 2, x))(1.0),
     ),
     "extents of scan": (lx.ShapeError, lambda: lx.scan(lambda c, x: (c, x), 0, X, length=2)),

@@ -186,3 +186,49 @@ def test_by_attribute_of_a_registered_class_under_compile() -> None:
     close(value, X.sum() + 1)
     close(by_matrix, np.broadcast_to(X, (3, 3)))
     close(by_bias, 1)
+
+
+def _power(x: Any, n: Any) -> Any:
+    assert isinstance(n, (int, float)), "a static argument stays a Python number"
+    return x**n
+
+
+POWER = lx.compile(_power, static_argnums=1)
+
+
+@pytest.mark.parametrize(
+    "cubic",
+    [
+        lx.grad(POWER),
+        lx.grad(lx.checkpoint(POWER)),
+        lx.compile(lx.grad(POWER), static_argnums=1),
+        lx.compile(lx.grad(lx.checkpoint(POWER)), static_argnums=1),
+        lx.jacrev(POWER),
+        lx.jacfwd(POWER),
+        lx.vmap(lx.grad(POWER), in_axes=(None, None), axis_size=2),
+        lambda x, n: lx.grad(POWER)(x, n=n),
+        lambda x, n: lx.grad(lambda x: POWER(x, n=n))(x),
+        lambda x, n: lx.jvp(lambda x: POWER(x, n), (x,), (1.0,))[1],
+        lambda x, n: lx.vjp(lambda x: POWER(x, n), x)[1](1.0)[0],
+        lambda x, n: lx.grad(lambda x, n: lx.scan(lambda carry, _: (POWER(carry, n), None), x, length=1)[0])(x, n),
+    ],
+)
+@pytest.mark.parametrize("n", [3, 3.0])
+def test_static_arguments_that_are_not_differentiated(cubic: Callable[[Any, Any], Any], n: float) -> None:
+    close(cubic(2.0, n), 12 * np.ones(np.shape(cubic(2.0, n))))
+
+
+def test_a_static_argument_cannot_be_differentiated() -> None:
+    with pytest.raises(lx.StaticArgumentError, match="the static argument n of _power"):
+        lx.grad(POWER, argnums=1)(2.0, 3.0)
+
+
+def test_integers_that_are_not_differentiated_stay_python_integers() -> None:
+    def f(x: Any, n: int, flag: bool, *, k: int) -> Any:
+        assert type(n) is int and flag is True and type(k) is int
+        return x * [1.0, 2.0, 4.0][n] * k
+
+    close(lx.grad(f)(1.0, 2, True, k=3), 12)
+    close(lx.jacrev(f)(1.0, 2, True, k=3), 12)
+    close(lx.vmap(lambda x, n: f(x, n, True, k=3), in_axes=(0, None))(X, 2), 12 * X)
+    close(lx.compile(lambda x: lx.grad(lx.checkpoint(f))(x, 2, True, k=3))(1.0), 12)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,3 +177,15 @@ def test_with_weak_is_a_view() -> None:
     assert weak.weak and not strong.weak
     assert float(weak) == 2.0
     assert float(bind("add", weak, weak)) == 4.0
+
+
+def test_traced_values_are_arrays() -> None:
+    seen: list[bool] = []
+
+    def f(x: Any) -> Any:
+        seen.append(isinstance(x, lx.Array) and x.block_until_ready() is x)
+        return x
+
+    lx.compile(f)(1.0), lx.grad(f)(1.0), lx.vmap(f)(np.ones(2)), lx.jvp(f, (1.0,), (1.0,))
+    assert seen == [True] * 4
+    assert not any(isinstance(other, lx.Array) for other in (np.ones(2), 1.0, [lift(1.0)]))
