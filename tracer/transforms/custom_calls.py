@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lavax.base.errors import CustomRuleError, DtypeError, ShapeError, TreeMismatchError
@@ -22,11 +22,17 @@ class CustomCall:
 
     arguments: Arguments  # less those of nondiff_argnums
     fixed: dict[int, Any]  # the arguments of nondiff_argnums by position
+    known: bool = True  # whether the rules may ask for the numbers of the arguments
+
+    def of_kinds(self) -> CustomCall:
+        """The same call, for rules that are traced when the trace of its arguments has ended."""
+        return replace(self, known=False)
 
     @property
     def inputs(self) -> list[Input]:
         """Inputs of the function and its rules; none is differentiated, because the rules give the derivatives."""
-        return self.arguments.as_inputs(dict.fromkeys(range(len(self.arguments.inputs)), False))
+        inputs = self.arguments.as_inputs(dict.fromkeys(range(len(self.arguments.inputs)), False))
+        return inputs if self.known else [replace(each, value=None) for each in inputs]
 
     @property
     def float_types(self) -> list[TensorType]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -30,13 +30,18 @@ from lavax.tracer.values.value import Value
 
 @dataclass(eq=False)
 class _Recording:
-    """A call whose rules are being traced. If they call the function itself, that call has the same rules."""
+    """A call whose rules are being traced. If they call the function itself, that call has the same rules.
+
+    If they call it for other arguments, as with the next number of a derivative, that call has a recording `on_demand`:
+    its rules are traced when a derivative needs them, so a function may have infinitely many.
+    """
 
     function: _CustomFunction
     call: CustomCall
     body: Traced
     rules: dict[str, Graph] = field(default_factory=dict)
     extra: int = 0  # the number of values that the rules capture and the function does not
+    on_demand: bool = False
 
     def is_for(self, function: _CustomFunction, call: CustomCall) -> bool:
         mine, other = self.call.arguments, call.arguments
@@ -49,6 +54,9 @@ class _Recording:
 
     def _finished(self, name: str) -> Graph:
         what = f"{type(self.function).__name__} of {self.call.arguments.signature.function}"
+        if self.on_demand:
+            self.on_demand = False
+            self.function.trace_rules(self)
         if name not in self.rules:
             raise user_error(CustomRuleError, f"{what}: the rule differentiates the function that it is a rule for")
         if self.extra:
@@ -106,19 +114,36 @@ class _CustomFunction:
         for recording in _recordings.get():
             if recording.is_for(self, call):
                 return self._record_itself(call, recording)
-        return self._record(call)
+        recording = _Recording(self, call, self._traced_body(call))
+        if any(outer.function is self for outer in _recordings.get()):
+            recording.call = call.of_kinds()
+            recording.on_demand = True
+            return self._record_itself(call, recording)
+        graph, captured = self.trace_rules(recording)
+        return self._applied(call, recording.body, graph, captured, recording.rules)
 
     def _record_itself(self, call: CustomCall, recording: _Recording) -> Any:
         """Records a call of the function by one of its own rules."""
         body = recording.body
+        rules = {name: recording.rule(name) for name in self._rule_names}
+        return self._applied(call, body, body.graph, body.captured, rules)
+
+    def _applied(
+        self,
+        call: CustomCall,
+        body: Traced,
+        graph: Graph,
+        captured: Sequence[Value],
+        rules: Mapping[str, Graph | LaterGraph],
+    ) -> Any:
         results = apply_control_flow(
             self._operation,
-            [*call.arguments.values, *body.captured],
+            [*call.arguments.values, *captured],
             [node.type for node in body.graph.outputs],
             body.weak,
             arguments=len(call.inputs),
-            body=body.graph,
-            **{name: recording.rule(name) for name in self._rule_names},
+            body=graph,
+            **rules,
         )
         return unflatten(body.structure, results)
 
@@ -157,7 +182,8 @@ class _CustomFunction:
     def _require_rules(self) -> None:
         raise NotImplementedError
 
-    def _record(self, call: CustomCall) -> Any:
+    def trace_rules(self, recording: _Recording) -> tuple[Graph, list[Value]]:
+        """Traces the rules into `recording`; the function's graph and the values that it and the rules capture."""
         raise NotImplementedError
 
 
@@ -187,12 +213,10 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
                 "defvjp(fwd, bwd) before it is used",
             )
 
-    def _record(self, call: CustomCall) -> Any:
+    def trace_rules(self, recording: _Recording) -> tuple[Graph, list[Value]]:
         assert self._rules is not None
         forward_rule, backward_rule = self._rules
-        name = self._signature.function
-        body = self._traced_body(call)
-        recording = _Recording(self, call, body)
+        name, call, body = self._signature.function, recording.call, recording.body
         with _recorded(recording):
             forward = trace_forward(call, forward_rule, body, name)
             backward, kept = trace_backward(call, backward_rule, body, forward, name)
@@ -202,16 +226,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         forward_graph = graph_of(graphs[1].inputs, (*graphs[1].outputs, *graphs[1].inputs[own:]))
         recording.extra = len(captured) - len(body.captured)
         recording.rules = {"forward": forward_graph, "backward": _with_inputs_last(graphs[2], kept, _float_count(body))}
-        results = apply_control_flow(
-            "custom_vjp",
-            [*call.arguments.values, *captured],
-            [node.type for node in body.graph.outputs],
-            body.weak,
-            arguments=own,
-            body=graphs[0],
-            **recording.rules,
-        )
-        return unflatten(body.structure, results)
+        return graphs[0], captured
 
 
 class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
@@ -256,27 +271,16 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
                 "defjvp(rule) before it is used",
             )
 
-    def _record(self, call: CustomCall) -> Any:
+    def trace_rules(self, recording: _Recording) -> tuple[Graph, list[Value]]:
         assert self._rule is not None
-        name = self._signature.function
-        body = self._traced_body(call)
-        recording = _Recording(self, call, body)
+        name, call, body = self._signature.function, recording.call, recording.body
         with _recorded(recording):
             rule = trace_tangent_rule(call, self._rule, body, name)
         own, tangents = len(call.inputs), len(call.float_types)
         (body_graph, rule_graph), captured = with_common_captures([body, rule], [own, own + tangents])
         recording.extra = len(captured) - len(body.captured)
         recording.rules = {"rule": _with_inputs_last(rule_graph, own, tangents)}
-        results = apply_control_flow(
-            "custom_jvp",
-            [*call.arguments.values, *captured],
-            [node.type for node in body.graph.outputs],
-            body.weak,
-            arguments=own,
-            body=body_graph,
-            **recording.rules,
-        )
-        return unflatten(body.structure, results)
+        return body_graph, captured
 
 
 def _fixed(value: Value) -> Value:
