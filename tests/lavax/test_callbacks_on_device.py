@@ -53,3 +53,17 @@ def test_calls_outside_of_compile() -> None:
     each = lx.vmap(lambda y: lx.pure_callback(tripled, lx.ShapeDtype((), y.dtype), y, vmap_method="sequential"))
     assert each(x).tolist() == [0, 3, 6]
     assert x.tolist() == [0, 1, 2] and len(given) == 5
+
+
+def test_outside_compiled_functions() -> None:
+    np.testing.assert_allclose(np.asarray(host_sine(lnp.asarray(X))), np.sin(X), rtol=1e-6)
+    narrow = lnp.asarray(X, dtype=lnp.bfloat16)
+    doubled = lx.compile(lambda x: lx.pure_callback(lambda a: 2 * a, lx.ShapeDtype(x.shape, x.dtype), x))(narrow)
+    assert doubled.dtype == narrow.dtype and np.array_equal(doubled.astype("float32"), 2 * narrow.astype("float32"))
+
+    def branching(x: Any) -> Any:
+        return 2 * x if float(host_sine(lx.stop_gradient(x))) > 0 else x
+
+    assert (float(lx.grad(branching)(1.0)), float(lx.grad(branching)(-1.0))) == (2, 1)
+    chosen = lx.cond(True, host_sine, lambda x: x, lnp.asarray(1.0))
+    np.testing.assert_allclose(float(chosen), np.sin(1), rtol=1e-6)
