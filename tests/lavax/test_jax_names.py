@@ -44,6 +44,11 @@ def test_arrays_and_devices() -> None:
     assert lx.device_put(np.ones(2), device).shape == (2,)
     assert lx.device_count() == len(lx.local_devices()) == len(lx.devices())
     assert lx.default_backend() in ("cpu", "gpu")
+    assert device in lx.devices(lx.default_backend())
+    with pytest.raises(ValueError, match="backend must be one of cpu, gpu"):
+        lx.devices("tpu")
+    with pytest.raises(lx.DeviceError, match="no device of the kind 'gpu'"):
+        lx.device_count("gpu")  # the reference interpreter is none
     with lx.default_device(device):
         pass
     with pytest.raises(ValueError, match="everything runs on one device"):

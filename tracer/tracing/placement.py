@@ -6,16 +6,31 @@ from typing import Any, overload
 
 import numpy as np
 
+from lavax.base.errors import DeviceError
 from lavax.tracer.pytrees.pytree import leaves, map
 from lavax.tracer.tracing.convert import array_of, lift
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import active
 from lavax.tracer.values.value import Value
 
+# By the names that JAX gives to kinds of devices, "cpu" or "gpu".
+_BACKENDS = {"cpu": "cpu", **dict.fromkeys(("gpu", "cuda", "rocm"), "gpu")}
 
-def devices() -> list[Any]:
-    """The available devices, best first. Raises DeviceError if there is none."""
-    return active().devices()
+
+def devices(backend: str | None = None) -> list[Any]:
+    """The available devices, best first; with a `backend`, "cpu" or "gpu", those of that kind.
+
+    Raises DeviceError if there is none, ValueError for another backend.
+    """
+    found: list[Any] = active().devices()
+    if backend is None:
+        return found
+    if backend not in _BACKENDS:
+        raise ValueError(f"devices: backend must be one of {', '.join(_BACKENDS)}, got {backend!r}")
+    chosen = [device for device in found if _backend_of(device) == _BACKENDS[backend]]
+    if not chosen:
+        raise DeviceError(f"devices: there is no device of the kind {backend!r}; there are {found}")
+    return chosen
 
 
 @overload
@@ -35,14 +50,14 @@ def default_device(device: Any = None) -> Any:
     return nullcontext()
 
 
-def local_devices() -> list[Any]:
-    """The devices of this machine: `devices()`."""
-    return devices()
+def local_devices(*, backend: str | None = None) -> list[Any]:
+    """The devices of this machine: `devices(backend)`."""
+    return devices(backend)
 
 
-def device_count() -> int:
-    """The number of available devices. Everything runs on one of them, `default_device()`."""
-    return len(devices())
+def device_count(backend: str | None = None) -> int:
+    """The number of `devices(backend)`. Everything runs on one of them, `default_device()`."""
+    return len(devices(backend))
 
 
 def process_index() -> int:
@@ -61,7 +76,11 @@ def effects_barrier() -> None:
 
 def default_backend() -> str:
     """ "gpu" or "cpu": the kind of device that everything runs on, as JAX names it. Raises DeviceError without one."""
-    return "cpu" if getattr(active().default_device(), "kind", "cpu") == "cpu" else "gpu"
+    return _backend_of(active().default_device())
+
+
+def _backend_of(device: Any) -> str:
+    return "cpu" if getattr(device, "kind", "cpu") == "cpu" else "gpu"
 
 
 def device_put(tree: Any, device: Any = None) -> Any:
