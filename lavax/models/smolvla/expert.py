@@ -78,7 +78,7 @@ class ExpertLayer(Module):
 
     def prefix(self, keys: ArrayLike, values: ArrayLike) -> tuple[Value, Value]:
         """The model's keys and values [B, S, kv heads, H] as this layer reads them: a cross layer projects them."""
-        dtype = as_value(self.key.weight).type.dtype
+        dtype = as_value(self.norm1.weight).type.dtype
         given = cast(as_value(keys), dtype), cast(as_value(values), dtype)
         if not self.crosses:
             return given
@@ -183,7 +183,7 @@ class SmolVLA(PretrainedModel):
         return Prefix(tuple(key for key, _ in pairs), tuple(value for _, value in pairs), visible)
 
     def __call__(self, actions: ArrayLike, times: ArrayLike, prefix: Prefix) -> Value:
-        given, config, dtype = as_value(actions), self.config, as_value(self.action_in.weight).type.dtype
+        given, config, dtype = as_value(actions), self.config, as_value(self.norm.weight).type.dtype
         if given.ndim != 3 or given.shape[1] > config.chunk_size or given.shape[2] != config.max_action_dim:
             raise shape_error(
                 f"SmolVLA: actions are [B, T, {config.max_action_dim}] with T at most {config.chunk_size}, "

@@ -44,6 +44,7 @@ class MultiHeadAttention(Module):
     key_norm: RMSNorm | None
     heads: int = field(static=True)
     kv_heads: int = field(static=True)
+    head: int = field(static=True)
     is_causal: bool = field(static=True)
     window: int | None = field(static=True)
     rope_theta: float | None = field(static=True)
@@ -87,15 +88,15 @@ class MultiHeadAttention(Module):
         self.out = Linear(heads * head, last, bias if out_bias is None else out_bias, key=keys[3], dtype=dtype)
         self.query_norm = RMSNorm(head, dtype=dtype) if qk_norm else None
         self.key_norm = RMSNorm(head, dtype=dtype) if qk_norm else None
-        self.heads, self.kv_heads = heads, groups
+        self.heads, self.kv_heads, self.head = heads, groups, head
         self.is_causal, self.window = is_causal, window
         self.rope_theta, self.scale = rope_theta, scale
 
     def empty_cache(self, batch: int, length: int, dtype: Any = None) -> KeyValueCache:
-        """Room for `length` keys and values in each of `batch` rows."""
-        weight = self.key.weight
-        held = weight.dtype if dtype is None else dtype
-        return KeyValueCache.zeros(batch, length, self.kv_heads, weight.shape[0] // self.kv_heads, held)
+        """Room for `length` keys and values in each of `batch` rows, by default in the dtype of a `Linear` that makes
+        keys, and in float32 if another layer does."""
+        held = self.key.weight.dtype if isinstance(self.key, Linear) else "float32"
+        return KeyValueCache.zeros(batch, length, self.kv_heads, self.head, held if dtype is None else dtype)
 
     def __call__(
         self,

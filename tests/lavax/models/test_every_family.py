@@ -49,6 +49,11 @@ def of_tokens(model: Any) -> Any:
     return model(IDS)
 
 
+def of_actions(model: Any) -> Any:
+    heard = tuple(seeded(f"layer {layer}", (2, 5, 1, 6)) for layer in range(2))
+    return model(seeded("actions", (2, 3, 2)), np.array([0.3, 0.8], np.float32), model.prefix(heard, heard))
+
+
 def token_by_token(model: Any) -> Any:
     """The logits, by way of a cache."""
     is_whisper = hasattr(model, "encoder")
@@ -95,6 +100,13 @@ FAMILIES: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "whisper with a cache": (WHISPER, token_by_token),
     "clip": (dict(ENCODER, model_type="clip_text_model"), of_tokens),
     "vit": (dict(ENCODER, model_type="vit", image_size=16, patch_size=8), of_images),
+    "smolvla": (
+        dict(
+            type="smolvla", chunk_size=4, max_state_dim=3, max_action_dim=2, num_vlm_layers=2, vlm_hidden_size=16,
+            num_attention_heads=2, num_key_value_heads=1, head_dim=6,
+        ),
+        of_actions,
+    ),
     "resnet": (dict(NET, model_type="resnet", embedding_size=8), of_images),
     "convnext": (dict(NET, model_type="convnext"), of_images),
     "convnextv2": (dict(NET, model_type="convnextv2"), of_images),
@@ -171,6 +183,15 @@ def test_experts_are_integers_and_routers_are_not(capacity_factor: float | None)
         assert_close(packed(x), models.dequantize(packed)(x), 1e-5)
     again = models.quantize(packed, "int4", group=8)
     assert lx.tree.structure(again) == lx.tree.structure(packed)  # what is rounded stays so
+
+
+def test_a_layer_of_attention_has_a_cache_without_its_weights() -> None:
+    layer = nn.MultiHeadAttention(16, 4, 2, is_causal=True, key=lx.random.key(0))
+    packed = models.quantize(layer, "int8", group=8)
+    x, none = seeded("tokens", (2, 5, 16)), np.zeros(2, np.int32)
+    found, cache = packed(x, cache=packed.empty_cache(2, 8), lengths=none)
+    assert cache.keys.shape == (2, 8, 2, 4) and cache.keys.dtype == "float32"
+    assert_close(found, models.dequantize(packed)(x), 1e-5)
 
 
 def test_no_matrix_of_a_mixer_is_left_as_floats() -> None:
