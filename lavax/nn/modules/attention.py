@@ -95,7 +95,8 @@ class MultiHeadAttention(Module):
     def empty_cache(self, batch: int, length: int, dtype: Any = None) -> KeyValueCache:
         """Room for `length` keys and values in each of `batch` rows, by default in the dtype of a `Linear` that makes
         keys, and in float32 if another layer does."""
-        held = self.key.weight.dtype if isinstance(self.key, Linear) else "float32"
+        layer: Any = self.key  # a quantised or an adapted one may stand in its place
+        held = layer.weight.dtype if isinstance(layer, Linear) else "float32"
         return KeyValueCache.zeros(batch, length, self.kv_heads, self.head, held if dtype is None else dtype)
 
     def __call__(
