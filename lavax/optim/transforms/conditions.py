@@ -11,6 +11,7 @@ from lavax.optim.transforms.transformation import (
     with_extra_args_support,
 )
 from lavax.optim.tree.arithmetic import where
+from lavax.optim.tree.joining import joined
 from lavax.optim.tree.moments import increment
 from lavax.optim.tree.precision import cast_like, wide_tree
 from lavax.tracer.pytrees import pytree
@@ -41,7 +42,7 @@ class ConditionallyMaskState(NamedTuple):
 
 def all_finite(tree: Any) -> Any:
     """Whether every number of `tree` is finite: a boolean array of rank 0."""
-    found = [lnp.all(lnp.isfinite(leaf)) for leaf in pytree.leaves(tree)]
+    found = [lnp.all(lnp.isfinite(leaf)) for leaf in joined([lnp.asarray(leaf) for leaf in pytree.leaves(tree)])]
     # In one reduction they do not wait for each other, as they would in a chain.
     return lnp.all(lnp.stack(found)) if found else lnp.asarray(True)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.optim.tree.arithmetic import total
+from lavax.optim.tree.joining import joined
 from lavax.optim.tree.precision import wide
 from lavax.tracer.pytrees import pytree
 
@@ -19,16 +20,14 @@ def norm(tree: Any, ord: int | float | str | None = None, squared: bool = False)
     """
     if ord not in _ORDERS:
         raise ValueError(f"norm: ord must be 1, 2 or inf, got {ord!r}")
-    order, leaves = _ORDERS[ord], [wide(leaf) for leaf in pytree.leaves(tree)]
+    order, leaves = _ORDERS[ord], joined([wide(leaf) for leaf in pytree.leaves(tree)])
     if order == 2:
         squares = total(lnp.sum(lnp.square(leaf)) for leaf in leaves)
         return squares if squared else lnp.sqrt(squares)
     if order == 1:
         found = total(lnp.sum(lnp.abs(leaf)) for leaf in leaves)
     else:
-        found = lnp.zeros(())
-        for leaf in leaves:
-            found = lnp.maximum(found, lnp.max(lnp.abs(leaf))) if lnp.size(leaf) else found
+        found = lnp.max(lnp.stack([lnp.max(lnp.abs(leaf)) for leaf in leaves])) if leaves else lnp.zeros(())
     return lnp.square(found) if squared else found
 
 
