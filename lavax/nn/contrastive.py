@@ -1,6 +1,8 @@
 """Losses of pairs and triplets of vectors."""
 from __future__ import annotations
 
+import math
+
 import lavax.numpy as lnp
 from lavax.nn.cross_entropy import cross_entropy
 from lavax.nn.reduced import Reduction, operands, reduced, widened
@@ -21,16 +23,36 @@ __all__ = [
 ]
 
 
-def normalize(x: ArrayLike, axis: int = -1, eps: float = 1e-12) -> Value:
-    """x / max(|x|, eps) along `axis`: vectors of length 1. The gradient of a zero vector is finite."""
+def normalize(x: ArrayLike, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Value:
+    """x / max(|x|, eps) along `axis`, by default axis 1 as in PyTorch: vectors whose p-norm is 1.
+
+    The result is float32 also for 16-bit inputs. The gradient of a zero vector is finite. Raises ValueError unless p is
+    positive.
+    """
+    if not p > 0:
+        raise ValueError(f"normalize: p must be positive, got {p}")
     value = widened(x)
+    if p == 2:
+        return _unit(value, axis, eps)
+    size = lnp.abs(value)
+    if p == math.inf:
+        length = lnp.max(size, axis=axis, keepdims=True)
+    elif p == 1:
+        length = lnp.sum(size, axis=axis, keepdims=True)
+    else:
+        length = lnp.power(lnp.sum(lnp.power(size, p), axis=axis, keepdims=True), 1 / p)
+    return value / lnp.maximum(length, eps)
+
+
+def _unit(value: Value, axis: int = -1, eps: float = 1e-12) -> Value:
+    """Vectors of Euclidean length 1, or less if they are shorter than `eps`."""
     square = lnp.sum(lnp.square(value), axis=axis, keepdims=True)
     return value * lnp.rsqrt(lnp.maximum(square, max(eps * eps, 1e-37)))
 
 
 def cosine_similarity(x1: ArrayLike, x2: ArrayLike, axis: int = 1, eps: float = 1e-8) -> Value:
     """The cosine of the angle between vectors along `axis`; lengths count as at least `eps`. Both broadcast."""
-    return lnp.sum(normalize(x1, axis, eps) * normalize(x2, axis, eps), axis=axis)
+    return lnp.sum(_unit(widened(x1), axis, eps) * _unit(widened(x2), axis, eps), axis=axis)
 
 
 def pairwise_distance(
@@ -120,13 +142,13 @@ def info_nce_loss(
     `query` and `positive` are [N, D]. The other positives are the negatives of a query, or, if `negatives` are given,
     only those: [M, D] for all queries, or [N, M, D].
     """
-    queries, keys = (normalize(x) for x in operands("info_nce_loss", query, positive))
+    queries, keys = (_unit(x) for x in operands("info_nce_loss", query, positive))
     if queries.ndim != 2:
         raise shape_error(f"info_nce_loss: query and positive are [N, D], got {queries.type}")
     if negatives is None:
         labels = lnp.arange(queries.shape[0])
         return cross_entropy(lnp.matmul(queries, lnp.matrix_transpose(keys)) / temperature, labels, reduction=reduction)
-    others = normalize(negatives)
+    others = _unit(widened(negatives))
     if others.ndim not in (2, 3) or others.shape[-1] != queries.shape[-1]:
         raise shape_error(f"info_nce_loss: negatives are [M, D] or [N, M, D] for {queries.type}, got {others.type}")
     own = lnp.sum(queries * keys, axis=-1, keepdims=True)
@@ -141,7 +163,7 @@ def clip_loss(image: ArrayLike, text: ArrayLike, scale: ArrayLike) -> Value:
     `image` and `text` are features [N, D], normalised here; `scale` multiplies their cosines: it is exp of CLIP's
     parameter logit_scale.
     """
-    images, texts = (normalize(x) for x in operands("clip_loss", image, text))
+    images, texts = (_unit(x) for x in operands("clip_loss", image, text))
     if images.ndim != 2:
         raise shape_error(f"clip_loss: image and text are [N, D], got {images.type}")
     logits = lnp.matmul(images, lnp.matrix_transpose(texts)) * scale

@@ -131,7 +131,7 @@ class CLIP(PretrainedModel):
         self.logit_scale = lnp.full((), config.logit_scale_init_value, dtype)
 
     def __call__(self, ids: ArrayLike, images: ArrayLike) -> tuple[Value, Value]:
-        texts, pictures = normalize(self.encode_text(ids)), normalize(self.encode_image(images))
+        texts, pictures = normalize(self.encode_text(ids), axis=-1), normalize(self.encode_image(images), axis=-1)
         per_text = lnp.matmul(texts, lnp.matrix_transpose(pictures)) * lnp.exp(self.logit_scale)
         return per_text, lnp.matrix_transpose(per_text)
 

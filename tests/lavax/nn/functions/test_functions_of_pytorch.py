@@ -39,6 +39,10 @@ CASES: list[tuple[str, tuple[np.ndarray, ...], dict[str, Any], list[float]]] = [
     ("prelu", (X, CHANNELS[:1]), {}, [47.0161, 8.29996, 20.6381]),
     ("gelu", (X,), {"approximate": "none"}, [14.5186, 3.00826]),
     ("gelu", (X,), {"approximate": "tanh"}, [14.5198, 3.00949]),
+    ("normalize", (IMAGE,), {}, [-8.3639, 1.33959]),
+    ("normalize", (IMAGE,), {"p": 1}, [-4.35109, 0.958897]),
+    ("normalize", (IMAGE,), {"p": 3.0}, [-10.019, 1.69601]),
+    ("normalize", (IMAGE,), {"p": np.inf}, [-12.1441, 2.22404]),
     ("linear", (X, sample((3, 5), seed=12), CHANNELS[:3]), {}, [-16.3783, 8.46388, 10.9605, 8.32076]),
     ("bilinear", (X, IMAGE[0, 0, :4], sample((3, 5, 4), seed=13), CHANNELS[:3]), {},
      [6.92802, 50.5742, 51.7729, 21.2781, 8.32076]),
@@ -190,6 +194,7 @@ def test_draws_of_classes() -> None:
 REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (TypeError, r"layer_norm: weight is an array, got \(5,\).*axis=", lambda: nn.layer_norm(X, (5,), X[0], X[0])),
     (TypeError, "batch_norm: eps is a number, got True", lambda: nn.batch_norm(X, X[0], X[0], None, None, True)),
+    (ValueError, "normalize: p must be positive, got 0", lambda: nn.normalize(X, 0)),
     (ValueError, "gelu: approximate is .* got 'exact'", lambda: nn.gelu(X, "exact")),  # type: ignore[arg-type]
     (ShapeError, "prelu: weight is one number", lambda: nn.prelu(X, CHANNELS)),
     (ShapeError, "LayerNorm: x is .*4, 5", lambda: nn.LayerNorm((4, 5))(IMAGE)),
