@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from lavax.image.resize import resize
+from lavax.models.vision.resampling import resize
 
 __all__ = ["Preprocessing"]
 
 _FILE = "preprocessor_config.json"
-_METHODS = {0: "nearest", 1: "lanczos3", 2: "linear", 3: "cubic"}  # by PIL's numbers
+_METHODS = dict(enumerate(("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")))  # by PIL's numbers
 _WARPED = 384  # ConvNeXt's images of this size and more are not cropped
 # Settings that files leave out, by the processor's class without "ImageProcessor" and what follows.
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -42,13 +42,13 @@ class Preprocessing:
         logits = model(prepare([picture]))
 
     Pictures are arrays [H, W, 3] or [H, W], or PIL images; uint8, or floats from 0 to 1. They may differ in size. The
-    result is float32 [N, 3, height, width]. Resized pixels are rounded to whole numbers up to 255, as by PIL.
+    result is float32 [N, 3, height, width]. Resized pixels are the whole numbers up to 255 that Pillow makes.
     """
 
     height: int | None  # of resized pictures; None with `width`: the shorter side is `shortest`
     width: int | None
     shortest: int | None
-    method: str = "linear"
+    method: str = "bilinear"
     crop: tuple[int, int] | None = None
     scale: float = 1 / 255
     offset: float = 0.0
@@ -109,10 +109,8 @@ class Preprocessing:
     def _prepared(self, pixels: np.ndarray) -> np.ndarray:
         """Pixels [H, W, 3] from 0 to 255 as [3, height, width]."""
         height, width = self._size(*pixels.shape[:2])
-        for size in ((pixels.shape[0], width, 3), (height, width, 3)):
-            if size != pixels.shape:
-                resized = np.asarray(resize(pixels.astype(np.float32), size, self.method))
-                pixels = np.clip(np.floor(resized + 0.5), 0, 255)  # after each direction
+        if (height, width) != pixels.shape[:2]:
+            pixels = resize(np.rint(pixels).astype(np.uint8), height, width, self.method)
         if self.crop is not None:
             pixels = _centre(pixels, *self.crop)
         scaled = pixels * np.float32(self.scale) + np.float32(self.offset)
