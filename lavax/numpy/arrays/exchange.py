@@ -51,7 +51,7 @@ def to_dlpack(
         raise BufferError("__dlpack__: numbers leave device memory by a copy only, so copy must not be False")
     if stream is not None:
         raise BufferError(f"__dlpack__: host memory has no streams, so stream must be None, got {stream!r}")
-    numbers = np.ascontiguousarray(self.to_host("__dlpack__()"))
+    numbers = np.asarray(self.to_host("__dlpack__()"), order="C")
     return numbers.__dlpack__(max_version=max_version, dl_device=dl_device)
 
 

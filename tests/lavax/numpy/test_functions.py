@@ -267,6 +267,7 @@ def test_inspection() -> None:
 
 def test_arrays_are_exchanged() -> None:
     np.testing.assert_array_equal(np.from_dlpack(lnp.asarray(X)), X)
+    assert np.from_dlpack(lnp.asarray(1.5)).shape == ()
     np.testing.assert_array_equal(np.asarray(lnp.from_dlpack(X)), X)
     with pytest.raises(BufferError, match="copy"):
         lnp.from_dlpack(X, copy=False)
