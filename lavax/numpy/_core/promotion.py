@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache, reduce
 from typing import Protocol
 
+from lavax.base import config
 from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64, int32, uint32
 from lavax.tracer.values.abstract import Abstract
 
@@ -18,7 +19,8 @@ class Promotable(Protocol):
 
 KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 # The promotion table of the array API standard. Beyond the standard: bool yields to numbers; integers yield to the
-# float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64.
+# float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64. Without 64 bits enabled, uint32
+# with a signed integer gives int32, see join.
 _FLOATS = {
     (float16, bfloat16): float32,
     **{(narrow, float32): float32 for narrow in (float16, bfloat16)},
@@ -47,8 +49,11 @@ PROMOTION: dict[tuple[DType, DType], DType] = {
 
 
 def join(first: DType, second: DType) -> DType:
-    """The common dtype of two strong dtypes."""
-    return PROMOTION[first, second]
+    """The common dtype of two strong dtypes. Without 64 bits enabled, narrower operands have no 64-bit result."""
+    found = PROMOTION[first, second]
+    if found.bits < 64 or 64 in (first.bits, second.bits) or config.keeps_64_bits():
+        return found
+    return int32
 
 
 def promote(operands: Iterable[Promotable]) -> tuple[DType, bool]:
@@ -58,12 +63,12 @@ def promote(operands: Iterable[Promotable]) -> tuple[DType, bool]:
     (bool < integer < float): `x * 2` keeps the dtype of `x`, `i * 0.5` is float.
     """
     kinds = [operand.abstract for operand in operands]
-    return _promoted(tuple([(kind.type.dtype, kind.weak) for kind in kinds]))
+    return _promoted(tuple([(kind.type.dtype, kind.weak) for kind in kinds]), config.keeps_64_bits())
 
 
 @lru_cache(1024)
-def _promoted(dtypes: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
-    """The same for dtypes, each with whether it is weak."""
+def _promoted(dtypes: tuple[tuple[DType, bool], ...], keeps_64_bits: bool) -> tuple[DType, bool]:
+    """The same for dtypes, each with whether it is weak. `keeps_64_bits`, which join asks for, is a part of the key."""
     strong = [dtype for dtype, is_weak in dtypes if not is_weak]
     weak = [dtype for dtype, is_weak in dtypes if is_weak]
     if not weak:

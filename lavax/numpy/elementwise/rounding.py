@@ -9,7 +9,7 @@ from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
-from lavax.numpy.elementwise.comparison import equal, greater, isfinite, less, logical_and, logical_or, where
+from lavax.numpy.elementwise.comparison import equal, greater, isfinite, isinf, less, logical_and, logical_or, where
 from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.signs import copysign
 from lavax.tracer import bind, with_weak
@@ -120,7 +120,8 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Value:
 def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
     """The greatest whole number that is not above x / y, elementwise, in the common dtype: Python's `//`.
 
-    An integer divided by zero gives -1 (all bits set); a float gives x / y.
+    An integer divided by zero gives -1 (all bits set); a float gives x / y. So do infinities, and floats divided
+    by them, as the array API standard has it: -0.0 for 3.0 // -inf, where NumPy gives -1.0.
     """
     dividend, divisor = _numbers("floor_divide", x, y)
     if dividend.type.dtype.is_float:
@@ -146,7 +147,7 @@ def _floor_divide_floats(x: Value, y: Value) -> Value:
     whole = where(greater(subtract(nearly_whole, below), 0.5), add(below, 1.0), below)
     # A quotient of 0 has the sign of x / y.
     signed = where(equal(nearly_whole, 0), copysign(0.0, ratio), whole)
-    return where(equal(divisor, 0), ratio, signed)
+    return where(logical_or(equal(divisor, 0), logical_or(isinf(dividend), isinf(divisor))), ratio, signed)
 
 
 def divmod(x: ArrayLike, y: ArrayLike) -> tuple[Value, Value]:

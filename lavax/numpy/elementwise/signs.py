@@ -1,7 +1,7 @@
 """The sign bits of numbers."""
 from __future__ import annotations
 
-from lavax.ir.types import float32, int32
+from lavax.ir.types import bfloat16, float16, float32, float64, int16, int32, int64
 from lavax.numpy._core.application import together
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.elementwise.arithmetic import negative
@@ -12,12 +12,17 @@ from lavax.tracer.values.value import Value
 __all__ = ["copysign", "signbit"]
 
 
+# The integers of a float's width. A conversion of a NaN to another float may lose its sign.
+_INTEGERS = {float16: int16, float32: int32, float64: int64}
+
+
 def signbit(x: ArrayLike) -> Value:
     """Whether each element is below 0, or is -0.0 or a NaN with its sign set; as bool."""
     value = as_value(x)
     if not value.type.dtype.is_float:
         return less(value, 0)
-    return less(bind("bitcast", cast(value, float32), type=value.type.with_dtype(int32)), 0)
+    held = cast(value, float32) if value.type.dtype == bfloat16 else value  # its bits are the upper ones of float32
+    return less(bind("bitcast", held, type=held.type.with_dtype(_INTEGERS[held.type.dtype])), 0)
 
 
 def copysign(x: ArrayLike, y: ArrayLike) -> Value:

@@ -1,7 +1,7 @@
 """The limits of dtypes."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,26 +15,52 @@ __all__ = ["finfo", "iinfo"]
 
 
 @dataclass(frozen=True)
-class BrainFloatLimits:
-    """The limits of bfloat16, under the names that numpy.finfo has for them."""
+class FloatLimits:
+    """The limits of a floating dtype as Python numbers, under the names that numpy.finfo has for them."""
 
     dtype: np.dtype
-    bits: int = 16
-    eps: float = 2.0**-7
-    max: float = (2 - 2.0**-7) * 2.0**127
-    min: float = -(2 - 2.0**-7) * 2.0**127
-    tiny: float = 2.0**-126
-    smallest_normal: float = 2.0**-126
-    smallest_subnormal: float = 2.0**-133
-    resolution: float = 0.01
+    bits: int
+    eps: float  # the distance from 1 to the next number
+    epsneg: float  # the distance from 1 to the number before
+    max: float
+    min: float
+    smallest_normal: float
+    smallest_subnormal: float
+    resolution: float  # 10^-precision
+    precision: int  # decimal digits that are kept
+    nmant: int  # bits of the mantissa, less the one that is not stored
+    nexp: int  # bits of the exponent
+    machep: int  # eps = 2^machep
+    negep: int  # epsneg = 2^negep
+    minexp: int  # smallest_normal = 2^minexp
+    maxexp: int  # the least power of two that overflows
+    iexp: int
+
+    @property
+    def tiny(self) -> float:
+        return self.smallest_normal
 
 
-def finfo(dtype: Any) -> np.finfo | BrainFloatLimits:
+def finfo(dtype: Any) -> FloatLimits:
     """The limits of a floating dtype. Raises DtypeError for others."""
     held = _dtype_of(dtype)
     if not held.is_float:
         raise dtype_error(f"finfo: {held} is not a floating dtype")
-    return BrainFloatLimits(held.user) if held == types.bfloat16 else np.finfo(held.numpy)
+    limits: Any = _brain_float_limits() if held == types.bfloat16 else np.finfo(held.numpy)
+    return FloatLimits(held.user, **{name: _python_number(getattr(limits, name)) for name in _LIMITS})
+
+
+_LIMITS = [each.name for each in fields(FloatLimits) if each.name != "dtype"]
+
+
+def _brain_float_limits() -> Any:
+    import ml_dtypes  # late: it takes 4 ms to import
+
+    return ml_dtypes.finfo(ml_dtypes.bfloat16)
+
+
+def _python_number(limit: Any) -> int | float:
+    return int(limit) if isinstance(limit, (int, np.integer)) else float(limit)
 
 
 def iinfo(dtype: Any) -> np.iinfo:

@@ -39,6 +39,8 @@ def expected(name: str, *arrays: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         wide = arrays if name in IN_FLOAT32 else [array.astype(np.float64) for array in arrays]
         result = np.asarray(getattr(np, name)(*wide))
+        if name == "floor_divide":  # the array API standard gives the quotient for infinities
+            result = np.where(np.isinf(wide[0]) | np.isinf(wide[1]), np.divide(*wide), result)
         return result.astype(np.float32) if result.dtype.kind == "f" else result
 
 
