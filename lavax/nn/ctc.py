@@ -61,7 +61,7 @@ def ctc_losses(logs: Value, targets: Value, steps: Value, lengths: Value, blank:
     before = lnp.pad(spelled, [(0, 0), (2, 0)], constant_values=blank)[:, :states]
     may_skip = (spelled != blank) & (spelled != before)
     index = lnp.broadcast_to(lnp.clip(spelled, 0, logs.shape[2] - 1), (count, batch, states))
-    scores = lnp.take_along_axis(lnp.maximum(logs, _IMPOSSIBLE), index, axis=2)
+    scores = lnp.take_along_axis(lnp.maximum(logs, _IMPOSSIBLE), index, axis=2, mode="promise_in_bounds")
 
     is_first = lnp.arange(states) < 2
     start = lnp.where(is_first, scores[0], _IMPOSSIBLE)
@@ -78,7 +78,7 @@ def ctc_losses(logs: Value, targets: Value, steps: Value, lengths: Value, blank:
     paths, _ = scan(step, start, (scores[1:], lnp.arange(1, count)))
     last = 2 * cast(lengths, int32)
     ends = lnp.stack([last, lnp.maximum(last - 1, 0)], axis=-1)
-    finished = lnp.take_along_axis(paths, ends, axis=1)
+    finished = lnp.take_along_axis(paths, ends, axis=1, mode="promise_in_bounds")
     of_target = lnp.where(lengths > 0, finished[:, 1], _IMPOSSIBLE)
     losses: Value = -lnp.logaddexp(finished[:, 0], of_target)
     found = lnp.where(losses > -0.1 * _IMPOSSIBLE, math.inf, losses)

@@ -32,7 +32,7 @@ def route(logits: ArrayLike, k: int, *, normalize: bool = True) -> Routing:
     if not 1 <= k <= shares.shape[-1]:
         raise shape_error(f"route: k={k} must be between 1 and the number of experts, {shares.shape[-1]}")
     experts = stop_gradient(top_k(shares, k).indices)
-    weights = lnp.take_along_axis(shares, experts, axis=-1)
+    weights = lnp.take_along_axis(shares, experts, axis=-1, mode="promise_in_bounds")
     return Routing(experts, weights / lnp.sum(weights, axis=-1, keepdims=True) if normalize else weights)
 
 

@@ -138,7 +138,7 @@ def softmax_cross_entropy_with_integer_labels(
     value = widened(logits)
     if where is None:
         return cross_entropy(value, labels, ignore_index=-(2**31), reduction="none", axis=axis)
-    picked = lnp.take_along_axis(value, lnp.expand_dims(labels, axis), axis=axis)
+    picked = lnp.take_along_axis(value, lnp.expand_dims(labels, axis), axis=axis, mode="promise_in_bounds")
     losses = logsumexp(value, axis=axis, where=where) - lnp.squeeze(picked, axis)
     result: Value = lnp.where(lnp.any(lnp.broadcast_to(where, value.shape), axis=axis), losses, 0.0)
     return result

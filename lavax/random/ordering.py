@@ -35,7 +35,7 @@ def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: 
     along = normal_axis("permutation", axis, value.type)
     if independent or value.ndim == 1:
         return _shuffled(key, value, along)
-    return lnp.take(value, _shuffled(key, lnp.arange(value.shape[along]), 0), axis=along)
+    return lnp.take(value, _shuffled(key, lnp.arange(value.shape[along]), 0), axis=along, mode="promise_in_bounds")
 
 
 def _shuffled(key: ArrayLike, x: Value, axis: int) -> Value:
@@ -45,7 +45,7 @@ def _shuffled(key: ArrayLike, x: Value, axis: int) -> Value:
     for _ in range(rounds):
         remaining, drawn = split(remaining)
         order = argsort(drawn_bits("permutation", drawn, x.shape), axis=axis)
-        x = lnp.take_along_axis(x, order, axis=axis)
+        x = lnp.take_along_axis(x, order, axis=axis, mode="promise_in_bounds")
     return x
 
 
@@ -70,7 +70,7 @@ def choice(
         along = normal_axis("choice", axis, values.type)
         count = values.shape[along]
     places = _places(key, count, extents, replace, p)
-    return places if values is None else lnp.take(values, places, axis=along)
+    return places if values is None else lnp.take(values, places, axis=along, mode="promise_in_bounds")
 
 
 def _places(key: ArrayLike, count: int, shape: tuple[int, ...], replace: bool, p: ArrayLike | None) -> Value:

@@ -63,7 +63,7 @@ class NoiseSchedule(Config):
     def levels(self, times: ArrayLike, axes: int = 1) -> tuple[Value, Value]:
         """√ᾱ and √(1 - ᾱ) at integer `times` [N]: float32 [N, 1, ...] of so many `axes`."""
         taken = [
-            lnp.take(lnp.asarray(table.astype(np.float32)), times, axis=0)
+            lnp.take(lnp.asarray(table.astype(np.float32)), times, axis=0, mode="promise_in_bounds")
             for table in (np.sqrt(self.cumulative), np.sqrt(1 - self.cumulative))
         ]
         first, second = (lnp.reshape(each, (*each.shape, *(1 for _ in range(axes - 1)))) for each in taken)

@@ -26,7 +26,7 @@ def _first(hidden: Value, weights: Value) -> Value:
 def _last(hidden: Value, weights: Value) -> Value:
     places = cast(lnp.arange(hidden.shape[1]), hidden.type.dtype)[None, :, None]
     last = lnp.argmax(lnp.where(weights > 0, places, -1.0), axis=1, keepdims=True)
-    return lnp.take_along_axis(hidden, last, axis=1)[:, 0]
+    return lnp.take_along_axis(hidden, last, axis=1, mode="promise_in_bounds")[:, 0]
 
 
 def _max(hidden: Value, weights: Value) -> Value:

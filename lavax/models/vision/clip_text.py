@@ -94,7 +94,7 @@ class CLIPText(PretrainedModel):
         """The vectors of texts: those of the first token that ends each, projected if the model has a projection."""
         given, end = as_value(tokens), self.config.eos_token_id
         places = lnp.argmax(given if end == _WRONG_END else given == end, axis=1)
-        found = lnp.take_along_axis(as_value(hidden), places[:, None, None], axis=1)[:, 0]
+        found = lnp.take_along_axis(as_value(hidden), places[:, None, None], axis=1, mode="promise_in_bounds")[:, 0]
         return found if self.projection is None else self.projection(found)
 
 

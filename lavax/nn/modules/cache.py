@@ -82,6 +82,6 @@ def _with_rows(held: ArrayLike, new: ArrayLike, lengths: ArrayLike) -> Value:
         written: Value = array.at[entries, first + lnp.arange(count, dtype="int32")].set(updates)
         return written
     source: Value = lnp.expand_dims(lnp.arange(array.shape[1], dtype="int32") - first, (2, 3))
-    moved = lnp.take_along_axis(updates, lnp.clip(source, 0, count - 1), axis=1)
+    moved = lnp.take_along_axis(updates, lnp.clip(source, 0, count - 1), axis=1, mode="promise_in_bounds")
     found: Value = lnp.where((source >= 0) & (source < count), moved, array)
     return found

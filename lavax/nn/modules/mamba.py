@@ -62,7 +62,7 @@ class CausalConvolution(Module):
         if counts is None:
             return longer[:, x.shape[1] :]
         places = lnp.expand_dims(counts, 1) + lnp.arange(self.size - 1, dtype="int32")
-        return lnp.take_along_axis(longer, lnp.expand_dims(places, 2), axis=1)
+        return lnp.take_along_axis(longer, lnp.expand_dims(places, 2), axis=1, mode="promise_in_bounds")
 
 
 class Mamba(Module):

@@ -113,7 +113,7 @@ class MixtureOfExperts(Module):
         gated, others = (_contracted("end,ehd->enh", given, weight) for weight in (self.gate, self.up))
         made = lnp.reshape(_contracted("enh,edh->end", self.activation(gated) * others, self.down), (-1, features))
         weights = cast(lnp.where(place < experts * room, routing.weights, 0.0), tokens.type.dtype)
-        fetched = lnp.take(made, lnp.minimum(place, experts * room - 1), axis=0)
+        fetched = lnp.take(made, lnp.minimum(place, experts * room - 1), axis=0, mode="promise_in_bounds")
         return lnp.sum(fetched * lnp.expand_dims(weights, -1), axis=1)
 
 
@@ -126,7 +126,9 @@ def _contracted(subscripts: str, x: Value, weight: Any) -> Value:
 
 def _taken(weight: Any, experts: Value) -> Any:
     """Copies of the matrices of `experts`."""
-    return weight.at(experts) if isinstance(weight, QuantizedMatrix) else lnp.take(weight, experts, axis=0)
+    if isinstance(weight, QuantizedMatrix):
+        return weight.at(experts)
+    return lnp.take(weight, experts, axis=0, mode="promise_in_bounds")
 
 
 def _places(chosen: Value, experts: int, room: int) -> Value:

@@ -34,7 +34,7 @@ def _sliding(long: Value, short: Value, precision: str | None) -> Value:
     padded = pad(long, width - 1)
     length = count + width - 1
     kind = TensorType((length, width), int32)
-    windows = take(padded, add(iota(kind, 0), iota(kind, 1)))
+    windows = take(padded, add(iota(kind, 0), iota(kind, 1)), mode="promise_in_bounds")
     return matmul(windows, flip(short), precision)
 
 

@@ -46,7 +46,7 @@ def interp(
         above = clip(searchsorted(points, places, "right"), 1, points.size - 1)
         below = subtract(above, 1)
         start, distance = take(points, below), subtract(take(points, above), take(points, below))
-        first = take(values, below)
+        first = take(values, below, mode="promise_in_bounds")
         still = equal(distance, 0)
         share = divide(subtract(places, start), where(still, 1.0, distance))
         inner = where(still, first, add(first, multiply(share, subtract(take(values, above), first))))
@@ -63,7 +63,7 @@ def _periodic(places: Value, points: Value, values: Value, period: float) -> tup
     period = math.fabs(period)
     wrapped = remainder(points, period)
     order = bind("sort_order", wrapped, axis=0)
-    points, values = take(wrapped, order), take(values, order)
+    points, values = take(wrapped, order, mode="promise_in_bounds"), take(values, order, mode="promise_in_bounds")
     count = points.size
     around = [subtract(cut(points, 0, count - 1, count), period), points, add(cut(points, 0, 0, 1), period)]
     values = concatenate([cut(values, 0, count - 1, count), values, cut(values, 0, 0, 1)])

@@ -59,7 +59,7 @@ def delete(
     """
     value, along = _along("delete", x, axis)
     if isinstance(obj, Tracer) and (not obj.ndim or assume_unique_indices):
-        return take(value, _kept_places(obj, along, value.type), along)
+        return take(value, _kept_places(obj, along, value.type), along, mode="promise_in_bounds")
     line = np.arange(value.shape[along], dtype=np.int32)
     gone = obj if isinstance(obj, slice) else np.asarray(obj)
     if isinstance(gone, np.ndarray) and not gone.size:
@@ -75,7 +75,7 @@ def _pieces(value: Value, places: np.ndarray, axis: int) -> Value:
     """The entries at known positions in rising order: cut out if they form few runs, which moves no bytes."""
     starts = [0, *np.flatnonzero(np.diff(places) != 1) + 1]
     if len(starts) > _MOST_PIECES or not places.size:
-        return take(value, places, axis)
+        return take(value, places, axis, mode="promise_in_bounds")
     ends = [*starts[1:], places.size]
     runs = [(int(places[start]), int(places[end - 1]) + 1) for start, end in zip(starts, ends, strict=True)]
     return concatenate([cut(value, axis, first, limit) for first, limit in runs], axis)
@@ -108,7 +108,7 @@ def insert(x: ArrayLike, obj: int | slice | ArrayLike, values: ArrayLike, axis: 
     count = new.shape[along] if places.size == 1 else places.size
     shape = tuple(count if d == along else extent for d, extent in enumerate(value.shape))
     both = concatenate([value, broadcast_to(new, shape)], along)
-    return take(both, _sources(broadcast_to(places, count), value.shape[along]), along)
+    return take(both, _sources(broadcast_to(places, count), value.shape[along]), along, mode="promise_in_bounds")
 
 
 def _insertion_places(obj: Any, type: TensorType, axis: int) -> tuple[Value, bool]:
@@ -137,7 +137,7 @@ def _known_places(given: np.ndarray, extent: int) -> Value:
 def _sources(places: Value, extent: int) -> Value:
     """For each entry of the result its position among `extent` old entries with the new ones behind them."""
     order = argsort(places)  # stable: of equal positions the first stays first
-    targets = add(take(places, order), _counting(places.size))
+    targets = add(take(places, order, mode="promise_in_bounds"), _counting(places.size))
     line = _counting(extent + places.size)
     is_new = At(multiply(line, 0))[targets].set(1)
     return At(subtract(line, cumsum(is_new)))[targets].set(add(order, extent))

@@ -81,7 +81,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     if not value.size:
         return _result(arr, own(value), inplace)
     which = remainder(subtract(cumsum(chosen), 1), new.size)
-    replaced = where(chosen, cast(take(new, which), value.type.dtype), ravel(value))
+    replaced = where(chosen, cast(take(new, which, mode="promise_in_bounds"), value.type.dtype), ravel(value))
     return _result(arr, reshaped(replaced, value.shape), inplace)
 
 

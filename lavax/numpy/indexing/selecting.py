@@ -43,12 +43,12 @@ def compress(
         raise shape_error(f"compress: {mask.type} does not choose along axis {along} of {value.type}")
     places, is_one = true_places("compress", mask, size, USE_SIZE)
     if is_one is None:
-        return take(value, places, along)
+        return take(value, places, along, mode="promise_in_bounds")
     filling = constant(scalar_as(fill_value, value.type.dtype), value.type.with_shape(()))
     if not value.shape[along]:
         return broadcast_to(filling, tuple(places.size if d == along else n for d, n in enumerate(value.shape)))
     shape = tuple(is_one.size if d == along else 1 for d in range(value.ndim))
-    return comparison.where(reshaped(is_one, shape), take(value, places, along), filling)
+    return comparison.where(reshaped(is_one, shape), take(value, places, along, mode="promise_in_bounds"), filling)
 
 
 def where(

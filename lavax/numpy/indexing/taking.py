@@ -11,9 +11,10 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import transposed
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, holds_values
 from lavax.numpy.arrays.creation import iota
-from lavax.numpy.arrays.manipulation import ravel
+from lavax.numpy.arrays.manipulation import ravel, reshape
+from lavax.numpy.elementwise.comparison import greater_equal, less, logical_or, where
 from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.numpy.indexing.advanced_indexing import as_index, gathered
@@ -24,8 +25,8 @@ from lavax.tracer.values.value import Value
 
 __all__ = ["take", "take_along_axis"]
 
-TakeMode: TypeAlias = Literal["clip", "wrap", "fill"] | None
-TAKE_MODES = (None, "clip", "wrap", "fill")
+TakeMode: TypeAlias = Literal["clip", "wrap", "fill", "promise_in_bounds"] | None
+TAKE_MODES = (None, "clip", "wrap", "fill", "promise_in_bounds")
 
 
 def take(
@@ -39,11 +40,11 @@ def take(
 ) -> Value:
     """The entries of `x` at `indices` along `axis` (None: of the flattened array); axes of `indices` replace that axis.
 
-    Negative positions count from the end. For positions outside: by default one known while tracing raises an
-    IndexError and a computed one is clamped to the range; with `mode` "clip" all are clamped, negative ones to 0; with
-    "wrap" they wrap around; with "fill" they read `fill_value` (None: NaN, the least signed integer, the greatest
-    unsigned one, True). The hints `unique_indices` and
-    `indices_are_sorted` are taken as JAX takes them, and change nothing. Raises ValueError for another mode.
+    Negative positions count from the end. For positions outside: by default one that is a Python or NumPy number raises
+    an IndexError, and one in an array reads as with "fill"; with `mode` "clip" all are clamped, negative ones to 0;
+    with "wrap" they wrap around; with "fill" they read `fill_value` (None: NaN, the least signed integer, the greatest
+    unsigned one, True); "promise_in_bounds": there are none. The hints `unique_indices` and `indices_are_sorted` are
+    taken as JAX takes them, and change nothing. Raises ValueError for another mode.
     """
     if mode not in TAKE_MODES:
         raise ValueError(f"take: mode is {', '.join(map(repr, TAKE_MODES[:-1]))} or {TAKE_MODES[-1]!r}, got {mode!r}")
@@ -54,13 +55,29 @@ def take(
     if mode in ("clip", "wrap") and value.shape[along]:
         extent = value.shape[along]
         indices = clip(indices, 0, extent - 1) if mode == "clip" else remainder(indices, extent)
-    elif mode == "fill":
+    fills = mode == "fill" or (mode is None and holds_values(indices))
+    if fills and not (value.shape[along] and holds_values(indices)):
         value, indices = _filled(value, indices, along, fill_value)
+        fills = False
     if isinstance(indices, (int, np.integer)) and not isinstance(indices, bool):
         return index(value, (*[slice(None)] * along, operator.index(indices)))
-    found = gathered(value, [as_index(indices, along, value.shape[along], value.type)], [along])
+    places = as_index(indices, along, value.shape[along], value.type)
+    found = gathered(value, [places], [along])
+    if fills:
+        shape = (*places.positions.shape, *[1] * (value.ndim - 1))
+        found = _or_filling(found, reshape(_outside(places.positions, value.shape[along]), shape), fill_value)
     rank = found.ndim - value.ndim + 1
     return transposed(found, [*range(rank, rank + along), *range(rank), *range(rank + along, found.ndim)])
+
+
+def _outside(positions: Value, extent: int) -> Value:
+    """Which positions, counted from the front, are outside."""
+    return logical_or(less(positions, 0), greater_equal(positions, extent))
+
+
+def _or_filling(found: Value, outside: Value, fill_value: Scalar | None) -> Value:
+    """What was read, with the filling for positions outside."""
+    return with_weak(where(outside, filling(found.type.dtype, fill_value), found), found.weak)
 
 
 def _filled(value: Value, indices: ArrayLike, along: int, fill_value: Scalar | None) -> tuple[Value, ArrayLike]:
@@ -74,18 +91,21 @@ def take_along_axis(
     x: ArrayLike,
     indices: ArrayLike,
     axis: int | None = -1,
-    mode: Literal["clip", "fill"] | None = None,
+    mode: Literal["clip", "fill", "promise_in_bounds"] | None = None,
     fill_value: Scalar | None = None,
 ) -> Value:
     """For each position of `indices` the entry of `x` there, but along `axis` at the position given by `indices`.
 
     `x` and `indices` have one rank and broadcast at the other axes; `axis` None takes both flattened. Negative
-    positions count from the end. For positions outside: by default one known while tracing raises an IndexError and a
-    computed one is clamped to the range; with `mode` "clip" all are clamped; with "fill" they read `fill_value`
-    (None: NaN, the least signed integer, the greatest unsigned one, True). Raises ValueError for another mode.
+    positions count from the end. For positions outside: by default one that is a Python or NumPy number raises an
+    IndexError, and one in an array reads as with "fill"; with `mode` "clip" all are clamped; with "fill" they read
+    `fill_value` (None: NaN, the least signed integer, the greatest unsigned one, True); "promise_in_bounds": there are
+    none. Raises ValueError for another mode.
     """
-    if mode not in (None, "clip", "fill"):
-        raise ValueError(f"take_along_axis: mode is None, 'clip' or 'fill', got {mode!r}")
+    if mode not in (None, "clip", "fill", "promise_in_bounds"):
+        raise ValueError(
+            f"take_along_axis: mode is None, 'clip', 'fill' or 'promise_in_bounds', got {mode!r}"
+        )
     value = as_value(x)
     if axis is None:
         value, axis = ravel(value), 0
@@ -93,8 +113,10 @@ def take_along_axis(
     along = normal_axis("take_along_axis", axis, value.type)
     if mode == "clip":
         indices = held_inside((*[slice(None)] * along, indices), value.type)[along]
-    elif mode == "fill":
+    fills = mode == "fill" or (mode is None and holds_values(indices))
+    if fills and not (value.shape[along] and holds_values(indices)):
         value, indices = _filled(value, indices, along, fill_value)
+        fills = False
     positions = as_index(indices, along, value.shape[along], value.type).positions
     shape = _shape_along(value.type, positions.type, along)
     kind = TensorType(shape, int32)
@@ -104,7 +126,8 @@ def take_along_axis(
         else (constant(0, kind) if extent == 1 else iota(kind, d))
         for d, extent in enumerate(value.shape)
     ]
-    return with_weak(bind("gather", value, *places, axes=tuple(range(value.ndim))), value.weak)
+    found = with_weak(bind("gather", value, *places, axes=tuple(range(value.ndim))), value.weak)
+    return _or_filling(found, _outside(places[along], value.shape[along]), fill_value) if fills else found
 
 
 def _shape_along(type: TensorType, positions: TensorType, axis: int) -> tuple[int, ...]:

@@ -29,6 +29,6 @@ def searchsorted(
     if row.ndim != 1:
         raise shape_error(f"searchsorted: the sorted array must have one axis, got {row.type}")
     if sorter is not None:
-        row = take(row, sorter)
+        row = take(row, sorter, mode="promise_in_bounds")
     found = bind("search_sorted", row, reshaped(values, (values.size,)), right=side == "right")
     return reshaped(found, values.shape)

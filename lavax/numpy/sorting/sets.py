@@ -90,13 +90,13 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
     else:
         columns = reshaped(value, (count, value.size // count))
         order = lexsort([columns[:, column] for column in reversed(range(columns.shape[1]))])
-    is_new = _changes(take(value, order, 0), equal_nan)
+    is_new = _changes(take(value, order, 0, mode="promise_in_bounds"), equal_nan)
     starts, is_one = true_places("unique", is_new, size, _USE_SIZE)
-    firsts = take(order, starts)
+    firsts = take(order, starts, mode="promise_in_bounds")
     if is_one is not None:
         firsts = where(is_one, firsts, firsts[0])
         starts = where(is_one, starts, count)
-    values = take(value, firsts, 0)
+    values = take(value, firsts, 0, mode="promise_in_bounds")
     if is_one is not None and fill_value is not None:
         values = where(reshaped(is_one, (is_one.size, *(1,) * (value.ndim - 1))), values, fill_value)
     number = subtract(bind("cumulative_sum", cast(is_new, int32), axis=0), 1)
@@ -173,7 +173,7 @@ def union1d(x: ArrayLike, y: ArrayLike, *, size: int | None = None, fill_value: 
 def _in_order(line: Value) -> tuple[Value, Value, Value]:
     """The elements of a line in rising order, their positions in it, and whether each differs from the one before."""
     order = bind("sort_order", line, axis=0)
-    ordered = take(line, order, 0)
+    ordered = take(line, order, 0, mode="promise_in_bounds")
     return ordered, order, _changes(ordered, True) if line.size else constant(False, line.type.with_dtype(bool_))
 
 
@@ -235,5 +235,5 @@ def isin(
     if not tests.size:
         return constant(invert, values.type.with_dtype(bool_))
     row = bind("sort", ravel(tests), axis=0)
-    found = equal(take(row, searchsorted(row, values)), values)
+    found = equal(take(row, searchsorted(row, values), mode="promise_in_bounds"), values)
     return logical_not(found) if invert else found

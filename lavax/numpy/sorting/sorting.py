@@ -82,8 +82,8 @@ def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:
     along = normal_axis("lexsort", axis, rows[0].type)
     order = bind("sort_order", rows[0], axis=along)
     for key in rows[1:]:
-        then = bind("sort_order", take_along_axis(key, order, along), axis=along)
-        order = take_along_axis(order, then, along)
+        then = bind("sort_order", take_along_axis(key, order, along, mode="promise_in_bounds"), axis=along)
+        order = take_along_axis(order, then, along, mode="promise_in_bounds")
     return order
 
 
@@ -97,7 +97,7 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
     if not 0 <= count <= value.shape[along]:
         raise shape_error(f"top_k: k={count} of {value.type} along axis {along}, which has {value.shape[along]}")
     indices = cut(argsort(value, along, descending=True), along, 0, count)
-    return TopK(take_along_axis(value, indices, along), indices)
+    return TopK(take_along_axis(value, indices, along, mode="promise_in_bounds"), indices)
 
 
 def _check_kth(name: str, kth: int | Sequence[int], value: Value, along: int) -> None:

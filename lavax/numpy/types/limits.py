@@ -47,7 +47,8 @@ def finfo(dtype: Any) -> FloatLimits:
     if not held.is_float:
         raise dtype_error(f"finfo: {held} is not a floating dtype")
     limits: Any = _brain_float_limits() if held == types.bfloat16 else np.finfo(held.numpy)
-    return FloatLimits(held.user, **{name: _python_number(getattr(limits, name)) for name in _LIMITS})
+    numbers: dict[str, Any] = {name: _python_number(getattr(limits, name)) for name in _LIMITS}
+    return FloatLimits(held.user, **numbers)
 
 
 _LIMITS = [each.name for each in fields(FloatLimits) if each.name != "dtype"]
@@ -56,7 +57,7 @@ _LIMITS = [each.name for each in fields(FloatLimits) if each.name != "dtype"]
 def _brain_float_limits() -> Any:
     import ml_dtypes  # late: it takes 4 ms to import
 
-    return ml_dtypes.finfo(ml_dtypes.bfloat16)
+    return ml_dtypes.finfo(ml_dtypes.bfloat16)  # type: ignore[no-untyped-call]
 
 
 def _python_number(limit: Any) -> int | float:
