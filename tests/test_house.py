@@ -157,6 +157,8 @@ lavax/generate/__init__
 lavax/experimental
 lavax/experimental/__init__
 lavax
+lavax/lax
+lavax/lax/__init__
 lavax/__init__
 """
 FLOORS = _FLOORS.split()

@@ -111,7 +111,8 @@ class QuantizedMatrix(Module):
     def at(self, indices: ArrayLike) -> QuantizedMatrix:
         """The same of a part: rows, or of several matrices those at `indices` along the first axis."""
         parts = {"integers": self.integers, "scales": self.scales, "zeros": self.zeros}
-        taken = {name: lnp.take(part, indices, axis=0) for name, part in parts.items() if part is not None}
+        given = {name: part for name, part in parts.items() if part is not None}
+        taken = {name: lnp.take(part, indices, axis=0, mode="promise_in_bounds") for name, part in given.items()}
         return self.replace(**taken)
 
     def rows(self, indices: ArrayLike) -> Value:

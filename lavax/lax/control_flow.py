@@ -1,0 +1,79 @@
+"""Control flow with jax.lax's keywords, over lavax's own."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import lavax.numpy as lnp
+from lavax.numpy._core.operands import as_value
+from lavax.parallel_scan import associative_scan
+from lavax.tracer.control_flow.branches import cond as _cond
+from lavax.tracer.control_flow.branches import switch as _switch
+from lavax.tracer.control_flow.fori_loop import fori_loop as _fori_loop
+from lavax.tracer.control_flow.scan import map as _map
+from lavax.tracer.control_flow.scan import scan
+from lavax.tracer.control_flow.while_loop import while_loop
+from lavax.tracer.pytrees import pytree
+from lavax.tracer.transforms.vmap import vmap
+
+__all__ = ["associative_scan", "cond", "fori_loop", "map", "platform_dependent", "scan", "switch", "while_loop"]
+
+_NONE = object()
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NONE,
+    linear: Any = None,
+) -> Any:
+    """`true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`; `operand` is a single operand by name."""
+    given = operands if operand is _NONE else (operand,)
+    return _cond(pred, true_fun, false_fun, *given)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NONE) -> Any:
+    """The branch with the number `index`, which is moved to the nearest one, of the operands."""
+    given = operands if operand is _NONE else (operand,)
+    return _switch(index, branches, *given)
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
+    """`body_fun(i, value)` for i from `lower` up to `upper`. With `unroll=True` and bounds that are known, no loop is
+    made; other numbers change nothing."""
+    if unroll is True:
+        value = init_val
+        for i in range(int(lower), int(upper)):
+            value = body_fun(lnp.int32(i), value)
+        return value
+    return _fori_loop(lower, upper, body_fun, init_val)
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """`f` of each element along the first axis, one after the other; with `batch_size`, so many at once by `vmap`."""
+    if batch_size is None:
+        return _map(f, xs)
+    count = as_value(pytree.leaves(xs)[0]).shape[0]
+    whole = count // batch_size * batch_size
+    parts = []
+    if whole:
+        batches = pytree.map(
+            lambda x: lnp.reshape(as_value(x)[:whole], (-1, batch_size, *as_value(x).shape[1:])), xs
+        )
+        parts.append(pytree.map(lambda y: lnp.reshape(y, (whole, *y.shape[2:])), _map(vmap(f), batches)))
+    if whole < count:
+        parts.append(vmap(f)(pytree.map(lambda x: as_value(x)[whole:], xs)))
+    return parts[0] if len(parts) == 1 else pytree.map(lambda *each: lnp.concatenate(each), *parts)
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """What `default` gives: no platform of JAX's is here. Raises ValueError without it."""
+    if default is None:
+        raise ValueError(f"lax.platform_dependent: none of {sorted(per_platform)} is here, and there is no default")
+    return default(*args)

@@ -1,0 +1,283 @@
+"""Elementwise functions with the strict types of jax.lax: shapes are equal, or an operand is a scalar."""
+from __future__ import annotations
+
+import enum
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import lavax.numpy as lnp
+from lavax import nn
+from lavax.lax.creation import bitcast_convert_type
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.scipy import special
+from lavax.tracer import bind
+from lavax.tracer.transforms.grad import stop_gradient
+from lavax.tracer.transforms.jvp import jvp
+from lavax.tracer.values.value import Value
+
+_Function = Callable[..., Any]
+
+
+class RoundingMethod(enum.IntEnum):
+    """How `round` treats halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class AccuracyMode(enum.Enum):
+    """Names of accuracies, which functions take and which change nothing."""
+
+    DEFAULT = 0
+    HIGHEST = 1
+
+
+def _unary(name: str, function: _Function) -> _Function:
+    def applied(x: ArrayLike, *, accuracy: Any = None) -> Value:
+        result: Value = function(x)
+        return result
+
+    return _named(applied, name, f"`{name}` of each element. `accuracy` is taken, and changes nothing.")
+
+
+def _together(name: str, *operands: ArrayLike) -> list[Value]:
+    """The operands, if their shapes are equal but for scalars, and their dtypes but for weak ones."""
+    values = [as_value(operand) for operand in operands]
+    shapes = {value.shape for value in values if value.shape}
+    if len(shapes) > 1:
+        raise shape_error(
+            f"lax.{name}: operands have one shape, or are scalars; got {', '.join(str(value.type) for value in values)}"
+        )
+    dtypes = {value.type.dtype for value in values if not value.weak}
+    if len(dtypes) > 1:
+        raise dtype_error(
+            f"lax.{name}: operands have one dtype, or are Python's numbers; got "
+            f"{', '.join(str(value.type) for value in values)}. Use lavax.numpy, or lax.convert_element_type"
+        )
+    return values
+
+
+def _nary(name: str, function: _Function, count: int = 2) -> _Function:
+    def applied(*operands: ArrayLike) -> Value:
+        if len(operands) != count:
+            raise TypeError(f"lax.{name} takes {count} operands, got {len(operands)}")
+        result: Value = function(*_together(name, *operands))
+        return result
+
+    return _named(applied, name, f"`{name}` of equal places. Operands have one shape and dtype, or are scalars.")
+
+
+def _named(function: _Function, name: str, text: str) -> _Function:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
+_UNARY: dict[str, _Function] = {
+    "abs": lnp.abs, "acos": lnp.acos, "acosh": lnp.acosh, "asin": lnp.asin, "asinh": lnp.asinh, "atan": lnp.atan,
+    "atanh": lnp.atanh, "bessel_i0e": special.i0e, "bessel_i1e": special.i1e, "bitwise_not": lnp.bitwise_invert,
+    "cbrt": lnp.cbrt, "ceil": lnp.ceil, "cos": lnp.cos, "cosh": lnp.cosh, "digamma": special.digamma,
+    "erf": special.erf, "erf_inv": special.erfinv, "erfc": special.erfc, "exp": lnp.exp, "exp2": lnp.exp2,
+    "expm1": lnp.expm1, "floor": lnp.floor, "is_finite": lnp.isfinite, "lgamma": special.gammaln, "log": lnp.log,
+    "log1p": lnp.log1p, "logistic": nn.sigmoid, "neg": lnp.negative, "reciprocal": lnp.reciprocal,
+    "rsqrt": lnp.rsqrt, "sign": lnp.sign, "sin": lnp.sin, "sinh": lnp.sinh, "sqrt": lnp.sqrt, "square": lnp.square,
+    "tan": lnp.tan, "tanh": lnp.tanh,
+}  # fmt: skip
+abs, acos, acosh, asin, asinh, atan, atanh = (
+    _unary(name, _UNARY[name]) for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh")
+)
+bessel_i0e, bessel_i1e, bitwise_not, cbrt, ceil, cos, cosh = (
+    _unary(name, _UNARY[name]) for name in ("bessel_i0e", "bessel_i1e", "bitwise_not", "cbrt", "ceil", "cos", "cosh")
+)
+digamma, erf, erf_inv, erfc, exp, exp2, expm1, floor = (
+    _unary(name, _UNARY[name]) for name in ("digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor")
+)
+is_finite, lgamma, log, log1p, logistic, neg, reciprocal = (
+    _unary(name, _UNARY[name]) for name in ("is_finite", "lgamma", "log", "log1p", "logistic", "neg", "reciprocal")
+)
+rsqrt, sign, sin, sinh, sqrt, square, tan, tanh = (
+    _unary(name, _UNARY[name]) for name in ("rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh")
+)
+
+
+def _quotient(x: Value, y: Value) -> Any:
+    """Integers are divided towards zero, as in C."""
+    if x.type.dtype.is_float or y.type.dtype.is_float:
+        return lnp.divide(x, y)
+    return lnp.astype(lnp.sign(x) * lnp.sign(y) * (lnp.abs(x) // lnp.abs(y)), lnp.result_type(x, y))
+
+
+def _logical_shift(x: Value, y: Value) -> Any:
+    unsigned = lnp.dtype(f"uint{x.type.dtype.numpy.itemsize * 8}")
+    shifted = lnp.right_shift(bitcast_convert_type(x, unsigned), lnp.astype(y, unsigned))
+    return bitcast_convert_type(shifted, x.dtype)
+
+
+def _high_product(x: Value, y: Value) -> Any:
+    """The upper half of the bits of the product, from products of half the width."""
+    bits = x.type.dtype.numpy.itemsize * 4
+    mask = (1 << bits) - 1
+
+    def low(v: Value) -> Value:
+        return v & mask
+
+    def high(v: Value) -> Value:
+        return lnp.right_shift(v, bits)
+
+    middle = high(x) * low(y) + high(low(x) * low(y))
+    return high(x) * high(y) + high(middle) + high(low(x) * high(y) + low(middle))
+
+
+_BINARY: dict[str, _Function] = {
+    "add": lnp.add, "atan2": lnp.atan2, "bitwise_and": lnp.bitwise_and, "bitwise_or": lnp.bitwise_or,
+    "bitwise_xor": lnp.bitwise_xor, "div": _quotient, "eq": lnp.equal, "ge": lnp.greater_equal, "gt": lnp.greater,
+    "igamma": special.gammainc, "igammac": special.gammaincc, "le": lnp.less_equal, "lt": lnp.less, "max": lnp.maximum,
+    "min": lnp.minimum, "mulhi": _high_product, "ne": lnp.not_equal, "nextafter": lnp.nextafter,
+    "polygamma": special.polygamma, "rem": lnp.fmod, "shift_left": lnp.left_shift,
+    "shift_right_arithmetic": lnp.right_shift, "shift_right_logical": _logical_shift, "sub": lnp.subtract,
+    "zeta": special.zeta,
+}  # fmt: skip
+add, atan2, bitwise_and, bitwise_or, bitwise_xor, div, eq, ge, gt = (
+    _nary(name, _BINARY[name])
+    for name in ("add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "div", "eq", "ge", "gt")
+)
+igamma, igammac, le, lt, max, min, mulhi, ne, nextafter = (
+    _nary(name, _BINARY[name]) for name in ("igamma", "igammac", "le", "lt", "max", "min", "mulhi", "ne", "nextafter")
+)
+polygamma, rem, shift_left, shift_right_arithmetic, shift_right_logical, sub, zeta = (
+    _nary(name, _BINARY[name])
+    for name in ("polygamma", "rem", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sub", "zeta")
+)
+betainc = _nary("betainc", special.betainc, 3)
+
+
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Value:
+    """Products of equal places, in `out_dtype` if one is given."""
+    left, right = _together("mul", x, y)
+    if out_dtype is not None:
+        left, right = lnp.astype(left, out_dtype), lnp.astype(right, out_dtype)
+    return lnp.multiply(left, right)
+
+
+def pow(x: ArrayLike, y: ArrayLike) -> Value:
+    """x to the power of y, where y may be an integer though x is a float."""
+    left, right = as_value(x), as_value(y)
+    if right.type.dtype.is_integer and left.type.dtype.is_float:
+        return lnp.power(left, lnp.astype(right, left.dtype))
+    return lnp.power(*_together("pow", left, right))
+
+
+def integer_pow(x: ArrayLike, y: int) -> Value:
+    """x to the power of the Python integer y."""
+    return lnp.power(as_value(x), operator.index(y))
+
+
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Value:
+    """x where it lies between the bounds, else the nearer bound; bounds are scalars or have the shape of x."""
+    value = as_value(x)
+    low, high = (lnp.astype(as_value(bound), value.dtype) for bound in (min, max))
+    for bound in (low, high):
+        if bound.shape not in ((), value.shape):
+            raise shape_error(f"lax.clamp: bounds are scalars or have the shape of x, {value.type}, got {bound.type}")
+    held: Value = lnp.minimum(lnp.maximum(value, low), high)
+    return held
+
+
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Value:
+    """The nearest whole number; halves away from zero, or to the even one."""
+    value = as_value(x)
+    if not value.type.dtype.is_float:
+        raise dtype_error(f"lax.round: x is floating, got {value.type}")
+    if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
+        return lnp.round(value)
+    whole = lnp.trunc(value)
+    nearest: Value = whole + lnp.where(lnp.abs(value - whole) >= 0.5, lnp.sign(value), lnp.zeros_like(value))
+    return nearest
+
+
+def population_count(x: ArrayLike) -> Value:
+    """The number of bits that are set, in the dtype of x."""
+    value = as_value(x)
+    return lnp.astype(lnp.bitwise_count(value), value.dtype)
+
+
+def clz(x: ArrayLike) -> Value:
+    """The number of zero bits before the first one that is set, in the dtype of x."""
+    value = as_value(x)
+    bits = value.type.dtype.numpy.itemsize * 8
+    filled = value
+    for step in (1, 2, 4, 8, 16, 32):
+        if step < bits:
+            filled = filled | shift_right_logical(filled, step)
+    counted: Value = bits - lnp.astype(lnp.bitwise_count(filled), value.dtype)
+    return lnp.astype(counted, value.dtype)
+
+
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Value:
+    """The derivative of `igamma` by its first argument."""
+    left, right = _together("igamma_grad_a", a, x)
+    found: Value = jvp(lambda order: special.gammainc(order, right), (left,), (lnp.ones_like(left),))[1]
+    return found
+
+
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Value:
+    """`operand` rounded to the floats with so many bits of exponent and mantissa; its dtype stays.
+
+    Too large numbers are infinite, too small ones 0. Derivatives are those of x. Raises DtypeError for other dtypes
+    than float32, float16 and bfloat16.
+    """
+    value = as_value(operand)
+    if value.type.dtype.name == "f32":
+        held = value
+    elif value.type.dtype.name in ("f16", "bf16"):
+        held = lnp.astype(value, lnp.float32)
+    else:
+        raise dtype_error(f"lax.reduce_precision: operand is float32, float16 or bfloat16, got {value.type}")
+    rounded = stop_gradient(_rounded(held, exponent_bits, mantissa_bits))
+    return lnp.astype(bind("known_value", held, rounded), value.dtype)
+
+
+def _rounded(value: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+    words = bitcast_convert_type(value, lnp.uint32)
+    if mantissa_bits < 23:
+        dropped = 23 - mantissa_bits
+        last = shift_right_logical(words, dropped) & 1
+        kept = lnp.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)
+        words = (words + (lnp.uint32((1 << (dropped - 1)) - 1) + last)) & kept
+    rounded: Value = lnp.where(lnp.isfinite(value), bitcast_convert_type(words, lnp.float32), value)
+    if exponent_bits < 8:
+        bias = (1 << (exponent_bits - 1)) - 1
+        largest, least = math.ldexp(2 - 2.0**-mantissa_bits, bias), math.ldexp(1.0, 1 - bias)
+        size = lnp.abs(rounded)
+        rounded = lnp.where(size > largest, lnp.sign(rounded) * lnp.inf, rounded)
+        rounded = lnp.where(size < least, rounded * 0, rounded)
+    return rounded
+
+
+def conj(x: ArrayLike) -> Value:
+    """x itself: its dtype is real."""
+    return lnp.conj(x)
+
+
+def real(x: ArrayLike) -> Value:
+    """x itself: its dtype is real."""
+    return lnp.real(x)
+
+
+def imag(x: ArrayLike) -> Value:
+    """Zeros like x, whose dtype is real."""
+    return lnp.imag(x)
+
+
+@functools.cache
+def joins() -> dict[Any, str]:
+    """Functions of two operands by which reductions join: lax's, lavax.numpy's and Python's."""
+    named = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+    strict = {"sum": add, "prod": mul, "max": max, "min": min}
+    found: dict[Any, str] = {function: name for name, function in strict.items()}
+    found.update((getattr(lnp, name), kind) for kind, name in named.items())
+    return found | {operator.add: "sum", operator.mul: "prod"}

@@ -1,0 +1,97 @@
+"""lavax.lax against jax.lax, where that is installed, and against recorded sums of what it gave."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import lax
+from tests.lavax.lax.cases import CASES, MAPPED
+from tests.lavax.lax.comparing import results, sums
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+# By JAX 0.10.2: of each call, the sums of its results and of its gradients.
+RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
+NAMES = [*CASES, *MAPPED]
+
+
+def close(found: Any, expected: Any, tolerance: float) -> None:
+    size = np.max(np.abs(np.where(np.isfinite(expected), expected, 0)), initial=1.0)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * size)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_and_gradients_are_the_recorded_ones(name: str) -> None:
+    values, gradients = results(name, lx, lnp.asarray)
+    close(sums(values), RECORDED[name][0], 2e-5)
+    close(sums(gradients), RECORDED[name][1], 1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_and_gradients_are_those_of_jax(name: str) -> None:
+    jax = pytest.importorskip("jax", reason="compares with JAX")
+    ours, theirs = results(name, lx, lnp.asarray), results(name, jax, jax.numpy.asarray)
+    for found, expected in zip((*ours[0], *ours[1]), (*theirs[0], *theirs[1]), strict=True):
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        close(found, expected, 5e-5)
+
+
+def test_nothing_is_recorded_that_is_not_compared() -> None:
+    assert set(RECORDED) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", ["dynamic_slice", "gather of windows", "reduce of two", "custom_root", "scan"])
+def test_all_of_it_is_compiled_and_mapped(name: str) -> None:
+    function, arguments = CASES[name]
+    alone = lx.tree.leaves(function(lax, *map(lnp.asarray, arguments)))
+    compiled = lx.tree.leaves(lx.jit(lambda *given: function(lax, *given))(*arguments))
+    twice = [np.stack([each, each]) for each in map(np.asarray, arguments)]
+    mapped = lx.tree.leaves(lx.vmap(lambda *given: function(lax, *given))(*twice))
+    for expected, one, many in zip(alone, compiled, mapped, strict=True):
+        close(np.asarray(one), np.asarray(expected), 1e-6)
+        close(np.asarray(many)[1], np.asarray(expected), 1e-6)
+
+
+def test_random_bits_follow_the_key() -> None:
+    key = np.array([1, 2], np.uint32)
+    after, bits = lax.rng_bit_generator(key, (1000,))
+    again = lax.rng_bit_generator(key, (1000,))
+    assert np.array_equal(bits, again[1]) and np.array_equal(after, again[0]) and not np.array_equal(after, key)
+    assert abs(float(lnp.mean(lnp.astype(bits, "float32"))) / 2**32 - 0.5) < 0.05
+
+
+def test_roots_have_second_derivatives() -> None:
+    root = lx.grad(lx.grad(lambda a: CASES["custom_root"][0](lax, a)))
+    assert float(root(2.0)) == pytest.approx(-2 / 9 * 2 ** (-5 / 3), rel=1e-4)
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "shapes": (lambda: lax.add(np.ones(3, "f"), np.ones((2, 3), "f")), lx.ShapeError, r"lax\.add: operands have one"),
+    "dtypes": (lambda: lax.add(lnp.ones(3), lnp.ones(3, "int32")), lx.DtypeError, r"lax\.add: operands have one dtype"),
+    "clamp": (lambda: lax.clamp(np.ones(2), np.ones(3), 2), lx.ShapeError, r"lax\.clamp: bounds are scalars"),
+    "slice": (lambda: lax.slice(np.ones(3), (1,), (9,)), lx.ShapeError, r"lax\.slice: .* do not fit f32\[3\]"),
+    "dynamic_slice": (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), lx.ShapeError, "is not within"),
+    "transpose": (lambda: lax.transpose(np.ones((2, 3)), (0, 0)), lx.AxisError, "does not name each axis"),
+    "select_n": (lambda: lax.select_n(np.ones(2), 1.0, 2.0), lx.ShapeError, r"lax\.select_n"),
+    "pad": (lambda: lax.pad(np.ones(2), 0.0, ((1, 1, -1),)), lx.ShapeError, "interior not negative"),
+    "bits": (lambda: lax.bitcast_convert_type(np.ones(2, "f"), "int16"), lx.DtypeError, "dtypes have one width"),
+    "mode": (lambda: lax.GatherScatterMode.from_any("near"), ValueError, "a mode is 'clip'"),
+    "dot_general": (
+        lambda: lax.dot_general(np.ones((2, 3)), np.ones((2, 3)), (((1,), (0,)), ((), ()))), lx.ShapeError, "extents"
+    ),
+    "reduce": (lambda: lax.reduce_sum(np.ones((2, 3)), (0, 2)), lx.AxisError, "are not different axes"),
+    "groups": (lambda: lax.psum(1, "i", axis_index_groups=[[0]]), ValueError, "axis_index_groups must be None"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_named(name: str) -> None:
+    call, error, message = MISTAKES[name]
+    with pytest.raises(error, match=message):
+        call()
