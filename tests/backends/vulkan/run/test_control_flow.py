@@ -11,7 +11,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, Recorder
-from lavax.base.errors import ConcretizationError, ControlFlowTypeError, ShapeError
+from lavax.base.errors import ConcretizationError, ControlFlowTypeError, ReverseModeError, ShapeError
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
