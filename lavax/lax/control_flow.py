@@ -15,6 +15,7 @@ from lavax.tracer.control_flow.scan import scan
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.transforms.vmap import vmap
+from lavax.tracer.values.value import Value
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "platform_dependent", "scan", "switch", "while_loop"]
 
@@ -45,7 +46,7 @@ def fori_loop(
 ) -> Any:
     """`body_fun(i, value)` for i from `lower` up to `upper`. With `unroll=True` and bounds that are known, no loop is
     made; other numbers change nothing."""
-    if unroll is True:
+    if unroll is True and not isinstance(lower, Value) and not isinstance(upper, Value):
         value = init_val
         for i in range(int(lower), int(upper)):
             value = body_fun(lnp.int32(i), value)
@@ -58,6 +59,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if batch_size is None:
         return _map(f, xs)
     count = as_value(pytree.leaves(xs)[0]).shape[0]
+    if count == 0:
+        return _map(f, xs)
     whole = count // batch_size * batch_size
     parts = []
     if whole:

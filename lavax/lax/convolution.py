@@ -179,6 +179,8 @@ def conv_transpose(
     """A convolution of `lhs` spread by `strides`; see `lavax.nn.conv_transpose`. By default channels come last."""
     left, right = as_value(lhs), as_value(rhs)
     count = left.ndim - 2
+    if use_consistent_padding and not isinstance(padding, str):
+        raise ValueError("lax.conv_transpose: use_consistent_padding is absent: pad the spread input")
     if dimension_numbers is None:
         window = "DHW"[3 - count :]
         dimension_numbers = (f"N{window}C", f"{window}IO", f"N{window}C")

@@ -45,10 +45,10 @@ def _unary(name: str, function: _Function) -> _Function:
 
 
 def _together(name: str, *operands: ArrayLike) -> list[Value]:
-    """The operands, if their shapes are equal but for scalars, and their dtypes but for weak ones."""
+    """The operands, if they have one shape but for scalars and extents of 1, and one dtype but for weak ones."""
     values = [as_value(operand) for operand in operands]
     shapes = {value.shape for value in values if value.shape}
-    if len(shapes) > 1:
+    if len(set(map(len, shapes))) > 1 or any(len({*extents, 1}) > 2 for extents in zip(*shapes, strict=False)):
         raise shape_error(
             f"lax.{name}: operands have one shape, or are scalars; got {', '.join(str(value.type) for value in values)}"
         )
@@ -62,13 +62,16 @@ def _together(name: str, *operands: ArrayLike) -> list[Value]:
 
 
 def _nary(name: str, function: _Function, count: int = 2) -> _Function:
-    def applied(*operands: ArrayLike) -> Value:
-        if len(operands) != count:
-            raise TypeError(f"lax.{name} takes {count} operands, got {len(operands)}")
-        result: Value = function(*_together(name, *operands))
+    def of_two(x: ArrayLike, y: ArrayLike) -> Value:
+        result: Value = function(*_together(name, x, y))
         return result
 
-    return _named(applied, name, f"`{name}` of equal places. Operands have one shape and dtype, or are scalars.")
+    def of_three(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Value:
+        result: Value = function(*_together(name, a, b, x))
+        return result
+
+    text = f"`{name}` of equal places. Operands have one shape and dtype, or are scalars."
+    return _named(of_two if count == 2 else of_three, name, text)
 
 
 def _named(function: _Function, name: str, text: str) -> _Function:
@@ -108,18 +111,33 @@ def _quotient(x: Value, y: Value) -> Any:
     """Integers are divided towards zero, as in C."""
     if x.type.dtype.is_float or y.type.dtype.is_float:
         return lnp.divide(x, y)
-    return lnp.astype(lnp.sign(x) * lnp.sign(y) * (lnp.abs(x) // lnp.abs(y)), lnp.result_type(x, y))
+    divisor = lnp.where(y == 0, lnp.ones_like(y), y)
+    floor = lnp.floor_divide(x, divisor)
+    is_below = (floor * divisor != x) & ((x < 0) != (divisor < 0))
+    found = lnp.where(is_below, floor + 1, floor)
+    return lnp.where(y == 0, lnp.bitwise_invert(lnp.zeros_like(found)), found)  # all bits, as XLA has it
+
+
+def _of_width(x: Value, kind: str) -> Any:
+    """The bits of x as those of a signed ("int") or unsigned ("uint") integer of its width."""
+    return bitcast_convert_type(x, f"{kind}{x.type.dtype.numpy.itemsize * 8}")
 
 
 def _logical_shift(x: Value, y: Value) -> Any:
-    unsigned = lnp.dtype(f"uint{x.type.dtype.numpy.itemsize * 8}")
-    shifted = lnp.right_shift(bitcast_convert_type(x, unsigned), lnp.astype(y, unsigned))
+    shifted = lnp.right_shift(_of_width(x, "uint"), lnp.astype(y, f"uint{x.type.dtype.numpy.itemsize * 8}"))
+    return bitcast_convert_type(shifted, x.dtype)
+
+
+def _arithmetic_shift(x: Value, y: Value) -> Any:
+    shifted = lnp.right_shift(_of_width(x, "int"), lnp.astype(y, f"int{x.type.dtype.numpy.itemsize * 8}"))
     return bitcast_convert_type(shifted, x.dtype)
 
 
 def _high_product(x: Value, y: Value) -> Any:
     """The upper half of the bits of the product, from products of half the width."""
     bits = x.type.dtype.numpy.itemsize * 4
+    if bits < 16:  # the product fits a word
+        return lnp.astype(lnp.right_shift(lnp.astype(x, lnp.int32) * lnp.astype(y, lnp.int32), 2 * bits), x.dtype)
     mask = (1 << bits) - 1
 
     def low(v: Value) -> Value:
@@ -138,7 +156,7 @@ _BINARY: dict[str, _Function] = {
     "igamma": special.gammainc, "igammac": special.gammaincc, "le": lnp.less_equal, "lt": lnp.less, "max": lnp.maximum,
     "min": lnp.minimum, "mulhi": _high_product, "ne": lnp.not_equal, "nextafter": lnp.nextafter,
     "polygamma": special.polygamma, "rem": lnp.fmod, "shift_left": lnp.left_shift,
-    "shift_right_arithmetic": lnp.right_shift, "shift_right_logical": _logical_shift, "sub": lnp.subtract,
+    "shift_right_arithmetic": _arithmetic_shift, "shift_right_logical": _logical_shift, "sub": lnp.subtract,
     "zeta": special.zeta,
 }  # fmt: skip
 add, atan2, bitwise_and, bitwise_or, bitwise_xor, div, eq, ge, gt = (
@@ -202,19 +220,18 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 def population_count(x: ArrayLike) -> Value:
     """The number of bits that are set, in the dtype of x."""
     value = as_value(x)
-    return lnp.astype(lnp.bitwise_count(value), value.dtype)
+    return lnp.astype(lnp.bitwise_count(_of_width(value, "uint")), value.dtype)
 
 
 def clz(x: ArrayLike) -> Value:
     """The number of zero bits before the first one that is set, in the dtype of x."""
     value = as_value(x)
     bits = value.type.dtype.numpy.itemsize * 8
-    filled = value
+    filled = _of_width(value, "uint")
     for step in (1, 2, 4, 8, 16, 32):
         if step < bits:
-            filled = filled | shift_right_logical(filled, step)
-    counted: Value = bits - lnp.astype(lnp.bitwise_count(filled), value.dtype)
-    return lnp.astype(counted, value.dtype)
+            filled = filled | lnp.right_shift(filled, step)
+    return lnp.astype(bits - lnp.astype(lnp.bitwise_count(filled), lnp.int32), value.dtype)
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Value:

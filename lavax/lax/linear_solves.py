@@ -62,63 +62,75 @@ def custom_linear_solve(
     transpose its steps. With `has_aux` solvers give (x, other results), which have no derivatives.
     """
     product, values = closure_convert(matvec, b)
+    forward, of_forward = closure_convert(lambda right: solve(matvec, right), b)
     if transpose_solve is None and not symmetric:
-        return _by_tangents(product, tuple(values), b, solve, has_aux)
-    back = solve if transpose_solve is None else transpose_solve
-    return _System(product, solve, back, symmetric, has_aux).call(tuple(values), b)
+        return _by_tangents(product, tuple(values), forward, tuple(of_forward), b, has_aux)
+
+    def transposed(vector: Any, *held: Any) -> Any:
+        return linear_transpose(lambda v: product(v, *held), vector)(vector)[0]
+
+    def backward_solve(right: Any) -> Any:
+        if transpose_solve is None:
+            return solve(matvec, right)
+        return transpose_solve(lambda v: transposed(v, *values), right)
+
+    backward, of_backward = closure_convert(backward_solve, b)
+    system = _System(product, forward, has_aux)
+    system.turned = _System(product if symmetric else transposed, backward, has_aux)
+    system.turned.turned = system
+    return system.call((tuple(values), tuple(of_forward), tuple(of_backward)), b)
 
 
-def _by_tangents(product: _Function, values: tuple[Any, ...], b: Any, solve: _Function, has_aux: bool) -> Any:
+def _by_tangents(
+    product: _Function, values: tuple[Any, ...], forward: _Function, of_forward: tuple[Any, ...], b: Any, has_aux: bool
+) -> Any:
+    """Tangents are solved in the same way; their gradients transpose the steps of the solver."""
+
     @custom_jvp
-    def solution(held: Any, right: Any) -> Any:
-        return solve(lambda x: product(x, *held), right)
+    def solution(held: Any, of_solver: Any, right: Any) -> Any:
+        return forward(right, *of_solver)
 
     @solution.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        (held, right), (moved, right_moved) = primals, tangents
-        found = solution(held, right)
+        (held, of_solver, right), (moved, _, right_moved) = primals, tangents
+        found = forward(right, *of_solver)
         x, aux = found if has_aux else (found, None)
-        _, of_matrix = jvp(lambda *each: product(x, *each), tuple(held), tuple(moved))
-        tangent = solution(held, pytree.map(lnp.subtract, right_moved, of_matrix))
+        _, of_matrix = jvp(lambda *each: product(x, *each), tuple(held), tuple(moved)) if held else (x, None)
+        rest = right_moved if of_matrix is None else pytree.map(lnp.subtract, right_moved, of_matrix)
+        tangent = forward(rest, *of_solver)
         if not has_aux:
             return x, tangent
         return found, (tangent[0], pytree.map(lnp.zeros_like, aux))
 
-    return solution(values, b)
+    return solution(values, of_forward, b)
 
 
 class _System:
-    """A system and its transposed one, each of which is in the other's gradient."""
+    """A system and its transposed one, each of which is in the other's gradient.
 
-    def __init__(self, product: _Function, solve: _Function, back: _Function, symmetric: bool, has_aux: bool) -> None:
-        self.product, self.solve, self.has_aux = product, solve, has_aux
-        self.turned = self if symmetric else _Turned(self, back)
+    It is a function of what the matrix, its solver and the transposed solver close over, and of the right side.
+    """
+
+    turned: _System
+
+    def __init__(self, product: _Function, forward: _Function, has_aux: bool) -> None:
+        self.product, self.forward, self.has_aux = product, forward, has_aux
         self.call = custom_vjp(self._solved)
-        self.call.defvjp(self._forward, self._backward)
+        self.call.defvjp(self._keeping, self._backward)
 
     def _solved(self, held: Any, right: Any) -> Any:
-        return self.solve(lambda x: self.product(x, *held), right)
+        return self.forward(right, *held[1])
 
-    def _forward(self, held: Any, right: Any) -> Any:
+    def _keeping(self, held: Any, right: Any) -> Any:
         found = self.call(held, right)
         return found, (held, found[0] if self.has_aux else found)
 
     def _backward(self, kept: Any, cotangent: Any) -> Any:
         """λ with Aᵀ·λ = x̄ is the cotangent of b, and -λ that of A·x."""
-        held, x = kept
-        found = self.turned.call(held, cotangent[0] if self.has_aux else cotangent)
+        (values, of_forward, of_backward), x = kept
+        given = cotangent[0] if self.has_aux else cotangent
+        found = self.turned.call((values, of_backward, of_forward), given)
         pulled = found[0] if self.has_aux else found
-        _, pull = vjp(lambda given: self.product(x, *given), held)
-        return pull(pytree.map(lnp.negative, pulled))[0], pulled
-
-
-class _Turned(_System):
-    """The transposed system of another one."""
-
-    def __init__(self, other: _System, back: _Function) -> None:
-        def transposed(vector: Any, *held: Any) -> Any:
-            return linear_transpose(lambda v: other.product(v, *held), vector)(vector)[0]
-
-        self.product, self.solve, self.has_aux, self.turned = transposed, back, other.has_aux, other
-        self.call = custom_vjp(self._solved)
-        self.call.defvjp(self._forward, self._backward)
+        _, pull = vjp(lambda held: self.product(x, *held), values)
+        of_values = pull(pytree.map(lnp.negative, pulled))[0]
+        return (of_values, *(pytree.map(lambda _: None, each) for each in (of_forward, of_backward))), pulled

@@ -52,7 +52,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     return lnp.expand_dims(part, along) if keepdims else part
 
 
-def _starts(name: str, value: Value, given: Any, sizes: Sequence[int]) -> list[Any]:
+def _starts(name: str, value: Value, given: Any, sizes: Sequence[int], from_end: bool) -> list[Any]:
     """Where a part of `sizes` begins: Python's numbers where they are known, moved so that the part is inside."""
     starts = list(given) if not isinstance(given, Value) else [given[place] for place in range(given.shape[0])]
     if len(starts) != value.ndim or len(sizes) != value.ndim:
@@ -60,20 +60,20 @@ def _starts(name: str, value: Value, given: Any, sizes: Sequence[int]) -> list[A
     if any(not 0 <= size <= extent for size, extent in zip(sizes, value.shape, strict=True)):
         raise shape_error(f"lax.{name}: a part of {tuple(sizes)} is not within {value.type}")
     return [
-        _inside(start, extent, extent - size)
+        _inside(start, extent if from_end else 0, extent - size)
         for start, extent, size in zip(starts, value.shape, sizes, strict=True)
     ]
 
 
-def _inside(start: Any, extent: int, last: int) -> Any:
-    """A start counted from the front, from 0 to `last`. Negative ones count from the end."""
+def _inside(start: Any, end: int, last: int) -> Any:
+    """A start from 0 to `last`; negative ones count from `end`."""
     if last == 0:
         return 0
     if not isinstance(start, Value) and not hasattr(start, "shape"):
         place = operator.index(start)
-        return min(max(place + extent if place < 0 else place, 0), last)
+        return min(max(place + end if place < 0 else place, 0), last)
     computed: Any = lnp.astype(as_value(start), lnp.int32)
-    return lnp.clip(lnp.where(computed < 0, computed + extent, computed), 0, last)
+    return lnp.clip(lnp.where(computed < 0, computed + end, computed), 0, last)
 
 
 def dynamic_slice(
@@ -81,7 +81,7 @@ def dynamic_slice(
 ) -> Value:
     """A part of `slice_sizes` from `start_indices` on, which are moved so that the part is inside the array."""
     value = as_value(operand)
-    starts = _starts("dynamic_slice", value, start_indices, slice_sizes)
+    starts = _starts("dynamic_slice", value, start_indices, slice_sizes, allow_negative_indices)
     result = value
     for axis, (start, size) in enumerate(zip(starts, slice_sizes, strict=True)):
         if isinstance(start, int):
@@ -100,7 +100,7 @@ def dynamic_slice_in_dim(
     along = normal_axis("lax.dynamic_slice_in_dim", axis, value.type)
     starts, sizes = [0] * value.ndim, list(value.shape)
     starts[along], sizes[along] = start_index, operator.index(slice_size)
-    return dynamic_slice(value, starts, sizes)
+    return dynamic_slice(value, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_index_in_dim(
@@ -109,7 +109,7 @@ def dynamic_index_in_dim(
     """The elements at a position that is computed, moved so that it is inside."""
     value = as_value(operand)
     along = normal_axis("lax.dynamic_index_in_dim", axis, value.type)
-    part = dynamic_slice_in_dim(value, index, 1, along)
+    part = dynamic_slice_in_dim(value, index, 1, along, allow_negative_indices=allow_negative_indices)
     return part if keepdims else lnp.squeeze(part, along)
 
 
@@ -121,7 +121,7 @@ def dynamic_update_slice(
     if new.ndim != value.ndim:
         raise shape_error(f"lax.dynamic_update_slice: update {new.type} has other axes than {value.type}")
     new = lnp.astype(new, value.dtype)
-    starts = _starts("dynamic_update_slice", value, start_indices, new.shape)
+    starts = _starts("dynamic_update_slice", value, start_indices, new.shape, allow_negative_indices)
     moved = [axis for axis in range(value.ndim) if new.shape[axis] != value.shape[axis]]
     if not moved:
         return lnp.copy(new)
@@ -149,7 +149,7 @@ def dynamic_update_slice_in_dim(
     along = normal_axis("lax.dynamic_update_slice_in_dim", axis, value.type)
     starts: list[Any] = [0] * value.ndim
     starts[along] = start_index
-    return dynamic_update_slice(value, update, starts)
+    return dynamic_update_slice(value, update, starts, allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_update_index_in_dim(
@@ -160,7 +160,7 @@ def dynamic_update_index_in_dim(
     along = normal_axis("lax.dynamic_update_index_in_dim", axis, value.type)
     if new.ndim == value.ndim - 1:
         new = lnp.expand_dims(new, along)
-    return dynamic_update_slice_in_dim(value, new, index, along)
+    return dynamic_update_slice_in_dim(value, new, index, along, allow_negative_indices=allow_negative_indices)
 
 
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Value:

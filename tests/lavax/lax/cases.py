@@ -19,6 +19,8 @@ CUBE, LINE, SQUARE = floats(2, 3, 4), floats(7), floats(4, 4)
 K, J = (draw.integers(-9, 9, (3, 4)).astype(np.int32) for _ in range(2))
 N = np.where(J == 0, 3, J).astype(np.int32)
 U = draw.integers(0, 2**32, (3, 4), dtype=np.uint32)
+NARROW = draw.integers(-128, 128, 12).astype(np.int8)
+EXTREMES = np.int32([-(2**31), 2**31 - 1, -(2**31), -7, 2**31 - 1, 5])
 IMAGE, KERNEL = floats(2, 4, 7, 6), floats(6, 4, 3, 2)
 SMALL = np.tanh(X) * np.float32(0.9)
 PLACES = np.array([[0, 1], [2, 3], [9, 0], [1, -2]], np.int32)
@@ -49,6 +51,18 @@ def system(lax: Any, matrix: Any, b: Any, symmetric: bool = False) -> Any:
     return lax.custom_linear_solve(lambda v: lax.dot(matrix, v), b, solve, solve, symmetric=symmetric)
 
 
+def factored(lax: Any, matrix: Any, b: Any) -> Any:
+    """A solver that closes over the matrix itself."""
+
+    def solve(_: Any, right: Any) -> Any:
+        return lax.fori_loop(0, 60, lambda _, x: x + 0.2 * (right - lax.dot(matrix, x)), right * 0)
+
+    def transpose_solve(_: Any, right: Any) -> Any:
+        return lax.fori_loop(0, 60, lambda _, x: x + 0.2 * (right - lax.dot(x, matrix)), right * 0)
+
+    return lax.custom_linear_solve(lambda v: lax.dot(matrix, v), b, solve, transpose_solve)
+
+
 def gathered(lax: Any, x: Any, places: Any, sizes: Any, mode: Any = None, **numbers: Any) -> Any:
     return lax.gather(x, np.int32(places), lax.GatherDimensionNumbers(**numbers), sizes, mode=mode)
 
@@ -69,6 +83,12 @@ ELEMENTWISE: dict[str, Case] = {
     **named("div rem", K, N, suffix=" of integers"),
     **named("bitwise_not population_count clz", U),
     **named("mulhi", U, U[::-1].copy()),
+    **named("mulhi", NARROW, NARROW[::-1].copy(), suffix=" of bytes"),
+    **named("population_count clz", K, suffix=" of signed integers"),
+    **named("population_count clz", NARROW, suffix=" of bytes"),
+    **named("div", EXTREMES, np.int32([3, 3, -7, 5, 1, 0]), suffix=" of extremes"),
+    "add of extents of 1": (lambda lax, x, y: lax.add(x=x, y=y), (X, Y[:1])),
+    "shift_right_arithmetic of unsigned": (lambda lax, x: lax.shift_right_arithmetic(x, np.uint32(1)), (U,)),
     **named("polygamma", np.float32([[1], [2], [3]]) + 0 * P, P),
     **named("zeta", P + np.float32(1), P),
     **named("betainc", P, P, np.float32(0.5) + SMALL / 2),
@@ -252,6 +272,7 @@ CONTROL: dict[str, Case] = {
     "custom_linear_solve, symmetric": (
         lambda lax, matrix, b: system(lax, matrix, b, True), ((MATRIX + MATRIX.T) / 2, floats(4))
     ),
+    "custom_linear_solve by a factor": (factored, (MATRIX, floats(4))),
     "stop_gradient": (lambda lax, x: lax.stop_gradient(x) * x, (X,)),
     "optimization_barrier": (lambda lax, x, y: lax.optimization_barrier((x * y, y)), (X, Y)),
 }  # fmt: skip
