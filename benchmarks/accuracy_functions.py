@@ -47,6 +47,12 @@ def _scipy(name: str, low: float = -10, high: float = 10) -> Function:
     return Function(f"special.{name}", getattr(special, name), getattr(reference, name), ((low, high),))
 
 
+def _floor_divide(x: Doubles, y: Doubles) -> Doubles:
+    """As the array API standard has it: an infinity divided by a number is one, where NumPy gives NaN."""
+    with np.errstate(all="ignore"):
+        return np.where(np.isinf(x) & np.isfinite(y), x / y, np.where(np.isinf(y), x / y, np.floor_divide(x, y)))
+
+
 def _sinc(x: Doubles) -> Doubles:
     """np.sinc is less accurate, because it rounds πx."""
     nearest = np.round(x)
@@ -142,7 +148,7 @@ ARITHMETIC = (
     _numpy_pair("divide"),
     _numpy_pair("remainder", bound=0.5),
     _numpy_pair("fmod", bound=0.0),
-    _numpy_pair("floor_divide"),
+    Function("floor_divide", lnp.floor_divide, _floor_divide, ((-10, 10),) * 2, 4.0),
     _numpy_pair("pow", 0, 40, theirs="power"),
     *(
         Function(f"x**{power}", lambda x, power=power: x**power, lambda x, power=power: x**power, ((-10, 10),))

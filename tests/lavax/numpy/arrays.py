@@ -53,8 +53,7 @@ def check(
     for one, interpreted, right in zip(found, exact, map(np.asarray, expected), strict=True):
         assert isinstance(one, Value)
         assert one.shape == right.shape == interpreted.shape
-        mixed = {I32, U32} <= {array.dtype for array in arrays} and right.dtype.kind == "i"
-        assert one.dtype == (right.dtype if mixed else dtype_of(right.dtype).numpy)
+        assert one.dtype == dtype_of(right.dtype).numpy
         np.testing.assert_allclose(np.asarray(one), right, rtol=rtol, atol=atol)
         np.testing.assert_allclose(interpreted, right, rtol=rtol, atol=atol)
 

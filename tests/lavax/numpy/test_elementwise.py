@@ -103,7 +103,8 @@ def test_division_has_the_signs_that_numpy_has(name: str, dtype: np.dtype) -> No
 
 def test_floats_divided_at_the_ends_of_the_range() -> None:
     x, y = np.array([-1, 1, 5, -5, 0, np.inf], F32), np.array([np.inf, -np.inf, 0, 0, 0, 2], F32)
-    check(lnp.floor_divide, np.floor_divide, x, y)
+    # As the array API standard has it; NumPy gives -1 and NaN where an operand is infinite.
+    check(lnp.floor_divide, lambda *_: np.array([-0.0, -0.0, np.inf, -np.inf, np.nan, np.inf], F32), x, y)
     check(lnp.remainder, np.remainder, x, y)
     check(lnp.floor_divide, np.floor_divide, np.array([1, 6, 0.3], F32), np.array([0.1, 0.1, 0.1], F32))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lavax.base.errors import DtypeError
+from lavax.base.errors import ReverseModeError
 from lavax.ir import Graph, interpret, parse, verify
 from lavax.ir.graph import graph_of
 from lavax.passes.build.builder import sum_over
@@ -101,5 +101,5 @@ def test_while_refuses_reverse_mode() -> None:
       return %1
     }""")
     assert interpret(graph, 1.0)[0] == 4.0
-    with pytest.raises(DtypeError, match="fori_loop"):
+    with pytest.raises(ReverseModeError, match="fori_loop"):
         differentiate(graph, (0,))

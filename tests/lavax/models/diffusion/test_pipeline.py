@@ -12,15 +12,16 @@ import pytest
 
 import lavax as lx
 from lavax import nn
-from lavax.models import clip_text, diffusion
+from lavax.models import diffusion
 from lavax.models.diffusion import autoencoder, unet
 from lavax.models.diffusion.pipeline import TextToImage, pictures
 from lavax.models.diffusion.pipeline_folder import load_pipeline, save_pipeline
 from lavax.models.diffusion.prompts import PromptTokenizer
 from lavax.models.diffusion.schedule import NoiseSchedule
-from tests.lavax.models import test_clip_text
+from lavax.models.vision import clip_text
 from tests.lavax.models.diffusion import test_autoencoder, test_unet
 from tests.lavax.models.seeded import seed_torch, seeded_model
+from tests.lavax.models.vision import test_clip_text
 
 PROMPTS = ["A  lighthouse's LIGHT, in 1850!", "fog", "", "naïve café 😀 <|endoftext|> it'll"]
 LATENT: dict[str, Any] = dict(beta_schedule="scaled_linear", beta_start=0.00085, beta_end=0.012)

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import lavax as lx
-from lavax.models import clip_text, diffusion
+from lavax.models import diffusion
 from lavax.models.diffusion import autoencoder, unet
 from lavax.models.diffusion.prompts import PromptTokenizer
-from tests.lavax.models import test_clip_text
+from lavax.models.vision import clip_text
 from tests.lavax.models.diffusion import test_unet
 from tests.lavax.models.diffusion.test_pipeline import LATENT, VAE, draw, write_tokenizer
 from tests.lavax.models.seeded import seed_torch, seeded_model
+from tests.lavax.models.vision import test_clip_text
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
