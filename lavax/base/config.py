@@ -41,9 +41,22 @@ def explain_retrace() -> bool:
     return _is_on("LAVAX_EXPLAIN_RETRACE")
 
 
+_key_reuse: ContextVar[bool] = ContextVar("key_reuse", default=False)
+
+
 def check_key_reuse() -> bool:
-    """`LAVAX_CHECK_KEY_REUSE=1`: refuse to draw random numbers from one key twice."""
-    return _is_on("LAVAX_CHECK_KEY_REUSE")
+    """`LAVAX_CHECK_KEY_REUSE=1`, or within `debug.key_reuse`: refuse to draw random numbers from one key twice."""
+    return _key_reuse.get() or _is_on("LAVAX_CHECK_KEY_REUSE")
+
+
+@contextmanager
+def checked_key_reuse() -> Iterator[None]:
+    """A context in which no key may be drawn from twice."""
+    token = _key_reuse.set(True)
+    try:
+        yield
+    finally:
+        _key_reuse.reset(token)
 
 
 def debug_nans() -> bool:
@@ -90,6 +103,11 @@ _matmul_precision: ContextVar[MatmulPrecision] = ContextVar("matmul_precision", 
 
 # The dtypes to which operands of float32 products, and of their gradients, are rounded, as named in the IR.
 chosen_matmul_precision: Callable[[], MatmulPrecision] = _matmul_precision.get
+
+
+def trace_settings() -> tuple[Any, ...]:
+    """Every setting that changes what a trace records: traces under other settings are kept apart."""
+    return (_matmul_precision.get(), _keeps_64_bits.get(), _key_reuse.get(), *_process_keeps_64_bits)
 
 
 def recorded_precision(function: str, name: str, precision: str) -> str:

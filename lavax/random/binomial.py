@@ -21,6 +21,7 @@ from lavax.random.gamma import computing
 from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.random.reuse import consume
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.control_flow.scan import scan
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.values.value import Value
@@ -30,6 +31,7 @@ Extents = int | Sequence[int]
 _COUNTED_TO = 10.0
 
 
+@one_program("shape", "dtype")
 def binomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
@@ -143,6 +145,7 @@ def _stirling_rest(k: Value) -> Value:
     return lnp.add(total, lnp.multiply(inverse, series))
 
 
+@one_program("shape", "dtype")
 def multinomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:

@@ -12,9 +12,11 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.random.keys import BOTH, FIRST, SECOND, as_key, block, positions
 from lavax.random.reuse import consume
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 
+@one_program("shape", "dtype")
 def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32") -> Value:
     """Uniform random bits of `shape` in an unsigned `dtype`.
 

@@ -20,6 +20,7 @@ from lavax.numpy.elementwise.comparison import where
 from lavax.random.bits import drawn_bits
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.tracer import bind
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
@@ -56,6 +57,7 @@ FORMATS: dict[DType, Format] = {
 }
 
 
+@one_program("shape", "dtype")
 def uniform(
     key: ArrayLike, shape: Extents = (), dtype: Any = "float32", minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
 ) -> Value:
@@ -125,6 +127,7 @@ def _halves(x: Value) -> tuple[Value, Value]:
     return high, lnp.subtract(x, high)
 
 
+@one_program("shape", "dtype")
 def normal(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the normal distribution of mean 0 and variance 1, by the inverse of its integral."""
     held = floating_dtype("normal", dtype)
@@ -143,6 +146,7 @@ def normal_of(bits: Value, dtype: DType) -> Value:
     return lnp.multiply(bind("erfinv", u), math.sqrt(2))
 
 
+@one_program("shape", "dtype")
 def truncated_normal(
     key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
@@ -168,6 +172,7 @@ def _inward(bound: Value, direction: float) -> Value:
     return where(lnp.isinf(bound), bound, lnp.add(bound, lnp.multiply(step, direction)))
 
 
+@one_program("shape", "dtype")
 def exponential(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the exponential distribution of mean 1."""
     held = floating_dtype("exponential", dtype)
@@ -179,6 +184,7 @@ def standard_exponential(name: str, key: ArrayLike, shape: tuple[int, ...], dtyp
     return lnp.negative(lnp.log1p(lnp.negative(uniform_between(name, key, shape, dtype=dtype))))
 
 
+@one_program("shape", "dtype")
 def gumbel(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Gumbel distribution of location 0 and scale 1: -log(-log(u))."""
     held = floating_dtype("gumbel", dtype)
@@ -191,6 +197,7 @@ def standard_gumbel(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DT
     return lnp.negative(lnp.log(lnp.negative(lnp.log(u))))
 
 
+@one_program("shape", "dtype")
 def laplace(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Laplace distribution of location 0 and scale 1."""
     held = floating_dtype("laplace", dtype)

@@ -22,11 +22,13 @@ from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, spread_parameter
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 
 
+@one_program("shape")
 def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) -> Value:
     """Truth values, true with probability `p`, by default of the shape of `p`; drawn in the dtype of `p`."""
     extents = drawn_shape("bernoulli", shape, p)
@@ -35,6 +37,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) 
     return lnp.less(u, spread_parameter(p, extents, held))
 
 
+@one_program("shape", "dtype")
 def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = "int32") -> Value:
     """-1 or 1 with equal probability, in any `dtype` of numbers."""
     held = canonical_dtype(dtype)
@@ -42,6 +45,7 @@ def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = "int32") -> Val
     return cast(lnp.subtract(lnp.multiply(signs, 2), 1), held)
 
 
+@one_program("shape", "dtype")
 def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = "int32") -> Value:
     """The number of trials, each with probability `p`, up to the first success: integers from 1 on.
 
@@ -68,13 +72,19 @@ def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike
     last = int(np.iinfo(held.numpy).max)
     whole = isinstance(maxval, int) and maxval == last + 1
     low, high = _bounds(minval, last if whole else maxval, held)
-    unsigned = uint64 if held.bits == 64 else uint32
+    return _integers(key, low, high, extents, held, whole)
+
+
+@one_program("shape", "dtype", "whole")
+def _integers(key: ArrayLike, low: Value, high: Value, shape: tuple[int, ...], dtype: DType, whole: bool) -> Value:
+    """Integers in [low, high), or [low, high] if that is all numbers of the dtype from `low` on."""
+    unsigned = uint64 if dtype.bits == 64 else uint32
     least = cast(low, unsigned)
     count = lnp.subtract(cast(high, unsigned), least)
     # If the range holds all numbers of the dtype, the count wraps to 0, and a remainder by 0 leaves numbers unchanged.
     count = lnp.add(count, 1) if whole else lnp.where(lnp.less(low, high), count, 1)
-    offset = _below(key, extents, count)
-    return cast(cast(lnp.add(least, offset), low.type.dtype), held)
+    offset = _below(key, shape, count)
+    return cast(cast(lnp.add(least, offset), low.type.dtype), dtype)
 
 
 def _below(key: ArrayLike, shape: tuple[int, ...], count: Value) -> Value:
@@ -110,6 +120,7 @@ def _bound(argument: str, bound: ArrayLike) -> Operand:
     return operand
 
 
+@one_program("axis", "shape", "replace")
 def categorical(
     key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Extents | None = None, replace: bool = True
 ) -> Value:

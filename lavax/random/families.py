@@ -13,11 +13,13 @@ from lavax.random.continuous import FORMATS, standard_exponential, standard_norm
 from lavax.random.discrete import rademacher
 from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
 
 
+@one_program("shape", "dtype")
 def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the Cauchy distribution of location 0 and scale 1: tan(pi (u - 1/2))."""
     held = floating_dtype("cauchy", dtype)
@@ -25,6 +27,7 @@ def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value
     return lnp.tan(lnp.multiply(lnp.subtract(u, 0.5), math.pi))
 
 
+@one_program("shape", "dtype")
 def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` from the logistic distribution of location 0 and scale 1: log(u / (1 - u))."""
     held = floating_dtype("logistic", dtype)
@@ -32,6 +35,7 @@ def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Val
     return lnp.subtract(lnp.log(u), lnp.log1p(lnp.negative(u)))
 
 
+@one_program("shape", "dtype")
 def lognormal(
     key: ArrayLike, sigma: ArrayLike = 1.0, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
@@ -42,6 +46,7 @@ def lognormal(
     return lnp.exp(lnp.multiply(drawn, spread_parameter(sigma, extents, held)))
 
 
+@one_program("shape", "dtype")
 def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """Floats from 1 on of the density b / x^(b + 1); by default of the shape of `b`."""
     held = floating_dtype("pareto", dtype)
@@ -50,6 +55,7 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: An
     return lnp.exp(lnp.divide(drawn, spread_parameter(b, extents, held)))
 
 
+@one_program("shape", "dtype")
 def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """scale sqrt(-2 log u); by default of the shape of `scale`."""
     held = floating_dtype("rayleigh", dtype)
@@ -58,6 +64,7 @@ def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Extents | None = None, dty
     return lnp.multiply(spread_parameter(scale, extents, held), lnp.sqrt(lnp.multiply(lnp.log(u), -2.0)))
 
 
+@one_program("shape", "dtype")
 def weibull_min(
     key: ArrayLike,
     scale: ArrayLike,
@@ -73,6 +80,7 @@ def weibull_min(
     return lnp.multiply(lnp.power(drawn, exponent), spread_parameter(scale, extents, held))
 
 
+@one_program("shape", "dtype")
 def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
     """The lengths of vectors of three standard normal numbers."""
     held = floating_dtype("maxwell", dtype)
@@ -80,6 +88,7 @@ def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Valu
     return lnp.sqrt(lnp.sum(lnp.square(drawn), -1))
 
 
+@one_program("shape", "dtype")
 def double_sided_maxwell(
     key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Extents = (), dtype: Any = "float32"
 ) -> Value:
@@ -96,6 +105,7 @@ def double_sided_maxwell(
     return lnp.add(lnp.multiply(drawn, factor), place)
 
 
+@one_program("shape", "dtype")
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
@@ -116,6 +126,7 @@ def triangular(
     return where(is_below, lnp.add(low, lnp.sqrt(rising)), lnp.subtract(high, lnp.sqrt(falling)))
 
 
+@one_program("shape", "dtype")
 def wald(key: ArrayLike, mean: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """Floats from the Wald (inverse Gaussian) distribution of scale 1; by default of the shape of `mean`.
 

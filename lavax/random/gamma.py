@@ -20,6 +20,7 @@ from lavax.random.keys import Words, bits_of_each, key_of_each, split, split_eac
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.scipy.incomplete_gamma import gamma_quantile_slope
 from lavax.tracer import bind
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
@@ -150,6 +151,7 @@ def log_gamma_numbers(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int,
     return followed
 
 
+@one_program("shape", "dtype")
 def gamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """Floats from the gamma distribution of shape parameter `a` and scale 1; by default of the shape of `a`.
 
@@ -159,12 +161,14 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any
     return cast(gamma_numbers("gamma", key, a, drawn_shape("gamma", shape, a), computing(held)), held)
 
 
+@one_program("shape", "dtype")
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """The logarithms of the numbers of `gamma`, exact even if those are too small for a float."""
     held = floating_dtype("loggamma", dtype)
     return cast(log_gamma_numbers("loggamma", key, a, drawn_shape("loggamma", shape, a), computing(held)), held)
 
 
+@one_program("shape", "dtype")
 def beta(
     key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
@@ -186,6 +190,7 @@ def _part_of_sum(first: Value, second: Value) -> Value:
     return lnp.divide(1.0, lnp.add(1.0, lnp.exp(lnp.subtract(second, first))))
 
 
+@one_program("shape", "dtype")
 def dirichlet(
     key: ArrayLike, alpha: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:

@@ -13,6 +13,7 @@ from lavax.random.discrete import rademacher
 from lavax.random.gamma import computing, gamma_numbers, log_gamma_numbers
 from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 Extents = int | Sequence[int]
@@ -23,6 +24,7 @@ def _chisquare(name: str, key: ArrayLike, df: Value, dtype: DType) -> Value:
     return lnp.multiply(lnp.exp(log_gamma_numbers(name, key, half, df.shape, dtype)), 2.0)
 
 
+@one_program("shape", "dtype")
 def chisquare(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """Floats from the chi-squared distribution of `df` degrees of freedom, by default of its shape."""
     held = floating_dtype("chisquare", dtype)
@@ -30,6 +32,7 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype
     return cast(_chisquare("chisquare", key, freedom, computing(held)), held)
 
 
+@one_program("shape", "dtype")
 def f(
     key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
 ) -> Value:
@@ -42,6 +45,7 @@ def f(
     return cast(lnp.divide(numerator, lnp.divide(_chisquare("f", for_below, below, computing(held)), below)), held)
 
 
+@one_program("shape", "dtype")
 def t(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
     """Floats from Student's t distribution of `df` degrees of freedom, by default of its shape."""
     held = floating_dtype("t", dtype)
@@ -53,6 +57,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = 
                                                                             computing(held))))), held)  # fmt: skip
 
 
+@one_program("p", "shape", "dtype")
 def generalized_normal(key: ArrayLike, p: float, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Floats of `shape` with a density proportional to exp(-|x|^p)."""
     held = floating_dtype("generalized_normal", dtype)
@@ -66,6 +71,7 @@ def _generalized_normal(key: ArrayLike, p: float, shape: tuple[int, ...], dtype:
     return lnp.multiply(rademacher(for_sign, shape, dtype), size)
 
 
+@one_program("d", "p", "shape", "dtype")
 def ball(key: ArrayLike, d: int, p: float = 2, shape: Extents = (), dtype: Any = "float32") -> Value:
     """Points [*shape, d], uniform over the ball of points of `p`-norm at most 1.
 

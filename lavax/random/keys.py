@@ -16,6 +16,7 @@ from lavax.numpy.arrays.joining import stack
 from lavax.numpy.indexing.indexing import index
 from lavax.random.reuse import consume
 from lavax.tracer import bind, lift
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 GENERATOR = "threefry2x32"
@@ -35,6 +36,7 @@ def key(seed: int | ArrayLike, *, impl: str | None = None) -> Value:
     return stack([constant_of(splat(0, uint32), low.type), low])
 
 
+@one_program("num")
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
     """New keys that are independent of each other and of `key`: uint32 [*num, 2].
 
@@ -52,11 +54,14 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Value:
 
     A negative integer counts as its 32 bits.
     """
+    whole = isinstance(data, (int, np.integer)) and not isinstance(data, bool)
+    return _folded(key, np.uint32(operator.index(data) % 2**32) if whole else data)
+
+
+@one_program()
+def _folded(key: ArrayLike, data: ArrayLike) -> Value:
     held = as_key("fold_in", key)
-    if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
-        low: Value = constant_of(splat(operator.index(data) % 2**32, uint32), TensorType((), uint32))
-    else:
-        low = word_of("fold_in", data, "data")
+    low = word_of("fold_in", data, "data")
     return stack([block(held, low, word) for word in (FIRST, SECOND)])
 
 

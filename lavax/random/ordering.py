@@ -20,9 +20,11 @@ from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.discrete import randint
 from lavax.random.keys import as_key, split
 from lavax.tracer import bind
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 
+@one_program("axis", "independent", either="x")
 def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Value:
     """`x` with its entries along `axis` in a random order; for an int, 0 to x - 1.
 
@@ -49,6 +51,7 @@ def _shuffled(key: ArrayLike, x: Value, axis: int) -> Value:
     return x
 
 
+@one_program("shape", "replace", "axis", either="a")
 def choice(
     key: ArrayLike,
     a: int | ArrayLike,

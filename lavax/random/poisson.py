@@ -20,12 +20,14 @@ from lavax.random.continuous import uniform_between
 from lavax.random.keys import as_key, split
 from lavax.random.parameters import drawn_shape, spread_parameter
 from lavax.random.reuse import consume
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.values.value import Value
 
 _COUNTED_BELOW = 10.0
 
 
+@one_program("shape", "dtype")
 def poisson(
     key: ArrayLike, lam: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = "int32"
 ) -> Value:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,6 @@ from lavax.ir.location import user_location
 from lavax.tracer import Tracer, active_trace
 from lavax.tracer.tracing.trace import Trace
 from lavax.tracer.values.array import Array
-
-_asked: ContextVar[bool] = ContextVar("lavax_key_reuse", default=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,18 +48,17 @@ def key_reuse() -> Iterator[None]:
     """
     before = dict(_uses)
     _uses.clear()
-    token = _asked.set(True)
     try:
-        yield
+        with config.checked_key_reuse():
+            yield
     finally:
-        _asked.reset(token)
         _uses.clear()
         _uses.update(before)
 
 
 def consume(function: str, key: Any) -> None:
     """Records that `function` draws from `key`. Raises KeyReuseError if that was drawn from before."""
-    if not (_asked.get() or config.check_key_reuse()):
+    if not config.check_key_reuse():
         return
     for identity in [identity for identity, use in _uses.items() if use.is_over]:
         del _uses[identity]

@@ -16,9 +16,11 @@ from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.random.continuous import standard_normal
 from lavax.random.parameters import floating_dtype
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 
+@one_program("shape", "dtype", "method")
 def multivariate_normal(
     key: ArrayLike,
     mean: ArrayLike,
@@ -57,6 +59,7 @@ def multivariate_normal(
     return cast(lnp.add(centre, lnp.einsum("...ij,...j->...i", factor, drawn)), held)
 
 
+@one_program("n", "shape", "dtype", "m")
 def orthogonal(
     key: ArrayLike, n: int, shape: int | Sequence[int] = (), dtype: Any = "float32", m: int | None = None
 ) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from lavax.base.config import chosen_matmul_precision, runs_uncompiled
+from lavax.base.config import runs_uncompiled, trace_settings
 from lavax.base.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.calls.call import CallStructure, ChosenArguments, call_of, chosen_arguments, named_conversion, parted
@@ -15,6 +15,7 @@ from lavax.tracer.compiled.executable import refuse_tracers
 from lavax.tracer.compiled.lowered import Lowered
 from lavax.tracer.compiled.nan_check import NaNChecked
 from lavax.tracer.compiled.retrace import log_retrace
+from lavax.tracer.compiled.shared_programs import programs_of
 from lavax.tracer.compiled.stages import executable
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
@@ -81,7 +82,7 @@ class CompiledFunction:
                 leaves = (*args, *kwargs.values())
             try:
                 kinds = map(_kind_of, leaves)
-                entry = self._of_arrays.get((in_use.runtime, chosen_matmul_precision(), *kwargs, *kinds))
+                entry = self._of_arrays.get((in_use.runtime, trace_settings(), *kwargs, *kinds))
             except TypeError:
                 entry = None  # an argument that is not an array
         if entry is None:
@@ -90,6 +91,9 @@ class CompiledFunction:
         if entry.traced is not None:
             results = performed(entry.traced, results)
         return results[0] if entry.is_leaf else unflatten(entry.structure, results)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_entries": {}, "_of_arrays": {}}  # programs stay in their process
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: the instance is the first argument (of a registered class, or static)."""
@@ -126,29 +130,37 @@ class CompiledFunction:
             leaves += more
         try:
             kinds = [leaf.abstract for leaf in leaves]
-            entry = self._entries.get((runtime(), chosen_matmul_precision(), positional, keywords, statics, *kinds))
+            entry = self._entries.get((runtime(), trace_settings(), positional, keywords, statics, *kinds))
         except AttributeError:  # a leaf that is not an array yet
             entry = None
         if entry is None:
             return self._prepared(leaves, CallStructure(positional, keywords, statics))
         if len(leaves) == len(args) + len(kwargs) and not self._has_static and _are_arrays(args, kwargs):
-            remember(self._of_arrays, (runtime(), chosen_matmul_precision(), *kwargs, *kinds), entry)
+            remember(self._of_arrays, (runtime(), trace_settings(), *kwargs, *kinds), entry)
         return entry, leaves
 
     def _prepared(self, leaves: list[Any], call: CallStructure) -> tuple[_Entry, list[Array]]:
         """The entry for these arguments, made if there is none yet, and the arguments as arrays."""
         refuse_tracers(leaves)
         arrays = named_conversion(argument, leaves, call, self._signature)
-        current, precision = runtime(), chosen_matmul_precision()
-        key = (current, precision, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
+        current, settings = runtime(), trace_settings()
+        key = (current, settings, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
         entry = self._entries.get(key)
         if entry is None:
-            kinds = [array.abstract for array in arrays]
-            earlier = [known[2:] for known in self._entries if known[0] is current and known[1] == precision]
-            log_retrace(self._function, self._signature, call, kinds, earlier)
-            traced = self._traced(call, kinds)
-            entry = remember(self._entries, key, _entry(self._program(traced, call), traced))
+            programs = programs_of(self._function)
+            place = (self._static, self._donated, self._tune, current.refuses_nans, *key)
+            entry = programs.get(place) or remember(programs, place, self._made(call, arrays))
+            remember(self._entries, key, entry)
         return entry, arrays
+
+    def _made(self, call: CallStructure, arrays: Sequence[Array]) -> _Entry:
+        """A new trace and its program."""
+        current, settings = runtime(), trace_settings()
+        kinds = [array.abstract for array in arrays]
+        earlier = [known[2:] for known in self._entries if known[0] is current and known[1] == settings]
+        log_retrace(self._function, self._signature, call, kinds, earlier)
+        traced = self._traced(call, kinds)
+        return _entry(self._program(traced, call), traced)
 
     def _program(self, traced: Traced, call: CallStructure) -> _Run:
         donated = self._donated_leaves(call)

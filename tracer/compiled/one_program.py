@@ -1,0 +1,85 @@
+"""Functions of the library that run as one program outside a trace, not operation by operation."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from lavax.base.config import check_key_reuse, runs_uncompiled
+from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.compiled.compile import CompiledFunction, compile
+from lavax.tracer.tracing.convert import argument
+from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.values.array import Array
+from lavax.tracer.values.backend import runtime
+from lavax.tracer.values.programs import remember
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+_DATA = (np.ndarray, np.generic, float, int)
+_LEAST, _MOST = -(2**31), 2**31 - 1  # of the numbers that an int32 scalar holds
+
+
+def one_program(
+    *settings: str, either: str = ""
+) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """A decorator: called outside a trace, the function runs as one program per kind of arguments.
+
+    The parameters named by `settings` (shapes, dtypes, axes) are part of the kind; the one named by `either` is, unless
+    it is an array. Inside a trace, and where operations are to be looked at one by one, the function is called as it
+    is; so it is with arguments that fit no scalar or array, so that errors are those of the function.
+    """
+
+    def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        programs: dict[Any, CompiledFunction] = {}
+        signature = signature_of(function, "one_program")
+
+        @functools.wraps(function)
+        def call(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+            if active_trace() is not None or runs_uncompiled() or check_key_reuse() or runtime().refuses_nans:
+                return function(*args, **kwargs)
+            names = (*signature.positional[: len(args)], *kwargs)
+            leaves: list[Array] = []
+            places: list[Any] = []
+            for name, given in zip(names, (*args, *kwargs.values()), strict=False):
+                if isinstance(given, Array) and name not in settings:
+                    leaves.append(given)
+                    places.append(name)
+                elif given is None or name in settings or (name == either and not isinstance(given, np.ndarray)):
+                    places.append(_setting(name, given))
+                elif isinstance(given, _DATA) and not (type(given) is int and not _LEAST <= given <= _MOST):
+                    leaves.append(argument(given))
+                    places.append(name)
+            if not len(places) == len(names) == len(set(names)) == len(args) + len(kwargs):
+                return function(*args, **kwargs)
+            try:
+                program = programs.get(tuple(places))
+            except TypeError:  # a setting that cannot be hashed
+                return function(*args, **kwargs)
+            if program is None:
+                program = remember(programs, tuple(places), compile(_with_settings(function, places)))
+            return program(*leaves)  # type: ignore[no-any-return]
+
+        return call
+
+    return decorate
+
+
+def _setting(name: str, given: Any) -> tuple[str, Any, Any]:
+    """The setting, with the types that tell 1 from 1.0 and True."""
+    if isinstance(given, (list, tuple)):
+        return name, tuple(map(type, given)), tuple(given)
+    return name, type(given), given
+
+
+def _with_settings(function: Callable[..., _Result], places: list[Any]) -> Callable[..., _Result]:
+    """The function of the arrays alone, in the order of their names in `places`."""
+    names = [place for place in places if isinstance(place, str)]
+    settings = {place[0]: place[2] for place in places if isinstance(place, tuple)}
+
+    def applied(*leaves: Array) -> _Result:
+        return function(**dict(zip(names, leaves, strict=True)), **settings)
+
+    return functools.update_wrapper(applied, function, assigned=("__module__", "__name__", "__qualname__"), updated=())
