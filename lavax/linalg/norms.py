@@ -20,6 +20,7 @@ from lavax.numpy.elementwise.powers import power, sqrt
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.numpy.reductions.reductions import sum as sum_over
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 Order = int | float | str | None
@@ -41,6 +42,7 @@ def _wide(value: Value) -> Value:
     return cast(value, averaging(value.type.dtype))
 
 
+@one_program("axis", "keepdims", "ord")
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Value:
     """(Σ |x|^ord)^(1/ord) over `axis` (None: all axes). `ord` is 2 by default.
 
@@ -82,6 +84,7 @@ _OF_MATRICES: dict[Order, Callable[[Value], Value]] = {
 }
 
 
+@one_program("keepdims", "ord")
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Value:
     """The norm of matrices [..., m, n].
 
@@ -97,6 +100,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     return expand_dims(found, (-2, -1)) if keepdims else found
 
 
+@one_program("ord", "axis", "keepdims")
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Value:
     """NumPy's norm: of vectors along one axis, of matrices in two; without `axis`, of an array of one or two axes.
 
@@ -117,6 +121,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
     return expand_dims(found, tuple(sorted(axes))) if keepdims else found
 
 
+@one_program("p")
 def cond(x: ArrayLike, /, p: Order = None) -> Value:
     """Condition numbers of matrices [..., m, n]: the largest singular value over the smallest.
 

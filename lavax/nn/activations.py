@@ -27,6 +27,7 @@ from lavax.numpy.elementwise.exponential import expm1, logaddexp
 from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.hyperbolic import tanh
 from lavax.numpy.elementwise.powers import sqrt
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -84,7 +85,7 @@ def _rounded_once(function: Callable[..., Value]) -> Callable[..., Value]:
         wide = cast(value, float32) if dtype.bits < 32 else value
         return cast(function(wide, *arguments, **keywords), dtype)
 
-    return activation
+    return one_program("approximate")(activation)
 
 
 def identity(x: ArrayLike) -> Value:

@@ -23,6 +23,7 @@ from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.reductions.reductions import among, fold, var
 from lavax.numpy.reductions.reductions import mean as average
 from lavax.tracer import bind, constant
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -47,6 +48,7 @@ def _chosen(name: str, x: ArrayLike, where: ArrayLike | None) -> Value:
     return among(name, as_floating(x), where, -math.inf)
 
 
+@one_program("axis")
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Value:
     """exp(x) over its sum along `axis` (None: all axes): positive, of sum 1. NaN if all of a row is -inf.
 
@@ -62,6 +64,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Va
     return divide(grown, spread_back(fold("sum", grown, axes, keepdims=False), axes, value.shape))
 
 
+@one_program("axis")
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Value:
     """The logarithm of `softmax(x, axis, where)`, exact for small probabilities too: -inf where `where` is false."""
     if where is not None:
@@ -75,11 +78,13 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     return subtract(shifted, spread_back(total, axes, value.shape))
 
 
+@one_program("axis")
 def softmin(x: ArrayLike, axis: Axis = -1) -> Value:
     """`softmax` of -x."""
     return softmax(negative(as_floating(x)), axis)
 
 
+@one_program("axis", "keepdims")
 def logsumexp(
     x: ArrayLike,
     axis: Axis = None,
@@ -109,6 +114,7 @@ def logsumexp(
     return reshaped(result, kept) if keepdims else result
 
 
+@one_program("axis", "keepdims")
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Value:
     """log(mean(exp(x))) over `axis` (None: all axes), without overflow; over the elements where `where` is true."""
     value = as_floating(x)
@@ -124,6 +130,7 @@ def log1mexp(x: ArrayLike) -> Value:
     return choice(is_small, near, log1p(negative(exp(negative(choice(is_small, 1.0, value))))))
 
 
+@one_program("axis")
 def standardize(
     x: ArrayLike,
     axis: Axis = -1,
@@ -144,6 +151,7 @@ def standardize(
     return cast(divide(subtract(wide, middle), sqrt(add(spread, epsilon))), value.type.dtype)
 
 
+@one_program("num_classes", "dtype", "axis")
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Value:
     """1 at the position that each integer of `x` names along the new axis `axis`, else 0; float32 by default.
 

@@ -58,7 +58,9 @@ class CompiledFunction:
         static: ChosenArguments,
         donated: ChosenArguments,
         tune: bool,
+        eager: bool = False,
     ) -> None:
+        """With `eager` shaders take sizes as parameters, so that few serve many shapes."""
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._signature = signature
@@ -67,6 +69,7 @@ class CompiledFunction:
         self._donated = donated
         self._has_donated = bool(donated.positions or donated.names)
         self._tune = tune
+        self._eager = eager
         self._entries: dict[tuple[Any, ...], _Entry] = {}
         # Entries for calls whose arguments are arrays, by their kinds and the names of keyword arguments.
         self._of_arrays: dict[tuple[Any, ...], _Entry] = {}
@@ -166,7 +169,8 @@ class CompiledFunction:
         donated = self._donated_leaves(call)
         if runtime().refuses_nans:
             return NaNChecked(self._signature.function, traced.graph, traced.weak, traced.captured, donated)
-        return executable(remove_stop_gradient(traced.graph), traced.weak, traced.captured, donated, self._tune)
+        graph = remove_stop_gradient(traced.graph)
+        return executable(graph, traced.weak, traced.captured, donated, self._tune, self._eager)
 
     def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         call, leaves = self._parted(args, kwargs)

@@ -64,6 +64,7 @@ class Executable:
         captured: Sequence[Value] = (),
         donated: Sequence[int] = (),
         tune: bool = False,
+        eager: bool = False,
     ) -> None:
         self._plan = plan(graph, donated)
         self._kinds = [abstract(node.type, w) for node, w in zip(graph.outputs, weak, strict=True)]
@@ -75,7 +76,7 @@ class Executable:
         self._program: Program | None = None
         self._run: Run = _nothing
         if self._plan.graph.outputs:
-            self._program = program_for(self._plan.graph, self._donated, tune=tune or config.tune())
+            self._program = program_for(self._plan.graph, self._donated, eager, tune or config.tune())
             self._run = self._program.run
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from lavax.base.config import check_key_reuse, runs_uncompiled
-from lavax.tracer.calls.signature import signature_of
-from lavax.tracer.compiled.compile import CompiledFunction, compile
+from lavax.base.config import check_key_reuse, keeps_64_bits, runs_uncompiled
+from lavax.ir.location import named
+from lavax.tracer.calls.call import ChosenArguments
+from lavax.tracer.calls.signature import Signature, signature_of
+from lavax.tracer.compiled.compile import CompiledFunction
 from lavax.tracer.tracing.convert import argument
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.values.array import Array
@@ -18,6 +21,8 @@ from lavax.tracer.values.programs import remember
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
+_FLOAT32 = struct.Struct("f")
+_NONE = ChosenArguments(frozenset(), frozenset())
 _DATA = (np.ndarray, np.generic, float, int)
 _LEAST, _MOST = -(2**31), 2**31 - 1  # of the numbers that an int32 scalar holds
 
@@ -54,17 +59,34 @@ def one_program(
                     places.append(name)
             if not len(places) == len(names) == len(set(names)) == len(args) + len(kwargs):
                 return function(*args, **kwargs)
+            if _loses_digits((*args, *kwargs.values()), leaves, names):
+                return function(*args, **kwargs)
             try:
                 program = programs.get(tuple(places))
             except TypeError:  # a setting that cannot be hashed
                 return function(*args, **kwargs)
             if program is None:
-                program = remember(programs, tuple(places), compile(_with_settings(function, places)))
+                program = remember(programs, tuple(places), _with_settings(function, signature, places))
             return program(*leaves)  # type: ignore[no-any-return]
 
+        named(call, function.__name__, function.__doc__ or "")
         return call
 
     return decorate
+
+
+def _loses_digits(given: tuple[Any, ...], leaves: list[Array], names: tuple[str, ...]) -> bool:
+    """Whether a Python float, which becomes a float32 argument, is met by numbers of 64 bits."""
+    if all(type(number) is not float or _is_float32(number) for number in given):
+        return False
+    return "dtype" in names or keeps_64_bits() or any(leaf.type.dtype.bits == 64 for leaf in leaves)
+
+
+def _is_float32(number: float) -> bool:
+    try:
+        return number != number or _FLOAT32.unpack(_FLOAT32.pack(number))[0] == number
+    except OverflowError:
+        return False
 
 
 def _setting(name: str, given: Any) -> tuple[str, Any, Any]:
@@ -74,12 +96,16 @@ def _setting(name: str, given: Any) -> tuple[str, Any, Any]:
     return name, type(given), given
 
 
-def _with_settings(function: Callable[..., _Result], places: list[Any]) -> Callable[..., _Result]:
-    """The function of the arrays alone, in the order of their names in `places`."""
-    names = [place for place in places if isinstance(place, str)]
-    settings = {place[0]: place[2] for place in places if isinstance(place, tuple)}
+def _with_settings(function: Callable[..., Any], signature: Signature, places: list[Any]) -> CompiledFunction:
+    """The compiled function of the arrays alone, in the order of their names in `places`."""
+    names = [place if isinstance(place, str) else place[0] for place in places]
+    matches = [name == own for name, own in zip(names, signature.positional, strict=False)]
+    leading = [*matches, False].index(False)  # some parameters take no names
 
-    def applied(*leaves: Array) -> _Result:
-        return function(**dict(zip(names, leaves, strict=True)), **settings)
+    def applied(*leaves: Array) -> Any:
+        remaining = iter(leaves)
+        values = [next(remaining) if isinstance(place, str) else place[2] for place in places]
+        return function(*values[:leading], **dict(zip(names[leading:], values[leading:], strict=True)))
 
-    return functools.update_wrapper(applied, function, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    functools.update_wrapper(applied, function, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    return CompiledFunction(applied, signature_of(applied, "one_program"), _NONE, _NONE, tune=False, eager=True)

@@ -89,7 +89,9 @@ def executable(
     captured: Sequence[Value] = (),
     donated: Sequence[int] = (),
     tune: bool = False,
+    eager: bool = False,
 ) -> Executable | StagedExecutable:
     """A graph that can be called on arrays, in stages if it calls the host."""
-    made = StagedExecutable if holds_host_calls(graph) else Executable
-    return made(graph, weak, captured, donated, tune)
+    if holds_host_calls(graph):
+        return StagedExecutable(graph, weak, captured, donated, tune)
+    return Executable(graph, weak, captured, donated, tune, eager)

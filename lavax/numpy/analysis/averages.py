@@ -22,11 +22,13 @@ from lavax.numpy.products.linear_algebra import matmul
 from lavax.numpy.reductions.reductions import fold, mean
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import constant
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["average", "corrcoef", "cov"]
 
 
+@one_program("axis", "returned", "keepdims")
 def average(
     x: ArrayLike,
     axis: Axis = None,
@@ -64,6 +66,7 @@ def _along(weights: Value, value: Value, axes: tuple[int, ...]) -> Value:
     return spread(reshaped(rising, kept), value.shape)
 
 
+@one_program("rowvar", "bias", "ddof")
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -122,6 +125,7 @@ def _one_as_scalar(matrix: Value) -> Value:
     return reshaped(matrix, ()) if matrix.shape == (1, 1) else matrix
 
 
+@one_program("rowvar")
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Value:
     """The correlations of variables, one per row (a column if not `rowvar`): from -1 to 1, NaN for constant ones."""
     rows, held = _variables_to_average((x,) if y is None else (x, y), rowvar)

@@ -23,6 +23,7 @@ from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind, constant
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile"]
@@ -31,6 +32,7 @@ Method: TypeAlias = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
+@one_program("axis", "method", "keepdims")
 def quantile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
 ) -> Value:
@@ -115,6 +117,7 @@ def _taken(ordered: Value, place: Value) -> Value:
     return reshaped(take_along_axis(ordered, spread(positions, shape), -1), ordered.shape[:-1])
 
 
+@one_program("axis", "method", "keepdims")
 def percentile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
 ) -> Value:
@@ -127,11 +130,13 @@ def _of_hundredths(q: ArrayLike) -> ArrayLike:
     return q / 100 if isinstance(q, (int, float)) else divide(as_floating(q), 100.0)
 
 
+@one_program("axis", "keepdims")
 def median(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
     """The middle element over `axis` (None: all axes), or the mean of the two; NaN if one is."""
     return quantile(x, 0.5, axis, keepdims=keepdims)
 
 
+@one_program("axis", "method", "keepdims")
 def nanquantile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
 ) -> Value:
@@ -139,6 +144,7 @@ def nanquantile(
     return _quantile("nanquantile", x, q, axis, method, keepdims, skip_nan=True)
 
 
+@one_program("axis", "method", "keepdims")
 def nanpercentile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
 ) -> Value:
@@ -146,6 +152,7 @@ def nanpercentile(
     return nanquantile(x, _of_hundredths(q), axis, method=method, keepdims=keepdims)
 
 
+@one_program("axis", "keepdims")
 def nanmedian(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
     """As `median` of the elements that are not NaN; NaN where there are none."""
     return nanquantile(x, 0.5, axis, keepdims=keepdims)

@@ -9,6 +9,7 @@ from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import greater, not_equal, where
 from lavax.tracer import with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2"]
@@ -45,11 +46,13 @@ def _logarithm_of_sum(
     return with_weak(where(undefined, add(first, second), softened), weak)
 
 
+@one_program()
 def logaddexp(x: ArrayLike, y: ArrayLike) -> Value:
     """log(exp(x) + exp(y)), elementwise, without overflow."""
     return _logarithm_of_sum("logaddexp", x, y, exp, log1p)
 
 
+@one_program()
 def logaddexp2(x: ArrayLike, y: ArrayLike) -> Value:
     """log2(2^x + 2^y), elementwise, without overflow."""
     return _logarithm_of_sum("logaddexp2", x, y, exp2, _log2_1p)

@@ -17,6 +17,7 @@ from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import trunc
 from lavax.numpy.elementwise.signs import copysign
 from lavax.tracer import bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["frexp", "heaviside", "ldexp", "modf", "nan_to_num", "nextafter", "spacing"]
@@ -46,6 +47,7 @@ def _from_bits(bits: Value, dtype: DType) -> Value:
     return bind("bitcast", bits, type=bits.type.with_dtype(dtype))
 
 
+@one_program()
 def nextafter(x: ArrayLike, y: ArrayLike) -> Value:
     """The float next to `x` on the way to `y`, elementwise; `y` where they are equal. It has no gradient.
 
@@ -104,6 +106,7 @@ def _within(dtype: DType, most: int) -> tuple[int, int]:
     return max(-most, dtype.lowest), min(most, dtype.highest)
 
 
+@one_program()
 def frexp(x: ArrayLike) -> tuple[Value, Value]:
     """`x` as m 2^n: m with 0.5 <= |m| < 1, n in int32. 0, infinities and NaN are their own m, n is 0."""
     given = as_floating(x)
@@ -124,6 +127,7 @@ def frexp(x: ArrayLike) -> tuple[Value, Value]:
     return cast(mantissa, given.type.dtype), subtract(exponent, where(tiny, where(special, 0, lifted), 0))
 
 
+@one_program()
 def modf(x: ArrayLike) -> tuple[Value, Value]:
     """The fraction and the whole part of each element, both floats with its sign; the fraction of infinities is 0."""
     value = as_floating(x)
@@ -145,6 +149,7 @@ def nan_to_num(
     return where(equal(value, float("-inf")), -largest if neginf is None else neginf, result)
 
 
+@one_program()
 def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
     """0 where `x` is below 0, 1 where it is above, `y` where it is 0, as a float, elementwise; NaN stays NaN."""
     (value, at_zero), weak = together("heaviside", x, y, real=True)
@@ -152,6 +157,7 @@ def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
     return with_weak(step, weak)
 
 
+@one_program()
 def spacing(x: ArrayLike) -> Value:
     """The distance from each float to the next one further from 0, with its sign.
 

@@ -13,6 +13,7 @@ from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply
 from lavax.numpy.elementwise.comparison import equal, isinf, logical_or, where
 from lavax.numpy.elementwise.extrema import maximum, minimum
 from lavax.tracer import bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["cbrt", "float_power", "hypot", "power", "rsqrt", "sqrt"]
@@ -79,6 +80,7 @@ def float_power(x: ArrayLike, y: ArrayLike) -> Value:
     return power(as_floating(x), as_floating(y))
 
 
+@one_program()
 def hypot(x: ArrayLike, y: ArrayLike) -> Value:
     """sqrt(x^2 + y^2), elementwise, without overflow or underflow; infinite where either is, even beside NaN.
 

@@ -13,6 +13,7 @@ from lavax.numpy.elementwise.comparison import equal, greater, isfinite, isinf, 
 from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.signs import copysign
 from lavax.tracer import bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["ceil", "divmod", "floor", "floor_divide", "fmod", "remainder", "rint", "round", "trunc"]
@@ -103,6 +104,7 @@ def fmod(x: ArrayLike, y: ArrayLike) -> Value:
     return apply("remainder", *_numbers("fmod", x, y))
 
 
+@one_program()
 def remainder(x: ArrayLike, y: ArrayLike) -> Value:
     """x - floor_divide(x, y) * y, elementwise: Python's `%`, with the sign of `y`.
 
@@ -117,6 +119,7 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Value:
     return where(_opposite(truncated, divisor), add(truncated, divisor), truncated)
 
 
+@one_program()
 def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
     """The greatest whole number that is not above x / y, elementwise, in the common dtype: Python's `//`.
 
@@ -150,6 +153,7 @@ def _floor_divide_floats(x: Value, y: Value) -> Value:
     return where(logical_or(equal(divisor, 0), logical_or(isinf(dividend), isinf(divisor))), ratio, signed)
 
 
+@one_program()
 def divmod(x: ArrayLike, y: ArrayLike) -> tuple[Value, Value]:
     """floor_divide(x, y) and remainder(x, y)."""
     return floor_divide(x, y), remainder(x, y)

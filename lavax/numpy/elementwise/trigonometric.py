@@ -8,6 +8,7 @@ from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import equal, less, where
 from lavax.tracer import with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["acos", "asin", "atan", "atan2", "cos", "degrees", "radians", "sin", "sinc", "tan"]
@@ -42,6 +43,7 @@ def degrees(x: ArrayLike) -> Value:
     return multiply(x, 180 / math.pi)
 
 
+@one_program()
 def sinc(x: ArrayLike) -> Value:
     """sin(πx) / (πx), elementwise; 1 at 0, and exact at its zeros: no digits of x are lost in πx."""
     value = as_floating(x)

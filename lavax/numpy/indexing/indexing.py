@@ -1,6 +1,7 @@
 """Reads of parts of an array: `x[…]` as in NumPy."""
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lavax.ir.types import TensorType, bool_
-from lavax.numpy._core.broadcasting import common_shape
+from lavax.numpy._core.broadcasting import common_shape, spread
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_value, holds_values
 from lavax.numpy.indexing.advanced_indexing import AxisPositions, as_index, gathered, is_index_array
 from lavax.numpy.indexing.nonzero import nonzero
-from lavax.tracer import bind, with_weak
+from lavax.tracer import active_trace, bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 
@@ -41,6 +43,8 @@ class Entry:
     position: int
 
 
+_LARGEST_BLOCK = 1 << 20  # elements; copying larger ones takes longer than preparing a program for each place
+
 Item: TypeAlias = NewAxis | AxisRange | Entry | AxisPositions
 
 
@@ -55,6 +59,8 @@ def index(x: ArrayLike, key: Any) -> Value:
     if is_truth(key):
         return _all_or_nothing(value, bool(key))
     items = key_items(key, value.type)
+    if active_trace() is None and all(map(_is_contiguous, items)):
+        return _block(value, items)
     cut = sliced(value, items)
     arrays = [item for item in items if isinstance(item, AxisPositions)]
     if not arrays:
@@ -62,6 +68,42 @@ def index(x: ArrayLike, key: Any) -> Value:
     layout = layout_of(items, cut.shape, common_shape("index", [item.positions for item in arrays]))
     found = gathered(reshaped(cut, layout.kept), arrays, layout.axes)
     return reshaped(transposed(found, layout.order), layout.shape)
+
+
+def _is_contiguous(item: Item) -> bool:
+    """Whether an item takes one entry, or neighbours in their order."""
+    return isinstance(item, (Entry, NewAxis)) or (
+        isinstance(item, AxisRange) and item.step == 1 and not item.flipped
+    )
+
+
+def _block(value: Value, items: Sequence[Item]) -> Value:
+    """A block of an array, outside a trace: its place is an argument, so that one program serves all places."""
+    real = [item for item in items if not isinstance(item, NewAxis)]
+    bounds = [bounds_of(item, extent) for item, extent in zip(real, value.shape, strict=True)]
+    sizes = tuple(limit - start for start, limit, _ in bounds)
+    axes = tuple(axis for axis, extent in enumerate(value.shape) if sizes[axis] != extent)
+    shape = spread_shape(items, sizes)
+    if not axes or not 0 < math.prod(sizes) <= _LARGEST_BLOCK:
+        return reshaped(sliced(value, items), shape)
+    return _block_at(value, np.array([bounds[axis][0] for axis in axes], np.int32), axes, sizes, shape)
+
+
+@one_program("axes", "sizes", "shape")
+def _block_at(
+    x: Value, starts: ArrayLike, axes: tuple[int, ...], sizes: tuple[int, ...], shape: tuple[int, ...]
+) -> Value:
+    """The block of `sizes`, reshaped, that begins at `starts` along `axes`, and is whole along the others."""
+    positions = []
+    for number, axis in enumerate(axes):
+        first = index(starts, (slice(number, number + 1),))
+        counted = bind("iota", type=TensorType((sizes[axis],), first.type.dtype), axis=0)
+        along = bind("add", spread(first, counted.shape), counted)
+        positions.append(reshaped(along, (1,) * number + (sizes[axis],) + (1,) * (len(axes) - number - 1)))
+    found = gathered(x, [AxisPositions(along) for along in positions], axes)
+    rest = [axis for axis in range(x.ndim) if axis not in axes]
+    order = [(*axes, *rest).index(axis) for axis in range(x.ndim)]
+    return reshaped(transposed(found, order), shape)
 
 
 def key_items(key: Any, type: TensorType) -> list[Item]:

@@ -19,6 +19,7 @@ from lavax.numpy.reductions.reductions import all as all_over
 from lavax.numpy.reductions.reductions import among, argmax, argmin, fold, prod, sum
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
@@ -30,6 +31,7 @@ def _with(x: ArrayLike, instead: float) -> Value:
     return choice(isnan(value), instead, value) if value.type.dtype.is_float else own(value)
 
 
+@one_program("axis", "dtype", "keepdims")
 def nansum(
     x: ArrayLike,
     axis: Axis = None,
@@ -43,6 +45,7 @@ def nansum(
     return sum(_with(x, 0.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
+@one_program("axis", "dtype", "keepdims")
 def nanprod(
     x: ArrayLike,
     axis: Axis = None,
@@ -70,6 +73,7 @@ def _extremum(
     return choice(all_over(isnan(value), axis, keepdims=keepdims), float("nan"), found)
 
 
+@one_program("axis", "keepdims")
 def nanmax(
     x: ArrayLike,
     axis: Axis = None,
@@ -82,6 +86,7 @@ def nanmax(
     return _extremum(x, axis, keepdims, initial, where, True)
 
 
+@one_program("axis", "keepdims")
 def nanmin(
     x: ArrayLike,
     axis: Axis = None,
@@ -94,11 +99,13 @@ def nanmin(
     return _extremum(x, axis, keepdims, initial, where, False)
 
 
+@one_program("axis", "keepdims")
 def nanargmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
     """As `argmax` of the elements that are not NaN; -1 where there are none."""
     return _position(argmax(_with(x, float("-inf")), axis, keepdims=keepdims), x, axis, keepdims)
 
 
+@one_program("axis", "keepdims")
 def nanargmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
     """As `argmin` of the elements that are not NaN; -1 where there are none."""
     return _position(argmin(_with(x, float("inf")), axis, keepdims=keepdims), x, axis, keepdims)
@@ -122,6 +129,7 @@ def _averaged(name: str, x: ArrayLike, dtype: Any, where: ArrayLike | None) -> t
     return cast(among(name, value, where, float("nan")), averaging(value.type.dtype)), value.type.dtype
 
 
+@one_program("axis", "dtype", "keepdims")
 def nanmean(
     x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: ArrayLike | None = None
 ) -> Value:
@@ -131,6 +139,7 @@ def nanmean(
     return cast(divide(nansum(value, axes, keepdims=keepdims), _count(value, axes, keepdims)), held)
 
 
+@one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def nanvar(
     x: ArrayLike,
     axis: Axis = None,
@@ -152,6 +161,7 @@ def nanvar(
     return cast(choice(usable, divide(total, choice(usable, divisor, 1)), float("nan")), held)
 
 
+@one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def nanstd(
     x: ArrayLike,
     axis: Axis = None,

@@ -18,6 +18,7 @@ from lavax.numpy.elementwise.comparison import where as choice
 from lavax.numpy.elementwise.extrema import maximum, minimum
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.tracer import bind, constant, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var"]
@@ -209,6 +210,7 @@ def _without(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     return value if keepdims or not axes else bind("reshape", value, type=value.type.with_shape(shape))
 
 
+@one_program("axis", "dtype", "keepdims")
 def mean(
     x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: ArrayLike | None = None
 ) -> Value:
@@ -222,6 +224,7 @@ def mean(
     return cast(_without(_mean("mean", value, axes, where), axes, keepdims), held)
 
 
+@one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def var(
     x: ArrayLike,
     axis: Axis = None,
@@ -250,6 +253,7 @@ def var(
     return cast(_without(divide(total, count), axes, keepdims), held)
 
 
+@one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def std(
     x: ArrayLike,
     axis: Axis = None,

@@ -84,6 +84,14 @@ def test_a_draw_is_one_submission(counted: Callable[[str], int]) -> None:
     assert counted("submits") == 3 and counted("traces") <= 1
 
 
+def test_numbers_keep_64_bits() -> None:
+    with lx.enable_x64():
+        x = lnp.asarray(np.array([1.0]))
+        assert float(lnp.logaddexp(x, 0.1)[0]) == pytest.approx(np.logaddexp(1.0, 0.1), rel=1e-14)
+        found = lx.random.uniform(lx.random.key(0), (3,), "float64", minval=0.1, maxval=0.1)
+        assert np.asarray(found).tolist() == [0.1] * 3
+
+
 @pytest.mark.parametrize("low, high", [(0.0, 1.0), (-1, 1), (0.25, 0.7), (-3e4, 1e-3)])
 def test_bounds_as_numbers_give_the_same_bits(low: float, high: float) -> None:
     key = lx.random.key(3)

@@ -42,7 +42,8 @@ def interrupted_at(position: int, call: Callable[[], object]) -> bool:
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal left
-        if not frame.f_code.co_filename.startswith(PACKAGE) or "/tests/" in frame.f_code.co_filename:
+        file = frame.f_code.co_filename
+        if not file.startswith(PACKAGE) or "/tests/" in file or "/site-packages/" in file:
             return None
         if frame.f_code.co_name in ("__del__", "_receive"):  # where Python reports exceptions and goes on
             return None
