@@ -1,11 +1,13 @@
 """Convolutions in XLA's general form."""
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
 from lavax import nn
+from lavax.base.config import matmul_precision
 from lavax.lax.products import precision_name
 from lavax.lax.windows import padtype_to_pads, reduce_window_shape_tuple, spread_by
 from lavax.numpy._core.errors import shape_error
@@ -105,10 +107,6 @@ def _window_order(numbers: ConvDimensionNumbers) -> list[int]:
 
 def lnp_precision(precision: Any) -> Any:
     """A context in which products have this precision."""
-    import contextlib
-
-    from lavax.base.config import matmul_precision
-
     name = precision_name(precision)
     return contextlib.nullcontext() if name is None else matmul_precision(name)
 

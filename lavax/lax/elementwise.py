@@ -10,6 +10,7 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax import nn
+from lavax.ir.monoids import BY_JOIN
 from lavax.lax.creation import bitcast_convert_type
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -80,31 +81,43 @@ def _named(function: _Function, name: str, text: str) -> _Function:
     return function
 
 
-_UNARY: dict[str, _Function] = {
-    "abs": lnp.abs, "acos": lnp.acos, "acosh": lnp.acosh, "asin": lnp.asin, "asinh": lnp.asinh, "atan": lnp.atan,
-    "atanh": lnp.atanh, "bessel_i0e": special.i0e, "bessel_i1e": special.i1e, "bitwise_not": lnp.bitwise_invert,
-    "cbrt": lnp.cbrt, "ceil": lnp.ceil, "cos": lnp.cos, "cosh": lnp.cosh, "digamma": special.digamma,
-    "erf": special.erf, "erf_inv": special.erfinv, "erfc": special.erfc, "exp": lnp.exp, "exp2": lnp.exp2,
-    "expm1": lnp.expm1, "floor": lnp.floor, "is_finite": lnp.isfinite, "lgamma": special.gammaln, "log": lnp.log,
-    "log1p": lnp.log1p, "logistic": nn.sigmoid, "neg": lnp.negative, "reciprocal": lnp.reciprocal,
-    "rsqrt": lnp.rsqrt, "sign": lnp.sign, "sin": lnp.sin, "sinh": lnp.sinh, "sqrt": lnp.sqrt, "square": lnp.square,
-    "tan": lnp.tan, "tanh": lnp.tanh,
-}  # fmt: skip
-abs, acos, acosh, asin, asinh, atan, atanh = (
-    _unary(name, _UNARY[name]) for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh")
-)
-bessel_i0e, bessel_i1e, bitwise_not, cbrt, ceil, cos, cosh = (
-    _unary(name, _UNARY[name]) for name in ("bessel_i0e", "bessel_i1e", "bitwise_not", "cbrt", "ceil", "cos", "cosh")
-)
-digamma, erf, erf_inv, erfc, exp, exp2, expm1, floor = (
-    _unary(name, _UNARY[name]) for name in ("digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor")
-)
-is_finite, lgamma, log, log1p, logistic, neg, reciprocal = (
-    _unary(name, _UNARY[name]) for name in ("is_finite", "lgamma", "log", "log1p", "logistic", "neg", "reciprocal")
-)
-rsqrt, sign, sin, sinh, sqrt, square, tan, tanh = (
-    _unary(name, _UNARY[name]) for name in ("rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh")
-)
+abs = _unary("abs", lnp.abs)
+acos = _unary("acos", lnp.acos)
+acosh = _unary("acosh", lnp.acosh)
+asin = _unary("asin", lnp.asin)
+asinh = _unary("asinh", lnp.asinh)
+atan = _unary("atan", lnp.atan)
+atanh = _unary("atanh", lnp.atanh)
+bessel_i0e = _unary("bessel_i0e", special.i0e)
+bessel_i1e = _unary("bessel_i1e", special.i1e)
+bitwise_not = _unary("bitwise_not", lnp.bitwise_invert)
+cbrt = _unary("cbrt", lnp.cbrt)
+ceil = _unary("ceil", lnp.ceil)
+cos = _unary("cos", lnp.cos)
+cosh = _unary("cosh", lnp.cosh)
+digamma = _unary("digamma", special.digamma)
+erf = _unary("erf", special.erf)
+erf_inv = _unary("erf_inv", special.erfinv)
+erfc = _unary("erfc", special.erfc)
+exp = _unary("exp", lnp.exp)
+exp2 = _unary("exp2", lnp.exp2)
+expm1 = _unary("expm1", lnp.expm1)
+floor = _unary("floor", lnp.floor)
+is_finite = _unary("is_finite", lnp.isfinite)
+lgamma = _unary("lgamma", special.gammaln)
+log = _unary("log", lnp.log)
+log1p = _unary("log1p", lnp.log1p)
+logistic = _unary("logistic", nn.sigmoid)
+neg = _unary("neg", lnp.negative)
+reciprocal = _unary("reciprocal", lnp.reciprocal)
+rsqrt = _unary("rsqrt", lnp.rsqrt)
+sign = _unary("sign", lnp.sign)
+sin = _unary("sin", lnp.sin)
+sinh = _unary("sinh", lnp.sinh)
+sqrt = _unary("sqrt", lnp.sqrt)
+square = _unary("square", lnp.square)
+tan = _unary("tan", lnp.tan)
+tanh = _unary("tanh", lnp.tanh)
 
 
 def _quotient(x: Value, y: Value) -> Any:
@@ -150,26 +163,31 @@ def _high_product(x: Value, y: Value) -> Any:
     return high(x) * high(y) + high(middle) + high(low(x) * high(y) + low(middle))
 
 
-_BINARY: dict[str, _Function] = {
-    "add": lnp.add, "atan2": lnp.atan2, "bitwise_and": lnp.bitwise_and, "bitwise_or": lnp.bitwise_or,
-    "bitwise_xor": lnp.bitwise_xor, "div": _quotient, "eq": lnp.equal, "ge": lnp.greater_equal, "gt": lnp.greater,
-    "igamma": special.gammainc, "igammac": special.gammaincc, "le": lnp.less_equal, "lt": lnp.less, "max": lnp.maximum,
-    "min": lnp.minimum, "mulhi": _high_product, "ne": lnp.not_equal, "nextafter": lnp.nextafter,
-    "polygamma": special.polygamma, "rem": lnp.fmod, "shift_left": lnp.left_shift,
-    "shift_right_arithmetic": _arithmetic_shift, "shift_right_logical": _logical_shift, "sub": lnp.subtract,
-    "zeta": special.zeta,
-}  # fmt: skip
-add, atan2, bitwise_and, bitwise_or, bitwise_xor, div, eq, ge, gt = (
-    _nary(name, _BINARY[name])
-    for name in ("add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "div", "eq", "ge", "gt")
-)
-igamma, igammac, le, lt, max, min, mulhi, ne, nextafter = (
-    _nary(name, _BINARY[name]) for name in ("igamma", "igammac", "le", "lt", "max", "min", "mulhi", "ne", "nextafter")
-)
-polygamma, rem, shift_left, shift_right_arithmetic, shift_right_logical, sub, zeta = (
-    _nary(name, _BINARY[name])
-    for name in ("polygamma", "rem", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sub", "zeta")
-)
+add = _nary("add", lnp.add)
+atan2 = _nary("atan2", lnp.atan2)
+bitwise_and = _nary("bitwise_and", lnp.bitwise_and)
+bitwise_or = _nary("bitwise_or", lnp.bitwise_or)
+bitwise_xor = _nary("bitwise_xor", lnp.bitwise_xor)
+div = _nary("div", _quotient)
+eq = _nary("eq", lnp.equal)
+ge = _nary("ge", lnp.greater_equal)
+gt = _nary("gt", lnp.greater)
+igamma = _nary("igamma", special.gammainc)
+igammac = _nary("igammac", special.gammaincc)
+le = _nary("le", lnp.less_equal)
+lt = _nary("lt", lnp.less)
+max = _nary("max", lnp.maximum)
+min = _nary("min", lnp.minimum)
+mulhi = _nary("mulhi", _high_product)
+ne = _nary("ne", lnp.not_equal)
+nextafter = _nary("nextafter", lnp.nextafter)
+polygamma = _nary("polygamma", special.polygamma)
+rem = _nary("rem", lnp.fmod)
+shift_left = _nary("shift_left", lnp.left_shift)
+shift_right_arithmetic = _nary("shift_right_arithmetic", _arithmetic_shift)
+shift_right_logical = _nary("shift_right_logical", _logical_shift)
+sub = _nary("sub", lnp.subtract)
+zeta = _nary("zeta", special.zeta)
 betainc = _nary("betainc", special.betainc, 3)
 
 
@@ -293,8 +311,7 @@ def imag(x: ArrayLike) -> Value:
 @functools.cache
 def joins() -> dict[Any, str]:
     """Functions of two operands by which reductions join: lax's, lavax.numpy's and Python's."""
-    named = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
     strict = {"sum": add, "prod": mul, "max": max, "min": min}
     found: dict[Any, str] = {function: name for name, function in strict.items()}
-    found.update((getattr(lnp, name), kind) for kind, name in named.items())
+    found.update((getattr(lnp, join), monoid.reduction) for join, monoid in BY_JOIN.items())
     return found | {operator.add: "sum", operator.mul: "prod"}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.ir.monoids import BY_JOIN, MONOIDS
 from lavax.lax.elementwise import joins
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import axis_error
@@ -14,11 +15,9 @@ from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, trace
 from lavax.tracer.values.value import Value
 
-REDUCTIONS: dict[str, Callable[..., Value]] = {"sum": lnp.sum, "prod": lnp.prod, "max": lnp.max, "min": lnp.min}
 JOINS: dict[str, Callable[..., Value]] = {
-    "sum": lnp.add, "prod": lnp.multiply, "max": lnp.maximum, "min": lnp.minimum
-}  # fmt: skip
-_OPERATIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+    monoid.reduction: getattr(lnp, join) for join, monoid in BY_JOIN.items()
+}
 
 
 def kind_of(computation: Callable[..., Any], dtype: Any) -> str | None:
@@ -33,7 +32,8 @@ def kind_of(computation: Callable[..., Any], dtype: Any) -> str | None:
     graph = trace(computation)(scalar, scalar)
     if len(graph.outputs) != 1 or set(graph.outputs[0].operands) != set(graph.inputs) or len(graph.inputs) != 2:
         return None
-    return _OPERATIONS.get(graph.outputs[0].op)
+    monoid = BY_JOIN.get(graph.outputs[0].op)
+    return None if monoid is None else monoid.reduction
 
 
 def _axes(name: str, value: Value, axes: Sequence[int]) -> tuple[int, ...]:
@@ -91,22 +91,10 @@ def _reduced(kind: str, value: Value, axes: tuple[int, ...]) -> Value:
     """Without elements, an extreme is the number that never is one."""
     empty = kind in ("max", "min") and any(not value.shape[axis] for axis in axes)
     if not empty:
-        return REDUCTIONS[kind](value, axis=axes)
+        found: Value = getattr(lnp, kind)(value, axis=axes)
+        return found
     shape = tuple(extent for axis, extent in enumerate(value.shape) if axis not in axes)
-    return lnp.full(shape, identity_of(kind, value), value.dtype)
-
-
-def identity_of(kind: str, value: Value) -> Any:
-    """The number that leaves others as they are."""
-    dtype = value.type.dtype
-    if kind in ("sum", "prod"):
-        return dtype.number(int(kind == "prod"))
-    if dtype.is_float:
-        return -math.inf if kind == "max" else math.inf
-    if dtype.kind == "bool":
-        return kind == "min"
-    limits = lnp.iinfo(value.dtype)
-    return limits.min if kind == "max" else limits.max
+    return lnp.full(shape, MONOIDS[kind].identity(value.type.dtype), value.dtype)
 
 
 def _of_axes(name: str, function: Callable[..., Any]) -> Callable[..., Value]:

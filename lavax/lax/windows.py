@@ -7,7 +7,8 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax import nn
-from lavax.lax.reductions import JOINS, identity_of, kind_of
+from lavax.ir.monoids import MONOIDS
+from lavax.lax.reductions import JOINS, kind_of
 from lavax.lax.shaping import pad
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import as_value
@@ -90,7 +91,8 @@ def reduce_window(
     starts = [lnp.astype(start, value.dtype) for start, value in zip(starts, values, strict=True)]
     kind = kind_of(computation, values[0].dtype) if len(values) == 1 else None
     if kind in _POOLS:
-        filled = pad(values[0], lnp.asarray(identity_of(kind, values[0]), dtype=values[0].dtype), config)
+        empty = MONOIDS[kind].identity(values[0].type.dtype)
+        filled = pad(values[0], lnp.asarray(empty, dtype=values[0].dtype), config)
         moved = [axis for axis in range(rank) if (window[axis], strides[axis]) != (1, 1)]
         made = filled
         if moved:

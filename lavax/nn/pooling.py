@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from lavax.ir.monoids import MONOIDS
 from lavax.ir.ops.window import windows_along
-from lavax.ir.types import DType, TensorType, bool_, int32
+from lavax.ir.types import TensorType, bool_, int32
 from lavax.nn.windows import Padding, PerAxis, paddings, per_axis, require_window_axes, span_of
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axes
@@ -26,16 +27,6 @@ from lavax.tracer.values.value import Value
 __all__ = ["avg_pool", "max_pool", "min_pool", "sum_pool"]
 
 Extremum = Literal["max", "min"]
-
-
-def _worst(extremum: Extremum, dtype: DType) -> float | int | bool:
-    """The value that never is the extremum."""
-    if dtype.is_float:
-        return -math.inf if extremum == "max" else math.inf
-    if dtype == bool_:
-        return extremum == "min"
-    bounds = np.iinfo(dtype.numpy)
-    return int(bounds.min if extremum == "max" else bounds.max)
 
 
 def _padded(value: Value, axes: Sequence[int], pads: Sequence[tuple[int, int]], fill: float | int | bool) -> Value:
@@ -96,7 +87,7 @@ def _extremum_pool(extremum: Extremum, x: ArrayLike, moves: _Moves) -> Value:
     That element is known to be the extremum, so only its gradient is ever computed.
     """
     value = as_value(x)
-    windows, along = _windows(f"{extremum}_pool", value, moves, _worst(extremum, value.type.dtype))
+    windows, along = _windows(f"{extremum}_pool", value, moves, MONOIDS[extremum].identity(value.type.dtype))
     result = fold(extremum, windows, along, keepdims=False)
     if not value.type.dtype.is_float or not windows.size:
         return result
@@ -111,7 +102,7 @@ def _extremum_pool(extremum: Extremum, x: ArrayLike, moves: _Moves) -> Value:
 
 
 def _sum_of_windows(name: str, value: Value, moves: _Moves) -> Value:
-    windows, along = _windows(name, value, moves, value.type.dtype.number(0))
+    windows, along = _windows(name, value, moves, MONOIDS["sum"].identity(value.type.dtype))
     return fold("sum", windows, along, keepdims=False)
 
 

@@ -15,7 +15,7 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.matrices import diagonal
 from lavax.numpy.elementwise.arithmetic import multiply
-from lavax.numpy.products.element_types import in_element_type
+from lavax.numpy.products.element_types import with_element_type
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
@@ -68,6 +68,7 @@ def _require_inner(name: str, left: Value, right: Value, left_axis: int, right_a
         raise _product_error(name, left, right, reason)
 
 
+@with_element_type
 def matmul(
     x: ArrayLike, y: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
@@ -80,13 +81,6 @@ def matmul(
     of the operands.
     Raises ShapeError if the inner extents differ, and for scalars; ValueError for another precision.
     """
-    if preferred_element_type is not None:
-        return in_element_type(
-            lambda pair, held: matmul(pair[0], pair[1], precision=held),
-            common_dtype([x, y]),
-            preferred_element_type,
-            precision,
-        )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         raise _product_error("matmul", left, right, "each needs at least one axis")
@@ -149,6 +143,7 @@ def _without_dropped(value: Value, axes: list[int | None]) -> tuple[Value, list[
     return reshaped(value, shape), [None if axis is None else next(count) for axis in axes]
 
 
+@with_element_type
 def dot(
     x: ArrayLike, y: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
@@ -157,13 +152,6 @@ def dot(
     The result has the other axes of `x`, then those of `y`. `precision` and `preferred_element_type` are as in
     `matmul`. Raises ShapeError if the two extents differ, ValueError for another precision.
     """
-    if preferred_element_type is not None:
-        return in_element_type(
-            lambda pair, held: dot(pair[0], pair[1], precision=held),
-            common_dtype([x, y]),
-            preferred_element_type,
-            precision,
-        )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         return multiply(x, y)
@@ -172,6 +160,7 @@ def dot(
     return contracted(left, right, ((left.ndim - 1,), (inner,)), precision=precision)
 
 
+@with_element_type
 def inner(
     x: ArrayLike, y: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
@@ -179,13 +168,6 @@ def inner(
 
     `precision` and `preferred_element_type` are as in `matmul`.
     """
-    if preferred_element_type is not None:
-        return in_element_type(
-            lambda pair, held: inner(pair[0], pair[1], precision=held),
-            common_dtype([x, y]),
-            preferred_element_type,
-            precision,
-        )
     left, right = common_dtype([x, y])
     if not left.ndim or not right.ndim:
         return multiply(x, y)
@@ -193,6 +175,7 @@ def inner(
     return contracted(left, right, ((left.ndim - 1,), (right.ndim - 1,)), precision=precision)
 
 
+@with_element_type
 def vdot(
     x: ArrayLike, y: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
@@ -200,13 +183,6 @@ def vdot(
 
     `precision` and `preferred_element_type` are as in `matmul`.
     """
-    if preferred_element_type is not None:
-        return in_element_type(
-            lambda pair, held: vdot(pair[0], pair[1], precision=held),
-            common_dtype([x, y]),
-            preferred_element_type,
-            precision,
-        )
     left, right = (ravel(value) for value in common_dtype([x, y]))
     _require_inner("vdot", left, right, 0, 0)
     return contracted(left, right, ((0,), (0,)), precision=precision)
@@ -218,6 +194,7 @@ def outer(x: ArrayLike, y: ArrayLike) -> Value:
     return multiply(reshaped(left, (left.size, 1)), right)
 
 
+@with_element_type
 def tensordot(
     x: ArrayLike,
     y: ArrayLike,
@@ -232,13 +209,6 @@ def tensordot(
     as in `matmul`.
     Raises ShapeError if extents differ.
     """
-    if preferred_element_type is not None:
-        return in_element_type(
-            lambda pair, held: tensordot(pair[0], pair[1], axes, precision=held),
-            common_dtype([x, y]),
-            preferred_element_type,
-            precision,
-        )
     left, right = common_dtype([x, y])
     of_left, of_right = _tensordot_axes(left, right, axes)
     if len(of_left) != len(of_right):

@@ -12,7 +12,7 @@ from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import multiply, subtract
-from lavax.numpy.products.element_types import in_element_type
+from lavax.numpy.products.element_types import with_element_type
 from lavax.numpy.products.linear_algebra import matmul
 from lavax.tracer.values.value import Value
 
@@ -61,6 +61,7 @@ def cross(
     return moveaxis(result, -1, normal_axis("cross", axisc, result.type))
 
 
+@with_element_type
 def vecdot(
     x: ArrayLike,
     y: ArrayLike,
@@ -74,13 +75,6 @@ def vecdot(
 
     `precision` and `preferred_element_type` are as in `matmul`. Raises ShapeError if the extents along `axis` differ.
     """
-    if preferred_element_type is not None:
-        return in_element_type(
-            lambda pair, held: vecdot(pair[0], pair[1], axis=axis, precision=held),
-            common_dtype([x, y]),
-            preferred_element_type,
-            precision,
-        )
     left, right = common_dtype([x, y])
     if axis >= 0:
         axis = normal_axis("vecdot", axis, left.type) - left.ndim
