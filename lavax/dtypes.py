@@ -8,6 +8,7 @@ import numpy as np
 from lavax.base.errors import DtypeError
 from lavax.numpy import bfloat16, finfo, iinfo, issubdtype, result_type
 from lavax.tracer.tracing.convert import dtype_of
+from lavax.tracer.transforms.float0 import float0
 
 __all__ = [
     "TypePromotionError",
@@ -23,7 +24,6 @@ __all__ = [
 ]
 
 TypePromotionError = DtypeError
-float0 = np.dtype([("float0", np.void, 0)])  # the dtype of tangents of integers in JAX; lavax has none of them
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:

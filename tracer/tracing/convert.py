@@ -12,6 +12,7 @@ from lavax.ir.brain_floats import is_brain_float
 from lavax.ir.graph import make_node
 from lavax.ir.location import user_error
 from lavax.ir.types import dtype_of_data
+from lavax.tracer.tracing.known_float import KnownFloat
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import Tracer
 from lavax.tracer.values.abstract import Abstract, abstract
@@ -65,6 +66,8 @@ def lift(x: Any, dtype: DType | None = None) -> Value:
     """
     if isinstance(x, Value):
         return x
+    if dtype is None and isinstance(x, KnownFloat) and (value := x.value) is not None:
+        return value
     kind = _scalar_kind(x)
     if kind is None:
         return array_of(x, dtype)

@@ -1,17 +1,18 @@
 """The arguments to differentiate by, and trees of their structure."""
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-from lavax.base.errors import NonFloatArgumentError
+from lavax.base.errors import DtypeError, NonFloatArgumentError
 from lavax.ir.location import user_error
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature, whole_numbers
 from lavax.tracer.pytrees.pytree import TreeDef, unflatten
 from lavax.tracer.transforms.arguments import Arguments, Concerned
+from lavax.tracer.transforms.float0 import zeros
 
 Argnums = int | Sequence[int]
 
@@ -22,17 +23,27 @@ class Chosen:
 
     structures: tuple[TreeDef, ...]
     inputs: tuple[int, ...]
+    discrete: Mapping[int, tuple[int, ...]]  # which of the leaves hold integers or bools, and their shapes
     single: bool  # argnums was one number: the result is one tree, not a tuple
 
-    def trees(self, leaves: Sequence[Any]) -> Any:
-        """One tree per argument, of its structure, with these leaves."""
-        remaining = iter(leaves)
-        found = tuple(unflatten(structure, _take(remaining, structure.leaf_count)) for structure in self.structures)
+    def trees(self, derivatives: Sequence[Any], result: tuple[int, ...] = ()) -> Any:
+        """One tree per argument, of its structure, with these derivatives of a result of shape `result`.
+
+        Leaves that hold integers have float0's zeros.
+        """
+        remaining = iter(derivatives)
+        places = itertools.count()
+        found = tuple(
+            unflatten(
+                structure,
+                [
+                    zeros((*result, *self.discrete[place])) if place in self.discrete else next(remaining)
+                    for place in itertools.islice(places, structure.leaf_count)
+                ],
+            )
+            for structure in self.structures
+        )
         return found[0] if self.single else found
-
-
-def _take(leaves: Iterator[Any], count: int) -> list[Any]:
-    return list(islice(leaves, count))
 
 
 def leaves_at(argnums: Argnums, transformation: str, signature: Signature) -> Concerned:
@@ -46,11 +57,21 @@ def leaves_at(argnums: Argnums, transformation: str, signature: Signature) -> Co
     return found
 
 
-def choose(argnums: Argnums, arguments: Arguments, transformation: str) -> Chosen:
+def refuse_holomorphic(transformation: str, function: str, holomorphic: bool) -> None:
+    """Raises DtypeError if `holomorphic` is set."""
+    if holomorphic:
+        raise user_error(
+            DtypeError,
+            f"{transformation} of {function}: holomorphic=True is about complex numbers, which lavax has not yet. "
+            "Differentiate by the real and the imaginary part, as two arguments",
+        )
+
+
+def choose(argnums: Argnums, arguments: Arguments, transformation: str, allow_int: bool = False) -> Chosen:
     """The positional arguments numbered `argnums`; negative numbers count from the end.
 
     Raises TypeError for a number without an argument and for a repeated one, and NonFloatArgumentError if one of the
-    arguments holds anything but floats.
+    arguments holds anything but floats, or with `allow_int` anything but numbers.
     """
     structures = arguments.call.positional.children
     what = f"{transformation} of {arguments.signature.function}"
@@ -64,22 +85,26 @@ def choose(argnums: Argnums, arguments: Arguments, transformation: str) -> Chose
     positions = [number % len(structures) for number in numbers]
     if len(set(positions)) != len(positions) or not positions:
         raise TypeError(f"{what}: argnums={argnums!r} must be different arguments, at least one")
-    inputs = tuple(_float_inputs(arguments, positions, what))
-    return Chosen(tuple(structures[position] for position in positions), inputs, isinstance(argnums, int))
-
-
-def _float_inputs(arguments: Arguments, positions: Sequence[int], what: str) -> Iterator[int]:
-    """The graph inputs of these arguments' leaves, in the order of the arguments."""
     input_of = {leaf: number for number, leaf in enumerate(arguments.inputs)}
-    for position in positions:
-        for leaf in arguments.call.leaves_of([position], ()):
-            held = arguments.leaves[leaf]
-            if leaf not in input_of or not held.type.dtype.is_float:
-                name = arguments.call.names(arguments.signature)[leaf]
-                found = held.type if leaf in input_of else f"{held!r:.40} of type {type(held).__name__}"
-                raise user_error(
-                    NonFloatArgumentError,
-                    f"{what} by {name}, which is {found}: derivatives exist by float arguments only. "
-                    "Pass floats (3.0, not 3), or choose other arguments with argnums",
-                )
-            yield input_of[leaf]
+    leaves = [leaf for position in positions for leaf in arguments.call.leaves_of([position], ())]
+    inputs, discrete = [], {}
+    for place, leaf in enumerate(leaves):
+        if leaf in input_of and arguments.leaves[leaf].type.dtype.is_float:
+            inputs.append(input_of[leaf])
+        elif leaf in input_of and allow_int:
+            discrete[place] = arguments.leaves[leaf].shape
+        else:
+            raise _non_float(arguments, leaf, leaf in input_of, what)
+    chosen = tuple(structures[position] for position in positions)
+    return Chosen(chosen, tuple(inputs), discrete, isinstance(argnums, int))
+
+
+def _non_float(arguments: Arguments, leaf: int, is_number: bool, what: str) -> Exception:
+    held = arguments.leaves[leaf]
+    name = arguments.call.names(arguments.signature)[leaf]
+    found = held.type if is_number else f"{held!r:.40} of type {type(held).__name__}"
+    return user_error(
+        NonFloatArgumentError,
+        f"{what} by {name}, which is {found}: derivatives exist by float arguments only. "
+        "Pass floats (3.0, not 3), or choose other arguments with argnums",
+    )

@@ -11,6 +11,7 @@ from lavax.tracer.calls.signature import Signature
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import argument, is_numeric, lift
 from lavax.tracer.tracing.effects import Effect, emit_again, take_effects
+from lavax.tracer.tracing.known_float import KnownFloat
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracing import Input
 from lavax.tracer.values.value import Value
@@ -24,6 +25,7 @@ class Arguments:
     call: CallStructure
     leaves: list[Any]
     inputs: list[int]  # which leaves are numeric
+    known: Mapping[int, float]  # Python floats among these leaves that the transformation is not about
 
     @property
     def values(self) -> list[Value]:
@@ -41,10 +43,11 @@ class Arguments:
         ]
 
     def with_values(self, values: Sequence[Value]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments, with `values` in place of the numbers."""
+        """The arguments, with `values` in place of the numbers; floats that are known stay floats."""
         leaves = list(self.leaves)
         for position, value in zip(self.inputs, values, strict=True):
-            leaves[position] = value
+            number = self.known.get(position)
+            leaves[position] = value if number is None else KnownFloat(number, value)
         return self.call.arguments(leaves)
 
 
@@ -57,9 +60,9 @@ def arguments_of(
 ) -> Arguments:
     """The arguments of a call of a function that is transformed.
 
-    Python integers and bools that the transformation is not about stay what they are: they may be settings, such as the
-    length of a loop. Floats are traced all the same, so that a program serves all their values. `concerned` None: it is
-    about all.
+    Python's numbers that the transformation is not about stay what they are: they may be settings, such as the length
+    of a loop. Floats are inputs all the same, so that a program serves all their values: see KnownFloat. `concerned`
+    None: it is about all.
     """
     call, leaves = call_of(args, kwargs)
     convert: Callable[[Any], Value] = argument if active_trace() is None else lift
@@ -69,10 +72,11 @@ def arguments_of(
         for position, leaf in enumerate(leaves)
         if is_numeric(leaf) and (position in asked or not isinstance(leaf, int))
     ]
+    known = {p: float(leaves[p]) for p in inputs if p not in asked and type(leaves[p]) in (float, KnownFloat)}
     for position in inputs:
         leaf = leaves[position]
         leaves[position] = leaf if isinstance(leaf, Value) else convert(leaf)
-    return Arguments(signature, call, leaves, inputs)
+    return Arguments(signature, call, leaves, inputs, known)
 
 
 @dataclass
@@ -86,7 +90,8 @@ class Auxiliary:
 
     def hold(self, auxiliary: Any) -> list[Value]:
         """Keeps the auxiliary result and the effects of the trace; returns the values of both."""
-        self.leaves, self.structure = flatten(auxiliary)
+        leaves, self.structure = flatten(auxiliary)
+        self.leaves = [float(leaf) if isinstance(leaf, KnownFloat) else leaf for leaf in leaves]
         self.traced = [position for position, leaf in enumerate(self.leaves) if isinstance(leaf, Value)]
         self.effects, shown = take_effects()
         return [*(self.leaves[position] for position in self.traced), *shown]

@@ -17,22 +17,29 @@ from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracing import trace_function
-from lavax.tracer.transforms.argnums import Argnums, choose, leaves_at
+from lavax.tracer.transforms.argnums import Argnums, choose, leaves_at, refuse_holomorphic
 from lavax.tracer.transforms.arguments import Auxiliary, arguments_of, auxiliary_parts
 from lavax.tracer.values.value import Value
 
 
 def value_and_grad(
-    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., tuple[Any, Any]]:
     """A function of the same arguments that returns `(function(...), gradient)`.
 
     The gradient is by the argument `argnums`, of the same structure, shapes and dtypes; for a sequence, a tuple of
     gradients. With `has_aux`, `function` returns `(value, aux)`, where aux is anything that is not differentiated; the
-    first part of the result is then that pair. Raises NonScalarGradError if the value is not a float scalar,
-    NonFloatArgumentError if an argument to differentiate by holds anything but floats.
+    first part of the result is then that pair. With `allow_int` arguments may hold integers and bools, too: their
+    gradients are arrays of NumPy's dtype float0, which has no numbers. Other arguments keep their numbers, so that
+    Python may choose by them. Raises NonScalarGradError if the value is not a float scalar, NonFloatArgumentError if an
+    argument to differentiate by holds anything but floats, and DtypeError for `holomorphic`, because there are no
+    complex numbers yet.
     """
-    run = _transformed(function, argnums, has_aux, "value_and_grad", with_value=True)
+    run = _transformed(function, argnums, has_aux, "value_and_grad", True, holomorphic, allow_int)
 
     @functools.wraps(function)
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -42,12 +49,18 @@ def value_and_grad(
     return value_and_gradient
 
 
-def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
     """A function of the same arguments that returns the gradient of `function`; with `has_aux`, `(gradient, aux)`.
 
     Arguments and errors as in `value_and_grad`.
     """
-    run = _transformed(function, argnums, has_aux, "grad", with_value=False)
+    run = _transformed(function, argnums, has_aux, "grad", False, holomorphic, allow_int)
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -58,14 +71,21 @@ def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fal
 
 
 def _transformed(
-    function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, with_value: bool
+    function: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    transformation: str,
+    with_value: bool,
+    holomorphic: bool,
+    allow_int: bool,
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, Any, Any]]:
     """From arguments to value (without `with_value` None, and not computed), auxiliary result and gradient."""
     signature = signature_of(function, transformation)
+    refuse_holomorphic(transformation, signature.function, holomorphic)
 
     def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         arguments = arguments_of(signature, args, kwargs, leaves_at(argnums, transformation, signature))
-        chosen = choose(argnums, arguments, transformation)
+        chosen = choose(argnums, arguments, transformation, allow_int)
         by = chosen.inputs
         values = arguments.values
         rest = Auxiliary()

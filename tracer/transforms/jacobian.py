@@ -17,7 +17,7 @@ from lavax.passes.differentiate import jvp, vjp
 from lavax.passes.simplify import simplify
 from lavax.tracer.calls.signature import require_function, signature_of
 from lavax.tracer.pytrees.pytree import unflatten
-from lavax.tracer.transforms.argnums import Argnums, Chosen, choose, leaves_at
+from lavax.tracer.transforms.argnums import Argnums, Chosen, choose, leaves_at, refuse_holomorphic
 from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.transforms.transformed_call import TransformedCall, run_finished, transformed_call
 
@@ -26,46 +26,65 @@ from lavax.tracer.transforms.transformed_call import TransformedCall, run_finish
 _Derivatives = Callable[[Graph, int, Sequence[int]], list[Node]]
 
 
-def jacrev(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
     """A function of the same arguments that returns the Jacobian of `function`, by reverse mode.
 
     It computes one pullback per result. The Jacobian is a tree of the result's structure, with a tree of the structure
     of the argument `argnums` at each leaf (for a sequence, a tuple of them); the leaf for a result of shape r and an
     argument of shape a has shape (*r, *a). With `has_aux`, `function` returns `(value, aux)` and this `(jacobian,
-    aux)`. Best if there are fewer results than arguments. Raises NonFloatArgumentError if the argument is not float,
-    DtypeError if the result is not.
+    aux)`. Best if there are fewer results than arguments. With `allow_int` the argument may hold integers, too, at
+    which the Jacobian has zeros of NumPy's dtype float0. Raises NonFloatArgumentError if the argument is not float,
+    DtypeError if the result is not, and for `holomorphic`, because there are no complex numbers yet.
     """
-    return _jacobian(function, argnums, has_aux, "jacrev", _by_pullbacks)
+    return _jacobian(function, argnums, has_aux, "jacrev", _by_pullbacks, holomorphic, allow_int)
 
 
-def jacfwd(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
     """As `jacrev`, by forward mode: one pushforward per argument. Best if there are fewer arguments than results."""
-    return _jacobian(function, argnums, has_aux, "jacfwd", _by_pushforwards)
+    return _jacobian(function, argnums, has_aux, "jacfwd", _by_pushforwards, holomorphic)
 
 
-def hessian(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
     """A function of the same arguments that returns the second derivatives of `function`, forward over reverse.
 
     For an argument of shape a and a result of shape r, the Hessian has shape (*r, *a, *a). Arguments, trees and errors
     as in `jacrev`.
     """
-    gradients = _jacobian(function, argnums, has_aux, "hessian", _by_pullbacks)
+    gradients = _jacobian(function, argnums, has_aux, "hessian", _by_pullbacks, holomorphic)
     return _jacobian(gradients, argnums, has_aux, "hessian", _by_pushforwards)
 
 
 def _jacobian(
-    function: Callable[..., Any], argnums: Argnums, has_aux: bool, transformation: str, derivatives: _Derivatives
+    function: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    transformation: str,
+    derivatives: _Derivatives,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     require_function(function, f"{transformation} takes a function")
-    concerned = leaves_at(argnums, transformation, signature_of(function, transformation))
+    signature = signature_of(function, transformation)
+    refuse_holomorphic(transformation, signature.function, holomorphic)
+    concerned = leaves_at(argnums, transformation, signature)
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         def by(arguments: Arguments) -> tuple[int, ...]:
-            return choose(argnums, arguments, transformation).inputs
+            return choose(argnums, arguments, transformation, allow_int).inputs
 
         call = transformed_call(function, args, kwargs, transformation, has_aux, by, concerned)
-        chosen = choose(argnums, call.arguments, transformation)
+        chosen = choose(argnums, call.arguments, transformation, allow_int)
         _require_floats(call, transformation)
         traced = simplify(call.graph)
         count = len(call.results)
@@ -82,8 +101,11 @@ def _jacobian(
 
 def _tree(call: TransformedCall, chosen: Chosen, leaves: Sequence[Any]) -> Any:
     width = len(chosen.inputs)
-    rows = [chosen.trees(leaves[start : start + width]) for start in range(0, width * len(call.results), width)]
-    return unflatten(call.structure, rows if width else [chosen.trees(())] * len(call.results))
+    rows = [
+        chosen.trees(leaves[number * width : (number + 1) * width], result.shape)
+        for number, result in enumerate(call.results)
+    ]
+    return unflatten(call.structure, rows)
 
 
 def _require_floats(call: TransformedCall, transformation: str) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from lavax.base.errors import NonFloatArgumentError
 from lavax.ir import Graph
 from lavax.ir.graph import graph_of
@@ -17,6 +15,7 @@ from lavax.tracer.compiled.executable import apply_graph
 from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to, unflatten
 from lavax.tracer.tracing.convert import constant, value_like
 from lavax.tracer.transforms.arguments import Arguments
+from lavax.tracer.transforms.float0 import is_float0
 from lavax.tracer.transforms.residuals import split
 from lavax.tracer.transforms.transformed_call import TransformedCall, finished, floats, transformed_call
 from lavax.tracer.values.value import Value
@@ -100,7 +99,7 @@ def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[in
     by, given = [], []
     for number, leaf in enumerate(arguments.inputs):
         type, part = arguments.leaves[leaf].type, parts[leaf]
-        if part is None or _is_float0(part):
+        if part is None or is_float0(part):
             continue
         if not type.dtype.is_float:
             raise user_error(
@@ -111,11 +110,6 @@ def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[in
         by.append(number)
         given.append(value_like(part, type, f"the tangent of {names[leaf]}: {type}"))
     return by, given
-
-
-def _is_float0(part: Any) -> bool:
-    """Whether it is an array of elements without size, which other systems use as the tangent of integers."""
-    return isinstance(part, np.ndarray) and part.dtype.itemsize == 0 and part.dtype.kind == "V"
 
 
 def _tangent_tree(structure: TreeDef, results: Iterable[Any], found: Sequence[Value]) -> Any:

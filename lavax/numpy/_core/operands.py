@@ -14,6 +14,7 @@ from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.promotion import promote
 from lavax.tracer import bind, dtype_of, lift
 from lavax.tracer.tracing.convert import fitting_constant
+from lavax.tracer.tracing.known_float import KnownFloat
 from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
@@ -65,7 +66,7 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
     if isinstance(x, int):
         return Splat(x, _WEAK_INTEGER)
     if isinstance(x, float):
-        return Splat(x, _WEAK_FLOAT)
+        return (x.value if isinstance(x, KnownFloat) else None) or Splat(x, _WEAK_FLOAT)
     if isinstance(x, (list, tuple)) and holds_values(x):
         return join_along_new_axis("array", x, 0)
     try:
