@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heappop, heappush
-from math import isfinite, prod
+from math import isfinite, isnan, prod
 
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.types import TupleType
@@ -170,6 +170,17 @@ def _of_choice(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
     return left if left == right else None
 
 
+def _of_where(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
+    """As a choice; NaN, which is read outside of an array, is NaN whatever m adds to it or multiplies it by."""
+    (_, *shifts), (_, *values) = operands, node.operands
+    defined = [shift for shift, value in zip(shifts, values, strict=True) if not _is_nan(value)]
+    return defined[0] if len(defined) == 1 else _of_choice(node, operands)
+
+
+def _is_nan(node: Node) -> bool:
+    return node.op == "constant" and isnan(node.attrs["value"])
+
+
 def _of_cast(node: Node, operands: Sequence[_Shift]) -> _Shift | None:
     return operands[0]
 
@@ -210,7 +221,8 @@ _RULES: dict[str, _Rule] = {
     "log": _of_log,
     "cast": _of_cast,
     "stop_gradient": _of_stop,
-    **dict.fromkeys(("where", "maximum", "minimum"), _of_choice),
+    "where": _of_where,
+    **dict.fromkeys(("maximum", "minimum"), _of_choice),
     **dict.fromkeys(("reshape", "transpose", "broadcast", "slice", "flip", "shear", "gather"), _of_movement),
     **dict.fromkeys(("sum", "prod", "max", "min"), _of_reduction),
 }

@@ -28,9 +28,10 @@ def softmax(x: Any) -> Any:
     return grown / lnp.sum(grown, axis=-1, keepdims=True)
 
 
-def cross_entropy(x: Any) -> Any:
+def cross_entropy(x: Any, mode: Any = None) -> Any:
+    """By default labels outside a row read NaN."""
     rest = shifted(x)
-    chosen = lnp.take_along_axis(rest, lnp.asarray(LABELS)[:, None], axis=-1, mode="promise_in_bounds")[:, 0]
+    chosen = lnp.take_along_axis(rest, lnp.asarray(LABELS)[:, None], axis=-1, mode=mode)[:, 0]
     return lnp.mean(lnp.log(lnp.sum(lnp.exp(rest), axis=-1)) - chosen)
 
 
@@ -66,6 +67,10 @@ CANCEL: dict[str, Callable[[Any], Any]] = {
     "softmax": softmax,
     "its logarithm": lambda x: shifted(x) - lnp.log(lnp.sum(lnp.exp(shifted(x)), axis=-1, keepdims=True)),
     "cross-entropy": cross_entropy,
+    "cross-entropy of labels inside": lambda x: cross_entropy(x, "promise_in_bounds"),
+    "the logarithm of what is chosen": lambda x: lnp.log(
+        lnp.take(lnp.exp(shifted(x[0])), lnp.asarray(LABELS)) / lnp.sum(lnp.exp(shifted(x[0])))
+    ),
     "logsumexp": logsumexp,
     "smoothed labels": smoothed,
     "flattened": flattened,
@@ -85,6 +90,9 @@ STAY: dict[str, Callable[[Any], Any]] = {
     "another degree": lambda x: lnp.exp(2.0 * shifted(x)) / lnp.sum(lnp.exp(shifted(x)), axis=-1, keepdims=True),
     "a sum with others": lambda x: (lnp.exp(shifted(x)) + 1.0) / lnp.sum(lnp.exp(shifted(x)), axis=-1, keepdims=True),
     "a product with others": lambda x: x * shifted(x) - x * shifted(x)[::-1],
+    "0 outside": lambda x: cross_entropy(x, "promise_in_bounds")
+    + lnp.where(x[:, 1] > 0, 0.0, shifted(x)[:, 0]),
+    "NaN made 0": lambda x: lnp.nan_to_num(lnp.where(x > 0, lnp.nan, shifted(x))) - shifted(x),
     "chosen unlike": lambda x: lnp.where(x > 0, lnp.exp(shifted(x)), x),
     "tanh": lambda x: lnp.tanh(shifted(x)),
     "returned too": lambda x: (softmax(x), lnp.max(x, axis=-1)),
@@ -144,6 +152,7 @@ def test_second_derivatives() -> None:
     np.testing.assert_allclose(found, second(plain), rtol=1e-12, atol=1e-14)
 
 
-def test_the_gradient_of_a_loss_reduces_each_row_twice() -> None:
-    graph = remove_stop_gradient(lx.trace(lx.value_and_grad(cross_entropy))(X))
+@pytest.mark.parametrize("mode", [None, "promise_in_bounds"])
+def test_the_gradient_of_a_loss_reduces_each_row_twice(mode: Any) -> None:
+    graph = remove_stop_gradient(lx.trace(lx.value_and_grad(lambda x: cross_entropy(x, mode)))(X))
     assert sorted(node.op for node in graph.nodes if node.op in ("sum", "max")) == ["max", "sum", "sum"]
