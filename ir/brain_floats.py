@@ -42,6 +42,17 @@ def _rounded_to_odd(numbers: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(inexact, below | np.uint32(1), bits)).view(np.float32)
 
 
+def is_narrow(dtype: Any) -> bool:
+    """Whether it is one of ml_dtypes' floats of 4 to 8 bits or integers of 1 to 4, which are no dtypes of lavax."""
+    return isinstance(dtype, np.dtype) and dtype.isbuiltin == 2 and dtype.itemsize == 1
+
+
+def as_brain_floats(numbers: np.ndarray) -> np.ndarray:
+    """Numbers in float32 that are bfloat16's, in that dtype: the upper halves of their bits, those of NaN as well."""
+    words = np.ascontiguousarray(numbers, np.float32).view(np.uint32) >> np.uint32(16)
+    return np.asarray(words, np.uint16).view(brain_float()).reshape(numbers.shape)
+
+
 def brain_floats_from_bits(bits: np.ndarray) -> np.ndarray:
     """Converts bits in uint16 to numbers in float32."""
     return bits.view(brain_float()).astype(np.float32)

@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.brain_floats import brain_float, brain_floats_from_bits, brain_floats_to_bits, is_brain_float
+from lavax.ir.brain_floats import (
+    as_brain_floats,
+    brain_float,
+    brain_floats_from_bits,
+    brain_floats_to_bits,
+    is_brain_float,
+)
 
 _KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
 
@@ -98,6 +104,10 @@ class DType:
         if self.name == "bf16":
             return brain_floats_from_bits(words)
         return words.astype(self.numpy, copy=False)
+
+    def to_user(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers of this dtype, in its NumPy form, in the NumPy dtype that users see."""
+        return as_brain_floats(numbers) if self.name == "bf16" else numbers
 
     def rounded(self, numbers: np.ndarray) -> np.ndarray:
         """Numbers rounded to this dtype, in its NumPy form."""

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lavax.io.host_arrays import host_array
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.values.array import Array
 
@@ -105,7 +104,7 @@ def size_of(batch: Any) -> int:
 
 
 def _numbers(leaf: Any) -> np.ndarray:
-    return host_array(leaf) if isinstance(leaf, Array) else np.asanyarray(leaf)
+    return np.asanyarray(leaf)
 
 
 def _listed(lengths: dict[str, int]) -> str:

@@ -14,7 +14,6 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from lavax.io.atomic import remove_unfinished
-from lavax.io.host_arrays import host_array
 from lavax.io.safetensors import SafetensorsFile, write_safetensors
 from lavax.io.trees import fitted, named_arrays, structure_of
 
@@ -145,4 +144,4 @@ class CheckpointManager:
 
 def _snapshot(array: Any) -> np.ndarray:
     """The numbers of an array, which later writes to it do not change. What comes from the device is a copy already."""
-    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else host_array(array)
+    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else np.asarray(array)

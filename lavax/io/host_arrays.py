@@ -6,22 +6,9 @@ from typing import Any
 import numpy as np
 
 from lavax.ir import DType
-from lavax.ir.brain_floats import brain_float
 from lavax.ir.types import dtype_of_data
 from lavax.tracer.tracing.convert import array_of
 from lavax.tracer.values.array import Array, with_weakness
-
-
-def host_array(value: Any) -> np.ndarray:
-    """The numbers of an array in NumPy's memory; bfloat16 in the dtype of ml_dtypes. Waits for the device."""
-    if not isinstance(value, Array):
-        return np.asarray(value)
-    numbers = np.asarray(value)
-    if value.type.dtype.name != "bf16":
-        return numbers
-    # NumPy gets them as float32: the upper halves of the words are the very bits, those of NaN as well.
-    words = np.asarray(numbers, np.float32, order="C").view(np.uint32) >> np.uint32(16)
-    return words.astype(np.uint16).view(brain_float()).reshape(value.shape)
 
 
 def device_array(numbers: np.ndarray, dtype: Any = None, weak: bool = False) -> Array:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from lavax.io.atomic import replaced
-from lavax.io.host_arrays import host_array
 
 ALONE = "value"  # the name of an array that is a file's only one, and has no path
 
@@ -88,7 +87,7 @@ def write_npy(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]
 
 
 def _plain(path: Path, name: str, array: Any) -> np.ndarray:
-    found = host_array(array)
+    found = np.asarray(array)
     if found.dtype.kind == "V":
         raise ValueError(f"{path}: NumPy's files cannot hold {name}, which is {found.dtype}; use .safetensors")
     return found

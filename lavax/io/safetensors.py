@@ -21,7 +21,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from lavax.io.atomic import replaced
-from lavax.io.host_arrays import host_array
 
 _METADATA = "__metadata__"
 _LARGEST_HEADER = 100_000_000  # the format's own limit
@@ -105,7 +104,7 @@ def write_safetensors(
     with replaced(Path(path)) as temporary, open(temporary, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in order:
-            _write_numbers(file, host_array(tensors[name]))
+            _write_numbers(file, np.asarray(tensors[name]))
 
 
 def nbytes_of(tensor: Any) -> int:

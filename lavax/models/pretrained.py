@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from lavax.io.host_arrays import host_array
 from lavax.models.family import family_of, kind_of
 from lavax.models.tensors import unstacked
 from lavax.nn.modules.module import Module, field
@@ -32,7 +31,7 @@ class PretrainedModel(Module):
                 raise ValueError(
                     f"{type(self).__name__}: the weights {path} are integers; `models.dequantize` makes them floats"
                 )
-            name, array = family.name_in_file(path), host_array(leaf)
+            name, array = family.name_in_file(path), np.asarray(leaf)
             stored = np.asarray(np.swapaxes(array, -1, -2) if family.is_transposed(name) else array, order="C")
             made |= unstacked(name, stored)
         return data | _dtypes(data, made), family.published(made)

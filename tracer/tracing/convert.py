@@ -8,7 +8,7 @@ import numpy as np
 from lavax.base import config
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir import DType, TensorType, bool_, float32, float64, int32, int64, uint32, uint64
-from lavax.ir.brain_floats import is_brain_float
+from lavax.ir.brain_floats import is_brain_float, is_narrow
 from lavax.ir.graph import make_node
 from lavax.ir.location import user_error
 from lavax.ir.types import dtype_of_data
@@ -39,7 +39,10 @@ def dtype_of(dtype: Any) -> DType:
         return dtype
     held = dtype_of_data(dtype)
     if held is None:
-        raise user_error(DtypeError, f"dtype {dtype} has no counterpart here: use bool, an integer or a real float")
+        advice = "; lavax.numpy.asarray(x, dtype) converts such data" if is_narrow(dtype) else ""
+        raise user_error(
+            DtypeError, f"dtype {dtype} has no counterpart here: use bool, an integer or a real float{advice}"
+        )
     narrow = _IN_32_BITS.get(held)
     return held if narrow is None or config.keeps_64_bits() else narrow
 

@@ -190,7 +190,12 @@ class Array(Value):
         return np.dtype(np.float64) if self.type.dtype.is_float else self.type.dtype.numpy
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The numbers, copied from the device, for `memoryview` and other users of buffers (from Python 3.12 on)."""
+        """The numbers, copied from the device, for `memoryview` and other users of buffers (from Python 3.12 on).
+
+        Raises BufferError for bfloat16, of which buffers have no code; `numpy.asarray` gives it.
+        """
+        if self.type.dtype.user != self.type.dtype.numpy:
+            raise BufferError(f"buffers have no {self.type.dtype.user_name}: take numpy.asarray(x), or cast to float32")
         return self.to_host("memoryview()").data
 
     def block_until_ready(self) -> Self:

@@ -62,7 +62,7 @@ class Value:
         if copy is False:
             raise ValueError("the numbers are in device memory: numpy cannot have them without a copy")
         numbers = self.to_host(AS_NUMPY)
-        return numbers if dtype is None else numbers.astype(dtype, copy=False)
+        return self.type.dtype.to_user(numbers) if dtype is None else numbers.astype(dtype, copy=False)
 
     def tolist(self) -> Any:
         """The numbers as nested Python lists, or as one Python scalar."""

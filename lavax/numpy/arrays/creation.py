@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.ir.brain_floats import is_narrow
 from lavax.ir.types import DType, TensorType, float32, int32, uint32
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.broadcasting import broadcast_to, fit
@@ -46,10 +47,15 @@ def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool |
 
 
 def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
-    """Whether data must be converted to `held` directly: by way of 32 bits they would be rounded twice or overflow."""
+    """Whether data must be converted to `held` directly: by way of 32 bits they would be rounded twice or overflow.
+
+    So are data of ml_dtypes' narrow dtypes, which lavax has not.
+    """
     if held.bits == 64:
         return True
     numbers = np.asarray(x)
+    if is_narrow(numbers.dtype):
+        return True
     if held.is_float:
         return numbers.dtype == np.float64
     return held == uint32 and numbers.dtype.itemsize == 8 and bool(numbers.size) and numbers.max() > int32.highest

@@ -130,11 +130,36 @@ def test_bfloat16_on_the_host_rounds_to_the_nearest() -> None:
 def test_bfloat16_is_the_dtype_that_other_libraries_have() -> None:
     x = lnp.asarray([1.0, 2.5], lnp.bfloat16)
     assert x.dtype == np.dtype(ml_dtypes.bfloat16) == lnp.bfloat16 == "bfloat16"
-    theirs = np.asarray(x, x.dtype)
-    assert theirs.dtype == x.dtype and np.asarray(x).dtype == np.float32
+    theirs = np.asarray(x)
+    assert theirs.dtype == np.array(x).dtype == np.stack([x, x]).dtype == x.dtype
+    assert np.asarray(x, np.float32).dtype == np.float32 and x.tolist() == [1.0, 2.5]
     for again in (lnp.asarray(theirs), lnp.asarray(theirs.astype(np.float32), ml_dtypes.bfloat16)):
         assert again.dtype == x.dtype
         np.testing.assert_array_equal(np.asarray(again), [1.0, 2.5])
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (256, 256), (64, 2, 512)])
+def test_bfloat16_reaches_numpy_bit_for_bit(shape: tuple[int, ...]) -> None:
+    bits = np.resize(ALL_BITS, shape)
+    found = np.asarray(lnp.asarray(bits.view(ml_dtypes.bfloat16)))
+    assert found.shape == shape and found.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(found.view(np.uint16), bits)
+
+
+def test_a_buffer_of_bfloat16_is_refused() -> None:
+    with pytest.raises(BufferError, match="no bfloat16"):
+        lnp.zeros(2, lnp.bfloat16).__buffer__(0)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int4", "uint2"])
+def test_narrow_numbers_of_ml_dtypes_are_converted_where_a_dtype_is_given(name: str) -> None:
+    narrow = np.array([0, 1, 2, 3], getattr(ml_dtypes, name))
+    for dtype in ("float32", "bfloat16", "int8"):
+        found = lnp.asarray(narrow, dtype)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(found, np.float32), narrow.astype(np.float32))
+    with pytest.raises(DtypeError, match=rf"{name} has no counterpart here: .*asarray\(x, dtype\) converts"):
+        lnp.asarray(narrow)
 
 
 def test_float64_to_16_bits_rounds_once() -> None:
