@@ -1,19 +1,25 @@
 """A folder of cached results, safe with several processes.
 
-An entry is one file: a mark, the SHA-256 of the payload, and the payload. A missing, truncated, altered or unreadable
-file is a miss. If the folder cannot be written, the cache never hits.
+An entry is one file: a mark, the length of the payload, the SHA-256 of the key, that of the payload, and the payload. A
+missing, truncated, altered or unreadable file is a miss, and so are the entry of another key under this one's name and
+whatever is no regular file. If the folder cannot be written, the cache never hits.
 """
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-MARK = b"lavax cache 1\n"
-HEADER_BYTES = len(MARK) + hashlib.sha256().digest_size
+MARK = b"lavax cache 2\n"
+_LENGTH_BYTES = 8
+HEADER_BYTES = len(MARK) + _LENGTH_BYTES + 2 * hashlib.sha256().digest_size
+
+# A pipe is opened without waiting for its writer. Systems without pipes in folders have no such flag.
+_OPENING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 # The size of the folder is checked again after this many stored entries.
 ENTRIES_BETWEEN_TRIMS = 64
@@ -32,12 +38,9 @@ class DiskCache:
 
     def load(self, key: str) -> bytes | None:
         """The payload stored under `key`, or None."""
-        try:
-            entry = self._path(key).read_bytes()
-        except OSError:
-            return None
+        entry = _content(self._path(key), HEADER_BYTES + self.limit_bytes)
         payload = entry[HEADER_BYTES:]
-        return payload if entry[:HEADER_BYTES] == _header(payload) else None
+        return payload if entry[:HEADER_BYTES] == _header(key, payload) else None
 
     def store(self, key: str, payload: bytes) -> None:
         """Stores `payload` atomically: a reader sees the old entry or the new one, never a part."""
@@ -48,7 +51,7 @@ class DiskCache:
             return
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_header(payload) + payload)
+                file.write(_header(key, payload) + payload)
             os.replace(temporary, self._path(key))
         except OSError:
             _remove(temporary)
@@ -58,8 +61,12 @@ class DiskCache:
                 self._trim()
         self._stored += 1
 
+    def drop(self, key: str) -> None:
+        """Forgets what was stored under `key`."""
+        _remove(self._path(key))
+
     def _path(self, key: str) -> Path:
-        return self.folder / hashlib.sha256(key.encode()).hexdigest()
+        return self.folder / _digest(key).hex()
 
     def _trim(self) -> None:
         """Drops the oldest files until the rest take three quarters of the limit."""
@@ -82,20 +89,44 @@ class _Entry:
 
 
 def _entries(folder: Path) -> list[_Entry]:
-    """The files of the folder, without those that another process removes meanwhile."""
+    """The regular files of the folder, without those that another process removes meanwhile."""
     entries = []
     with os.scandir(folder) as files:
         for file in files:
             with contextlib.suppress(OSError):
-                status = file.stat()
-                entries.append(_Entry(file.path, status.st_size, status.st_mtime))
+                status = file.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    entries.append(_Entry(file.path, status.st_size, status.st_mtime))
     return entries
 
 
-def _header(payload: bytes) -> bytes:
-    return MARK + hashlib.sha256(payload).digest()
+def _content(path: Path, most: int) -> bytes:
+    """The bytes of a regular file; none if it cannot be read, is something else, or is longer than `most`."""
+    try:
+        handle = os.open(path, _OPENING)
+    except OSError:
+        return b""
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            return b""
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(most)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
 
 
-def _remove(path: str) -> None:
+def _header(key: str, payload: bytes) -> bytes:
+    length = len(payload).to_bytes(_LENGTH_BYTES, "little")
+    return MARK + length + _digest(key) + hashlib.sha256(payload).digest()
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode(errors="surrogateescape")).digest()
+
+
+def _remove(path: str | Path) -> None:
     with contextlib.suppress(OSError):
         os.unlink(path)

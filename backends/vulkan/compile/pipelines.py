@@ -8,16 +8,16 @@ from typing import Any
 
 from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.api.queue import refuse_forked
-from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.driver_cache import DriverCache
 from lavax.backends.vulkan.compile.parallel import in_parallel
-from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.compile.shader_compiler import compile_again, compile_glsl
 from lavax.backends.vulkan.memory.descriptor_ranges import PipelineLayouts
 from lavax.backends.vulkan.plan.plan import Shader
-from lavax.base import config, counters
+from lavax.base import counters
+from lavax.base.errors import DeviceError
 from lavax.base.recent import Recent
 
 PUSH_CONSTANT_BYTES = 128
-CACHE_LIMIT_BYTES = 256 << 20
 
 # The most pipelines kept that no program uses any more. Drivers need up to a megabyte for each.
 RECENT = 256
@@ -46,15 +46,7 @@ class Pipelines:
         self.names_subgroup_size = names_subgroup_size
         self.made: Recent[Pipeline] = Recent(RECENT)
         self._lock = threading.Lock()
-        self._disk = DiskCache(config.cache_folder() / "pipelines", CACHE_LIMIT_BYTES)
-        self._key = identity_of(physical)
-        self._saved = self._disk.load(self._key) or b""
-        info = structure(
-            "VkPipelineCacheCreateInfo",
-            initialDataSize=len(self._saved),
-            pInitialData=ffi.from_buffer(self._saved),
-        )
-        self._cache = created(lib.vkCreatePipelineCache, device, info, "VkPipelineCache")
+        self._driver_cache = DriverCache(physical, device)
         self.layouts = PipelineLayouts(device, PUSH_CONSTANT_BYTES)
 
     def get(self, shaders: Iterable[Shader]) -> dict[Shader, Pipeline]:
@@ -76,25 +68,27 @@ class Pipelines:
 
     def save(self) -> None:
         """Writes the driver's cache to disk if it has grown."""
-        size = ffi.new("size_t *")
-        check(lib.vkGetPipelineCacheData(self._device, self._cache, size, ffi.NULL), "Reading the pipeline cache")
-        content = ffi.new("char[]", size[0])
-        if lib.vkGetPipelineCacheData(self._device, self._cache, size, content) != vk.VK_SUCCESS:
-            return
-        saved = bytes(ffi.buffer(content, size[0]))
-        if len(saved) > len(self._saved):
-            self._disk.store(self._key, saved)
-            self._saved = saved
+        self._driver_cache.save()
 
     def close(self) -> None:
         """Destroys everything; the device must be done with it."""
         for pipeline in self.made.values():
             pipeline.destroy()
         self.layouts.close()
-        lib.vkDestroyPipelineCache(self._device, self._cache, ffi.NULL)
+        self._driver_cache.close()
 
     def _create(self, shader: Shader) -> Pipeline:
+        """The pipeline of a shader. If the driver refuses what the cache on disk had, it is compiled once more."""
         spirv = compile_glsl(shader.source)
+        try:
+            return self._created(shader, spirv)
+        except DeviceError:
+            again = compile_again(shader.source)
+            if again == spirv:
+                raise
+            return self._created(shader, again)
+
+    def _created(self, shader: Shader, spirv: bytes) -> Pipeline:
         words = ffi.new("uint32_t[]", len(spirv) // 4)
         ffi.memmove(words, spirv, len(spirv))
         code = structure("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=words)
@@ -103,7 +97,7 @@ class Pipelines:
         layout = self.layouts.of_pipeline(tuple(form for form, _ in shader.bindings))
         info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=layout)
         pipeline = ffi.new("VkPipeline *")
-        result = lib.vkCreateComputePipelines(self._device, self._cache, 1, info, ffi.NULL, pipeline)
+        result = lib.vkCreateComputePipelines(self._device, self._driver_cache.handle, 1, info, ffi.NULL, pipeline)
         lib.vkDestroyShaderModule(self._device, module, ffi.NULL)
         check(result, "Creating a compute pipeline")
         return Pipeline(self._device, pipeline[0], layout)
@@ -134,12 +128,3 @@ def _specialization(values: tuple[int, ...]) -> Any:
     return structure(
         "VkSpecializationInfo", mapEntryCount=len(values), pMapEntries=entries, dataSize=4 * len(values), pData=words
     )
-
-
-def identity_of(physical: Any) -> str:
-    """The UUIDs of device and driver, which name them: another version of the driver has another one."""
-    identity = structure("VkPhysicalDeviceIDProperties")
-    properties = structure("VkPhysicalDeviceProperties2", pNext=identity)
-    lib.vkGetPhysicalDeviceProperties2(physical, properties)
-    parts = (identity.deviceUUID, identity.driverUUID, properties.properties.pipelineCacheUUID)
-    return " ".join(bytes(ffi.buffer(part)).hex() for part in parts)

@@ -17,6 +17,7 @@ from pathlib import Path
 from lavax.backends.vulkan import glslang
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.spirv import fault_of_header, fault_of_module
 from lavax.base import config, counters
 from lavax.base.errors import ShaderCompilerError
 
@@ -61,6 +62,13 @@ def compile_glsl(source: str) -> bytes:
     return _from_disk_or_compiled(_compiler(), source)
 
 
+def compile_again(source: str) -> bytes:
+    """As compile_glsl, for a module that the driver refused: what memory and disk have of it is forgotten first."""
+    _spirv_cache().drop(_key(_compiler(), source))
+    _from_disk_or_compiled.cache_clear()
+    return compile_glsl(source)
+
+
 def accepts_extension(name: str) -> bool:
     """Whether the installed compiler knows a GLSL extension; the answer is kept on disk."""
     try:
@@ -99,20 +107,31 @@ def _disk_cache(folder: Path) -> DiskCache:
     return DiskCache(folder, CACHE_LIMIT_BYTES)
 
 
+def _spirv_cache() -> DiskCache:
+    return _disk_cache(config.cache_folder() / "spirv")
+
+
+def _key(compiler: _Compiler, source: str) -> str:
+    return f"{compiler.identity}\n{source}"
+
+
 @functools.lru_cache(maxsize=REMEMBERED)
 def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
-    cache = _disk_cache(config.cache_folder() / "spirv")
-    key = f"{compiler.identity}\n{source}"
+    cache, key = _spirv_cache(), _key(compiler, source)
     spirv = cache.load(key)
-    if spirv is not None:
+    if spirv is not None and fault_of_header(spirv) is None:
         return spirv
     with _counting:
         counters.count("glsl_compiles")
     try:
         spirv = compiler.compile(source)
-        spirv = with_brain_floats(spirv) if BRAIN_FLOATS in source else spirv
     except glslang.GlslangError as error:
         raise ShaderCompilerError(_explain(source, str(error))) from error
+    fault = fault_of_module(spirv)
+    if fault is not None:
+        raise ShaderCompilerError(f"{compiler.identity.strip()} gave no SPIR-V module for a shader: {fault}")
+    if BRAIN_FLOATS in source:
+        spirv = with_brain_floats(spirv)
     cache.store(key, spirv)
     return spirv
 
@@ -153,7 +172,10 @@ def _compiled_by(path: str, arguments: tuple[str, ...], source: str) -> bytes:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise glslang.GlslangError(done.stdout + done.stderr)
-        return (Path(folder) / "shader.spv").read_bytes()
+        try:
+            return (Path(folder) / "shader.spv").read_bytes()
+        except OSError:
+            raise glslang.GlslangError(f"{path} says that it succeeded, but wrote nothing") from None
 
 
 def _disassembled_by(path: str, arguments: tuple[str, ...], spirv: bytes) -> str:

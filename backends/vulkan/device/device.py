@@ -15,7 +15,8 @@ from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, enumerated, ffi, lib, strings, structure, vk
 from lavax.backends.vulkan.api.queue import Queue
-from lavax.backends.vulkan.compile.pipelines import Pipelines, identity_of
+from lavax.backends.vulkan.compile.driver_cache import identity_of
+from lavax.backends.vulkan.compile.pipelines import Pipelines
 from lavax.backends.vulkan.device import features
 from lavax.backends.vulkan.device.extensions import enabling, matrices, usable_extensions
 from lavax.backends.vulkan.device.instance import PhysicalDevice, choose_device, instance

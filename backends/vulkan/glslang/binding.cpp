@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
 
 #include <glslang/Include/glslang_c_interface.h>
@@ -54,11 +55,13 @@ static int start_glslang() {
     return glslang_initialize_process();
 }
 
-// Compiles one compute shader. Returns 1 and the words, or 0 and the compiler's message; the caller
-// releases what it got with release().
-static int compile_shader(const char *source, uint32_t **words, size_t *count, char **message) {
+static int compile_or_throw(const char *source, uint32_t **words, size_t *count, char **message) {
     const glslang_input_t input = compute_shader_input(source);
     glslang_shader_t *shader = glslang_shader_create(&input);
+    if (shader == nullptr) {
+        *message = copy_text("glslang was not initialised");
+        return 0;
+    }
     glslang_program_t *program = nullptr;
     int done = 0;
     if (!glslang_shader_preprocess(shader, &input) || !glslang_shader_parse(shader, &input)) {
@@ -74,14 +77,32 @@ static int compile_shader(const char *source, uint32_t **words, size_t *count, c
             options.disable_optimizer = true;
             glslang_program_SPIRV_generate_with_options(program, GLSLANG_STAGE_COMPUTE, &options);
             *count = glslang_program_SPIRV_get_size(program);
-            *words = static_cast<uint32_t *>(std::malloc(*count * sizeof(uint32_t)));
-            if (*words != nullptr) glslang_program_SPIRV_get(program, *words);
-            done = *words != nullptr;
+            if (*count != 0) *words = static_cast<uint32_t *>(std::malloc(*count * sizeof(uint32_t)));
+            if (*words != nullptr) {
+                glslang_program_SPIRV_get(program, *words);
+                done = 1;
+            } else {
+                const std::string said = text_or_empty(glslang_program_SPIRV_get_messages(program));
+                *message = copy_text(*count == 0 ? "glslang made no SPIR-V. " + said : "out of memory");
+            }
         }
         glslang_program_delete(program);
     }
     glslang_shader_delete(shader);
     return done;
+}
+
+// Compiles one compute shader. Returns 1 and the words, at least one, or 0 and the compiler's message; the caller
+// releases what it got with release(). No exception of C++ passes into C.
+static int compile_shader(const char *source, uint32_t **words, size_t *count, char **message) {
+    try {
+        return compile_or_throw(source, words, count, message);
+    } catch (const std::exception &error) {
+        *message = copy_text(text_or_empty(error.what()));
+    } catch (...) {
+        *message = copy_text("glslang threw an exception");
+    }
+    return 0;
 }
 
 // The text of a SPIR-V module. Returns 1 and the text, or 0 and a message in its place.

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import shutil
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +32,75 @@ def test_a_damaged_entry_is_a_miss_and_can_be_stored_again(tmp_path: Path, damag
     assert cache.load("key") is None
     cache.store("key", b"payload")
     assert cache.load("key") == b"payload"
+
+
+def test_the_entry_of_another_key_is_a_miss(tmp_path: Path) -> None:
+    """Its own hash is right: only the key that it carries tells."""
+    cache = DiskCache(tmp_path, 1000)
+    cache.store("key", b"payload")
+    source = only_file(tmp_path)
+    cache.store("another key", b"another payload")
+    (target,) = (file for file in tmp_path.iterdir() if file != source)
+    shutil.copyfile(source, target)
+    assert (cache.load("key"), cache.load("another key")) == (b"payload", None)
+
+
+def test_an_entry_that_was_dropped_is_a_miss(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, 1000)
+    cache.drop("key")
+    cache.store("key", b"payload")
+    cache.drop("key")
+    assert cache.load("key") is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_entry_of_no_bytes_is_kept(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, 1000)
+    cache.store("key", b"")
+    assert cache.load("key") == b""
+
+
+def _socket(path: Path) -> None:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))
+    listening.close()
+
+
+def _sparse(path: Path) -> None:
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+
+
+STRANGE: dict[str, Callable[[Path], None]] = {
+    "pipe": lambda path: os.mkfifo(path),
+    "folder": lambda path: path.mkdir(),
+    "socket": _socket,
+    "loop of links": lambda path: path.symlink_to(path.name),
+    "link to nothing": lambda path: path.symlink_to("nowhere"),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "terabyte": _sparse,
+    "without permission": lambda path: (path.write_bytes(b"?"), path.chmod(0))[1],
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
+@pytest.mark.parametrize("name", STRANGE)
+def test_what_is_no_file_of_the_cache_is_a_miss(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    first = DiskCache(tmp_path, 10_000)
+    first.store("key", b"payload")
+    entry = only_file(tmp_path)
+    entry.unlink()
+    STRANGE[name](Path(entry.name))
+    open_before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    cache = DiskCache(tmp_path, 10_000)
+    assert cache.load("key") is None
+    cache.store("key", b"payload")  # lists the folder, too
+    assert cache.load("key") == (None if name == "folder" else b"payload")
+    if open_before:
+        assert len(os.listdir("/proc/self/fd")) == open_before
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from lavax.backends.vulkan import glslang
 from lavax.backends.vulkan.compile import disk_cache, shader_compiler
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
+from lavax.backends.vulkan.compile.spirv import fault_of_module
 from lavax.base import counters
 from lavax.base.errors import ShaderCompilerError
 from tests.backends.vulkan.emit.shaders import ADD_ONE, HEADER
@@ -85,6 +86,54 @@ def test_a_shader_is_compiled_once_even_across_processes(compiler: str, monkeypa
     shader_compiler._from_disk_or_compiled.cache_clear()
     assert compile_glsl(ADD_ONE) == spirv
     assert compiles() == before + 1
+
+
+NO_MODULES = {
+    "nothing": b"",
+    "no whole words": MAGIC + b"\x00\x06\x01",
+    "text": b"#version 460\n" * 20,
+    "a header alone": MAGIC + b"\x00\x06\x01\x00" + bytes(4) + b"\x05\x00\x00\x00" + bytes(4),
+    "another byte order": bytes(reversed(MAGIC)) + bytes(40),
+    "a version to come": MAGIC + b"\x00\x09\x01\x00" + bytes(4) + b"\x05\x00\x00\x00" + bytes(8),
+    "no identifiers": MAGIC + b"\x00\x06\x01\x00" + bytes(4) + bytes(8) + b"\x00\x00\x01\x00",
+}
+
+
+@pytest.mark.parametrize("name", NO_MODULES)
+def test_what_is_no_module_is_neither_stored_nor_taken_from_disk(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glslang, "compile_shader", lambda source: NO_MODULES[name])
+    monkeypatch.setattr(shader_compiler, "_compiled_by", lambda path, arguments, source: NO_MODULES[name])
+    with pytest.raises(ShaderCompilerError, match="gave no SPIR-V module"):
+        compile_glsl(ADD_ONE)
+    monkeypatch.undo()
+    assert not list(shader_compiler._spirv_cache().folder.glob("*"))
+
+
+@pytest.mark.parametrize("name", NO_MODULES)
+def test_what_is_no_module_on_disk_is_compiled_again(name: str) -> None:
+    spirv = compile_glsl(ADD_ONE)
+    cache, key = shader_compiler._spirv_cache(), shader_compiler._key(shader_compiler._compiler(), ADD_ONE)
+    cache.store(key, NO_MODULES[name])
+    shader_compiler._from_disk_or_compiled.cache_clear()
+    assert compile_glsl(ADD_ONE) == spirv
+    assert cache.load(key) == spirv
+
+
+def test_a_module_whose_instructions_do_not_fill_it_is_not_kept() -> None:
+    spirv = compile_glsl(ADD_ONE)
+    assert fault_of_module(spirv) is None
+    assert fault_of_module(spirv[:24]) == "its last instruction is cut short"
+    assert fault_of_module(spirv + bytes(4)) == f"the instruction at word {len(spirv) // 4} has no words"
+
+
+def test_a_compiler_that_writes_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "glslangValidator"
+    silent.write_text("#!/bin/sh\nexit 0\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(glslang, "available", lambda: False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(ShaderCompilerError, match="glslangValidator says that it succeeded, but wrote nothing"):
+        compile_glsl(ADD_ONE)
 
 
 def test_compiling_looks_at_the_whole_folder_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,43 @@
+"""What every SPIR-V module is (SPIR-V specification, 2.3): checked before a module is kept or given to a driver.
+
+Drivers need not check what they are given, and crash on what is no module.
+"""
+from __future__ import annotations
+
+from array import array
+
+_MAGIC = 0x07230203
+_OLDEST, _NEWEST = 0x00010000, 0x00010600  # versions 1.0 and 1.6
+_MOST_IDS = 1 << 24  # more than any compiler numbers; a universal limit of the specification is 2^22
+_HEADER_WORDS = 5
+
+
+def fault_of_header(spirv: bytes) -> str | None:
+    """Why these bytes cannot begin a module, from its length and five words; None if they can."""
+    if len(spirv) % 4:
+        return f"it has {len(spirv)} bytes, which are no whole words"
+    if len(spirv) <= 4 * _HEADER_WORDS:
+        return f"it has {len(spirv) // 4} words, which hold no instruction"
+    magic, version, _, bound, schema = array("I", spirv[: 4 * _HEADER_WORDS])
+    if magic != _MAGIC:
+        return f"it begins with {magic:#010x}, not with {_MAGIC:#010x}"
+    if not _OLDEST <= version <= _NEWEST or version & 0xFF0000FF:
+        return f"its version is {version:#010x}"
+    if not 0 < bound <= _MOST_IDS or schema:
+        return f"its header says {bound} identifiers and schema {schema}"
+    return None
+
+
+def fault_of_module(spirv: bytes) -> str | None:
+    """The same, and whether instructions fill it to its end. Takes time linear in their number."""
+    fault = fault_of_header(spirv)
+    if fault is not None:
+        return fault
+    words = array("I", spirv)
+    position, end = _HEADER_WORDS, len(words)
+    while position < end:
+        length = words[position] >> 16
+        if not length:
+            return f"the instruction at word {position} has no words"
+        position += length
+    return None if position == end else "its last instruction is cut short"
