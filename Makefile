@@ -12,7 +12,7 @@ ROOMS := tracer ir passes backends shaders_glsl
 # One process a core: drivers compile shaders on one core at a time.
 IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo examples test test-long bench accuracy lint clean
+.PHONY: demo examples test test-long bench accuracy lint wheel test-wheel clean
 
 demo: .venv/package.stamp
 	@$(PYTHON) examples/digits.py
@@ -48,6 +48,16 @@ lint: .venv/package.stamp
 	@ln -s $(CURDIR)/lavax/* $(addprefix $(CURDIR)/,$(ROOMS)) build/typing/lavax/
 	@cd build/typing && $(CURDIR)/$(PYTHON) -m mypy --config-file $(CURDIR)/setup.cfg \
 		--cache-dir $(CURDIR)/.mypy_cache --package lavax | sed -E 's#^lavax/($(subst $() ,|,$(ROOMS)))/#\1/#'
+
+# A wheel that installs without a compiler: glslang is inside. It is left in dist/.
+wheel: .venv/package.stamp
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[wheel]'
+	@$(PYTHON) -m tools.build_wheel --out dist
+
+# The wheel is installed where there is no compiler, and trains a network there. With root and debootstrap also in a
+# Debian that holds nothing but Python, the Vulkan loader and a driver.
+test-wheel: wheel
+	@$(PYTHON) -m pytest -m long tests/tools/test_wheel.py -rs
 
 clean:
 	rm -rf .venv build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
