@@ -27,7 +27,8 @@ def _own_folders() -> tuple[str, ...]:
 
 
 @cache
-def _is_own(filename: str) -> bool:
+def is_own(filename: str) -> bool:
+    """Whether a file of Python is one of lavax's."""
     return str(Path(filename).resolve()).startswith(_own_folders())
 
 
@@ -91,7 +92,7 @@ def _frames() -> tuple[FrameType | None, FrameType | None]:
     """The nearest frame outside lavax, and the frame of lavax that it called."""
     called: FrameType | None = None
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_own(frame.f_code.co_filename):
+    while frame is not None and is_own(frame.f_code.co_filename):
         called, frame = frame, frame.f_back
     return frame, called
 

@@ -21,6 +21,11 @@ def _is_on(variable: str) -> bool:
     return os.environ.get(variable, "0") not in ("", "0")
 
 
+def chosen_settings() -> list[str]:
+    """The settings that the environment makes, each as `NAME=value`, for reports."""
+    return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("LAVAX_"))
+
+
 def device_selector() -> str | None:
     """`LAVAX_DEVICE`: an index into `lavax.devices()`, or part of a device's name; None: the best device."""
     return os.environ.get("LAVAX_DEVICE") or None

@@ -65,6 +65,11 @@ class Profile:
         """The seconds of all kernels, each counted as often as it runs in a call."""
         return sum(kernel.total_seconds for kernel in self.kernels.values())
 
+    @property
+    def cost(self) -> Cost:
+        """The operations and bytes of all kernels."""
+        return Cost({name: kernel.cost for name, kernel in self.kernels.items()})
+
     def of_limit(self, cost: KernelCost | Cost, seconds: float) -> float:
         """The least possible time for these bytes and operations, whichever takes longer, divided by the time taken."""
         moving = (cost.bytes_read + cost.bytes_written) / self.copy_gigabytes_per_second
@@ -74,7 +79,7 @@ class Profile:
     def __str__(self) -> str:
         head = ("kernel", "kind", "times", "time", "share", "GB/s", "GFLOP/s", "of the limit", "source lines")
         rows = [self._row(kernel) for kernel in sorted(self.kernels.values(), key=lambda kernel: -kernel.total_seconds)]
-        cost = Cost({name: kernel.cost for name, kernel in self.kernels.items()})
+        cost = self.cost
         moved = _rate(cost.bytes_read + cost.bytes_written, self.seconds)
         rates = (rate_text(moved), rate_text(_rate(cost.operations, self.seconds)))
         limit = self._of_limit_text(cost, self.seconds)

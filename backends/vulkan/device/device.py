@@ -72,7 +72,7 @@ class Device:
         self.handle = _create(physical.handle, distinct)
         self.queue = Queue(self.handle, families[0], self.profile.kind)
         self.copy_queue = self.queue if len(distinct) == 1 else Queue(self.handle, families[1], self.profile.kind)
-        self.largest_block = _largest_block(physical.handle)
+        self.largest_block = largest_block(physical.handle)
         self._pools: dict[Any, MemoryPool] = {}
         types = choose_memory_types(physical.handle, self.handle, distinct, local_only)
         self.arrays, self.staging, self.tables = (
@@ -181,7 +181,7 @@ def _create(physical: Any, families: tuple[int, ...]) -> Any:
     return handle[0]
 
 
-def _largest_block(physical: Any) -> int:
+def largest_block(physical: Any) -> int:
     """The size limit of a buffer in bytes."""
     buffers = structure("VkPhysicalDeviceMaintenance4Properties")
     allocations = structure("VkPhysicalDeviceMaintenance3Properties", pNext=buffers)
