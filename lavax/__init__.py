@@ -29,7 +29,14 @@ from lavax import (
     tree_util,
     typing,
 )
-from lavax.base.config import VERSION, default_matmul_precision, disable_jit, enable_x64, matmul_precision
+from lavax.base.config import (
+    VERSION,
+    default_matmul_precision,
+    disable_jit,
+    enable_x64,
+    log_compiles,
+    matmul_precision,
+)
 from lavax.configuration import config, debug_nans
 from lavax.errors import (
     ArrayIndexError,
@@ -107,6 +114,7 @@ jit = compile
 remat = checkpoint
 jacobian = jacrev
 checking_leaks = check_leaks
+explain_cache_misses = log_compiles
 check_tracer_leaks = check_leaks
 local_device_count = device_count
 host_count = process_count
@@ -199,6 +207,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "experimental",
+    "explain_cache_misses",
     "export",
     "flatten_util",
     "float0",
@@ -223,6 +232,7 @@ __all__ = [
     "load_exported",
     "local_device_count",
     "local_devices",
+    "log_compiles",
     "make_jaxpr",
     "map",
     "matmul_precision",

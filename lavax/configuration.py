@@ -23,8 +23,9 @@ _SETTINGS: dict[str, tuple[Callable[[Any], None], Callable[[], Any] | None]] = {
     "jax_debug_nans": (_refuse_nans, lambda: runtime().refuses_nans),
     "jax_disable_jit": (lambda disabled: settings.compile_functions(not disabled), settings.runs_uncompiled),
     "jax_default_matmul_precision": (settings.choose_matmul_precision, None),
+    "jax_log_compiles": (settings.log_all_compiles, settings.logs_compiles),
+    "jax_explain_cache_misses": (settings.log_all_compiles, settings.logs_compiles),
     "jax_compilation_cache_dir": (_ignore, None),
-    "jax_log_compiles": (_ignore, None),
     "jax_numpy_dtype_promotion": (_ignore, None),
     "jax_numpy_rank_promotion": (_ignore, None),
     "jax_platform_name": (_ignore, None),
@@ -37,10 +38,10 @@ _SETTINGS: dict[str, tuple[Callable[[Any], None], Callable[[], Any] | None]] = {
 class Config:
     """`config.update("jax_enable_x64", True)`, and `config.jax_enable_x64` to read a setting.
 
-    These have an effect: jax_enable_x64, for the whole process; jax_debug_nans, for what is compiled from then on;
-    jax_disable_jit and jax_default_matmul_precision, for this thread. A few others are taken and change nothing:
-    jax_platform_name and jax_platforms (LAVAX_DEVICE chooses the device), jax_compilation_cache_dir (LAVAX_CACHE),
-    jax_log_compiles (LAVAX_EXPLAIN_RETRACE), and those of promotion, random bits and tracebacks.
+    These have an effect: jax_enable_x64, jax_log_compiles and jax_explain_cache_misses (one setting here), for the
+    whole process; jax_debug_nans, for what is compiled from then on; jax_disable_jit and jax_default_matmul_precision,
+    for this thread. A few others are taken and change nothing: jax_platform_name and jax_platforms (LAVAX_DEVICE
+    chooses the device), jax_compilation_cache_dir (LAVAX_CACHE), and those of promotion, random bits and tracebacks.
     """
 
     def __init__(self) -> None:

@@ -41,9 +41,35 @@ def verify_passes() -> bool:
     return _is_on("LAVAX_VERIFY")
 
 
-def explain_retrace() -> bool:
-    """`LAVAX_EXPLAIN_RETRACE=1`: log why a compiled function is traced again."""
-    return _is_on("LAVAX_EXPLAIN_RETRACE")
+_logs_compiles: ContextVar[bool | None] = ContextVar("logs_compiles", default=None)
+_process_logs_compiles: list[bool] = []  # what `config.update` chose last, before the environment
+
+
+def logs_compiles() -> bool:
+    """`LAVAX_LOG_COMPILES=1`, or within `log_compiles`: log every trace and every compile, and why they are needed."""
+    chosen = _logs_compiles.get()
+    if chosen is not None:
+        return chosen
+    return _process_logs_compiles[-1] if _process_logs_compiles else _is_on("LAVAX_LOG_COMPILES")
+
+
+def log_all_compiles(enabled: bool) -> None:
+    """The same for the whole process, outside `log_compiles`."""
+    _process_logs_compiles[:] = [enabled]
+
+
+@contextmanager
+def log_compiles(enabled: bool = True) -> Iterator[None]:
+    """A context in which every trace and every compile is logged, with its reason; with False, none is.
+
+    The loggers are "lavax.trace" and "lavax.compile". They write to standard error unless the program has set up
+    logging; `LAVAX_LOG_COMPILES=1` does the same for the whole process.
+    """
+    token = _logs_compiles.set(enabled)
+    try:
+        yield
+    finally:
+        _logs_compiles.reset(token)
 
 
 _key_reuse: ContextVar[bool] = ContextVar("key_reuse", default=False)

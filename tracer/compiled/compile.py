@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -14,7 +15,7 @@ from lavax.tracer.calls.signature import Signature, signature_of
 from lavax.tracer.compiled.executable import refuse_tracers
 from lavax.tracer.compiled.lowered import Lowered
 from lavax.tracer.compiled.nan_check import NaNChecked
-from lavax.tracer.compiled.retrace import log_retrace
+from lavax.tracer.compiled.retrace import log_lowering, log_trace, log_traced
 from lavax.tracer.compiled.shared_programs import programs_of
 from lavax.tracer.compiled.stages import executable
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
@@ -25,6 +26,7 @@ from lavax.tracer.tracing.tracing import Traced, performed, trace_call
 from lavax.tracer.values.abstract import Abstract
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import in_use, runtime
+from lavax.tracer.values.compile_log import compiled_for
 from lavax.tracer.values.programs import remember
 from lavax.tracer.values.value import Value
 
@@ -106,6 +108,7 @@ class CompiledFunction:
         """Traces for these arguments, arrays or anything with `shape` and `dtype`; needs no device."""
         call, leaves = self._parted(args, kwargs)
         kinds = named_conversion(abstract_of, leaves, call, self._signature)
+        log_lowering(self._signature, call, kinds)
         traced = self._traced(call, kinds)
         optimized = remove_stop_gradient(traced.graph)
         return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call), self._tune)
@@ -119,7 +122,10 @@ class CompiledFunction:
 
     def _traced(self, call: CallStructure, kinds: Sequence[Abstract]) -> Traced:
         count("traces")
-        return trace_call(self._function, self._signature, call, kinds, "compile")
+        start = time.perf_counter()
+        traced = trace_call(self._function, self._signature, call, kinds, "compile")
+        log_traced(self._signature, traced, start)
+        return traced
 
     def _entry_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Entry, list[Array]]:
         """The entry for these arguments, made if there is none yet, and their leaves as arrays."""
@@ -152,18 +158,17 @@ class CompiledFunction:
         if entry is None:
             programs = programs_of(self._function)
             place = (self._static, self._donated, self._tune, current.refuses_nans, *key)
-            entry = programs.get(place) or remember(programs, place, self._made(call, arrays))
+            entry = programs.get(place) or remember(programs, place, self._made(call, arrays, key))
             remember(self._entries, key, entry)
         return entry, arrays
 
-    def _made(self, call: CallStructure, arrays: Sequence[Array]) -> _Entry:
+    def _made(self, call: CallStructure, arrays: Sequence[Array], key: tuple[Any, ...]) -> _Entry:
         """A new trace and its program."""
-        current, settings = runtime(), trace_settings()
         kinds = [array.abstract for array in arrays]
-        earlier = [known[2:] for known in self._entries if known[0] is current and known[1] == settings]
-        log_retrace(self._function, self._signature, call, kinds, earlier)
+        log_trace(self._function, self._signature, call, kinds, (*self._entries, key))
         traced = self._traced(call, kinds)
-        return _entry(self._program(traced, call), traced)
+        with compiled_for(self._signature.function):
+            return _entry(self._program(traced, call), traced)
 
     def _program(self, traced: Traced, call: CallStructure) -> _Run:
         donated = self._donated_leaves(call)

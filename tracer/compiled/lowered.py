@@ -22,6 +22,7 @@ from lavax.tracer.tracing.tracing import Traced, performed
 from lavax.tracer.values.abstract import Abstract
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import LoweredProgram, active
+from lavax.tracer.values.compile_log import compiled_for
 
 BACKEND_STAGES = ("prepare", "kernels", "fusion", "glsl", "spirv")
 STAGES = ("ir", "optimized", *BACKEND_STAGES)
@@ -73,7 +74,8 @@ class Lowered:
 
     def compile(self) -> Compiled:
         """The program, for arguments of exactly these kinds. Needs a device."""
-        run = executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
+        with compiled_for(self.signature.function):
+            run = executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
         return Compiled(self, run)
 
 

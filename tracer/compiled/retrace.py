@@ -1,60 +1,84 @@
-"""Explains, on request, why a compiled function is traced again."""
+"""What is logged of traces: which call made one necessary, and what is new about it."""
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
-from lavax.base import config
+from lavax.base.logs import TRACES
 from lavax.ir.location import user_location
 from lavax.tracer.calls.call import CallStructure, Static
 from lavax.tracer.calls.signature import Signature
 from lavax.tracer.pytrees.pytree import TreeDef
+from lavax.tracer.tracing.tracing import Traced
 from lavax.tracer.values.abstract import Abstract
 
-_logger = logging.getLogger("lavax.retrace")
-_traced_code: WeakSet[CodeType] = WeakSet()  # of functions traced while retraces were explained
+_MOST_ARGUMENTS = 8  # that are named
+_traced_code: WeakSet[CodeType] = WeakSet()  # of functions traced while traces were logged
 
 
-def log_retrace(
+def log_trace(
     function: Callable[..., Any],
     signature: Signature,
     call: CallStructure,
     kinds: Sequence[Abstract],
     entries: Iterable[Sequence[Any]],
 ) -> None:
-    """With LAVAX_EXPLAIN_RETRACE=1, logs as a warning of "lavax.retrace" which argument changed and how.
+    """Logs to "lavax.trace" that a compiled function is traced for a call, and why.
 
-    `entries` are the keys of earlier traces: each (structure of the positional arguments, structure of the keyword
-    arguments, static arguments, kind of each leaf). The call is compared with the nearest of them.
+    `entries` are the keys of earlier traces, the call's own last: each (runtime, settings, structure of the
+    positional arguments, structure of the keyword arguments, static arguments, kind of each leaf). The call is compared
+    with the nearest of them.
     """
-    if not config.explain_retrace():
+    if not TRACES.is_heard:
         return
-    earlier = [_differences(signature, call, kinds, entry) for entry in entries]
-    if earlier:
-        changes = min(reversed(earlier), key=len)  # the latest of several equally near
-        number = len(earlier) + 1
-        location = user_location()
-        _logger.warning(
-            "%s%s is traced for the %s time: %s",
-            signature.function,
-            f", called at {location}," if location else "",
-            _ordinal(number),
-            "; ".join(changes),
-        )
+    *earlier, own = entries
+    differences = [_differences(signature, call, kinds, own, entry) for entry in earlier]
+    reason = _reason(function, differences, _arguments(signature, call, kinds))
+    TRACES.say("%s is traced for the %s time: %s", _called(signature), _ordinal(len(differences) + 1), reason)
+
+
+def log_lowering(signature: Signature, call: CallStructure, kinds: Sequence[Abstract]) -> None:
+    """Logs that a function is traced to be lowered, which happens at every call of `lower`."""
+    if TRACES.is_heard:
+        TRACES.say("%s is traced by lower, with %s", _called(signature), _arguments(signature, call, kinds))
+
+
+def log_traced(signature: Signature, traced: Traced, start: float) -> None:
+    """Logs what a trace took, which began at `start` of time.perf_counter."""
+    if TRACES.is_heard:
+        nodes, seconds = len(traced.graph.nodes), time.perf_counter() - start
+        TRACES.say("%s: %d operations traced in %.1f ms", signature.function, nodes, 1e3 * seconds)
+
+
+def _called(signature: Signature) -> str:
+    location = user_location()
+    return f"{signature.function}, called at {location}," if location else signature.function
+
+
+def _reason(function: Callable[..., Any], differences: Sequence[list[str]], arguments: str) -> str:
+    """What is new about the call, against the nearest earlier one; of several equally near, the latest."""
     code = getattr(function, "__code__", None)
+    is_known = isinstance(code, CodeType) and code in _traced_code
     if isinstance(code, CodeType):
-        if not earlier and code in _traced_code:
-            _logger.warning(
-                "%s is traced again because it is another function object, made by the same lines (%s:%d): compile it "
-                "once, outside of the loop or function that makes it",
-                signature.function,
-                code.co_filename,
-                code.co_firstlineno,
-            )
         _traced_code.add(code)
+    if differences:
+        nearest: list[str] = min(reversed(differences), key=len)
+        return "; ".join(nearest)
+    if is_known and isinstance(code, CodeType):
+        return (
+            f"it is another function object, made by the same lines ({code.co_filename}:{code.co_firstlineno}): "
+            "compile it once, outside of the loop or function that makes it"
+        )
+    return f"its first call, with {arguments}"
+
+
+def _arguments(signature: Signature, call: CallStructure, kinds: Sequence[Abstract]) -> str:
+    texts = [f"{name}: {kind.type}" for name, kind in zip(call.names(signature), kinds, strict=True)]
+    more = f" and {len(texts) - _MOST_ARGUMENTS} more" if len(texts) > _MOST_ARGUMENTS else ""
+    return (", ".join(texts[:_MOST_ARGUMENTS]) or "no arguments") + more
 
 
 def _ordinal(number: int) -> str:
@@ -63,11 +87,18 @@ def _ordinal(number: int) -> str:
 
 
 def _differences(
-    signature: Signature, call: CallStructure, kinds: Sequence[Abstract], entry: Sequence[Any]
+    signature: Signature, call: CallStructure, kinds: Sequence[Abstract], own: Sequence[Any], entry: Sequence[Any]
 ) -> list[str]:
-    """The differences between a call and an earlier one, one text per difference."""
-    positional, keywords, statics, *before = entry
-    found = [*_of_statics(signature, statics, call.statics)]
+    """The differences between a call, whose key is `own`, and an earlier one, one text per difference."""
+    runtime, (precision, *settings), positional, keywords, statics, *before = entry
+    found = [] if runtime is own[0] else ["another backend is in use"]
+    own_precision, *own_settings = own[1]
+    if precision != own_precision:
+        was, is_now = (" and ".join(name or "f32" for name in each) for each in (precision, own_precision))
+        found.append(f"the precision of products and of their gradients was {was}, now {is_now}")
+    if settings != own_settings:
+        found.append("a setting has changed: whether data keep 64 bits, or whether keys are checked")
+    found += _of_statics(signature, statics, call.statics)
     if positional is call.positional and keywords is call.keywords:
         names = call.names(signature)
         found += [_of_kinds(*row) for row in zip(names, before, kinds, strict=True) if row[1] is not row[2]]

@@ -5,7 +5,7 @@ of those beyond the capacity only their number is kept.
 """
 from __future__ import annotations
 
-import logging
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,8 +18,6 @@ from lavax.tracer.values.value import Value
 
 MAX_LOOP_ITERATIONS = 1024
 MAX_LOG_BYTES = 1 << 22  # of all arrays together; one iteration is always kept
-
-_logger = logging.getLogger("lavax.debug")
 
 
 def capacity_for(types: Sequence[TensorType]) -> int:
@@ -50,7 +48,7 @@ def _with_row(kept: Value, row: Value, value: Value) -> Value:
 
 
 def emit_log(effects: Sequence[Effect], iterations: Value, log: Sequence[Value]) -> None:
-    """Emits the effects of all logged iterations; warns ("lavax.debug") if there were more than the log holds."""
+    """Emits the effects of all logged iterations; warns (RuntimeWarning) if there were more than the log holds."""
     rows = log[0].shape[0] if log else MAX_LOOP_ITERATIONS
 
     def act(arrays: Sequence[np.ndarray]) -> None:
@@ -58,10 +56,7 @@ def emit_log(effects: Sequence[Effect], iterations: Value, log: Sequence[Value])
         for iteration in range(min(count, rows)):
             act_in_order(effects, [array[iteration] for array in arrays[1:]])
         if count > rows:
-            _logger.warning(
-                "a while_loop ran %d iterations: its debug.print and debug.callback are done for the first %d of them",
-                count,
-                rows,
-            )
+            done = f"its debug.print and debug.callback are done for the first {rows} of them"
+            warnings.warn(f"a while_loop ran {count} iterations: {done}", RuntimeWarning, stacklevel=2)
 
     emit(act, [iterations, *log])

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from lavax.ir import Graph
 from lavax.ir.printer import structural_key
 from lavax.tracer.values.backend import Program, runtime
+from lavax.tracer.values.compile_log import begin_compile, log_reuse
 
 _LIMIT = 4096  # entries per cache: programs hold device memory
 _Key = TypeVar("_Key", bound=Hashable)
@@ -32,6 +33,10 @@ def program_for(
     key = (structural_key(graph), donated, eager, tune)
     found = current.programs.get(key)
     if found is None:
+        end = begin_compile(graph, eager)
         found = current.backend.lower(graph, donated, eager, tune).compile()
+        end()
         current.programs.enter(key, found)
+    else:
+        log_reuse(graph)
     return found

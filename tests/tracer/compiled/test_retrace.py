@@ -1,26 +1,37 @@
-"""What LAVAX_EXPLAIN_RETRACE=1 says."""
+"""What is logged of traces and compiles, when, and to whom."""
 from __future__ import annotations
 
+import logging
+import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lavax as lx
+import lavax.numpy as lnp
+from lavax.base import config
 
 X = np.ones(3, "f")
 
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    monkeypatch.setenv("LAVAX_EXPLAIN_RETRACE", "1")
+    monkeypatch.setenv("LAVAX_LOG_COMPILES", "1")
     return caplog
 
 
-def text(said: pytest.LogCaptureFixture) -> str:
-    (record,) = said.records
-    found = str(record.getMessage())
+def reasons(said: pytest.LogCaptureFixture) -> list[str]:
+    """Why functions were traced, since the last time."""
+    texts = [record.getMessage() for record in said.records if " is traced " in record.getMessage()]
     said.clear()
+    return texts
+
+
+def text(said: pytest.LogCaptureFixture) -> str:
+    (found,) = reasons(said)
     return found
 
 
@@ -42,7 +53,7 @@ def test_what_changed(
 ) -> None:
     f = lx.compile(lambda x, y=1.0, mode="up": x, static_argnames="mode")
     f(*first)
-    said.clear()  # the same lines may have made a function before
+    assert " is traced for the 1st time: " in text(said)
     f(*first)
     assert said.records == []
     f(*second)
@@ -69,8 +80,110 @@ def test_a_function_made_again(said: pytest.LogCaptureFixture) -> None:
     assert "test_retrace.py" in message
 
 
+def test_a_first_call_names_its_arguments(said: pytest.LogCaptureFixture) -> None:
+    def step(w: Any, batch: Any) -> Any:
+        return w * batch["x"]
+
+    lx.compile(step)(X, {"x": X})
+    message = text(said)
+    assert "step, called at " in message and "test_retrace.py:" in message
+    assert message.endswith("is traced for the 1st time: its first call, with w: f32[3], batch.x: f32[3]")
+
+
+def test_many_arguments_are_not_all_named(said: pytest.LogCaptureFixture) -> None:
+    lx.compile(lambda xs: xs[0])([X] * 20)
+    assert text(said).endswith("xs.7: f32[3] and 12 more")
+
+
+def test_settings_that_a_trace_depends_on(said: pytest.LogCaptureFixture) -> None:
+    f = lx.compile(lambda x: x + 1)
+    f(X)
+    said.clear()
+    with lx.matmul_precision("bfloat16"):
+        f(X)
+    assert text(said).endswith("the precision of products and of their gradients was f32 and f32, now bf16 and f32")
+
+
+def test_lowering_traces_too(said: pytest.LogCaptureFixture) -> None:
+    lx.compile(lambda x: x + 1).lower(X)
+    assert "is traced by lower, with x: f32[3]" in text(said)
+
+
+def test_compiles_are_logged(said: pytest.LogCaptureFixture) -> None:
+    def first(x: Any) -> Any:
+        return x * 3.25 + 1
+
+    def second(x: Any) -> Any:
+        return x * 3.25 + 1
+
+    lx.compile(first)(X)
+    assert [record.name for record in said.records] == ["lavax.trace", "lavax.trace", "lavax.compile"]
+    assert re.search(r"first: 4 operations traced in [\d.]+ ms$", said.messages[1])
+    assert re.search(
+        r"first: 4 operations compiled in [\d.]+ ms: \d shaders? new, of which \d \w+ not in the cache on disk$",
+        said.messages[2],
+    )
+    said.clear()
+    lx.compile(second)(X)
+    assert said.messages[-1].endswith("second: nothing to compile, the program of an equal graph is used")
+
+
+def test_compiles_outside_of_functions_are_logged(said: pytest.LogCaptureFixture) -> None:
+    lnp.tanh(lnp.ones((3, 5, 7)) + X[0])
+    pattern = r"tanh, called at .*test_retrace.py:\d+, outside compile: 1 operation compiled"
+    assert any(re.match(pattern, message) for message in said.messages)
+
+
+def test_the_context_and_the_settings_of_jax(caplog: pytest.LogCaptureFixture) -> None:
+    with lx.log_compiles():
+        lx.compile(lambda x: x)(X)
+        with lx.explain_cache_misses(False):
+            lx.compile(lambda x: x)(X)
+    assert len(reasons(caplog)) == 1
+    try:
+        lx.config.update("jax_explain_cache_misses", True)
+        assert lx.config.jax_log_compiles
+        lx.compile(lambda x: x)(X)
+    finally:
+        config._process_logs_compiles.clear()
+    assert len(reasons(caplog)) == 1
+
+
 def test_nothing_is_said_unasked(caplog: pytest.LogCaptureFixture) -> None:
     f = lx.compile(lambda x: x)
     f(X)
     f(1.0)
     assert caplog.records == []
+
+
+def test_whoever_listens_hears_it(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "lavax"):
+        lx.compile(lambda x: x)(X)
+    assert {record.levelno for record in caplog.records} == {logging.INFO}
+    assert len(reasons(caplog)) == 1
+
+
+PROGRAM = """
+import sys, logging, lavax as lx
+if "root" in sys.argv: logging.basicConfig(format="root %(message)s")
+f = lx.compile(lambda x: x)
+f(1.0); f(2)
+logging.getLogger("lavax.other").warning("quiet")
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "words", "expected"),
+    [
+        ("0", [], r""),
+        ("1", [], r"lavax\.trace: <lambda>, called at <string>:5, is traced for the 1st time(.|\n)*2nd time: the "),
+        ("1", ["root"], r"root <lambda>, called at <string>:5, is traced for the 1st time(.|\n)*2nd time(.|\n)*quiet"),
+        ("0", ["root"], r"root quiet\n"),
+    ],
+)
+def test_who_writes(setting: str, words: list[str], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody; lavax, to standard error; the program's own handler, and then lavax no more."""
+    monkeypatch.setenv("LAVAX_LOG_COMPILES", setting)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=True)
+    assert re.match(expected or "$", done.stderr), done.stderr
+    assert done.stderr.count("1st time") <= 1

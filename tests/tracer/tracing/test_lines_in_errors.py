@@ -130,9 +130,9 @@ def test_every_class_of_errors_is_here() -> None:
 def test_retraces_are_reported_with_the_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("LAVAX_EXPLAIN_RETRACE", "1")
+    monkeypatch.setenv("LAVAX_LOG_COMPILES", "1")
     f = lx.compile(lambda x: x + 1)
-    with caplog.at_level(logging.WARNING, "lavax.retrace"):
+    with caplog.at_level(logging.WARNING, "lavax.trace"):
         f(X)
         f(X[:2])
     assert re.search(rf"called at {re.escape(__file__)}:\d+, is traced for the 2nd time", caplog.text)
