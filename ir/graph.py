@@ -56,6 +56,22 @@ class Graph:
             self._text.append(print_graph(self))
         return self._text[0]
 
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz, with the graphs of loops and branches as clusters."""
+        from lavax.ir.dot import dot_text
+
+        return dot_text(self)
+
+    def to_svg(self, *, graphviz: bool = False) -> str:
+        """A picture of the graph as SVG, drawn by lavax, or by Graphviz if that is asked for.
+
+        Constants stand as numbers where they are read. Raises RuntimeError if Graphviz is asked for and not installed.
+        """
+        from lavax.ir.dot import svg_by_graphviz
+        from lavax.ir.drawing import svg_of
+
+        return svg_by_graphviz(self) if graphviz else svg_of(self)
+
 
 class LaterGraph:
     """A graph in an attribute that is built on first use, for a rule that contains itself. Printed as "itself"."""

@@ -47,11 +47,11 @@ def format_attribute(value: Any) -> str:
 def format_node(node: Node, names: dict[Node, str]) -> str:
     """One line: `%1 = tanh(%0) : f32[2]`; the text of a node that holds graphs includes theirs."""
     operands = ", ".join(names[operand] for operand in node.operands)
-    attributes = "".join(f" {key}={format_attribute(node.attrs[key])}" for key in _shown_attributes(node))
+    attributes = "".join(f" {key}={format_attribute(node.attrs[key])}" for key in shown_attributes(node))
     return f"{names[node]} = {node.op}({operands}){attributes} : {node.type}"
 
 
-def _shown_attributes(node: Node) -> Sequence[str]:
+def shown_attributes(node: Node) -> Sequence[str]:
     """The attributes that differ from their defaults: a dot without batch axes does not mention them."""
     operation = OPERATIONS[node.op]
     if not operation.defaults:
