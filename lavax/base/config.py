@@ -109,6 +109,17 @@ def cache_folder() -> Path:
     return Path(base or Path.home() / ".cache") / "lavax"
 
 
+def glsl_compiler() -> str | None:
+    """`LAVAX_GLSL`: "extension" or "program", what compiles shaders; None: the extension if it was built and works.
+
+    Raises ValueError for anything else.
+    """
+    chosen = os.environ.get("LAVAX_GLSL") or None
+    if chosen not in (None, "extension", "program"):
+        raise ValueError(f'LAVAX_GLSL must be "extension" or "program", got {chosen!r}')
+    return chosen
+
+
 _keeps_64_bits: ContextVar[bool | None] = ContextVar("keeps_64_bits", default=None)
 _process_keeps_64_bits: list[bool] = []  # what `config.update` chose last, before the environment
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from lavax.backends.vulkan import glslang
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.in_process import compiles_in_process
 from lavax.backends.vulkan.compile.spirv import fault_of_header, fault_of_module
 from lavax.base import config, counters
 from lavax.base.errors import ShaderCompilerError
@@ -27,13 +28,13 @@ CACHE_LIMIT_BYTES = 64 << 20
 LINES_AROUND = 4
 
 NO_COMPILER = (
-    "No GLSL compiler was found: lavax was installed without its glslang extension, and none of the programs "
+    "No GLSL compiler was found: lavax has no glslang extension that works (see LAVAX_GLSL), and none of the programs "
     "{programs} is on PATH. Install glslang (Debian and Ubuntu: apt install glslang-tools; macOS: brew install "
     "glslang; Windows: the Vulkan SDK). With its headers as well (apt install g++ glslang-dev spirv-tools), "
     "installing lavax again builds the extension, which compiles faster."
 )
 NO_DISASSEMBLER = (
-    "No SPIR-V disassembler was found: lavax was installed without its glslang extension, and none of the programs "
+    "No SPIR-V disassembler was found: lavax has no glslang extension that works, and none of the programs "
     "{programs} is on PATH. Install SPIRV-Tools (Debian and Ubuntu: apt install spirv-tools; macOS: brew install "
     "spirv-tools; Windows: the Vulkan SDK)."
 )
@@ -90,7 +91,7 @@ def accepts_extension(name: str) -> bool:
 
 def disassemble(spirv: bytes) -> str:
     """The text of a SPIR-V module, one instruction per line. Raises ShaderCompilerError."""
-    if glslang.available():
+    if compiles_in_process():
         try:
             return glslang.disassemble(spirv)
         except glslang.GlslangError as error:
@@ -150,7 +151,7 @@ DISASSEMBLERS = {
 
 
 def _compiler() -> _Compiler:
-    if glslang.available():
+    if compiles_in_process():
         return _Compiler(f"glslang {glslang.version()} in process", glslang.compile_shader)
     for program, arguments in COMPILERS.items():
         found = shutil.which(program)

@@ -5,13 +5,11 @@ was not built, `available()` is False and the other functions may not be called.
 """
 from __future__ import annotations
 
+import functools
 import threading
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
-
-try:
-    from lavax.backends.vulkan.glslang import _glslang  # type: ignore[attr-defined, unused-ignore]
-except ImportError:
-    _glslang = None
 
 _starting = threading.Lock()
 _started = False
@@ -21,21 +19,37 @@ class GlslangError(Exception):
     """glslang refused its input; the text is its own message."""
 
 
+def extension_file() -> Path | None:
+    """The file of the extension, which this does not load; None if it was not built when lavax was installed."""
+    found = find_spec(f"{__name__}._glslang")
+    return None if found is None or found.origin is None else Path(found.origin)
+
+
 def available() -> bool:
     """Whether the extension was built when lavax was installed, and loads."""
-    return _glslang is not None
+    return _extension() is not None
+
+
+@functools.cache
+def _extension() -> Any:
+    """The extension, loaded at its first use: importing lavax neither waits for it nor relies on it."""
+    try:
+        from lavax.backends.vulkan.glslang import _glslang  # type: ignore[attr-defined, unused-ignore]
+    except ImportError:
+        return None
+    return _glslang
 
 
 def version() -> str:
     """The version of the glslang that was linked, such as "12.0.0"."""
-    lib = _glslang.lib
+    lib = _extension().lib
     return f"{lib.version_major}.{lib.version_minor}.{lib.version_patch}"
 
 
 def compile_shader(source: str) -> bytes:
     """The SPIR-V 1.6 words of one compute shader for Vulkan 1.3. Raises GlslangError."""
     _start()
-    ffi, lib = _glslang.ffi, _glslang.lib
+    ffi, lib = _extension().ffi, _extension().lib
     words, count, message = ffi.new("uint32_t **"), ffi.new("size_t *"), ffi.new("char **")
     if not lib.compile_shader(source.encode(), words, count, message):
         raise GlslangError(_take_text(message))
@@ -46,7 +60,7 @@ def compile_shader(source: str) -> bytes:
 
 def disassemble(spirv: bytes) -> str:
     """The text of a SPIR-V module, without the header lines. Raises GlslangError."""
-    ffi, lib = _glslang.ffi, _glslang.lib
+    ffi, lib = _extension().ffi, _extension().lib
     text = ffi.new("char **")
     words = ffi.new("uint32_t[]", len(spirv) // 4)
     ffi.memmove(words, spirv, len(spirv) // 4 * 4)
@@ -56,13 +70,17 @@ def disassemble(spirv: bytes) -> str:
 
 
 def _start() -> None:
-    """Initialises glslang once a process; glslang's own initialisation is not safe in several threads."""
+    """Initialises glslang once a process; glslang's own initialisation is not safe in several threads.
+
+    Raises GlslangError if it fails; the next call tries again.
+    """
     global _started
     if _started:
         return
     with _starting:
         if not _started:
-            _glslang.lib.start_glslang()
+            if not _extension().lib.start_glslang():
+                raise GlslangError("glslang could not be initialised in this process")
             _started = True
 
 
@@ -70,6 +88,6 @@ def _take_text(pointer: Any) -> str:
     """The text a call returned; its memory is given back."""
     if not pointer[0]:
         return ""
-    text = bytes(_glslang.ffi.string(pointer[0])).decode(errors="replace")
-    _glslang.lib.release(pointer[0])
+    text = bytes(_extension().ffi.string(pointer[0])).decode(errors="replace")
+    _extension().lib.release(pointer[0])
     return text

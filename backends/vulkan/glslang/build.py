@@ -5,6 +5,7 @@ without it, and shaders are compiled by a program found on PATH instead.
 """
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -59,6 +60,11 @@ def _links(compiler: object, objects: list[str], library: str, folder: str) -> b
     return True
 
 
+# Only the extension's entry is visible. Otherwise thousands of symbols of glslang and of C++'s library, if that is
+# linked statically, are mixed with those of other copies in the process, such as the driver's compiler has.
+COMPILE_ARGUMENTS = [] if sys.platform == "win32" else ["-fvisibility=hidden", "-fvisibility-inlines-hidden"]
+LINK_ARGUMENTS = [] if sys.platform in ("win32", "darwin") else ["-Wl,--exclude-libs,ALL"]
+
 ffibuilder = FFI()
 ffibuilder.cdef(DECLARATIONS)
 ffibuilder.set_source(
@@ -66,5 +72,7 @@ ffibuilder.set_source(
     (Path(__file__).parent / "binding.cpp").read_text(encoding="utf-8"),
     source_extension=".cpp",
     libraries=libraries_found(),
+    extra_compile_args=COMPILE_ARGUMENTS,
+    extra_link_args=LINK_ARGUMENTS,
     optional=True,
 )
