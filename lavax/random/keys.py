@@ -54,8 +54,9 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Value:
 
     A negative integer counts as its 32 bits.
     """
-    whole = isinstance(data, (int, np.integer)) and not isinstance(data, bool)
-    return _folded(key, np.uint32(operator.index(data) % 2**32) if whole else data)
+    if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
+        data = np.uint32(operator.index(data) % 2**32)
+    return _folded(key, data)
 
 
 @one_program()

@@ -45,7 +45,7 @@ def one_program(
         def call(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
             if active_trace() is not None or runs_uncompiled() or check_key_reuse() or runtime().refuses_nans:
                 return function(*args, **kwargs)
-            names = (*signature.positional[: len(args)], *kwargs)
+            names = (*signature.positional[: len(args)], *map(str, kwargs))
             leaves: list[Array] = []
             places: list[Any] = []
             for name, given in zip(names, (*args, *kwargs.values()), strict=False):
