@@ -26,14 +26,28 @@ class FunctionCosts:
 class KernelLimits:
     """The most that one kernel holds.
 
-    Beyond this many nodes, compile time and register use grow faster than memory traffic falls. Arrays take slots in
-    the push constants. Chosen by `python -m benchmarks comparison --only adam-150 --only mlp-step` and
-    `python -m benchmarks compile-time`.
+    Beyond this many nodes, compile time and register use grow faster than memory traffic falls. Functions are long
+    code: a CPU driver compiles the sines of four elements for some 25 ms. So a kernel has fewer nodes if they are
+    functions: it is then short enough to be compiled soon, and still computes for longer than it reads and writes.
+    Arrays take slots in the push constants. Chosen by `python -m benchmarks comparison --only adam-150 --only mlp-step`
+    and `python -m benchmarks compile-time`.
     """
 
     nodes: int = 96
+    cost: int = 256  # of more nodes than `few`: one node is never cut
+    few: int = 16
     arrays: int = 24
     floating_arrays: int = 12  # of one floating value, so that a kernel can take in several
+
+    values: int = 2  # of the greatest cost, or of as many nodes as one may have, in one kernel
+
+    def are_passed(self, nodes: int, cost: int) -> bool:
+        """Whether that is more than one value should take."""
+        return nodes > self.nodes or (cost > self.cost and nodes > self.few)
+
+    def are_passed_by_kernel(self, nodes: int, cost: int) -> bool:
+        """Whether that is more than one kernel should compute, counting each node once."""
+        return self.are_passed(nodes // self.values, cost // self.values)
 
 
 _FUNCTION_COSTS = FunctionCosts()

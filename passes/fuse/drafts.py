@@ -8,7 +8,7 @@ from math import inf
 
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.coordinates import candidates, is_legal
-from lavax.passes.fuse.costs import KERNEL_LIMITS
+from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
 from lavax.passes.fuse.evaluations import evaluations_of
 from lavax.passes.fuse.kernel_draft import FIRST, KernelDraft, Order, flat_draft
 from lavax.passes.fuse.reasons import Reason
@@ -45,8 +45,7 @@ class MapCandidates:
 
 _WHOLE_ROWS = WholeRows()
 _MAP_CANDIDATES = MapCandidates()
-# A map may compute several floating values, of twice as many nodes in all as one may have.
-_MAP_NODES = 2 * KERNEL_LIMITS.nodes
+_MAP_NODES = KERNEL_LIMITS.values * KERNEL_LIMITS.nodes
 
 
 class Drafts:
@@ -109,12 +108,17 @@ class Drafts:
         return node.op == INPUT or (node in self.draft_of and node in self.draft_of[node].results)
 
     def cone(
-        self, outputs: Iterable[Node], draft: KernelDraft | None = None, most: float = inf
+        self,
+        outputs: Iterable[Node],
+        draft: KernelDraft | None = None,
+        most: float = inf,
+        without: Node | None = None,
     ) -> tuple[list[Node], dict[Node, None]]:
         """The nodes computed for `outputs`, and the arrays read from memory; members of `draft` count as computed.
 
-        If a map kernel writes a floating node, only kernels after that map read it. The search stops once it has
-        found more than `most` nodes, because callers that pass a limit need only know that it is exceeded.
+        `without` counts as read from memory. If a map kernel writes a floating node, only kernels after that map read
+        it. The search stops once it has found more than `most` nodes, because callers that pass a limit need only know
+        that it is exceeded.
         """
         computed: dict[Node, None] = {}
         arrays: dict[Node, None] = {}
@@ -123,7 +127,7 @@ class Drafts:
             node = stack.pop()
             if node in computed or node in arrays:
                 continue
-            if node.op == INPUT or self._is_written_before(node, draft):
+            if node.op == INPUT or node is without or self._is_written_before(node, draft):
                 arrays[node] = None
             else:
                 computed[node] = None
@@ -184,7 +188,7 @@ class Drafts:
 
     def _store_by_map(self, node: Node) -> None:
         for draft in self._related_maps(node):
-            computed, arrays = self.cone([node], draft, _MAP_NODES - draft.cost)
+            computed, arrays = self.cone([node], draft, _MAP_NODES)
             if self._fits(node, draft, computed, arrays):
                 break
         else:
@@ -194,7 +198,7 @@ class Drafts:
         draft.members[node] = draft.full
         draft.results[node] = None
         draft.arrays.update(arrays)
-        draft.cost += len(computed)
+        draft.computed.update(computed)
         self.draft_of[node] = draft
         for array in (node, *arrays):
             found = self.maps.setdefault((node.shape, array), [])
@@ -205,7 +209,10 @@ class Drafts:
         """Whether a map can write one more result, which takes these nodes and arrays."""
         if len(draft.arrays.union(arrays)) + len(draft.results) >= KERNEL_LIMITS.arrays:
             return False
-        if draft.cost + len(computed) > _MAP_NODES or self.last_needed(arrays, draft) >= draft.order:
+        every = draft.computed.union(computed)
+        if KERNEL_LIMITS.are_passed_by_kernel(len(every), sum(map(cost_of, every))):
+            return False
+        if self.last_needed(arrays, draft) >= draft.order:
             return False
         return not self._repeats_much_in(draft, node)
 

@@ -41,7 +41,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
     """Computes an elementwise node in a kernel it reads from, or says why that is not allowed or does not pay."""
     if fusion.last_needed(node.operands, draft) >= draft.order:
         return Reason.NEEDS_LATER
-    if len(draft.members) >= KERNEL_LIMITS.nodes:
+    if fusion.is_full(draft, node):
         return Reason.NODES
     arrays = draft.arrays | fusion.arrays_of(node.operands, draft)
     if len(arrays) + len(draft.results) + 1 > KERNEL_LIMITS.arrays:
@@ -51,4 +51,5 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
     refusal = refusal or fusion.add_member(node, draft)
     if refusal is None:
         draft.cost, draft.arrays = cost, arrays
+        fusion.add_work(draft, node)
     return refusal

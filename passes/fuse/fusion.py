@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.fuse.costs import KERNEL_LIMITS
+from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
 from lavax.passes.fuse.drafts import Drafts
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, evaluations_of, upper_bound
@@ -30,6 +30,9 @@ class Repetition:
 
 
 REPETITION = Repetition()
+# A value is cut elsewhere than at an operand if this part of it would be computed twice; so many cuts are compared.
+_SHARED_PART = 4
+_CUTS = 16
 
 
 class Fusion(Drafts):
@@ -55,6 +58,25 @@ class Fusion(Drafts):
         self.all_drafts.append(draft)
         self.draft_of[node] = draft
 
+    def is_full(self, draft: KernelDraft, node: Node) -> bool:
+        """Whether a kernel would compute too much if it computed a node as well, with what that node is made of."""
+        if len(draft.members) >= KERNEL_LIMITS.nodes:
+            return True
+        nodes, work = self._most_with(draft, node)
+        if not KERNEL_LIMITS.are_passed_by_kernel(nodes, work):
+            return False
+        computed = self.cone([*draft.members, node], draft)[0]
+        return KERNEL_LIMITS.are_passed_by_kernel(len(computed), sum(map(cost_of, computed)))
+
+    def add_work(self, draft: KernelDraft, node: Node) -> None:
+        """Notes that a kernel computes a node."""
+        draft.most_nodes, draft.most_work = self._most_with(draft, node)
+
+    def _most_with(self, draft: KernelDraft, node: Node) -> tuple[int, int]:
+        floating = [self.weight[operand] for operand in node.operands if self._floats(operand)]
+        nodes = draft.most_nodes + 1 + sum(weight.values for weight in floating)
+        return nodes, draft.most_work + cost_of(node) + sum(weight.cost for weight in floating)
+
     def leave_floating(self, node: Node) -> None:
         """Leaves the node to be computed by each of its readers; first stores values that would take too much."""
         self._weigh(node)
@@ -70,7 +92,8 @@ class Fusion(Drafts):
     def _weigh(self, node: Node) -> None:
         """Notes the evaluations that a floating node takes; counts them in full only if a cheap bound is high."""
         weight = upper_bound(node, [self.weight[operand] for operand in node.operands if self._floats(operand)])
-        if weight.values > KERNEL_LIMITS.nodes or weight.repeated > REPETITION.cost:
+        is_long = KERNEL_LIMITS.are_passed(weight.values, weight.cost)
+        if is_long or weight.repeated > REPETITION.cost:
             weight = evaluations_of(node, self.draft_of.__contains__, KERNEL_LIMITS.nodes)
         self.weight[node] = weight
         self.reading[node] = self.arrays_of(node.operands)
@@ -84,7 +107,9 @@ class Fusion(Drafts):
 
     def _takes_much(self, node: Node) -> bool:
         weight = self.weight[node]
-        if weight.values > KERNEL_LIMITS.nodes or len(self.reading[node]) > KERNEL_LIMITS.floating_arrays:
+        if KERNEL_LIMITS.are_passed(weight.values, weight.cost):
+            return True
+        if len(self.reading[node]) > KERNEL_LIMITS.floating_arrays:
             return True
         return weight.repeated > REPETITION.cost and weight.repeated * node.type.size >= REPETITION.work
 
@@ -99,7 +124,32 @@ class Fusion(Drafts):
         if value is not None and saved[value] > 0:
             return value
         operands = [operand for operand in node.operands if self._floats(operand) and operand not in self.bases]
-        return max(operands, key=lambda operand: self.weight[operand].values + len(self.reading[operand]), default=None)
+        sizes = {operand: self.weight[operand].values + len(self.reading[operand]) for operand in operands}
+        return self._cut_at(node, max(sizes, key=sizes.__getitem__)) if sizes else None
+
+    def _cut_at(self, node: Node, operand: Node) -> Node:
+        """What to store in place of an operand: another value if the operand's kernel would compute much of what the
+        node's kernel computes as well.
+
+        Such values are those of a chain that derivatives read in turn, from its end to its start.
+        """
+        cone = sorted(self.cone([node])[0], key=self.number.__getitem__)
+        total = len(cone)
+        shared, _ = self._divided(node, operand, total)
+        if shared * _SHARED_PART <= total:
+            return operand
+        possible = [value for value in cone[:-1] if self._may_be_stored(value)]
+        some = possible[:: -(-len(possible) // _CUTS)]
+        return min(some, key=lambda value: max(self._divided(node, value, total)), default=operand)
+
+    def _divided(self, node: Node, value: Node, total: int) -> tuple[int, int]:
+        """If `value` is stored: the nodes that two kernels compute, and those of the larger kernel."""
+        apart = len(self.cone([value])[0])
+        rest = len(self.cone([node], without=value)[0])
+        return apart + rest - total, max(apart, rest)
+
+    def _may_be_stored(self, value: Node) -> bool:
+        return OPERATIONS[value.op].family == "elementwise" and self._floats(value) and value not in self.bases
 
     def _floating_above(self, value: Node, node: Node) -> list[Node]:
         """The floating nodes on the way from a value to a node that is computed from it, and that node."""

@@ -21,7 +21,8 @@ class KernelDraft:
     `members` maps each node to the coordinates, in the domain's variables, at which it is computed. `heavy` holds its
     reductions or its contraction; `results` the members that other kernels read from memory; `recomputed` the members
     of other kernels that this one computes for itself instead of reading them. `legal` remembers nodes and
-    coordinates that have passed the legality check.
+    coordinates that have passed the legality check. `computed` are all nodes that a map computes; `most_nodes` and
+    `most_work` are bounds of the number and cost of those that another kernel computes.
     """
 
     kind: Kind
@@ -34,7 +35,10 @@ class KernelDraft:
     recomputed: set[Node] = field(default_factory=set)
     legal: set[tuple[Node, Coordinates]] = field(default_factory=set)
     arrays: set[Node] = field(default_factory=set)  # read from memory, approximately
-    cost: int = 0
+    cost: int = 0  # of the elementwise members
+    computed: set[Node] = field(default_factory=set)
+    most_nodes: int = 0
+    most_work: int = 0
 
     @property
     def reduced_names(self) -> frozenset[str]:

@@ -96,7 +96,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft, axes: tuple[int, ...])
     (operand,) = node.operands
     if fusion.last_needed([operand], draft) >= draft.order:
         return Reason.NEEDS_LATER
-    if len(draft.members) >= KERNEL_LIMITS.nodes:
+    if fusion.is_full(draft, node):
         return Reason.NODES
     arrays = draft.arrays | fusion.arrays_of([operand], draft)
     if len(arrays) + len(draft.results) + 1 > KERNEL_LIMITS.arrays:
@@ -110,6 +110,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft, axes: tuple[int, ...])
             draft.members[node] = outer
             draft.heavy.add(node)
             draft.arrays = arrays
+            fusion.add_work(draft, node)
             fusion.draft_of[node] = draft
             return None
         refusal = Reason.OTHER_ELEMENTS

@@ -130,19 +130,21 @@ def _formulas(
     wanted = [node for node in held if node.type.nbytes >= least_bytes and may_wait(node)]
     apart = {node for node in wanted if any(_is_factor(node, piece) for piece in readers[node])}
     at_peak = {node for node in apart if any(phases[piece] == peak for piece in readers[node])}
-    in_passing = [node for node in wanted if node not in apart]
-    found = _from_shared_bases(in_passing, set(held) - set(in_passing), pieces)
+    in_passing = {node for node in wanted if node not in apart}
+    found = _from_shared_bases(in_passing, set(held) - in_passing, pieces)
     needed = {base for bases in found.values() for base in bases}
+    kept = set(held) - found.keys()
     for node in sorted((node for node in wanted if node not in found), key=lambda node: node in apart):
-        bases = None if node in needed or node in at_peak else _bases(node, set(held) - found.keys() - {node})
+        bases = None if node in needed or node in at_peak else _bases(node, kept)
         if bases is not None:
             found[node] = bases
+            kept.discard(node)
             needed |= bases
     return found
 
 
 def _from_shared_bases(
-    wanted: Sequence[Node], held: Set[Node], pieces: Sequence[Piece]
+    wanted: Set[Node], held: Set[Node], pieces: Sequence[Piece]
 ) -> dict[Node, frozenset[Node]]:
     """Values that one kernel writes, and that all come from one value of that kernel, which it need not write yet.
 
@@ -160,7 +162,7 @@ def _from_shared_bases(
 
 def _made_from(base: Node, written: Sequence[Node], held: Set[Node]) -> dict[Node, frozenset[Node]]:
     """Those of the values that can be computed from `base`, and from what; none if they are not larger than `base`."""
-    bases = {node: _bases(node, held | {base}) for node in written if node is not base}
+    bases = {node: _bases(node, held, base) for node in written if node is not base}
     made = {node: of for node, of in bases.items() if of is not None and base in of}
     return made if _bytes_of(made) > base.type.nbytes else {}
 
@@ -182,8 +184,8 @@ def _is_product(node: Node) -> bool:
     return OPERATIONS[node.op].family == "contraction"
 
 
-def _bases(value: Node, held: Set[Node]) -> frozenset[Node] | None:
-    """The arrays from which a value is computed element by element; None if that takes too much."""
+def _bases(value: Node, held: Set[Node], also: Node | None = None) -> frozenset[Node] | None:
+    """The arrays, held or `also`, from which a value is computed element by element; None if that takes too much."""
     bases: set[Node] = set()
     computed: set[Node] = set()
     stack = [value]
@@ -192,7 +194,7 @@ def _bases(value: Node, held: Set[Node]) -> frozenset[Node] | None:
         node = stack.pop()
         if node in computed or node in bases:
             continue
-        if node is not value and (node in held or _is_small(node, value)):
+        if node is not value and (node in held or node is also or _is_small(node, value)):
             bases.add(node)
             continue
         computed.add(node)
