@@ -19,7 +19,7 @@ layout(binding = 0) buffer Numbers { float value[]; } numbers;
 void main() {
     const float one = 3.14159265358979323846264338327950288419716939937510;
     const float two = 2.7182818284590452353602874713527e-30;
-    numbers.value[gl_GlobalInvocationID.x] *= one + two + 1.17549435082228750796873653722224568e-38 + 16777215.999999999;
+    numbers.value[gl_GlobalInvocationID.x] *= one + two + 1.175494350822287507968736537222e-38 + 16777215.999999999;
 }
 """
 _MAGIC = 0x07230203
