@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lavax.base.errors import SideEffectError
 from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.inline import inline_calls, inner_graphs
@@ -14,7 +13,10 @@ HOST_CALL = "host_call"
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A graph for the device, what its inputs and outputs are in the whole graph, and the calls that follow it."""
+    """A graph for the device, what its inputs and outputs are in the whole graph, and the calls that follow it.
+
+    A branch or loop that calls the host counts as a call.
+    """
 
     graph: Graph
     inputs: tuple[Node, ...]
@@ -24,51 +26,46 @@ class Stage:
 
 def holds_host_calls(graph: Graph) -> bool:
     """Whether the graph, or a graph in it, calls the host."""
-    return any(node.op == HOST_CALL or any(map(holds_host_calls, inner_graphs(node))) for node in graph.nodes)
+    return any(map(_calls_host, graph.nodes))
+
+
+def _calls_host(node: Node) -> bool:
+    return node.op == HOST_CALL or any(map(holds_host_calls, inner_graphs(node)))
+
+
+def has_effects(node: Node) -> bool:
+    """Whether the node calls the host, itself or in a graph that it holds, for more than a result."""
+    if node.op == HOST_CALL:
+        return bool(node.attrs["function"].has_effects)
+    return any(has_effects(inner) for graph in inner_graphs(node) for inner in graph.nodes)
 
 
 def divided(graph: Graph) -> tuple[Graph, list[Stage]]:
-    """The graph without calls of functions, and its stages in order.
-
-    Raises SideEffectError for a call of the host inside a branch or loop, which runs on the device.
-    """
+    """The graph without calls of functions, and its stages in order."""
     plain = inline_calls(graph)
-    for node in plain.nodes:
-        if any(map(holds_host_calls, inner_graphs(node))):
-            where = f"\n  at {node.location}" if node.location else ""
-            raise SideEffectError(
-                f"pure_callback and io_callback cannot be used inside a {node.op}, which runs on the device as a whole: "
-                "call them outside of it, on all elements at once, or run the loop in Python" + where
-            )
-    levels = _levels(plain)
+    calls = set(filter(_calls_host, plain.nodes))
+    results = {node for node in plain.nodes if node.op == "item" and node.operands[0] in calls}
+    levels = _levels(plain, results)
     last = max(levels.values(), default=0)
-    return plain, [_stage(plain, levels, number) for number in range(last + 1)]
+    return plain, [_stage(plain, calls, results, levels, number) for number in range(last + 1)]
 
 
-def _is_result(node: Node) -> bool:
-    return node.op == "item" and node.operands[0].op == HOST_CALL
-
-
-def _levels(graph: Graph) -> dict[Node, int]:
+def _levels(graph: Graph, results: set[Node]) -> dict[Node, int]:
     """How many calls, one after another, come before each value."""
     levels = dict.fromkeys(graph.inputs, 0)
     for node in graph.nodes:
         before = max((levels[operand] for operand in node.operands), default=0)
-        levels[node] = before + 1 if _is_result(node) else before
+        levels[node] = before + 1 if node in results else before
     return levels
 
 
-def _stage(graph: Graph, levels: dict[Node, int], number: int) -> Stage:
-    calls = tuple(node for node in graph.nodes if node.op == HOST_CALL and levels[node] == number)
-    computed = [
-        node for node in graph.nodes if levels[node] == number and node.op != HOST_CALL and not _is_result(node)
-    ]
+def _stage(graph: Graph, calls: set[Node], results: set[Node], levels: dict[Node, int], number: int) -> Stage:
+    following = tuple(node for node in graph.nodes if node in calls and levels[node] == number)
+    computed = [node for node in graph.nodes if levels[node] == number and node not in calls and node not in results]
     own = {*computed, *(node for node in graph.nodes if OPERATIONS[node.op].family == "source")}
-    later = [
-        operand for node in graph.nodes if node.op == HOST_CALL or levels[node] > number for operand in node.operands
-    ]
+    later = [operand for node in graph.nodes if node in calls or levels[node] > number for operand in node.operands]
     outputs = tuple(dict.fromkeys(node for node in (*later, *graph.outputs) if node in set(computed)))
-    return _closed(graph, outputs, own, calls)
+    return _closed(graph, outputs, own, following)
 
 
 def _closed(graph: Graph, outputs: Sequence[Node], own: set[Node], calls: tuple[Node, ...]) -> Stage:

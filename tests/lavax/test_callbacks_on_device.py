@@ -67,3 +67,17 @@ def test_outside_compiled_functions() -> None:
     assert (float(lx.grad(branching)(1.0)), float(lx.grad(branching)(-1.0))) == (2, 1)
     chosen = lx.cond(True, host_sine, lambda x: x, lnp.asarray(1.0))
     np.testing.assert_allclose(float(chosen), np.sin(1), rtol=1e-6)
+
+
+def test_a_loop_that_calls_the_host() -> None:
+    def step(carry: Any, t: Any) -> Any:
+        shape = lx.ShapeDtype((2,), "float32")
+        return lx.pure_callback(lambda x, y: np.sin(x) * y, shape, carry, t), lnp.sum(carry) > t
+
+    last, flags = lx.jit(lambda x: lx.scan(step, x, lnp.arange(1.0, 4.0), reverse=True))(lnp.asarray([0.5, 2.0]))
+    wanted, above = np.float32([0.5, 2.0]), []
+    for t in (3, 2, 1):
+        above.append(wanted.sum() > t)
+        wanted = np.sin(wanted) * np.float32(t)
+    np.testing.assert_allclose(np.asarray(last), wanted, rtol=1e-5)
+    assert flags.tolist() == above[::-1]

@@ -1,18 +1,16 @@
-"""Graphs with calls of the host: programs of the device, with the calls between them."""
+"""Graphs with calls of the host: programs of the device, with the calls, and the loops that hold some, between them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NoReturn
 
-import numpy as np
-
 from lavax.ir import Graph
 from lavax.ir.graph import Node
-from lavax.passes.build.control_flow import parts_of
 from lavax.passes.build.host_calls import divided, holds_host_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.compiled.executable import Executable, refuse_tracers
-from lavax.tracer.values.array import Array, from_storage, with_weakness
+from lavax.tracer.compiled.host_runs import run_by_host
+from lavax.tracer.values.array import Array, with_weakness
 from lavax.tracer.values.value import Value
 
 
@@ -37,6 +35,11 @@ class StagedExecutable:
         self._programs = [
             Executable(stage.graph, [False] * len(stage.outputs), tune=tune) for stage in self._stages
         ]
+        self._calls = {call: run_by_host(call, executable) for stage in self._stages for call in stage.calls}
+        self._results: dict[Node, list[Node]] = {call: [] for call in self._calls}
+        for node in self._graph.nodes:
+            if node.op == "item" and node.operands[0] in self._calls:
+                self._results[node.operands[0]].append(node)
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs. Raises what the functions on the host raise."""
@@ -47,7 +50,8 @@ class StagedExecutable:
             results = program([values[node] for node in stage.inputs])
             values.update(zip(stage.outputs, results, strict=True))
             for call in stage.calls:
-                values.update(self._called(call, values))
+                results = self._calls[call]([values[operand] for operand in call.operands])
+                values.update((node, results[node.attrs["index"]]) for node in self._results[call])
         outputs = [
             with_weakness(values[node], weak) for node, weak in zip(self._graph.outputs, self._weak, strict=True)
         ]
@@ -55,17 +59,6 @@ class StagedExecutable:
             if not any(output is arrays[position] for output in outputs):
                 arrays[position].donate()
         return outputs
-
-    def _called(self, call: Node, values: dict[Node, Array]) -> dict[Node, Array]:
-        """The results of a call that the graph uses."""
-        results = call.attrs["function"].call([np.asarray(values[operand]) for operand in call.operands])
-        types = parts_of(call)
-        return {
-            node: from_storage(types[index].dtype.to_storage(np.array(results[index])), types[index].dtype)
-            for node in self._graph.nodes
-            if node.op == "item" and node.operands[0] is call
-            for index in (node.attrs["index"],)
-        }
 
     def cost(self) -> Cost:
         """Raises ValueError: there are several programs."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.ir.graph import graph_of
 from lavax.passes.build.builder import zeros
-from lavax.tracer.tracing.effects import Effect, act_in_order, emit
+from lavax.tracer.tracing.effects import Effect, act_in_order, emit_together
 from lavax.tracer.tracing.tracing import Traced
 from lavax.tracer.values.value import Value
 
@@ -40,4 +40,4 @@ def emit_branch(effects: Sequence[Sequence[Effect]], index: Value, values: Seque
         first = 1 + sum(counts[:number])
         act_in_order(effects[number], arrays[first : first + counts[number]])
 
-    emit(act, [index, *values])
+    emit_together([effect for each in effects for effect in each], act, [index, *values])

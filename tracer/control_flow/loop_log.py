@@ -13,7 +13,7 @@ import numpy as np
 from lavax.ir import TensorType, bool_, int32
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import constant
-from lavax.tracer.tracing.effects import Effect, act_in_order, emit
+from lavax.tracer.tracing.effects import Effect, act_in_order, emit_together
 from lavax.tracer.values.value import Value
 
 MAX_LOOP_ITERATIONS = 1024
@@ -59,4 +59,4 @@ def emit_log(effects: Sequence[Effect], iterations: Value, log: Sequence[Value])
             done = f"its debug.print and debug.callback are done for the first {rows} of them"
             warnings.warn(f"a while_loop ran {count} iterations: {done}", RuntimeWarning, stacklevel=2)
 
-    emit(act, [iterations, *log])
+    emit_together(effects, act, [iterations, *log])

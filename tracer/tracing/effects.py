@@ -14,27 +14,50 @@ Action = Callable[[Sequence[np.ndarray]], None]
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """An action on the numbers of some values, which are further outputs of the traced graph."""
+    """An action on the numbers of some values, which are further outputs of the traced graph.
 
-    act: Action
+    Without an action, what the program does to compute the values is the effect. `ordered` effects take place in the
+    order of the program.
+    """
+
+    act: Action | None
     count: int  # of values
+    ordered: bool
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedEffect:
     """An effect while its trace is active."""
 
-    act: Action
+    act: Action | None
     values: tuple[Value, ...]
+    ordered: bool
 
 
-def emit(act: Action, values: Sequence[Value]) -> None:
+def emit(act: Action | None, values: Sequence[Value], ordered: bool = False) -> None:
     """Calls `act` with the numbers of `values`: now, or when the traced program has run."""
     trace = active_trace()
-    if trace is None:
+    if trace is not None:
+        trace.effects.append(RecordedEffect(act, tuple(values), ordered))
+    elif act is not None:
         act([np.asarray(value) for value in values])
-    else:
-        trace.effects.append(RecordedEffect(act, tuple(values)))
+
+
+def emit_together(effects: Sequence[Effect], act: Action, values: Sequence[Value]) -> None:
+    """Emits `act`, which performs all these effects."""
+    needed = any(effect.act is not None for effect in effects)
+    emit(act if needed else None, values, any(effect.ordered for effect in effects))
+
+
+def last_ordered() -> list[Value]:
+    """A value that is known when the last ordered effect before the current point has taken place, if there is one."""
+    trace = active_trace()
+    while trace is not None:
+        for effect in reversed(trace.effects):
+            if effect.ordered:
+                return [effect.values[-1]]
+        trace = trace.parent
+    return []
 
 
 def take_effects() -> tuple[tuple[Effect, ...], list[Value]]:
@@ -44,7 +67,7 @@ def take_effects() -> tuple[tuple[Effect, ...], list[Value]]:
         return (), []
     taken: list[RecordedEffect] = list(trace.effects)
     trace.effects.clear()
-    effects = tuple(Effect(each.act, len(each.values)) for each in taken)
+    effects = tuple(Effect(each.act, len(each.values), each.ordered) for each in taken)
     return effects, [value for each in taken for value in each.values]
 
 
@@ -52,7 +75,7 @@ def emit_again(effects: Sequence[Effect], values: Sequence[Value]) -> None:
     """Emits the effects of a transformed function outside it, with `values` as their values."""
     position = 0
     for effect in effects:
-        emit(effect.act, values[position : position + effect.count])
+        emit(effect.act, values[position : position + effect.count], effect.ordered)
         position += effect.count
 
 
@@ -67,12 +90,13 @@ def emit_for_each(effects: Sequence[Effect], values: Sequence[Value], size: int,
             act_in_order(effects, [array[element] for array in arrays])
 
     if effects:
-        emit(act, values)
+        emit_together(effects, act, values)
 
 
 def act_in_order(effects: Sequence[Effect], arrays: Sequence[np.ndarray]) -> None:
     """Performs the effects, with these numbers as their values."""
     position = 0
     for effect in effects:
-        effect.act(arrays[position : position + effect.count])
+        if effect.act is not None:
+            effect.act(arrays[position : position + effect.count])
         position += effect.count

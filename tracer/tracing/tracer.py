@@ -11,6 +11,7 @@ from lavax.ir import OPERATIONS
 from lavax.ir.graph import INPUT, Node, graph_of, input_node, make_node, with_operands
 from lavax.ir.location import user_error, user_location
 from lavax.ir.types import TupleType
+from lavax.passes.build.host_calls import has_effects
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.tracing.trace import Trace, active_trace
 from lavax.tracer.values.abstract import abstract
@@ -171,7 +172,10 @@ def _evaluate(trace: Trace, target: Node) -> Array:
         elif node.op == INPUT or OPERATIONS[node.op].family == "axis":
             raise _AbstractInputError(trace, node)
         else:
-            read = node.operands[0].operands if node.op == "item" else node.operands
+            made_by = node.operands[0] if node.op == "item" else node
+            if has_effects(made_by):  # they are to happen when the program runs
+                raise _AbstractInputError(trace, made_by)
+            read = made_by.operands
             missing = [operand for operand in read if not isinstance(known.get(operand), Array)]
             stack.extend(missing)
             if not missing:

@@ -1,6 +1,7 @@
 """Python functions on the host as parts of compiled functions: `pure_callback`, `io_callback`."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,9 @@ from lavax.ir.location import user_error
 from lavax.tracer.calls.signature import function_name, require_function
 from lavax.tracer.control_flow.recording import apply_control_flow
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
+from lavax.tracer.tracing.abstract_evaluation import ShapeDtype
 from lavax.tracer.tracing.convert import abstract_of, is_numeric, lift
-from lavax.tracer.tracing.effects import emit
-from lavax.tracer.tracing.trace import active_trace
-from lavax.tracer.transforms.debugging import callback as debug_callback
+from lavax.tracer.tracing.effects import emit, last_ordered
 from lavax.tracer.values.value import Value
 
 # How a function is called for a batch: by the name of the method, whether operands without the batch axis are repeated
@@ -44,6 +44,7 @@ class _Call:
     results: TreeDef
     types: tuple[TensorType, ...]
     method: str | None
+    has_effects: bool
 
     def run(self, arrays: Sequence[np.ndarray], batch: tuple[int, ...] = ()) -> list[np.ndarray]:
         """The leaves of the result for these traced leaves, all with the axes `batch` in front."""
@@ -67,7 +68,9 @@ class _Call:
 
     def as_host_function(self) -> HostFunction:
         """The call as the graph holds it."""
-        return HostFunction(self.what, self.run, lambda size, flags: self._batched((size,), (flags,)))
+        return HostFunction(
+            self.what, self.run, lambda size, flags: self._batched((size,), (flags,)), self.has_effects
+        )
 
     def run_on(
         self, arrays: Sequence[np.ndarray], sizes: tuple[int, ...], flags: tuple[Sequence[bool], ...]
@@ -110,11 +113,13 @@ class _Call:
             self.what,
             lambda arrays: self.run_on(arrays, sizes, flags),
             lambda size, more: self._batched((size, *sizes), (more, *flags)),
+            self.has_effects,
         )
 
 
 def _call(
-    name: str, function: Any, result: Any, args: Sequence[Any], kwargs: dict[str, Any], method: str | None
+    name: str, function: Any, result: Any, args: Sequence[Any], kwargs: dict[str, Any], method: str | None,
+    has_effects: bool = False,
 ) -> tuple[_Call, list[Value]]:
     require_function(function, f"{name} takes a function")
     if method is not None and method not in _EXTENTS:
@@ -127,7 +132,7 @@ def _call(
     types = tuple(abstract_of(shape).type for shape in shapes)
     what = f"{name} of {function_name(function)}"
     given = tuple(value.type for value in values)
-    return _Call(what, function, structure, kept, traced, given, results, types, method), values
+    return _Call(what, function, structure, kept, traced, given, results, types, method, has_effects), values
 
 
 def _results(call: _Call, values: Sequence[Value], function: HostFunction) -> list[Value]:
@@ -149,8 +154,8 @@ def pure_callback(
     returns a tree like `result_shape_dtypes`, a tree of ShapeDtype or anything with `shape` and `dtype`. It has to be
     pure: it may be called again, or not at all if its result is not used.
 
-    A compiled function that calls it runs as several programs, and waits for the device at each call. It cannot be
-    called inside `scan`, `while_loop` and `cond` (SideEffectError). It has no derivative (CustomRuleError): give the
+    A compiled function that calls it runs as several programs, and waits for the device at each call. A loop or branch
+    that calls it is run by the host, one iteration after the other. It has no derivative (CustomRuleError): give the
     function around it one, by custom_vjp or custom_jvp. Under `vmap`, `vmap_method` says how it is called:
     "sequential", once per element; "expand_dims", once, with an axis in front of all arrays, of extent 1 for those that
     are the same for all elements; "broadcast_all", once, with all arrays repeated along it; "legacy_vectorized", once,
@@ -174,36 +179,31 @@ def io_callback(
 ) -> Any:
     """As `pure_callback`, for a function with effects: it is called exactly once, even if its result is not used.
 
-    With `ordered`, calls are made in the order of the program; without results they always are, after the program has
-    run, as by `debug.callback`. Under `vmap` the function is called once per element; with `ordered` that raises
-    ValueError.
+    In a loop that is once per iteration, in a branch if that is taken; where a condition of `while_loop` calls it, it
+    may be called more often. With `ordered`, calls are made in the order of the program. Under `vmap` the function is
+    called once per element; with `ordered` that raises ValueError. Without results, what the function returns is not
+    used.
     """
     method = None if ordered else "sequential"
-    call, values = _call("io_callback", callback, result_shape_dtypes, args, kwargs, method)
-    if not call.types:
-        debug_callback(callback, *args, **kwargs)
-        return unflatten(call.results, ())
-    before = _last_ordered() if ordered else []
+    leaves, structure = flatten(result_shape_dtypes)
+    called = callback if leaves or not callable(callback) else _without_result(callback)
+    expected = result_shape_dtypes if leaves else ShapeDtype((), "int32")
+    call, values = _call("io_callback", called, expected, args, kwargs, method, has_effects=True)
+    before = last_ordered() if ordered else []
     function = call.as_host_function()
     if before:  # one more operand, which the function does not get
-        function = HostFunction(call.what, lambda arrays: call.run(arrays[1:]), function.batched)
+        function = HostFunction(call.what, lambda arrays: call.run(arrays[1:]), function.batched, True)
     results = _results(call, [*before, *values], function)
-    emit(_Called(ordered), results)  # so that the call is kept
-    return unflatten(call.results, results)
+    emit(None, [min(results, key=lambda result: result.size)], ordered)  # so that the call is kept
+    return unflatten(call.results, results) if leaves else unflatten(structure, ())
 
 
-@dataclass(frozen=True, eq=False)
-class _Called:
-    """The effect of an io_callback that was made: nothing more, but its results are used."""
+def _without_result(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which returns a number that nobody reads: calls are known by their results."""
 
-    ordered: bool
+    @functools.wraps(callback)
+    def called(*args: Any, **kwargs: Any) -> np.ndarray:
+        callback(*args, **kwargs)
+        return np.zeros((), np.int32)
 
-    def __call__(self, arrays: Sequence[np.ndarray]) -> None:
-        pass
-
-
-def _last_ordered() -> list[Value]:
-    """A result of the last ordered call in the active trace, if there was one."""
-    trace = active_trace()
-    calls = [] if trace is None else [e for e in trace.effects if isinstance(e.act, _Called) and e.act.ordered]
-    return [calls[-1].values[0]] if calls else []
+    return called
