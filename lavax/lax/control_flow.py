@@ -11,7 +11,7 @@ from lavax.tracer.control_flow.branches import cond as _cond
 from lavax.tracer.control_flow.branches import switch as _switch
 from lavax.tracer.control_flow.fori_loop import fori_loop as _fori_loop
 from lavax.tracer.control_flow.scan import map as _map
-from lavax.tracer.control_flow.scan import scan
+from lavax.tracer.control_flow.scan import scan as _scan
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.transforms.vmap import vmap
@@ -24,13 +24,19 @@ _NONE = object()
 
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Any,
+    false_fun: Any,
     *operands: Any,
     operand: Any = _NONE,
     linear: Any = None,
 ) -> Any:
-    """`true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`; `operand` is a single operand by name."""
+    """`true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`; `operand` is a single operand by name.
+
+    Five arguments may also be `(pred, true_operand, true_fun, false_operand, false_fun)`. `linear` changes nothing.
+    """
+    if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
+        of_true, true_function, of_false, false_function = true_fun, false_fun, *operands
+        return _cond(pred, lambda x, _: true_function(x), lambda _, x: false_function(x), of_true, of_false)
     given = operands if operand is _NONE else (operand,)
     return _cond(pred, true_fun, false_fun, *given)
 
@@ -39,6 +45,25 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     """The branch with the number `index`, which is moved to the nearest one, of the operands."""
     given = operands if operand is _NONE else (operand,)
     return _switch(index, branches, *given)
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """`lavax.scan`. `unroll=True` is all steps at once; `_split_transpose` is taken, and changes nothing."""
+    steps = max(1, _steps(xs, length)) if unroll is True else max(1, int(unroll))
+    return _scan(f, init, xs, length, reverse, steps)
+
+
+def _steps(xs: Any, length: int | None) -> int:
+    leaves = pytree.leaves(xs)
+    return int(length or 0) if not leaves else int(as_value(leaves[0]).shape[0])
 
 
 def fori_loop(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import lavax.numpy as lnp
 from lavax import nn
 from lavax.base.config import matmul_precision
+from lavax.lax.operands import of_one_dtype
 from lavax.lax.products import precision_name
 from lavax.lax.windows import padtype_to_pads, reduce_window_shape_tuple, spread_by
 from lavax.numpy._core.errors import shape_error
@@ -73,13 +74,15 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """The sums of products of the kernel `rhs` with the windows of `lhs`; see `lavax.nn.conv`.
 
     With `batch_group_count` b, the batch is b groups, of which each meets its own part of the kernel's outputs.
-    `preferred_element_type` is the dtype of the sums and of the result.
+    `preferred_element_type` is the dtype of the sums and of the result. `out_sharding` is taken, and changes nothing.
     """
-    left, right = as_value(lhs), as_value(rhs)
+    left, right = of_one_dtype("conv_general_dilated", lhs, rhs)
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     count = left.ndim - 2
     spread, dilation = tuple(lhs_dilation or (1,) * count), tuple(rhs_dilation or (1,) * count)
@@ -174,21 +177,28 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Value:
-    """A convolution of `lhs` spread by `strides`; see `lavax.nn.conv_transpose`. By default channels come last."""
-    left, right = as_value(lhs), as_value(rhs)
+    """A convolution of `lhs` spread by `strides`; see `lavax.nn.conv_transpose`. By default channels come last.
+
+    Pairs in `padding` pad the spread input; with `use_consistent_padding` they are those of the convolution that this
+    one is the transpose of, and cut the result.
+    """
+    left, right = of_one_dtype("conv_transpose", lhs, rhs)
     count = left.ndim - 2
-    if use_consistent_padding and not isinstance(padding, str):
-        raise ValueError("lax.conv_transpose: use_consistent_padding is absent: pad the spread input")
     if dimension_numbers is None:
         window = "DHW"[3 - count :]
         dimension_numbers = (f"N{window}C", f"{window}IO", f"N{window}C")
     elif isinstance(dimension_numbers, ConvDimensionNumbers):
         dimension_numbers = _letters(dimension_numbers)
+    dilation = tuple(rhs_dilation or (1,) * count)
+    if use_consistent_padding and not isinstance(padding, str):
+        numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+        spans = [spread_by(right.shape[axis], step) for axis, step in zip(numbers.rhs_spec[2:], dilation, strict=True)]
+        padding = [(span - 1 - low, span - 1 - high) for span, (low, high) in zip(spans, padding, strict=True)]
     if preferred_element_type is not None:
         left, right = lnp.astype(left, preferred_element_type), lnp.astype(right, preferred_element_type)
     with lnp_precision(precision):
         return nn.conv_transpose(
-            left, right, tuple(strides), padding, tuple(rhs_dilation or (1,) * count), dimension_numbers,
+            left, right, tuple(strides), padding, dilation, dimension_numbers,
             transpose_kernel,
         )  # fmt: skip
 

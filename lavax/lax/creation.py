@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import axis_error, dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.tracer import bind
+from lavax.numpy.elementwise.bit_patterns import reinterpreted
 from lavax.tracer.values.value import Value
 
 
@@ -30,7 +31,9 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Valu
 
 
 def iota(dtype: Any, size: int) -> Value:
-    """The numbers from 0 up to `size`, which is not among them."""
+    """The numbers from 0 up to `size`, which is not among them. Raises DtypeError for truth values."""
+    if canonical_dtype(dtype).kind == "bool":
+        raise dtype_error(f"lax.iota: numbers are wanted, got the dtype {dtype!r:.40}")
     return lnp.arange(size, dtype=dtype)
 
 
@@ -50,12 +53,13 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Value:
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Value:
-    """The bits of each element as those of another dtype of the same width. Raises DtypeError for other widths."""
-    value = as_value(operand)
-    wanted = as_value(lnp.zeros((), new_dtype)).type.dtype
-    if wanted.storage.itemsize != value.type.dtype.storage.itemsize or "bool" in (wanted.kind, value.type.dtype.kind):
-        raise dtype_error(f"lax.bitcast_convert_type: dtypes have one width, got {value.type} and {wanted}")
-    return bind("bitcast", value, type=value.type.with_dtype(wanted))
+    """The bits of each element as those of another dtype.
+
+    A narrower dtype adds a last axis, along which the parts of an element lie, the lowest bits first; for a wider one
+    the last axis, whose extent is the quotient of both widths, is removed. Raises DtypeError for truth values,
+    ShapeError for another last axis.
+    """
+    return reinterpreted("lax.bitcast_convert_type", as_value(operand), canonical_dtype(new_dtype))
 
 
 def dtype(x: ArrayLike) -> Any:

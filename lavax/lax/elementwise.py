@@ -12,6 +12,7 @@ import lavax.numpy as lnp
 from lavax import nn
 from lavax.ir.monoids import BY_JOIN
 from lavax.lax.creation import bitcast_convert_type
+from lavax.lax.operands import ALL, BITS, FLOATS, INTEGERS, NUMBERS, accepted, of_one_dtype, of_one_shape
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.scipy import special
@@ -37,38 +38,25 @@ class AccuracyMode(enum.Enum):
     HIGHEST = 1
 
 
-def _unary(name: str, function: _Function) -> _Function:
+def _unary(name: str, function: _Function, kinds: tuple[str, ...] = FLOATS) -> _Function:
     def applied(x: ArrayLike, *, accuracy: Any = None) -> Value:
-        result: Value = function(x)
+        result: Value = function(*accepted(name, kinds, x))
         return result
 
     return _named(applied, name, f"`{name}` of each element. `accuracy` is taken, and changes nothing.")
 
 
-def _together(name: str, *operands: ArrayLike) -> list[Value]:
-    """The operands, if they have one shape but for scalars and extents of 1, and one dtype but for weak ones."""
-    values = [as_value(operand) for operand in operands]
-    shapes = {value.shape for value in values if value.shape}
-    if len(set(map(len, shapes))) > 1 or any(len({*extents, 1}) > 2 for extents in zip(*shapes, strict=False)):
-        raise shape_error(
-            f"lax.{name}: operands have one shape, or are scalars; got {', '.join(str(value.type) for value in values)}"
-        )
-    dtypes = {value.type.dtype for value in values if not value.weak}
-    if len(dtypes) > 1:
-        raise dtype_error(
-            f"lax.{name}: operands have one dtype, or are Python's numbers; got "
-            f"{', '.join(str(value.type) for value in values)}. Use lavax.numpy, or lax.convert_element_type"
-        )
-    return values
+def _together(name: str, kinds: tuple[str, ...], *operands: ArrayLike) -> list[Value]:
+    return of_one_shape(name, accepted(name, kinds, *of_one_dtype(name, *operands)))
 
 
-def _nary(name: str, function: _Function, count: int = 2) -> _Function:
+def _nary(name: str, function: _Function, kinds: tuple[str, ...] = NUMBERS, count: int = 2) -> _Function:
     def of_two(x: ArrayLike, y: ArrayLike) -> Value:
-        result: Value = function(*_together(name, x, y))
+        result: Value = function(*_together(name, kinds, x, y))
         return result
 
     def of_three(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Value:
-        result: Value = function(*_together(name, a, b, x))
+        result: Value = function(*_together(name, kinds, a, b, x))
         return result
 
     text = f"`{name}` of equal places. Operands have one shape and dtype, or are scalars."
@@ -81,7 +69,7 @@ def _named(function: _Function, name: str, text: str) -> _Function:
     return function
 
 
-abs = _unary("abs", lnp.abs)
+abs = _unary("abs", lnp.abs, NUMBERS)
 acos = _unary("acos", lnp.acos)
 acosh = _unary("acosh", lnp.acosh)
 asin = _unary("asin", lnp.asin)
@@ -90,7 +78,7 @@ atan = _unary("atan", lnp.atan)
 atanh = _unary("atanh", lnp.atanh)
 bessel_i0e = _unary("bessel_i0e", special.i0e)
 bessel_i1e = _unary("bessel_i1e", special.i1e)
-bitwise_not = _unary("bitwise_not", lnp.bitwise_invert)
+bitwise_not = _unary("bitwise_not", lnp.bitwise_invert, BITS)
 cbrt = _unary("cbrt", lnp.cbrt)
 ceil = _unary("ceil", lnp.ceil)
 cos = _unary("cos", lnp.cos)
@@ -108,14 +96,14 @@ lgamma = _unary("lgamma", special.gammaln)
 log = _unary("log", lnp.log)
 log1p = _unary("log1p", lnp.log1p)
 logistic = _unary("logistic", nn.sigmoid)
-neg = _unary("neg", lnp.negative)
+neg = _unary("neg", lnp.negative, NUMBERS)
 reciprocal = _unary("reciprocal", lnp.reciprocal)
 rsqrt = _unary("rsqrt", lnp.rsqrt)
-sign = _unary("sign", lnp.sign)
+sign = _unary("sign", lnp.sign, NUMBERS)
 sin = _unary("sin", lnp.sin)
 sinh = _unary("sinh", lnp.sinh)
 sqrt = _unary("sqrt", lnp.sqrt)
-square = _unary("square", lnp.square)
+square = _unary("square", lnp.square, NUMBERS)
 tan = _unary("tan", lnp.tan)
 tanh = _unary("tanh", lnp.tanh)
 
@@ -164,36 +152,36 @@ def _high_product(x: Value, y: Value) -> Any:
 
 
 add = _nary("add", lnp.add)
-atan2 = _nary("atan2", lnp.atan2)
-bitwise_and = _nary("bitwise_and", lnp.bitwise_and)
-bitwise_or = _nary("bitwise_or", lnp.bitwise_or)
-bitwise_xor = _nary("bitwise_xor", lnp.bitwise_xor)
+atan2 = _nary("atan2", lnp.atan2, FLOATS)
+bitwise_and = _nary("bitwise_and", lnp.bitwise_and, BITS)
+bitwise_or = _nary("bitwise_or", lnp.bitwise_or, BITS)
+bitwise_xor = _nary("bitwise_xor", lnp.bitwise_xor, BITS)
 div = _nary("div", _quotient)
-eq = _nary("eq", lnp.equal)
-ge = _nary("ge", lnp.greater_equal)
-gt = _nary("gt", lnp.greater)
-igamma = _nary("igamma", special.gammainc)
-igammac = _nary("igammac", special.gammaincc)
-le = _nary("le", lnp.less_equal)
-lt = _nary("lt", lnp.less)
-max = _nary("max", lnp.maximum)
-min = _nary("min", lnp.minimum)
-mulhi = _nary("mulhi", _high_product)
-ne = _nary("ne", lnp.not_equal)
-nextafter = _nary("nextafter", lnp.nextafter)
-polygamma = _nary("polygamma", special.polygamma)
+eq = _nary("eq", lnp.equal, ALL)
+ge = _nary("ge", lnp.greater_equal, ALL)
+gt = _nary("gt", lnp.greater, ALL)
+igamma = _nary("igamma", special.gammainc, FLOATS)
+igammac = _nary("igammac", special.gammaincc, FLOATS)
+le = _nary("le", lnp.less_equal, ALL)
+lt = _nary("lt", lnp.less, ALL)
+max = _nary("max", lnp.maximum, ALL)
+min = _nary("min", lnp.minimum, ALL)
+mulhi = _nary("mulhi", _high_product, INTEGERS)
+ne = _nary("ne", lnp.not_equal, ALL)
+nextafter = _nary("nextafter", lnp.nextafter, FLOATS)
+polygamma = _nary("polygamma", special.polygamma, FLOATS)
 rem = _nary("rem", lnp.fmod)
-shift_left = _nary("shift_left", lnp.left_shift)
-shift_right_arithmetic = _nary("shift_right_arithmetic", _arithmetic_shift)
-shift_right_logical = _nary("shift_right_logical", _logical_shift)
+shift_left = _nary("shift_left", lnp.left_shift, INTEGERS)
+shift_right_arithmetic = _nary("shift_right_arithmetic", _arithmetic_shift, INTEGERS)
+shift_right_logical = _nary("shift_right_logical", _logical_shift, INTEGERS)
 sub = _nary("sub", lnp.subtract)
-zeta = _nary("zeta", special.zeta)
-betainc = _nary("betainc", special.betainc, 3)
+zeta = _nary("zeta", special.zeta, FLOATS)
+betainc = _nary("betainc", special.betainc, FLOATS, 3)
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Value:
     """Products of equal places, in `out_dtype` if one is given."""
-    left, right = _together("mul", x, y)
+    left, right = _together("mul", NUMBERS, x, y)
     if out_dtype is not None:
         left, right = lnp.astype(left, out_dtype), lnp.astype(right, out_dtype)
     return lnp.multiply(left, right)
@@ -204,18 +192,18 @@ def pow(x: ArrayLike, y: ArrayLike) -> Value:
     left, right = as_value(x), as_value(y)
     if right.type.dtype.is_integer and left.type.dtype.is_float:
         return lnp.power(left, lnp.astype(right, left.dtype))
-    return lnp.power(*_together("pow", left, right))
+    return lnp.power(*_together("pow", FLOATS, left, right))
 
 
 def integer_pow(x: ArrayLike, y: int) -> Value:
     """x to the power of the Python integer y."""
-    return lnp.power(as_value(x), operator.index(y))
+    (value,) = accepted("integer_pow", NUMBERS, x)
+    return lnp.power(value, operator.index(y))
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Value:
     """x where it lies between the bounds, else the nearer bound; bounds are scalars or have the shape of x."""
-    value = as_value(x)
-    low, high = (lnp.astype(as_value(bound), value.dtype) for bound in (min, max))
+    low, value, high = of_one_dtype("clamp", min, x, max)
     for bound in (low, high):
         if bound.shape not in ((), value.shape):
             raise shape_error(f"lax.clamp: bounds are scalars or have the shape of x, {value.type}, got {bound.type}")
@@ -237,13 +225,13 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 
 def population_count(x: ArrayLike) -> Value:
     """The number of bits that are set, in the dtype of x."""
-    value = as_value(x)
+    (value,) = accepted("population_count", INTEGERS, x)
     return lnp.astype(lnp.bitwise_count(_of_width(value, "uint")), value.dtype)
 
 
 def clz(x: ArrayLike) -> Value:
     """The number of zero bits before the first one that is set, in the dtype of x."""
-    value = as_value(x)
+    (value,) = accepted("clz", INTEGERS, x)
     bits = value.type.dtype.numpy.itemsize * 8
     filled = _of_width(value, "uint")
     for step in (1, 2, 4, 8, 16, 32):
@@ -254,7 +242,7 @@ def clz(x: ArrayLike) -> Value:
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Value:
     """The derivative of `igamma` by its first argument."""
-    left, right = _together("igamma_grad_a", a, x)
+    left, right = _together("igamma_grad_a", FLOATS, a, x)
     found: Value = jvp(lambda order: special.gammainc(order, right), (left,), (lnp.ones_like(left),))[1]
     return found
 

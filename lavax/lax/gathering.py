@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.lax.operands import of_one_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.values.value import Value
@@ -110,6 +111,8 @@ def _windows(
         if axis in index_map:
             last = extent - sizes[axis]
             given = indices[..., list(index_map).index(axis)]
+            if given.type.dtype.bits < 32:  # the extent may be beyond its numbers
+                given = lnp.astype(given, lnp.int32)
             if mode is GatherScatterMode.FILL_OR_DROP:
                 fits = (given >= 0) & (given <= last)
                 is_inside = is_inside & spread(fits, range(len(outer)))
@@ -179,7 +182,8 @@ def _scattered(
     numbers: ScatterDimensionNumbers,
     mode: Any,
 ) -> Value:
-    value, indices, new = as_value(operand), as_value(scatter_indices), as_value(updates)
+    value, new = of_one_dtype("scatter", operand, updates)
+    indices = as_value(scatter_indices)
     held, name = GatherScatterMode.from_any(mode), f"lax.scatter, {method}"
     without = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     extents = iter(new.shape[axis] for axis in numbers.update_window_dims)
@@ -191,7 +195,7 @@ def _scattered(
     )  # fmt: skip
     if new.ndim != len(windows.order):
         raise shape_error(f"{name}: updates {new.type} have axes of indices and of windows: {len(windows.order)}")
-    back = lnp.transpose(lnp.astype(new, value.dtype), np.argsort(windows.order).tolist())
+    back = lnp.transpose(new, np.argsort(windows.order).tolist())
     places = list(windows.places)
     if held is GatherScatterMode.FILL_OR_DROP and windows.is_inside is not True:
         places[0] = lnp.where(windows.is_inside, places[0], value.shape[0])

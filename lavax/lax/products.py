@@ -106,10 +106,12 @@ def ragged_dot(
     precision: Any = None,
     preferred_element_type: Any = None,
     group_offset: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Rows [m, k], of which each of g groups in order is multiplied by its own matrix of rhs [g, k, n]: [m, n].
 
-    Rows beyond all groups give 0.
+    Rows beyond all groups give 0. `out_sharding` is taken, and changes nothing.
     """
     left, right, sizes = as_value(lhs), as_value(rhs), as_value(group_sizes)
     if left.ndim != 2 or right.ndim != 3 or sizes.shape != right.shape[:1] or left.shape[1] != right.shape[1]:

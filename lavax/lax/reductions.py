@@ -8,8 +8,10 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.ir.monoids import BY_JOIN, MONOIDS
 from lavax.lax.elementwise import joins
+from lavax.lax.operands import ALL, BITS, FLOATS, NUMBERS, accepted
 from lavax.numpy._core.axes import normal_axis
-from lavax.numpy._core.errors import axis_error
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import axis_error, dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, trace
@@ -97,9 +99,9 @@ def _reduced(kind: str, value: Value, axes: tuple[int, ...]) -> Value:
     return lnp.full(shape, MONOIDS[kind].identity(value.type.dtype), value.dtype)
 
 
-def _of_axes(name: str, function: Callable[..., Any]) -> Callable[..., Value]:
+def _of_axes(name: str, function: Callable[..., Any], kinds: tuple[str, ...]) -> Callable[..., Value]:
     def reduced(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Value:
-        value = as_value(operand)
+        (value,) = accepted(name, kinds, operand)
         found: Value = function(value, _axes(name, value, axes))
         return found
 
@@ -116,28 +118,34 @@ def _bits(join: Callable[..., Any], start: int) -> Callable[..., Any]:
     return reduced
 
 
-reduce_sum = _of_axes("reduce_sum", lambda value, axes: lnp.sum(value, axis=axes, dtype=value.dtype))
-reduce_prod = _of_axes("reduce_prod", lambda value, axes: lnp.prod(value, axis=axes, dtype=value.dtype))
-reduce_max = _of_axes("reduce_max", lambda value, axes: _reduced("max", value, axes))
-reduce_min = _of_axes("reduce_min", lambda value, axes: _reduced("min", value, axes))
-reduce_and = _of_axes("reduce_and", _bits(lnp.bitwise_and, -1))
-reduce_or = _of_axes("reduce_or", _bits(lnp.bitwise_or, 0))
-reduce_xor = _of_axes("reduce_xor", _bits(lnp.bitwise_xor, 0))
+reduce_sum = _of_axes("reduce_sum", lambda value, axes: lnp.sum(value, axis=axes, dtype=value.dtype), NUMBERS)
+reduce_prod = _of_axes("reduce_prod", lambda value, axes: lnp.prod(value, axis=axes, dtype=value.dtype), NUMBERS)
+reduce_max = _of_axes("reduce_max", lambda value, axes: _reduced("max", value, axes), ALL)
+reduce_min = _of_axes("reduce_min", lambda value, axes: _reduced("min", value, axes), ALL)
+reduce_and = _of_axes("reduce_and", _bits(lnp.bitwise_and, -1), BITS)
+reduce_or = _of_axes("reduce_or", _bits(lnp.bitwise_or, 0), BITS)
+reduce_xor = _of_axes("reduce_xor", _bits(lnp.bitwise_xor, 0), BITS)
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Value:
     """The first position of the greatest element along an axis, in `index_dtype`."""
-    return lnp.astype(lnp.argmax(operand, axis=axis), index_dtype)
+    return lnp.astype(lnp.argmax(operand, axis=axis), _index_dtype("argmax", index_dtype))
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Value:
     """The first position of the least element along an axis, in `index_dtype`."""
-    return lnp.astype(lnp.argmin(operand, axis=axis), index_dtype)
+    return lnp.astype(lnp.argmin(operand, axis=axis), _index_dtype("argmin", index_dtype))
 
 
-def _cumulative(name: str, function: Callable[..., Value]) -> Callable[..., Value]:
+def _index_dtype(name: str, dtype: Any) -> Any:
+    if not canonical_dtype(dtype).is_integer:
+        raise dtype_error(f"lax.{name}: index_dtype is an integer dtype, got {dtype!r:.40}")
+    return dtype
+
+
+def _cumulative(name: str, function: Callable[..., Value], kinds: tuple[str, ...] = NUMBERS) -> Callable[..., Value]:
     def cumulative(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Value:
-        value = as_value(operand)
+        (value,) = accepted(name, kinds, operand)
         along = normal_axis(f"lax.{name}", axis, value.type)
         given = lnp.flip(value, along) if reverse else value
         made = lnp.astype(function(given, axis=along), value.dtype)
@@ -152,4 +160,4 @@ cumsum = _cumulative("cumsum", lnp.cumsum)
 cumprod = _cumulative("cumprod", lnp.cumprod)
 cummax = _cumulative("cummax", lnp.cummax)
 cummin = _cumulative("cummin", lnp.cummin)
-cumlogsumexp = _cumulative("cumlogsumexp", lnp.cumlogsumexp)
+cumlogsumexp = _cumulative("cumlogsumexp", lnp.cumlogsumexp, FLOATS)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.lax.operands import of_one_dtype
 from lavax.numpy._core.errors import axis_error, dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer import bind
@@ -25,17 +26,17 @@ def broadcast_in_dim(
 ) -> Value:
     """`operand` as an array of `shape`, of which its axes are `broadcast_dimensions`. Raises ShapeError."""
     value, places = as_value(operand), tuple(broadcast_dimensions)
-    is_ordered = list(places) == sorted(set(places)) and all(0 <= at < len(shape) for at in places)
-    fits = is_ordered and len(places) == value.ndim
+    fits = len(places) == value.ndim == len(set(places)) and all(0 <= at < len(shape) for at in places)
     if not fits or any(extent not in (1, shape[at]) for at, extent in zip(places, value.shape, strict=True)):
         raise shape_error(
-            f"lax.broadcast_in_dim: broadcast_dimensions {places} must place the axes of {value.type} in order in "
-            f"{tuple(shape)}, with equal extents or 1"
+            f"lax.broadcast_in_dim: broadcast_dimensions {places} must name a place in {tuple(shape)} for each axis of "
+            f"{value.type}, with equal extents or 1"
         )
     along = [1] * len(shape)
     for at, extent in zip(places, value.shape, strict=True):
         along[at] = extent
-    return lnp.broadcast_to(lnp.reshape(value, along), shape)
+    in_order = lnp.transpose(value, sorted(range(value.ndim), key=lambda axis: places[axis]))
+    return lnp.broadcast_to(lnp.reshape(in_order, along), shape)
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Value:
@@ -59,8 +60,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Value:
-    """Arrays joined along an axis."""
-    return lnp.concatenate(list(operands), axis=dimension)
+    """Arrays of one dtype joined along an axis."""
+    return lnp.concatenate(of_one_dtype("concatenate", *operands), axis=dimension)
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Value:
@@ -73,7 +74,8 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
 
     Negative numbers cut. Raises ShapeError for another number of axes.
     """
-    value, fill, config = as_value(operand), as_value(padding_value), [tuple(each) for each in padding_config]
+    value, fill = of_one_dtype("pad", operand, padding_value)
+    config = [tuple(each) for each in padding_config]
     if len(config) != value.ndim or fill.ndim or any(between < 0 for _, _, between in config):
         raise shape_error(
             f"lax.pad: padding_config has (low, high, interior) for each axis of {value.type}, interior not negative, "
@@ -83,7 +85,6 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     attrs: dict[str, Any] = dict(
         low=tuple(max(0, width) for width in low), high=tuple(max(0, width) for width in high), interior=interior
     )
-    fill = lnp.astype(fill, value.dtype)
     splat = getattr(fill, "splat", None)
     if splat is not None:
         made = bind("pad", value, value=value.type.dtype.number(splat), **attrs)
@@ -159,14 +160,12 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Value:
 
     Cases have one shape and dtype, and `which` has that shape or is a scalar. Raises ShapeError or DtypeError.
     """
-    number, values = as_value(which), [as_value(case) for case in cases]
+    number, values = as_value(which), of_one_dtype("select_n", *cases)
     if not values or len({value.shape for value in values}) > 1 or number.shape not in ((), values[0].shape):
         raise shape_error(
             "lax.select_n: cases have one shape, and which has that shape or is a scalar; got "
             f"{', '.join(str(value.type) for value in (number, *values))}"
         )
-    if len({value.type.dtype for value in values}) > 1:
-        raise dtype_error(f"lax.select_n: cases have one dtype, got {', '.join(str(value.type) for value in values)}")
     if not number.type.dtype.is_integer and (number.type.dtype.kind != "bool" or len(values) > 2):
         raise dtype_error(f"lax.select_n: which is an integer, or a truth value for two cases, got {number.type}")
     number = lnp.astype(number, lnp.int32)

@@ -6,7 +6,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import lavax.numpy as lnp
+from lavax.lax.operands import of_one_dtype
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -60,17 +63,20 @@ def _starts(name: str, value: Value, given: Any, sizes: Sequence[int], from_end:
     if any(not 0 <= size <= extent for size, extent in zip(sizes, value.shape, strict=True)):
         raise shape_error(f"lax.{name}: a part of {tuple(sizes)} is not within {value.type}")
     return [
-        _inside(start, extent if from_end else 0, extent - size)
+        _inside(name, start, extent, extent - size, from_end)
         for start, extent, size in zip(starts, value.shape, sizes, strict=True)
     ]
 
 
-def _inside(start: Any, end: int, last: int) -> Any:
-    """A start from 0 to `last`; negative ones count from `end`."""
+def _inside(name: str, start: Any, extent: int, last: int, from_end: bool) -> Any:
+    """A start from 0 to `last`; negative ones count from the end of the axis, if that is allowed."""
+    end = extent if from_end else 0
     if last == 0:
         return 0
-    if not isinstance(start, Value) and not hasattr(start, "shape"):
+    if isinstance(start, (int, np.integer)) or not (isinstance(start, Value) or hasattr(start, "shape")):
         place = operator.index(start)
+        if place < 0 and not from_end:
+            raise shape_error(f"lax.{name}: start {place} is negative, which allow_negative_indices=False refuses")
         return min(max(place + end if place < 0 else place, 0), last)
     computed: Any = lnp.astype(as_value(start), lnp.int32)
     return lnp.clip(lnp.where(computed < 0, computed + end, computed), 0, last)
@@ -117,10 +123,9 @@ def dynamic_update_slice(
     operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool = True
 ) -> Value:
     """The array with `update` from `start_indices` on, which are moved so that all of it is inside."""
-    value, new = as_value(operand), as_value(update)
+    value, new = of_one_dtype("dynamic_update_slice", operand, update)
     if new.ndim != value.ndim:
         raise shape_error(f"lax.dynamic_update_slice: update {new.type} has other axes than {value.type}")
-    new = lnp.astype(new, value.dtype)
     starts = _starts("dynamic_update_slice", value, start_indices, new.shape, allow_negative_indices)
     moved = [axis for axis in range(value.ndim) if new.shape[axis] != value.shape[axis]]
     if not moved:

@@ -5,12 +5,13 @@ import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
 from lavax.base.errors import ShapeError, UnboundAxisError
 from lavax.ir.location import user_error
-from lavax.ir.types import float32
+from lavax.ir.types import TensorType, float32, int32
 from lavax.tracer.pytrees.pytree import map
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import constant, lift
@@ -37,10 +38,7 @@ def named_axis(name: str | None, size: int) -> Iterator[None]:
 
 def axis_size(axis_name: AxisNames) -> int:
     """The number of elements of the axis, or of several together. Raises UnboundAxisError if no `vmap` names it."""
-    total = 1
-    for name in _names(axis_name):
-        total *= _size(name, "axis_size")
-    return total
+    return prod(_size(name, "axis_size") for name in _names(axis_name))
 
 
 def psum(tree: Any, axis_name: AxisNames) -> Any:
@@ -79,22 +77,35 @@ def pmin(tree: Any, axis_name: AxisNames) -> Any:
     return map(lambda leaf: _over(lift(leaf), names, "axis_min", "pmin"), tree)
 
 
-def axis_index(axis_name: str) -> Value:
-    """The position of the element along a named axis, i32[]. Raises UnboundAxisError as `psum`."""
-    _size(axis_name, "axis_index")
-    return bind("axis_index", name=axis_name)
+def axis_index(axis_name: AxisNames) -> Value:
+    """The position of the element along a named axis, i32[]; along several, the last of which moves fastest.
+
+    Raises UnboundAxisError as `psum`.
+    """
+    sizes = {name: _size(name, "axis_index") for name in _names(axis_name)}
+    position = constant(0, TensorType((), int32))
+    for place, (name, size) in enumerate(sizes.items()):
+        along = bind("axis_index", name=name)
+        stride = constant(size, position.type)
+        position = bind("add", bind("multiply", position, stride), along) if place else along
+    return position
 
 
-def all_gather(tree: Any, axis_name: str, axis: int = 0, tiled: bool = False) -> Any:
-    """The values of all elements of a named axis, stacked along a new axis `axis` of each leaf.
+def all_gather(tree: Any, axis_name: AxisNames, axis: int = 0, tiled: bool = False) -> Any:
+    """The values of all elements of a named axis, or of several, stacked along a new axis `axis` of each leaf.
 
     With `tiled` they are concatenated along the existing axis `axis`. Raises UnboundAxisError as `psum`, ShapeError if
     there is no such axis.
     """
-    size = _size(axis_name, "all_gather")
+    sizes = {name: _size(name, "all_gather") for name in _names(axis_name)}
+    size = prod(sizes.values())
 
     def gather(leaf: Any) -> Value:
-        gathered = bind("axis_gather", lift(leaf), name=axis_name, size=size)
+        value = gathered = lift(leaf)
+        for name in reversed(sizes):
+            gathered = bind("axis_gather", gathered, name=name, size=sizes[name])
+        if len(sizes) != 1:
+            gathered = bind("reshape", gathered, type=value.type.with_shape((size, *value.shape)))
         rank = gathered.ndim - tiled
         if not -rank <= axis < rank:
             raise user_error(ShapeError, f"all_gather: axis {axis} is not an axis of a result of {rank} axes")

@@ -2,22 +2,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from types import ModuleType
 from typing import Any
 
 from lavax.numpy._core.devices import require_device
 from lavax.numpy._core.dtypes import canonical_dtype
-from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy.analysis import quantiles
 from lavax.numpy.arrays import complex_parts, creation, matrices, tiling
 from lavax.numpy.arrays.exchange import dlpack_device, to_dlpack
+from lavax.numpy.elementwise.bit_patterns import reinterpreted
 from lavax.numpy.indexing import nonzero, selecting, taking
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.methods.writing import refuse_write
 from lavax.numpy.products import linear_algebra
 from lavax.numpy.reductions import cumulative
 from lavax.numpy.sorting import searching, sorting
-from lavax.tracer import bind
 from lavax.tracer.tracing.placement import default_device, device_put
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
@@ -44,11 +46,20 @@ def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
 
 
 def _view(self: Value, dtype: Any) -> Value:
-    """The bits of the elements as those of another dtype of the same width. Raises DtypeError for another width."""
+    """The bits of the elements as those of another dtype: of another width, the last axis grows or shrinks.
+
+    Raises DtypeError for truth values, ShapeError for a last axis that cannot be divided.
+    """
     held = canonical_dtype(dtype)
-    if held.bits != self.type.dtype.bits or "bool" in (held.kind, self.type.dtype.kind):
-        raise dtype_error(f"view: the elements of {self.type} have another width than {held.user_name}")
-    return bind("bitcast", self, type=self.type.with_dtype(held))
+    count = held.bits // self.type.dtype.bits
+    if count > 1:
+        if not self.ndim or self.shape[-1] % count:
+            raise shape_error(f"view: the last axis of {self.type} is not made of {held.user_name}, {count} by {count}")
+        self = reshaped(self, (*self.shape[:-1], self.shape[-1] // count, count))
+    elif self.type.dtype.bits > held.bits and not self.ndim:
+        raise shape_error(f"view: {self.type} has no axis that could grow")
+    found = reinterpreted("view", self, held)
+    return reshaped(found, (*found.shape[:-2], prod(found.shape[-2:]))) if found.ndim > self.ndim else found
 
 
 METHODS: dict[str, Callable[..., Any] | property] = {

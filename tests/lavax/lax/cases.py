@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.lavax.lax.edges import EDGES
+
 draw = np.random.default_rng(11)
 
 
@@ -277,7 +279,7 @@ CONTROL: dict[str, Case] = {
     "optimization_barrier": (lambda lax, x, y: lax.optimization_barrier((x * y, y)), (X, Y)),
 }  # fmt: skip
 
-CASES = ELEMENTWISE | SHAPES | REDUCTIONS | PRODUCTS | CONTROL
+CASES = ELEMENTWISE | SHAPES | REDUCTIONS | PRODUCTS | CONTROL | EDGES
 
 # Over the first axis, which has the name "i".
 MAPPED: dict[str, Case] = {

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,12 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "transpose": (lambda: lax.transpose(np.ones((2, 3)), (0, 0)), lx.AxisError, "does not name each axis"),
     "select_n": (lambda: lax.select_n(np.ones(2), 1.0, 2.0), lx.ShapeError, r"lax\.select_n"),
     "pad": (lambda: lax.pad(np.ones(2), 0.0, ((1, 1, -1),)), lx.ShapeError, "interior not negative"),
-    "bits": (lambda: lax.bitcast_convert_type(np.ones(2, "f"), "int16"), lx.DtypeError, "dtypes have one width"),
+    "bits": (lambda: lax.bitcast_convert_type(np.ones((2, 3), "u1"), "f"), lx.ShapeError, "4 elements of u8.2,3."),
+    "truth values": (lambda: lax.bitcast_convert_type(np.ones(2, "?"), "u1"), lx.DtypeError, "have no bits to read"),
+    "a negative start": (
+        lambda: lax.dynamic_slice(np.ones(9), (-3,), (2,), allow_negative_indices=False), lx.ShapeError, "is negative"
+    ),
+    "places": (lambda: lax.broadcast_in_dim(np.ones((2, 3)), (3, 3), (1, 1)), lx.ShapeError, "must name a place"),
     "mode": (lambda: lax.GatherScatterMode.from_any("near"), ValueError, "a mode is 'clip'"),
     "dot_general": (
         lambda: lax.dot_general(np.ones((2, 3)), np.ones((2, 3)), (((1,), (0,)), ((), ()))), lx.ShapeError, "extents"
@@ -88,6 +94,79 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "reduce": (lambda: lax.reduce_sum(np.ones((2, 3)), (0, 2)), lx.AxisError, "are not different axes"),
     "groups": (lambda: lax.psum(1, "i", axis_index_groups=[[0]]), ValueError, "axis_index_groups must be None"),
 }  # fmt: skip
+
+
+WHOLE, B, H = np.ones(2, np.int32), np.ones(2, bool), np.ones(2, np.float16)
+F = np.ones(2, np.float32)
+ROWS = lax.ScatterDimensionNumbers((), (0,), (0,))
+
+# JAX refuses all of these, too.
+REFUSED_DTYPES: dict[str, Callable[[], Any]] = {
+    **{name: lambda name=name: getattr(lax, name)(WHOLE) for name in ("exp", "sqrt", "floor", "is_finite", "round")},
+    **{name: lambda name=name: getattr(lax, name)(B) for name in ("abs", "neg", "sign", "cumsum", "population_count")},
+    **{name: lambda name=name: getattr(lax, name)(B, B) for name in ("add", "mul", "div", "mulhi", "shift_left")},
+    **{name: lambda name=name: getattr(lax, name)(F, F) for name in ("bitwise_and", "mulhi", "shift_right_logical")},
+    **{name: lambda name=name: getattr(lax, name)(WHOLE, WHOLE) for name in ("atan2", "pow", "nextafter", "igamma")},
+    "max of two dtypes": lambda: lax.max(F, H),
+    "a float beside integers": lambda: lax.add(WHOLE, 2.5),
+    "an integer beside truth values": lambda: lax.max(B, 2),
+    "clamp": lambda: lax.clamp(0.0, WHOLE, 3.0),
+    "pad": lambda: lax.pad(WHOLE, np.float32(0), ((1, 1, 0),)),
+    "concatenate": lambda: lax.concatenate([F, WHOLE], 0),
+    "select": lambda: lax.select(B, F, WHOLE),
+    "dynamic_update_slice": lambda: lax.dynamic_update_slice(F, WHOLE[:1], (0,)),
+    "scatter_add": lambda: lax.scatter_add(F, np.int32([[1]]), WHOLE[:1], ROWS),
+    "conv": lambda: lax.conv(np.ones((1, 1, 4), "f"), np.ones((1, 1, 2), np.float16), (1,), "SAME"),
+    "reduce_sum": lambda: lax.reduce_sum(B, (0,)),
+    "reduce_and": lambda: lax.reduce_and(F, (0,)),
+    "argmax": lambda: lax.argmax(F, 0, np.float32),
+    "iota": lambda: lax.iota(bool, 2),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_DTYPES)
+def test_dtypes_are_as_strict_as_in_jax(name: str) -> None:
+    with pytest.raises(lx.DtypeError, match=r"lax\."):
+        REFUSED_DTYPES[name]()
+
+
+def test_numbers_of_python_take_the_dtype_of_arrays() -> None:
+    for found, dtype in ((lax.add(H, 2.5), H), (lax.max(F, 0), F), (lax.mul(np.ones(2, np.int8), 3), np.ones(2, "i1")),
+                         (lax.clamp(0, F, 1), F), (lax.concatenate([H, H], 0), H)):
+        assert found.dtype == dtype.dtype
+    assert lax.add(2.0, 3).dtype == np.float32 and lax.pow(F, 2).dtype == np.float32
+
+
+COLLECTIVES: dict[str, Callable[[Any, Any], Any]] = {
+    "axis_index": lambda lax, x: x * 0 + lax.axis_index(("i", "j")),
+    "axis_index the other way": lambda lax, x: x * 0 + lax.axis_index(("j", "i")),
+    "all_gather": lambda lax, x: lax.all_gather(x, ("i", "j")),
+    "all_gather along 1": lambda lax, x: lax.all_gather(x, ("j", "i"), axis=1),
+    "psum": lambda lax, x: x / lax.psum(x, ("i", "j")),
+    "axis_size": lambda lax, x: x * lax.axis_size(("i", "j")),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_several_names_of_axes(name: str) -> None:
+    """Axis "i" of extent 2 is outside, "j" of 3 inside."""
+
+    def mapped(library: Any) -> np.ndarray:
+        inner = library.vmap(lambda x: COLLECTIVES[name](library.lax, x), axis_name="j")
+        return np.asarray(library.vmap(inner, axis_name="i")(x))
+
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    rows = {"i, j": x.reshape(6, 4), "j, i": x.transpose(1, 0, 2).reshape(6, 4)}
+    expected = {
+        "axis_index": np.broadcast_to(np.arange(6).reshape(2, 3, 1), x.shape),
+        "axis_index the other way": np.broadcast_to(np.arange(6).reshape(3, 2, 1).transpose(1, 0, 2), x.shape),
+        "all_gather": np.broadcast_to(rows["i, j"], (2, 3, 6, 4)),
+        "all_gather along 1": np.broadcast_to(rows["j, i"].T, (2, 3, 4, 6)),
+        "psum": x / x.sum((0, 1)),
+        "axis_size": x * 6,
+    }[name]
+    found = mapped(lx)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

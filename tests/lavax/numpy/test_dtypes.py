@@ -11,7 +11,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.base.errors import DtypeError
+from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.brain_floats import brain_floats_from_bits, brain_floats_to_bits
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -144,6 +144,19 @@ def test_bfloat16_reaches_numpy_bit_for_bit(shape: tuple[int, ...]) -> None:
     found = np.asarray(lnp.asarray(bits.view(ml_dtypes.bfloat16)))
     assert found.shape == shape and found.dtype == ml_dtypes.bfloat16
     np.testing.assert_array_equal(found.view(np.uint16), bits)
+
+
+@pytest.mark.parametrize("wanted", ["uint8", "int16", "float16", "int32", "float32"])
+@pytest.mark.parametrize("held", ["int8", "uint16", "float16", "uint32", "float32"])
+def test_views_have_the_bits_of_numpys(held: str, wanted: str) -> None:
+    x = np.random.default_rng(3).integers(1, 100, (3, 2, 8)).astype(held)
+    np.testing.assert_array_equal(lnp.asarray(x).view(wanted), x.view(wanted))  # type: ignore[attr-defined]
+
+
+def test_views_that_do_not_fit() -> None:
+    for x, dtype in ((lnp.zeros(3, "uint8"), "int16"), (lnp.zeros((), "uint8"), "int16"), (lnp.zeros(()), "uint8")):
+        with pytest.raises(ShapeError, match="view: "):
+            x.view(dtype)  # type: ignore[attr-defined]
 
 
 def test_a_buffer_of_bfloat16_is_refused() -> None:

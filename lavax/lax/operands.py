@@ -1,0 +1,61 @@
+"""What functions of lax take: operands of certain dtypes, of one dtype, and of one shape."""
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import lavax.numpy as lnp
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.tracer.values.value import Value
+
+FLOATS = ("float",)
+INTEGERS = ("int", "uint")
+BITS = (*INTEGERS, "bool")
+NUMBERS = (*FLOATS, *INTEGERS)
+ALL = (*NUMBERS, "bool")
+_WORDS = {"float": "floats", "int": "signed integers", "uint": "unsigned integers", "bool": "truth values"}
+
+
+def accepted(name: str, kinds: Collection[str], *operands: ArrayLike) -> list[Value]:
+    """The operands as values. Raises DtypeError, which begins with lax.`name`, for dtypes of other kinds."""
+    values = [as_value(operand) for operand in operands]
+    for value in values:
+        if value.type.dtype.kind not in kinds:
+            raise dtype_error(
+                f"lax.{name}: operands are {' or '.join(_WORDS[kind] for kind in kinds)}, got {value.type}. "
+                "Use lavax.numpy, or lax.convert_element_type"
+            )
+    return values
+
+
+def of_one_dtype(name: str, *operands: ArrayLike) -> list[Value]:
+    """The operands as values of one dtype. Python's numbers take that of the arrays, but floats not that of integers.
+
+    Raises DtypeError, which begins with lax.`name`, for other operands.
+    """
+    values = [as_value(operand) for operand in operands]
+    dtypes = {value.type.dtype for value in values if not value.weak}
+    held = dtypes.pop() if dtypes else None
+    if dtypes or (held and any(value.weak and not _takes(value, held.kind) for value in values)):
+        raise dtype_error(
+            f"lax.{name}: operands have one dtype, or are Python's numbers of its kind; got "
+            f"{', '.join(str(value.type) for value in values)}. Use lavax.numpy, or lax.convert_element_type"
+        )
+    if held is None:
+        return values
+    return [value if value.type.dtype == held else lnp.astype(value, held) for value in values]
+
+
+def _takes(number: Value, kind: str) -> bool:
+    """Whether Python's number, an integer or a float, can have a dtype of this kind."""
+    return kind == "float" or (kind != "bool" and number.type.dtype.is_integer)
+
+
+def of_one_shape(name: str, values: list[Value]) -> list[Value]:
+    """The values, if they have one shape but for scalars and extents of 1. Raises ShapeError."""
+    shapes = {value.shape for value in values if value.shape}
+    if len(set(map(len, shapes))) > 1 or any(len({*extents, 1}) > 2 for extents in zip(*shapes, strict=False)):
+        raise shape_error(
+            f"lax.{name}: operands have one shape, or are scalars; got {', '.join(str(value.type) for value in values)}"
+        )
+    return values

@@ -1,0 +1,54 @@
+"""The bits of elements as those of another dtype, of any width."""
+from __future__ import annotations
+
+from lavax.ir.types import DTYPES, DType
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.operands import cast, join_along_new_axis
+from lavax.numpy.elementwise.bitwise import bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift
+from lavax.tracer import bind
+from lavax.tracer.values.value import Value
+
+
+def reinterpreted(name: str, value: Value, dtype: DType) -> Value:
+    """The bits of each element as those of `dtype`.
+
+    Of a narrower dtype there are several for each element, along a new last axis, the lowest bits first. Of a wider one
+    the last axis, of that extent, becomes one element. Raises DtypeError for truth values, and ShapeError for a last
+    axis of another extent.
+    """
+    held = value.type.dtype
+    if "bool" in (held.kind, dtype.kind):
+        raise dtype_error(f"{name}: truth values have no bits to read, got {value.type} and {dtype.user_name}")
+    if held.bits == dtype.bits:
+        return _of_one_width(value, dtype)
+    return (_divided if held.bits > dtype.bits else _united)(name, value, dtype)
+
+
+def _of_one_width(value: Value, dtype: DType) -> Value:
+    return value if value.type.dtype == dtype else bind("bitcast", value, type=value.type.with_dtype(dtype))
+
+
+def _word(bits: int) -> DType:
+    return DTYPES[f"u{bits}"]
+
+
+def _divided(name: str, value: Value, dtype: DType) -> Value:
+    words = _of_one_width(value, _word(value.type.dtype.bits))
+    mask = (1 << dtype.bits) - 1
+    parts = [
+        cast(bitwise_and(bitwise_right_shift(words, shift), mask), _word(dtype.bits))
+        for shift in range(0, value.type.dtype.bits, dtype.bits)
+    ]
+    return _of_one_width(join_along_new_axis(name, parts, value.ndim), dtype)
+
+
+def _united(name: str, value: Value, dtype: DType) -> Value:
+    bits = value.type.dtype.bits
+    count = dtype.bits // bits
+    if not value.ndim or value.shape[-1] != count:
+        raise shape_error(f"{name}: {count} elements of {value.type}, along its last axis, make one {dtype.user_name}")
+    words = cast(_of_one_width(value, _word(bits)), _word(dtype.bits))
+    whole = words[..., 0]
+    for place in range(1, count):
+        whole = bitwise_or(whole, bitwise_left_shift(words[..., place], place * bits))
+    return _of_one_width(whole, dtype)
