@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lavax.base.errors import CustomRuleError
 from lavax.ir import Graph
-from lavax.ir.graph import LaterGraph, graph_of
+from lavax.ir.graph import LaterGraph, further_inputs, graph_of
 from lavax.ir.location import user_error
 from lavax.tracer.calls.call import chosen_arguments
 from lavax.tracer.calls.signature import Signature, signature_of
@@ -22,6 +22,7 @@ from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.effects import emit_again
 from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.tracer import identity
 from lavax.tracer.tracing.tracing import Traced, trace_function, without_effects
 from lavax.tracer.transforms.arguments import arguments_of
 from lavax.tracer.transforms.custom_calls import CustomCall, trace_backward, trace_forward, trace_tangent_rule
@@ -42,6 +43,7 @@ class _Recording:
     rules: dict[str, Graph] = field(default_factory=dict)
     extra: int = 0  # the number of values that the rules capture and the function does not
     on_demand: bool = False
+    calls_itself: bool = False
 
     def is_for(self, function: _CustomFunction, call: CustomCall) -> bool:
         mine, other = self.call.arguments, call.arguments
@@ -62,8 +64,8 @@ class _Recording:
         if self.extra:
             raise user_error(
                 CustomRuleError,
-                f"{what}: its rules call the function itself and use values from outside that the function does not: "
-                "call what the function does instead, or pass these values as arguments",
+                f"{what}: its rules call the function itself for other arguments, and use values from outside that the "
+                "function does not: pass these values as arguments",
             )
         return self.rules[name]
 
@@ -113,13 +115,20 @@ class _CustomFunction:
         call = CustomCall(arguments_of(signature, rest, {}), fixed)
         for recording in _recordings.get():
             if recording.is_for(self, call):
+                recording.calls_itself = True
                 return self._record_itself(call, recording)
         recording = _Recording(self, call, self._traced_body(call))
-        if any(outer.function is self for outer in _recordings.get()):
+        outer = next((each for each in reversed(_recordings.get()) if each.function is self), None)
+        if outer is not None:
+            outer.calls_itself = True
+            recording.body = _with_captured(recording.body, outer.body.captured)
             recording.call = call.of_kinds()
             recording.on_demand = True
             return self._record_itself(call, recording)
         graph, captured = self.trace_rules(recording)
+        if recording.calls_itself and recording.extra:  # then those calls take what the rules capture
+            recording.body = _with_captured(recording.body, captured)
+            graph, captured = self.trace_rules(recording)
         return self._applied(call, recording.body, graph, captured, recording.rules)
 
     def _record_itself(self, call: CustomCall, recording: _Recording) -> Any:
@@ -286,6 +295,14 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 def _fixed(value: Value) -> Value:
     """The value as a constant for derivatives."""
     return bind("stop_gradient", value) if value.type.dtype.is_float else value
+
+
+def _with_captured(traced: Traced, captured: Sequence[Value]) -> Traced:
+    """The traced function with inputs for all these values, of which it uses those that it captures itself."""
+    known = set(map(identity, traced.captured))
+    more = [value for value in captured if identity(value) not in known]
+    inputs = [*traced.graph.inputs, *further_inputs("kept", [value.type for value in more], traced.graph.inputs)]
+    return replace(traced, graph=graph_of(inputs, traced.graph.outputs), captured=(*traced.captured, *more))
 
 
 def _with_inputs_last(graph: Graph, own: int, count: int) -> Graph:

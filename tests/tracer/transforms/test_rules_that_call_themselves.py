@@ -94,3 +94,63 @@ def test_two_functions_whose_rules_call_each_other() -> None:
     for expected in (np.sin, np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x), np.sin):
         close(f(0.3), 2 * expected(0.3))
         f = lx.grad(f)
+
+
+D = lnp.asarray(np.float32([0.5, 0.25, -1.0]))
+AT = np.float32([0.3, -0.4, 0.5])
+
+
+def _grown(kind: str, steps: int, factor: Any) -> Any:
+    """n · exp(x), whose rules say that its derivative is (n + steps) · exp(x) · factor, a value from outside."""
+    if kind == "custom_vjp":
+        by_pullback = lx.custom_vjp(lambda n, x: n * lnp.exp(x), nondiff_argnums=(0,))
+        by_pullback.defvjp(
+            lambda n, x: (by_pullback(n, x), x), lambda n, x, g: (g * by_pullback(n + steps, x) * factor,)
+        )
+        return by_pullback
+    by_tangent = lx.custom_jvp(lambda n, x: n * lnp.exp(x), nondiff_argnums=(0,))
+    by_tangent.defjvp(
+        lambda n, primals, tangents: (
+            by_tangent(n, *primals), tangents[0] * by_tangent(n + steps, *primals) * factor
+        )
+    )
+    return by_tangent
+
+
+@pytest.mark.parametrize("kind", ["custom_vjp", "custom_jvp"])
+@pytest.mark.parametrize("steps", [0, 1])
+@pytest.mark.parametrize("wrap", [lambda f: f, lx.compile])
+def test_rules_that_call_themselves_read_values_from_outside(
+    kind: str, steps: int, wrap: Callable[[Any], Any]
+) -> None:
+    function = _grown(kind, steps, D)
+    first = lx.grad(lambda x: lnp.sum(function(1, x)))
+    second = lx.grad(lambda x: lnp.sum(first(x)))
+    third = lx.grad(lambda x: lnp.sum(second(x)))
+    for order, derivative in enumerate((first, second, third), 1):
+        close(wrap(derivative)(AT), (1 + order * steps) * np.exp(AT) * np.asarray(D) ** order)
+    close(lx.vmap(second)(np.stack([AT, 2 * AT]))[1], (1 + 2 * steps) * np.exp(2 * AT) * np.asarray(D) ** 2)
+
+
+@pytest.mark.parametrize("kind", ["custom_vjp", "custom_jvp"])
+@pytest.mark.parametrize("steps", [0, 1])
+def test_the_values_from_outside_may_be_traced(kind: str, steps: int) -> None:
+    def second(x: Any, factor: Any) -> Any:
+        function = _grown(kind, steps, factor)
+        return lx.grad(lambda x: lnp.sum(lx.grad(lambda y: lnp.sum(function(1, y)))(x)))(x)
+
+    expected = (1 + 2 * steps) * np.exp(AT) * np.asarray(D) ** 2
+    close(lx.compile(second)(AT, D), expected)
+    close(lx.vmap(second, (None, 0))(AT, np.stack([D, 2 * D]))[1], 4 * expected)
+    with pytest.raises(lx.CustomRuleError, match="closure_convert"):
+        lx.grad(lambda factor: lnp.sum(_grown(kind, steps, factor)(1, AT) * _outer(kind, factor)))(D)
+
+
+def _outer(kind: str, factor: Any) -> Any:
+    """A function with a rule that itself uses what is differentiated by."""
+    scaled = (lx.custom_vjp if kind == "custom_vjp" else lx.custom_jvp)(lambda x: x * factor)
+    if kind == "custom_vjp":
+        scaled.defvjp(lambda x: (x * factor, None), lambda _, g: (g * factor,))
+    else:
+        scaled.defjvp(lambda primals, tangents: (primals[0] * factor, tangents[0] * factor))
+    return scaled(lnp.asarray(AT))
