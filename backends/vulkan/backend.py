@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lavax.backends.vulkan.device.device import Device
     from lavax.backends.vulkan.device.instance import DeviceDescription
     from lavax.backends.vulkan.memory.memory import Buffer
+    from lavax.backends.vulkan.run.estimate import Rates
     from lavax.backends.vulkan.run.program import Program
 
 # The size limit of the records of tuning, which take a few hundred bytes per kernel.
@@ -38,6 +39,8 @@ _TUNING_BYTES = 16 << 20
 
 class VulkanBackend:
     """One device, opened at its first use. Lowering needs none."""
+
+    _rates: Rates | None = None
 
     @cached_property
     def device(self) -> Device:
@@ -87,6 +90,14 @@ class VulkanBackend:
         cache = DiskCache(config.cache_folder() / "tuning", _TUNING_BYTES)
         records = Records(cache, f"{device.identity} lavax {config.VERSION}")
         return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes))
+
+    def rates(self) -> Rates:
+        """What the device does in a second, measured once."""
+        if self._rates is None:
+            from lavax.backends.vulkan.measure.limits import measure_rates
+
+            self._rates = measure_rates(self.device)
+        return self._rates
 
     def lower(
         self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
@@ -192,7 +203,7 @@ class CompiledGraph:
         from lavax.backends.vulkan.run.program import Program
 
         self.lowered = lowered
-        self.program = Program(lowered.backend.device, lowered.plan)
+        self.program = Program(lowered.backend.device, lowered.plan, lowered.backend.rates)
         kernels = lowered.kernels
         arguments = [node.name for node in kernels.graph.inputs]
         computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]

@@ -95,6 +95,12 @@ def debug_nans() -> bool:
     return _is_on("LAVAX_DEBUG_NANS")
 
 
+def random_cuts() -> int | None:
+    """`LAVAX_RANDOM_CUTS=SEED`: for tests: programs are cut at random points into submissions, as if they took long."""
+    seed = os.environ.get("LAVAX_RANDOM_CUTS")
+    return int(seed) if seed else None
+
+
 def tune() -> bool:
     """`LAVAX_TUNE=1`: compile everything as `compile(tune=True)` does."""
     return _is_on("LAVAX_TUNE")

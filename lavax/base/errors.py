@@ -99,7 +99,12 @@ class ParseError(LavaxError, ValueError):
 
 
 class DeviceError(LavaxError, RuntimeError):
-    """No usable Vulkan device, or the device failed."""
+    """No usable Vulkan device, or the device failed.
+
+    `has_begun`: it failed in the middle of a program, so arrays that were donated to it are lost.
+    """
+
+    has_begun = False
 
 
 class ShaderCompilerError(LavaxError, RuntimeError):

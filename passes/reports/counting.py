@@ -233,7 +233,10 @@ def _operations(node: Node, elements: int) -> int:
     return cost_of(node) * elements if OPERATIONS[node.op].family == "elementwise" else 0
 
 
-def _cost_of_step(step: KernelStep, donors: Mapping[str, str], times: int, is_least: bool) -> KernelCost:
+def cost_of_step(
+    step: KernelStep, donors: Mapping[str, str], times: int = 1, is_least: bool = False
+) -> KernelCost:
+    """The cost of one run of a step, which has `times` of them in a call."""
     operations = 0
     read: dict[str, int] = {}
     written: dict[str, int] = {}
@@ -269,7 +272,7 @@ def _costs(
     for command in commands:
         match command:
             case KernelStep():
-                yield _cost_of_step(command, donors, times, is_least)
+                yield cost_of_step(command, donors, times, is_least)
             case Guard():
                 yield KernelCost(command.name, "guard", 0, FLAG_BYTES, FLAG_BYTES, times, is_least)
             case Repeat():

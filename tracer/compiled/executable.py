@@ -149,9 +149,14 @@ class Executable:
 
         try:
             return self._run(buffers, claim)
-        except DeviceError:  # the device did not take the work
-            for array, buffer in zip(donated, claimed, strict=False):
-                array.take_back(buffer)
+        except BaseException as error:
+            if isinstance(error, DeviceError) and not error.has_begun:  # the device did not take the work
+                for array, buffer in zip(donated, claimed, strict=False):
+                    array.take_back(buffer)
+            elif len(claimed) == len(donated):
+                for array in donated:
+                    if array.is_donated:
+                        array.lose()
             raise
 
     def _check_donation(self, arrays: Sequence[Array], buffers: Sequence[Buffer]) -> None:

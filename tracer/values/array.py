@@ -24,7 +24,15 @@ class _Donated:
     """The source of an array whose memory was donated."""
 
 
-_DONATED = _Donated()
+_DONATED, _LOST = _Donated(), _Donated()
+_WHY_DONATED = (
+    "this array ({}) was donated to a compiled function (donate_argnums), which may have overwritten it: use the "
+    "function's result instead, or do not donate this argument"
+)
+_WHY_LOST = (
+    "this array ({}) was donated to a compiled function (donate_argnums) whose call was interrupted or failed: its "
+    "numbers are lost, and there is no result. Start again from numbers that are kept elsewhere, such as a checkpoint"
+)
 
 
 _of_memories = RLock()  # held while arrays join, leave or lose a memory: threads may share arrays
@@ -36,11 +44,12 @@ class Memory:
     An array that is written leaves it, and the others keep the old numbers.
     """
 
-    __slots__ = ("__weakref__", "_members", "is_donated", "numbers")
+    __slots__ = ("__weakref__", "_members", "is_donated", "is_lost", "numbers")
 
     def __init__(self, numbers: np.ndarray | None) -> None:
         self.numbers = numbers  # in storage form, until they are on the device
         self.is_donated = False
+        self.is_lost = False  # donated to a call that has no result
         self._members: list[weakref.ref[Array]] = []
 
     def join(self, array: Array) -> None:
@@ -110,11 +119,8 @@ class Array(Value):
             return self._buffer
         source = self._source
         if self.is_donated:
-            raise user_error(
-                DonatedArrayError,
-                f"this array ({self.type}) was donated to a compiled function (donate_argnums), which may have "
-                "overwritten it: use the function's result instead, or do not donate this argument",
-            )
+            is_lost = source is _LOST or (isinstance(source, Memory) and source.is_lost)
+            raise user_error(DonatedArrayError, (_WHY_LOST if is_lost else _WHY_DONATED).format(self.type))
         if isinstance(source, Memory):
             return source.allocate()
         if isinstance(source, np.ndarray):
@@ -163,6 +169,13 @@ class Array(Value):
         else:
             self._buffer, self._source = None, _DONATED
 
+    def lose(self) -> None:
+        """Says so of a donation to a call that has no result: later errors name the reason."""
+        if isinstance(self._source, Memory):
+            self._source.is_lost = True
+        else:
+            self._source = _LOST
+
     def take_back(self, buffer: Buffer) -> None:
         """Undoes a donation, given the memory that the array had."""
         if isinstance(self._source, Memory):
@@ -173,7 +186,7 @@ class Array(Value):
     @property
     def is_donated(self) -> bool:
         source = self._source
-        return source is _DONATED or (isinstance(source, Memory) and source.is_donated)
+        return isinstance(source, _Donated) or (isinstance(source, Memory) and source.is_donated)
 
     def to_host(self, wanted: str) -> np.ndarray:
         splat = self.splat

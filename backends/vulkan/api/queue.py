@@ -14,7 +14,9 @@ import functools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
@@ -30,7 +32,13 @@ _yield_processor = getattr(os, "sched_yield", functools.partial(time.sleep, 0)) 
 # Then it sleeps, for at most this long at a time, so that Ctrl-C still works.
 SLEEP_NANOSECONDS = 250_000_000
 
+# The submissions in flight, if nobody waits for any: each may hold memory of the driver, and the end of the process
+# waits for all of them. Above the first number, a program waits until the second number is left. A device that always
+# has that many ahead is never idle.
+MOST_IN_FLIGHT, LEFT_IN_FLIGHT = 32, 16
+
 _NULL = ffi.NULL
+_EVERYTHING = array("VkPipelineStageFlags", [vk.VK_PIPELINE_STAGE_ALL_COMMANDS_BIT])
 _ONE, _NO_FENCE = (1,), (_NULL,)  # as many values as vkQueueSubmit is called times
 
 
@@ -55,7 +63,6 @@ class Submission:
         self._timeline = structure(
             "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
         )
-        self._stages = array("VkPipelineStageFlags", [vk.VK_PIPELINE_STAGE_ALL_COMMANDS_BIT])
         if waits_for is not None:
             self._timeline.waitSemaphoreValueCount, self._timeline.pWaitSemaphoreValues = 1, self.awaited
         self.plain = (self._info(queue, waits_for, self.commands + 1, len(commands)),)
@@ -72,8 +79,21 @@ class Submission:
         )
         if waits_for is not None:
             info.waitSemaphoreCount, info.pWaitSemaphores = 1, waits_for.semaphores
-            info.pWaitDstStageMask = self._stages
+            info.pWaitDstStageMask = _EVERYTHING
         return info
+
+    def take(self, count: int) -> None:
+        """From now on, only the first `count` command buffers are submitted."""
+        self.plain[0].commandBufferCount = count
+        self.with_one_in_front[0].commandBufferCount = count + 1
+
+
+@dataclass(frozen=True)
+class Stall:
+    """A submission during which somebody waited in vain: for `seconds` at least, it was the one that ran."""
+
+    number: int
+    seconds: float
 
 
 class Queue:
@@ -81,13 +101,15 @@ class Queue:
 
     `attempted`: the number of the last attempt to submit; `submitted`: that of the last submission that the device is
     known to have; `completed`: of the last one known to be done. `lock` is held to submit, and may be taken again by
-    its holder.
+    its holder. `stalls`: submissions that took long, the last ones noticed; `stalled`: how often that was.
     """
 
     def __init__(self, device: Any, family: int, kind: str) -> None:
         self.family = family
         self._polling = POLLING_SECONDS[kind]
         self.lock = threading.RLock()
+        self.stalls: deque[Stall] = deque(maxlen=16)
+        self.stalled = 0
         self.attempted = 0
         self.submitted = 0
         self.completed = 0
@@ -138,13 +160,18 @@ class Queue:
         return self.submitted + 1
 
     def settle(self) -> None:
-        """Takes note of the driver's answer to the last attempt, if that was interrupted. The caller holds `lock`."""
+        """Takes note of the driver's answer to the last attempt, if nobody has yet. The caller holds `lock`."""
         if self._results and not self._results[0]:
             if self._then is not None:
                 self._then(self.attempted)
             self.submitted = self.attempted
         self._results.clear()
         self._then = None  # it may hold memory
+
+    def make_room(self) -> None:
+        """Waits until few submissions are in flight; call it if more than MOST_IN_FLIGHT may be."""
+        if not self.reached(self.attempted - MOST_IN_FLIGHT):
+            self.wait(self.attempted - LEFT_IN_FLIGHT)
 
     def known(self, number: int) -> int:
         """The last submission up to `number` that the device has: an interrupted attempt may have left none."""
@@ -171,12 +198,22 @@ class Queue:
         """Like `wait`, but sleeps without polling first."""
         value = ffi.new("uint64_t[1]", [number])
         info = structure("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=value)
-        result = vk.VK_TIMEOUT
+        result, before = vk.VK_TIMEOUT, -1
         while result == vk.VK_TIMEOUT:
             result = self._wait(self._device, info, SLEEP_NANOSECONDS)
+            if result == vk.VK_TIMEOUT:
+                self.reached(number)  # finds out how far the device is
+                if self.completed == before:
+                    self._note_stall(before + 1)
+                before = self.completed
         check(result, "Waiting for the device")
         if number > self.completed:
             self.completed = number
+
+    def _note_stall(self, number: int) -> None:
+        earlier = next((stall.seconds for stall in self.stalls if stall.number == number), 0.0)
+        self.stalls.appendleft(Stall(number, earlier + SLEEP_NANOSECONDS * 1e-9))
+        self.stalled += 1
 
     def reached(self, number: int) -> bool:
         """Whether submission `number` is done; does not wait."""

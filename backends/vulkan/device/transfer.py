@@ -96,8 +96,9 @@ class Transfer:
         queue.settle()  # copies that an interrupted submission took are no longer pending
         copies = list(self.pending)
         commands = self._record(copies)
+        number = queue.next_number()
         for copy in copies:
-            copy.staging.last_use = copy.target.produced = queue.next_number()
+            copy.staging.last_use = copy.target.produced = number
         return queue.submit(submission, commands, functools.partial(self._sent, commands, copies))
 
     def flush(self) -> None:

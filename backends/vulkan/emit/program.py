@@ -19,7 +19,7 @@ from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS, suited
-from lavax.backends.vulkan.plan.plan import Command, Dispatch, Plan, RepeatDispatches, Result, Shader, UntilFlag
+from lavax.backends.vulkan.plan.plan import Command, Dispatch, Plan, RepeatDispatches, Result, Shader, UntilFlag, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.errors import DtypeError
 from lavax.ir.types import DType, float64, int64, uint64
@@ -28,6 +28,7 @@ from lavax.passes.kernels.accesses import array_in_place
 from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.reports.counting import cost_of_step
 
 # The emitter of each kind of kernel, which also takes a schedule.
 _EMITTERS: dict[str, Callable[..., Launch]] = {
@@ -201,44 +202,63 @@ class _Emission:
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):
                 launch = replace(launch, before=None)
+            work = self._work(step, number)
             if launch.before is not None:
-                yield self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
+                before = self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
+                yield replace(before, work=Work(nbytes=work.nbytes))
             later = barrier or launch.before is not None
-            dispatch = self._dispatch(launch, slots, _rest_of(step.name, number), later, step.name)
-            yield replace(dispatch, seen=seen) if launch.by_descriptor else dispatch
+            rest = _rest_of(step.name, number) if strided is None else None
+            dispatch = self._dispatch(launch, slots, rest, later, step.name)
+            yield replace(dispatch, seen=seen if launch.by_descriptor else None, work=work)
 
     def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
         """Flat maps of one form: those that descriptors suit share a shader, and one dispatch serves all others."""
         suited = [suits_descriptors(kernel, self.profile) for kernel, _ in parts]
-        apart = [part for part, is_suited in zip(parts, suited, strict=True) if is_suited]
-        together = [part for part, is_suited in zip(parts, suited, strict=True) if not is_suited]
-        launches = emit_flat_maps([kernel for kernel, _ in apart], self.profile) if apart else []
-        for number, (launch, (_, places)) in enumerate(zip(launches, apart, strict=True)):
+        apart = [part for part, is_suited in enumerate(suited) if is_suited]
+        others = [part for part, is_suited in enumerate(suited) if not is_suited]
+        together = [parts[part] for part in others]
+        launches = emit_flat_maps([parts[part][0] for part in apart], self.profile) if apart else []
+        for number, (launch, part) in enumerate(zip(launches, apart, strict=True)):
+            places = parts[part][1]
             slots = (*(place.slot for place in places), *map(self._position, places))
-            barrier = step.barrier and number == 0
-            yield Dispatch(self._suited(launch.shader), slots, launch.words, launch.groups, barrier, step.name)
+            dispatch = Dispatch(self._suited(launch.shader), slots, launch.words, launch.groups, False, step.name)
+            yield replace(dispatch, barrier=step.barrier and number == 0, work=self._work(step, part))
         if together:
             of_parts = [[place.slot for place in places] for _, places in together]
             launch = emit_merged([kernel for kernel, _ in together], of_parts, self.profile)
             (self.constants[step.name],) = launch.constants
             own, barrier = (self.slots[step.name],), step.barrier and not apart
-            yield Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
+            dispatch = Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
+            yield replace(dispatch, work=self._work(step, *others))
+
+    def _work(self, step: KernelStep, *numbers: int) -> Work:
+        """The work of some of a step's kernels."""
+        some = replace(
+            step,
+            kernels=tuple(step.kernels[number] for number in numbers),
+            reads=tuple(step.reads[number] for number in numbers),
+            writes=tuple(step.writes[number] for number in numbers),
+        )
+        cost = cost_of_step(some, self.program.donors)
+        return Work(cost.operations, cost.bytes_moved)
 
     def _is_in_place(self, step: KernelStep, number: int) -> bool:
         """Whether a scatter's array lies in its result's memory already, so that there is nothing to copy."""
         kernel, reads, writes = step.kernels[number], step.reads[number], step.writes[number]
         return array_in_place(kernel, reads, writes, self.program.donors) is not None
 
-    def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str, barrier: bool, name: str) -> Dispatch:
+    def _dispatch(
+        self, launch: Launch, slots: tuple[int, ...], rest: str | None, barrier: bool, name: str
+    ) -> Dispatch:
         slots, words = self._pushed(rest, slots, launch.words)
         return Dispatch(self._suited(launch.shader), slots, words, launch.groups, barrier, name)
 
     def _pushed(
-        self, rest: str, slots: tuple[int, ...], words: tuple[int, ...]
+        self, rest: str | None, slots: tuple[int, ...], words: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Slots and words as push constants; those that do not fit go into the array `rest`."""
+        """Slots and words as push constants; those that do not fit go into the array `rest`, if there is one."""
         numbers = (*slots, *words)
-        if len(numbers) <= REST_WORD:
+        if rest is None or len(numbers) <= REST_WORD:
             return slots, words
         self.constants[rest] = np.array(numbers[REST_WORD:], np.uint32).tobytes()
         return slots[:REST_WORD], (*numbers[len(slots) : REST_WORD], self.slots[rest])

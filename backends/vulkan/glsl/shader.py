@@ -16,7 +16,7 @@ from lavax.backends.vulkan.glsl.accesses import (
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS
 from lavax.backends.vulkan.glsl.uses import Uses
-from lavax.backends.vulkan.plan.plan import BINDINGS, MAX_WORDS, Shader
+from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.shaders_glsl import ShaderFunction, functions_for
 
@@ -45,16 +45,16 @@ _IN_PAIRS_OF_WORDS = {
 uint byte_of(uint64_t address) { return address.x & 3u; }
 """,
 }
-# A shader gets slots, then sizes. If they do not all fit push constants, the last push constant is the slot of an array
-# that has the rest.
-REST_WORD = MAX_WORDS - 1
+# A shader gets slots, then sizes. If they do not all fit push constants, the last one of these is the slot of an array
+# that has the rest. One more push constant is left for the part of a dispatch that is cut (`BASE_WORD`).
+REST_WORD = BASE_WORD - 1
 SPARE_WORDS = 8  # room for the sizes that a shader gets even if it serves one shape only (`Parameters.unknown`)
 _IN_PAIRS = "lx_pair_settled"  # called by functions that compute in pairs of floats
 
 
-def word(place: int, uses: Uses) -> str:
-    """The slot or size of that number among those that a shader gets."""
-    if place < REST_WORD:
+def word(place: int, uses: Uses, has_rest: bool = True) -> str:
+    """The slot or size of that number among those that a shader gets. `has_rest`: some of them may be in an array."""
+    if place < REST_WORD or not has_rest:
         return f"words[{place}]"
     return f"{uses.reference('u32')}(table.address[words[{REST_WORD}]]).data[{place - REST_WORD}]"
 

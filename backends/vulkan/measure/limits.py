@@ -18,6 +18,7 @@ from lavax.backends.vulkan.measure.timing import runs_of
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.backends.vulkan.run.estimate import SLOW_DEVICE, Rates
 from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import DeviceError
 
@@ -49,7 +50,16 @@ class ArithmeticKernel:
     unrolled: int = 16  # steps per iteration
 
 
-_COPIED, _ARITHMETIC = CopiedArray(), ArithmeticKernel()
+@dataclass(frozen=True)
+class QuickMeasurement:
+    """What is measured while a user waits, in a few hundredths of a second: it only has to be right within a factor."""
+
+    copied_bytes: int = 16 << 20
+    invocations: int = 1 << 13  # a sixteenth of what is measured otherwise
+    dispatches: int = 64
+
+
+_COPIED, _ARITHMETIC, _QUICK = CopiedArray(), ArithmeticKernel(), QuickMeasurement()
 # Vectors per invocation of a copying kernel: with one, too few loads are in flight on a large GPU. On a CPU driver,
 # vkCmdCopyBuffer is as fast as the processor, and a kernel's many small workgroups take far longer.
 _VECTORS_COPIED: dict[str, tuple[int, ...]] = {"cpu": (), "gpu": (1, 4)}
@@ -66,6 +76,18 @@ class Limits:
 def measure_limits(device: Device) -> Limits:
     """Both limits, measured now. Raises DeviceError if the device has no timestamps."""
     return Limits(copy_rate(device), arithmetic_rate(device))
+
+
+def measure_rates(device: Device) -> Rates:
+    """The same and the time of a dispatch, measured quickly; those of a slow device if it has no timestamps."""
+    try:
+        source, target = (device.arrays.allocate(_QUICK.copied_bytes) for _ in range(2))
+        copy = 2 * _QUICK.copied_bytes / _seconds_of_kernel(device, source, target, 1)
+        small = _seconds_of_arithmetic(device, 1, _QUICK.dispatches)
+        large = _seconds_of_arithmetic(device, _QUICK.invocations, 1)
+        return Rates(copy, _operations(_QUICK.invocations) / large, small / _QUICK.dispatches)
+    except DeviceError:
+        return SLOW_DEVICE
 
 
 def copy_rate(device: Device) -> float:
@@ -90,11 +112,18 @@ def copy_rate(device: Device) -> float:
 
 def arithmetic_rate(device: Device) -> float:
     """Floating-point operations per second of float32 multiplications and additions in registers."""
+    return _operations(_ARITHMETIC.invocations) / _seconds_of_arithmetic(device, _ARITHMETIC.invocations, 1)
+
+
+def _operations(invocations: int) -> int:
+    return 2 * VECTOR * _ARITHMETIC.chains * _ARITHMETIC.steps * invocations
+
+
+def _seconds_of_arithmetic(device: Device, invocations: int, dispatches: int) -> float:
     factor, summand = (np.full(VECTOR, 0.5, np.float32) for _ in range(2))
     arguments = [device.transfer.upload(array) for array in (factor, summand)]
-    program = Program(device, _arithmetic(device.profile))
-    operations = 2 * VECTOR * _ARITHMETIC.chains * _ARITHMETIC.steps * _ARITHMETIC.invocations
-    return operations / _seconds_of_program(device, program, [*arguments, device.arrays.allocate(_VECTOR_BYTES)])
+    program = Program(device, _arithmetic(device.profile, invocations, dispatches))
+    return _seconds_of_program(device, program, [*arguments, device.arrays.allocate(_VECTOR_BYTES)])
 
 
 def _sizes_to_copy(device: Device) -> Iterator[int]:
@@ -156,7 +185,7 @@ def copy_plan(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:
     return Plan((nbytes,), (Result(nbytes, None),), (), (), 0, (dispatch,))
 
 
-def _arithmetic(profile: DeviceProfile) -> Plan:
+def _arithmetic(profile: DeviceProfile, invocations: int, dispatches: int) -> Plan:
     """A plan of many invocations, each with several chains of a · factor + summand, whose results are never written."""
     local = local_invocations(profile)
     chains = [f"a{number}" for number in range(_ARITHMETIC.chains)]
@@ -173,5 +202,5 @@ def _arithmetic(profile: DeviceProfile) -> Plan:
         f"if (all_of_them.x == -1.0) {vectors}(table.address[words[2]]).data[0] = all_of_them;",
     ]
     shader = assemble(ShaderText(uses, main, (local, 1)))
-    dispatch = Dispatch(shader, (0, 1, 2), (), grid(_ARITHMETIC.invocations // local), False, "arithmetic")
-    return Plan((_VECTOR_BYTES, _VECTOR_BYTES), (Result(_VECTOR_BYTES, None),), (), (), 0, (dispatch,))
+    dispatch = Dispatch(shader, (0, 1, 2), (), grid(-(-invocations // local)), True, "arithmetic")
+    return Plan((_VECTOR_BYTES, _VECTOR_BYTES), (Result(_VECTOR_BYTES, None),), (), (), 0, (dispatch,) * dispatches)

@@ -10,7 +10,8 @@ from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.measure.timing import median_run
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES
-from lavax.backends.vulkan.run.program import DispatchStep, Program, record_step
+from lavax.backends.vulkan.run.program import Program
+from lavax.backends.vulkan.run.steps import DispatchStep, record_step
 from lavax.passes.reports import TimedDispatch
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Union
 
 MAX_WORDS = 30
+BASE_WORD = MAX_WORDS - 1  # in a part of a dispatch that is cut along its workgroups: the number of the first one
 
 # The GLSL declaration of a descriptor for the array in a shader's n-th slot, in each of its forms: texels of four words
 # to read, texels of one word to read, and four words at once to write.
@@ -40,12 +41,21 @@ class Shader:
 
 
 @dataclass(frozen=True)
+class Work:
+    """The least that a dispatch computes and moves: floating-point operations, and bytes read and written."""
+
+    operations: int = 0
+    nbytes: int = 0
+
+
+@dataclass(frozen=True)
 class Dispatch:
     """One run of a shader with `groups` workgroups. `barrier`: it waits for all earlier dispatches.
 
     There are at most 30 slots and words together. A dispatch with a zero in `groups` does nothing. `counts`, if given,
     is the slot of a constant and an offset in bytes; the workgroup counts are read from there when the dispatch runs.
-    `seen`, if given, replaces `slots` as the list of slots to which the shader's bindings refer.
+    `seen`, if given, replaces `slots` as the list of slots to which the shader's bindings refer. `work`: from which its
+    time is estimated.
     """
 
     shader: Shader
@@ -56,6 +66,7 @@ class Dispatch:
     name: str
     counts: tuple[int, int] | None = None
     seen: tuple[int, ...] | None = None
+    work: Work = Work()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ A call writes the addresses of its arguments and results into a table that the s
 buffers that were recorded when the program was created. There are RING recordings, each with its own table, so that as
 many calls may be in flight. If shaders see arrays through descriptors, the program is recorded for the descriptor
 ranges that the arrays lie in, when a call first has arrays there.
+
+A program that takes long is cut into several submissions. Then a call returns when the last of them are in flight.
 """
 
 from __future__ import annotations
@@ -20,25 +22,23 @@ from typing import Any
 import numpy as np
 
 from lavax.backends.vulkan.api.api import ffi
-from lavax.backends.vulkan.api.queue import Submission
+from lavax.backends.vulkan.api.queue import MOST_IN_FLIGHT, Submission
 from lavax.backends.vulkan.compile.pipelines import Pipeline
 from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, CommandPool, Recorder
 from lavax.backends.vulkan.device.device import Device
-from lavax.backends.vulkan.memory.descriptor_ranges import BoundRanges, DescriptorRange, DescriptorSets
+from lavax.backends.vulkan.memory.descriptor_ranges import DescriptorRange, DescriptorSets
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES, RING, flag_bytes, table_stride
-from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, Plan, Shader
-from lavax.backends.vulkan.run.sequence import (
-    Batch,
-    Part,
-    batches_of,
-    has_flag_loop,
-    in_order,
-    parts_of,
-    run_parts,
-    segments_of,
-)
+from lavax.backends.vulkan.plan.plan import Plan
+from lavax.backends.vulkan.run.cuts import BOUNDS, Cuts, cuts_of
+from lavax.backends.vulkan.run.estimate import Rates
+from lavax.backends.vulkan.run.flow import Flow
+from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
+from lavax.backends.vulkan.run.segments import Batch, Segment, batches_of, segments_of
+from lavax.backends.vulkan.run.sequence import Once, Part, parts_of
+from lavax.backends.vulkan.run.steps import DispatchStep, make_steps, record_step
 from lavax.base import counters
+from lavax.base.errors import DeviceError
 from lavax.passes.kernels.commands import FLAG_BYTES
 
 # The number of combinations of descriptor ranges per recording for which command buffers are kept.
@@ -46,30 +46,26 @@ MOST_RECORDED = 16
 
 _NOT_WRITTEN: list[int] = [-1]  # the addresses in a table that is being written
 
+# A program that takes more than this many times as long as estimated is cut anew, and at most so often.
+TOO_SLOW, MOST_CUTS = 2.0, 4
+
 _NO_RANGES = "plans use descriptor ranges only if the device's memory has them"
 
 
 @dataclass(frozen=True, eq=False)
-class DispatchStep:
-    """A dispatch with its pipeline, and the words that follow the table's address in its push constants."""
+class CutProgram:
+    """Where a program is cut into submissions: its segments, and the steps of their batches."""
 
-    pipeline: Pipeline
-    words: bytes
-    groups: tuple[int, int, int]
-    barrier: bool
-    name: str
-    counts: tuple[int, int] | None  # the constant with the numbers of workgroups, and their offset in it
-    bindings: tuple[tuple[str, int], ...]  # for each binding its form, and the slot of the array
-
-    def bound(self, ranges: Mapping[int, DescriptorRange]) -> BoundRanges:
-        """The ranges at its shader's bindings, given those that the arrays lie in, by slot."""
-        return tuple((form, ranges[slot]) for form, slot in self.bindings)
+    cuts: Cuts
+    segments: tuple[Segment, ...]
+    steps: Mapping[Batch, Sequence[DispatchStep]]
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedProgram:
-    """Command buffers of a program for one of its tables: their submission, or parts if a loop depends on data."""
+    """Command buffers of a program for one of its tables: their submission, or parts if there may be several."""
 
+    cut: CutProgram
     submission: Submission | None
     parts: tuple[Part, ...]
     commands: list[Any]
@@ -97,7 +93,7 @@ class Resources:
 
     def __init__(self, device: Device, plan: Plan, pipelines: Iterable[Pipeline]) -> None:
         self.device = device
-        self.pipelines = tuple(pipelines)
+        self.pipelines = list(pipelines)
         self.pool = CommandPool(device.handle, device.queue.family)
         self.constants = [
             device.transfer.upload(np.frombuffer(content, np.uint8)) if content else None for content in plan.constants
@@ -138,7 +134,7 @@ class Resources:
         self.device.retire(number, functools.partial(_destroy, self.pool, sets, self.pipelines))
 
 
-def _destroy(pool: CommandPool, sets: list[DescriptorSets], pipelines: tuple[Pipeline, ...]) -> None:
+def _destroy(pool: CommandPool, sets: list[DescriptorSets], pipelines: list[Pipeline]) -> None:
     """Destroys command buffers that are done, and drops their pipelines, which had to live until then."""
     pool.close()
     for each in sets:
@@ -148,20 +144,18 @@ def _destroy(pool: CommandPool, sets: list[DescriptorSets], pipelines: tuple[Pip
 class Program:
     """A plan that is ready to run on a device. Safe in several threads.
 
-    Raises DeviceError if the plan does not fit the device.
+    `rates` measures what the device does in a second, if the plan might take long. Raises DeviceError if the plan does
+    not fit the device.
     """
 
-    def __init__(self, device: Device, plan: Plan) -> None:
+    def __init__(self, device: Device, plan: Plan, rates: Callable[[], Rates] | None = None) -> None:
         device.destroy_retired()
         self.device = device
-        self.plan = plan
-        self.segments = segments_of(plan.commands)
-        active = [dispatch.shader for dispatch in plan.dispatches if 0 not in dispatch.groups]
-        pipelines = device.pipelines.get(active)  # all at once: they are compiled in parallel
-        self._steps = {
-            batch: make_steps(device, plan, batch.dispatches, pipelines) for batch in batches_of(self.segments)
-        }
-        self.steps = [step for steps in self._steps.values() for step in steps]
+        self._rates = rates
+        cuts = cuts_of(plan, device.profile, rates)
+        self.plan = plan = with_long_dispatches_cut(plan, cuts.pieces)
+        self._cut, pipelines = self._cut_by(cuts)
+        self._cuts_left, self._is_warm, self._heeded = MOST_CUTS, False, device.queue.stalled
         self._queue = device.queue
         self._transfer = device.transfer
         self._allocate = device.arrays.allocate_all
@@ -174,8 +168,7 @@ class Program:
         self._positions = struct.Struct(f"={len(plan.range_slots)}Q")
         self._has_ranges = bool(plan.range_slots)
         self._given_range_slots = [slot for slot in plan.range_slots if slot < given]
-        self._has_flag_loop = has_flag_loop(self.segments)
-        self._resources = Resources(device, plan, pipelines.values())
+        self._resources = Resources(device, plan, pipelines)
         self.recordings = self._resources.recordings
         self.recordings.extend(self._open_recording(index) for index in range(RING))
         self._position_in_ring = 0
@@ -213,6 +206,10 @@ class Program:
         addresses = [buffer.address for buffer in (*buffers, *results)]
         queue = self._queue
         with queue.lock:
+            if queue.stalled != self._heeded:
+                self._heed_stalls()
+            if queue.attempted - queue.completed > MOST_IN_FLIGHT:
+                queue.make_room()
             recording = self._recording
             if recording.number > queue.completed:
                 recording = self._recording = self._next_recording()
@@ -221,6 +218,8 @@ class Program:
                 self._write(recording.table, 0, *addresses)
                 if self._has_ranges:
                     self._place(recording, (*buffers, *results))
+                elif self._cuts_left < MOST_CUTS:
+                    self._use_ranges(recording, ())
                 recording.addresses = addresses
             if claim is not None:
                 claim()
@@ -233,6 +232,11 @@ class Program:
                     buffer.produced = number
                 queue.submit(submission)
         return results
+
+    @property
+    def steps(self) -> list[DispatchStep]:
+        """All dispatches, each once."""
+        return [step for of_batch in self._cut.steps.values() for step in of_batch]
 
     def static_addresses(self) -> list[int]:
         """The addresses of the constants and temporaries: the end of every table."""
@@ -269,9 +273,9 @@ class Program:
         """Selects the command buffers for these ranges, or records them. The device is done with this table."""
         made = recording.made
         recorded = made.get(ranges)
-        if recorded is None:
-            while len(made) >= MOST_RECORDED:
-                oldest = made.pop(next(iter(made)))
+        if recorded is None or recorded.cut is not self._cut:
+            while ranges in made or len(made) >= MOST_RECORDED:
+                oldest = made.pop(ranges if ranges in made else next(iter(made)))
                 self._resources.pool.free(oldest.commands)
                 oldest.sets.close()
             recorded = self._record(recording, self._ranges_by_slot(ranges))
@@ -292,10 +296,11 @@ class Program:
         return recording
 
     def _run_parts(self, recording: Recording, results: Sequence[Buffer]) -> None:
-        """Submits a run that takes more than one submission: pending copies come first, or loops depend on data. Calls
-        of other threads wait meanwhile."""
+        """Submits a run that may take more than one submission: pending copies come first, it takes long, or loops
+        depend on data. Calls of other threads wait meanwhile: they might donate what this one reads."""
         queue, transfer = self._queue, self._transfer
         flags = ffi.cast("uint32_t *", self._resources.flags.host_pointer())
+        before, slowness = queue.attempted, [0.0]
 
         def submit(submission: Submission) -> int:
             recording.number = number = queue.next_number()
@@ -303,14 +308,56 @@ class Program:
                 buffer.produced = number
             return transfer.submit_behind_pending(submission) if transfer.pending else queue.submit(submission)
 
-        def is_set(flag: int, number: int) -> bool:
-            queue.wait(number)
-            return bool(flags[flag])
+        def note(estimated: float, seconds: float, is_exact: bool) -> None:
+            if is_exact and seconds > BOUNDS.seconds:
+                slowness.append(seconds / estimated)
 
         if recording.submission is not None:
             submit(recording.submission)
-        else:
-            run_parts(recording.parts, submit, is_set)
+            return
+        flow = Flow(queue, self._cut.cuts, submit, lambda flag: bool(flags[flag]), note)
+        try:
+            flow.run(recording.parts)
+        except DeviceError as error:
+            error.has_begun = queue.submitted > before
+            raise
+        self._learn(max(slowness))
+
+    def _heed_stalls(self) -> None:
+        """Takes note of runs that took long, of those that are one submission."""
+        queue = self._queue
+        self._heeded = queue.stalled
+        numbers = {recording.number for recording in self.recordings if recording.submission is not None}
+        seconds = max((stall.seconds for stall in list(queue.stalls) if stall.number in numbers), default=0.0)
+        if seconds > BOUNDS.seconds:
+            self._learn(seconds / max(self._cut.cuts.estimate.total(self.plan.commands), 1e-9))
+
+    def _learn(self, slowness: float) -> None:
+        """Cuts the program anew if it is slower than estimated. Its first run is no measure: drivers may compile."""
+        if not self._is_warm:
+            self._is_warm = True
+        elif slowness > TOO_SLOW and self._cuts_left:
+            known = self._cut.cuts.estimate.slowness
+            cuts = cuts_of(self.plan, self.device.profile, self._rates, known * slowness)
+            # Constants stay as they are, also the tables of guards.
+            self.plan = with_long_dispatches_cut(
+                self.plan, lambda dispatch: cuts.pieces(dispatch) if dispatch.counts is None else 1
+            )
+            cut, pipelines = self._cut_by(cuts)
+            self._resources.pipelines += pipelines
+            self._cut = cut
+            self._cuts_left -= 1
+            for recording in self.recordings:
+                recording.addresses = _NOT_WRITTEN  # so that it is recorded anew when it is free
+
+    def _cut_by(self, cuts: Cuts) -> tuple[CutProgram, list[Pipeline]]:
+        """The program's segments with their steps, and all its pipelines."""
+        device, plan = self.device, self.plan
+        active = [dispatch.shader for dispatch in plan.dispatches if 0 not in dispatch.groups]
+        pipelines = device.pipelines.get(active)  # all at once: they are compiled in parallel
+        segments = segments_of(plan.commands, cuts)
+        steps = {batch: make_steps(device, plan, batch.dispatches, pipelines) for batch in batches_of(segments)}
+        return CutProgram(cuts, segments, steps), list(pipelines.values())
 
     def _open_recording(self, index: int) -> Recording:
         """The recording with table `index`, in which the part that never changes is filled in."""
@@ -323,20 +370,25 @@ class Program:
 
     def _record(self, recording: Recording, ranges: Mapping[int, DescriptorRange]) -> RecordedProgram:
         """Records the program once, for a table, and for arrays in these descriptor ranges, by slot."""
-        segments = self.segments or (Batch((), False),)
+        cut = self._cut
+        segments = cut.segments or (Batch((), False),)
         sets, set_of = self._sets_for(ranges)
-        buffers = {batch: self._record_batch(batch, recording.address, set_of) for batch in batches_of(segments)}
-        commands = list(buffers.values())
-        if self._has_flag_loop:
-            return RecordedProgram(None, parts_of(segments, buffers, self._queue), commands, sets)
-        return RecordedProgram(Submission(self._queue, in_order(segments, buffers)), (), commands, sets)
+        buffers = {
+            batch: self._record_batch(batch, cut.steps.get(batch, ()), recording.address, set_of)
+            for batch in batches_of(segments)
+        }
+        parts = parts_of(segments, buffers, self._queue, cut.cuts)
+        submission = parts[0].submission if len(parts) == 1 and isinstance(parts[0], Once) else None
+        return RecordedProgram(cut, submission, parts, list(buffers.values()), sets)
 
-    def _record_batch(self, batch: Batch, table: int, set_of: Mapping[DispatchStep, Any]) -> Any:
+    def _record_batch(
+        self, batch: Batch, steps: Sequence[DispatchStep], table: int, set_of: Mapping[DispatchStep, Any]
+    ) -> Any:
         """A command buffer with the dispatches of one batch."""
         commands = self._resources.pool.allocate()
         barriers = PLAIN if all(step.counts is None for step in self.steps) else COUNTED
         with Recorder(commands, batch.repeated) as recorder:
-            for step in self._steps.get(batch, ()):
+            for step in steps:
                 if step.barrier:
                     recorder.wait(barriers.between)
                 record_step(recorder, step, table, set_of)
@@ -348,46 +400,3 @@ class Program:
                     recorder.dispatch_counted(counts, step.counts[1])
             recorder.wait(barriers.after)
         return commands
-
-
-def make_steps(
-    device: Device, plan: Plan, dispatches: Sequence[Dispatch], pipelines: Mapping[Shader, Pipeline]
-) -> list[DispatchStep]:
-    """Dispatches with their pipelines, without the empty ones, whose barriers are kept."""
-    active = [dispatch for dispatch in dispatches if 0 not in dispatch.groups]
-    for dispatch in active:
-        _check_limits(device, dispatch)
-    first_constant = len(plan.arguments) + len(plan.results)
-    steps = []
-    barrier = False
-    for dispatch in dispatches:
-        barrier = barrier or dispatch.barrier
-        if 0 not in dispatch.groups:
-            words = struct.pack(f"={len(dispatch.slots + dispatch.words)}I", *dispatch.slots, *dispatch.words)
-            counts = dispatch.counts and (dispatch.counts[0] - first_constant, dispatch.counts[1])
-            seen = dispatch.seen or dispatch.slots
-            bindings = tuple((form, seen[number]) for form, number in dispatch.shader.bindings)
-            pipeline = pipelines[dispatch.shader]
-            steps.append(DispatchStep(pipeline, words, dispatch.groups, barrier, dispatch.name, counts, bindings))
-            barrier = False
-    return steps
-
-
-def record_step(recorder: Recorder, step: DispatchStep, table: int, set_of: Mapping[DispatchStep, Any]) -> None:
-    """Records a step's pipeline, its descriptor set if it has one, and its push constants.
-
-    `table` is the table's device address.
-    """
-    recorder.bind(step.pipeline.handle)
-    if step.bindings:
-        recorder.bind_descriptors(step.pipeline.layout, set_of[step])
-    recorder.push(step.pipeline.layout, table.to_bytes(ADDRESS_BYTES, "little") + step.words)
-
-
-def _check_limits(device: Device, dispatch: Dispatch) -> None:
-    words = len(dispatch.slots) + len(dispatch.words)
-    if words > MAX_WORDS:
-        raise ValueError(f"Dispatch {dispatch.name} has {words} slots and words; push constants hold {MAX_WORDS}.")
-    limits = device.profile.max_workgroup_count
-    if any(map(operator.gt, dispatch.groups, limits)):
-        raise ValueError(f"Dispatch {dispatch.name} has {dispatch.groups} workgroups; the device allows {limits}.")

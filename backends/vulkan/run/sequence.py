@@ -1,174 +1,110 @@
-"""The order in which a program's command buffers are submitted: once, repeated, or until a flag is cleared.
+"""The submissions of a program, in order: each once, or in loops.
 
-Consecutive dispatches are recorded into one command buffer. A loop of known length is that command buffer several times
-in one submission. A loop that depends on data is submitted in chunks of iterations, which grow, and the host checks its
-flag after each. Extra iterations change nothing: their dispatches read a workgroup count of zero.
+A loop whose turns are short is a submission of a variable number of turns. If it depends on data, the host checks its
+flag after each submission; surplus turns change nothing, because their dispatches read a workgroup count of zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
 from lavax.backends.vulkan.api.queue import Queue, Submission
-from lavax.backends.vulkan.plan.plan import Command, Dispatch, RepeatDispatches
+from lavax.backends.vulkan.run.cuts import BOUNDS, Cuts, Pace
+from lavax.backends.vulkan.run.segments import (
+    Batch,
+    Loop,
+    Segment,
+    command_buffers_of,
+    depends_on_data,
+    in_order,
+    seconds_of,
+)
 
 
 @dataclass(frozen=True)
-class LoopChunks:
-    """Iterations per submission of a loop that depends on data. No benchmark has such a loop yet."""
+class FlagChecks:
+    """Turns per submission of a loop that depends on data. No benchmark has such a loop yet."""
 
     first: int = 4
-    growth: int = 4  # from one chunk to the next
+    growth: int = 4  # from one submission to the next
     largest: int = 256
 
 
-LOOP_CHUNKS = LoopChunks()
+FLAG_CHECKS = FlagChecks()
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Consecutive dispatches, in one command buffer. `repeated`: they may run several times in one submission."""
+class Once:
+    """A submission, with its estimated seconds."""
 
-    dispatches: tuple[Dispatch, ...]
-    repeated: bool
-
-
-@dataclass(frozen=True, eq=False)
-class CountedLoop:
-    """Segments that run `count` times."""
-
-    count: int
-    segments: tuple[Segment, ...]
+    submission: Submission
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
-class FlagLoop:
-    """Segments that run until the flag with this number is 0."""
+class ShortTurns:
+    """A loop, several of whose turns make a submission: up to `most`, of so many `command_buffers` each.
 
+    It has `count` turns or, if that is None, goes on until the flag with that number is 0.
+    """
+
+    submission: Submission
+    command_buffers: int
+    most: int
+    count: int | None
     flag: int
-    segments: tuple[Segment, ...]
-
-
-Segment = Union[Batch, CountedLoop, FlagLoop]  # noqa: UP007  # names of classes defined above use it
-
-
-def segments_of(commands: Sequence[Command], repeated: bool = False) -> tuple[Segment, ...]:
-    """A program's commands, split where a command buffer must end."""
-    segments: list[Segment] = []
-    batch: list[Dispatch] = []
-    for command in [*commands, None]:
-        if isinstance(command, Dispatch):
-            batch.append(command)
-            continue
-        if batch:
-            segments.append(Batch(tuple(batch), repeated))
-            batch = []
-        if isinstance(command, RepeatDispatches):
-            segments.append(CountedLoop(command.count, segments_of(command.commands, True)))
-        elif command is not None:
-            segments.append(FlagLoop(command.flag, segments_of(command.commands, True)))
-    return tuple(segments)
-
-
-def batches_of(segments: Sequence[Segment]) -> Iterator[Batch]:
-    """All batches, each once."""
-    for segment in segments:
-        if isinstance(segment, Batch):
-            yield segment
-        else:
-            yield from batches_of(segment.segments)
-
-
-def has_flag_loop(segments: Sequence[Segment]) -> bool:
-    """Whether the host has to check a flag between submissions."""
-    return any(
-        isinstance(segment, FlagLoop) or (isinstance(segment, CountedLoop) and has_flag_loop(segment.segments))
-        for segment in segments
-    )
-
-
-def in_order(segments: Sequence[Segment], buffers: Mapping[Batch, Any]) -> list[Any]:
-    """The command buffers of segments without flag loops, each as often as it runs."""
-    found: list[Any] = []
-    for segment in segments:
-        if isinstance(segment, Batch):
-            found.append(buffers[segment])
-        else:
-            found += in_order(segment.segments, buffers) * (segment.count if isinstance(segment, CountedLoop) else 1)
-    return found
+    pace: Pace
 
 
 @dataclass(frozen=True, eq=False)
-class LoopPart:
-    """Parts that run `count` times or, if that is None, until the flag with that number is 0."""
+class LongTurns:
+    """A loop, each of whose turns takes these parts."""
 
     parts: tuple[Part, ...]
     count: int | None
     flag: int
-    chunks: Mapping[int, Submission]  # by number of iterations; none if an iteration has flag loops in it
 
 
-Part = Union[Submission, LoopPart]  # noqa: UP007
+Part = Union[Once, ShortTurns, LongTurns]  # noqa: UP007
 
 
-def parts_of(segments: Sequence[Segment], buffers: Mapping[Batch, Any], queue: Queue) -> tuple[Part, ...]:
+def parts_of(
+    segments: Sequence[Segment], buffers: Mapping[Batch, Any], queue: Queue, cuts: Cuts
+) -> tuple[Part, ...]:
     """The submissions and loops of segments, in order."""
     parts: list[Part] = []
-    straight: list[Segment] = []
-    for segment in [*segments, None]:
-        if segment is not None and not has_flag_loop([segment]):
-            straight.append(segment)
+    together: list[Segment] = []
+
+    def close() -> None:
+        if together:
+            parts.append(Once(Submission(queue, in_order(together, buffers)), seconds_of(together)))
+            together.clear()
+
+    for segment in segments:
+        if isinstance(segment, Loop) and (depends_on_data(segment) or _is_over(segment, cuts)):
+            close()
+            parts.append(_loop(segment, buffers, queue, cuts))
             continue
-        if straight:
-            parts.append(Submission(queue, in_order(straight, buffers)))
-            straight = []
-        if isinstance(segment, CountedLoop):
-            parts.append(LoopPart(parts_of(segment.segments, buffers, queue), segment.count, 0, {}))
-        elif isinstance(segment, FlagLoop):
-            parts.append(_loop_part(segment, buffers, queue))
+        if together and _is_over((*together, segment), cuts):
+            close()
+        together.append(segment)
+    close()
     return tuple(parts)
 
 
-def _loop_part(loop: FlagLoop, buffers: Mapping[Batch, Any], queue: Queue) -> LoopPart:
-    if has_flag_loop(loop.segments):
-        return LoopPart(parts_of(loop.segments, buffers, queue), None, loop.flag, {})
-    iteration = in_order(loop.segments, buffers)
-    chunks, size = {}, LOOP_CHUNKS.first
-    while size <= LOOP_CHUNKS.largest:
-        chunks[size] = Submission(queue, iteration * size)
-        size *= LOOP_CHUNKS.growth
-    return LoopPart((), None, loop.flag, chunks)
+def _loop(loop: Loop, buffers: Mapping[Batch, Any], queue: Queue, cuts: Cuts) -> Part:
+    turn = loop.segments
+    is_one_batch = len(turn) == 1 and isinstance(turn[0], Batch)
+    if any(map(depends_on_data, turn)) or (not is_one_batch and _is_over(turn, cuts)):
+        return LongTurns(parts_of(turn, buffers, queue, cuts), loop.count, loop.flag)
+    commands = in_order(turn, buffers)
+    most = max(1, BOUNDS.command_buffers // max(len(commands), 1))
+    most = min(most, FLAG_CHECKS.largest if loop.count is None else loop.count)
+    return ShortTurns(Submission(queue, commands * most), len(commands), most, loop.count, loop.flag, loop.pace)
 
 
-def run_parts(
-    parts: Sequence[Part], submit: Callable[[Submission], int], is_set: Callable[[int, int], bool], number: int = 0
-) -> int:
-    """Submits all parts; returns the number of the last submission.
-
-    `is_set(flag, number)` reads a flag when submission `number` is done.
-    """
-    for part in parts:
-        if isinstance(part, Submission):
-            number = submit(part)
-        elif part.count is not None:
-            for _ in range(part.count):
-                number = run_parts(part.parts, submit, is_set, number)
-        else:
-            number = _run_loop(part, submit, is_set, number)
-    return number
-
-
-def _run_loop(
-    loop: LoopPart, submit: Callable[[Submission], int], is_set: Callable[[int, int], bool], number: int
-) -> int:
-    size = LOOP_CHUNKS.first
-    while True:
-        if loop.chunks:
-            number = submit(loop.chunks[size])
-            size = min(size * LOOP_CHUNKS.growth, LOOP_CHUNKS.largest)
-        else:
-            number = run_parts(loop.parts, submit, is_set, number)
-        if not is_set(loop.flag, number):
-            return number
+def _is_over(segments: Segment | Sequence[Segment], cuts: Cuts) -> bool:
+    every = (segments,) if isinstance(segments, (Batch, Loop)) else segments
+    return cuts.is_over(seconds_of(every), command_buffers_of(every))

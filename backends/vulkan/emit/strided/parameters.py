@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.backends.vulkan.emit.strided.product import Strided, StridedProduct
 from lavax.backends.vulkan.glsl.expressions import VECTOR
-from lavax.backends.vulkan.glsl.shader import REST_WORD
+from lavax.backends.vulkan.plan.plan import BASE_WORD
 
 # What elementwise functions make. The word `functions` says which one applies, in FUNCTION_BITS per role, and from bit
 # ALONG_SUM on whether an operand's neighbours in memory lie along the sum.
@@ -65,7 +65,7 @@ def fits_tile(product: StridedProduct, tile: BroadcastTile) -> bool:
 
 def has_room(product: StridedProduct, tile: BroadcastTile, nested: bool) -> bool:
     """Whether push constants have room for the product's slots and parameters."""
-    return len(product.order) + len(parameters(product, tile, nested)) <= REST_WORD
+    return len(product.order) + len(parameters(product, tile, nested)) <= BASE_WORD
 
 
 def parameters(product: StridedProduct, tile: BroadcastTile, nested: bool) -> dict[str, int]:

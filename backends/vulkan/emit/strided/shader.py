@@ -74,7 +74,7 @@ class SharedShader:
 
     def _main(self) -> Iterator[str]:
         tile, slots, by_descriptor = self.tile, len(self.product.order), descriptor_slots(self.product, self.access)
-        given = partial(word, uses=self.body.uses)
+        given = partial(word, uses=self.body.uses, has_rest=False)
         yield from (f"int w{number} = int(table.address[{given(number)}]);" for number in range(by_descriptor))
         yield from (f"uint64_t p{number} = table.address[{given(number)}];" for number in range(by_descriptor, slots))
         names = enumerate(parameters(self.product, tile, self.nested), slots)

@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.map import merged
-from lavax.backends.vulkan.plan.plan import MAX_WORDS
+from lavax.backends.vulkan.plan.plan import BASE_WORD
 from lavax.ir import interpret
 from tests.backends.vulkan.run.execution import backend, run
 from tests.passes.lowering import f32
@@ -26,7 +26,7 @@ def most_words(function: Any, *args: Any) -> int:
     return max(
         len(dispatch.slots) + len(dispatch.words) - 1 + rests[dispatch.words[-1]]
         for dispatch in plan.dispatches
-        if len(dispatch.slots) + len(dispatch.words) == MAX_WORDS
+        if len(dispatch.slots) + len(dispatch.words) == BASE_WORD
     )
 
 
