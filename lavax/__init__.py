@@ -104,6 +104,7 @@ from lavax.tracer.transforms.named_call import named_call
 from lavax.tracer.transforms.vjp import vjp
 from lavax.tracer.transforms.vmap import vmap
 from lavax.tracer.values.backend import Backend, register
+from lavax.tracer.values.programs import clear_caches
 from lavax.tracer.values.value import Value as Array  # a traced value is an array, too
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ __all__ = [
     "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
+    "clear_caches",
     "closure_convert",
     "compile",
     "cond",

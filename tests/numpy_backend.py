@@ -9,6 +9,7 @@ import numpy as np
 from lavax.base.counters import count
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType, float64, interpret
+from lavax.passes.reports import Memory
 
 
 @dataclass(eq=False)
@@ -32,6 +33,9 @@ class NumpyProgram:
 
     def __call__(self, *buffers: NumpyBuffer) -> list[NumpyBuffer]:
         return self.run(buffers)
+
+    def memory(self) -> Memory:
+        return Memory()
 
     def run(
         self, buffers: Sequence[NumpyBuffer], claim: Callable[[], None] | None = None
@@ -98,3 +102,6 @@ class NumpyBackend:
 
     def bytes_in_use(self) -> int:
         return 0
+
+    def release_memory(self) -> None:
+        pass

@@ -138,6 +138,11 @@ class VulkanBackend:
 
         return describe(self.device.physical)
 
+    def release_memory(self) -> None:
+        """Waits for the device, destroys what no program uses any more, and gives unused memory back to the driver."""
+        if "device" in vars(self):  # it is open
+            self.device.release_unused()
+
     def bytes_in_use(self) -> int:
         """Device memory that arrays and programs hold."""
         return sum(pool.use().in_use for pool in {self.device.arrays, self.device.tables})

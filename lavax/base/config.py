@@ -106,6 +106,43 @@ def tune() -> bool:
     return _is_on("LAVAX_TUNE")
 
 
+def _number(variable: str, default: float) -> float:
+    """The number that a variable holds. Raises ValueError for another text, or a negative number."""
+    written = os.environ.get(variable) or str(default)
+    try:
+        number = float(written)
+    except ValueError:
+        number = -1.0
+    if not number >= 0:
+        raise ValueError(f"{variable}={written}: set it to a number of at least 0, or to inf")
+    return number
+
+
+def idle_memory_seconds() -> float | None:
+    """`LAVAX_IDLE_MEMORY_SECONDS`: after how long the driver gets unused memory back; inf: never, which is None here.
+
+    10 by default. Raises ValueError if it is not a number of at least 0.
+    """
+    seconds = _number("LAVAX_IDLE_MEMORY_SECONDS", 10.0)
+    return None if seconds == float("inf") else max(seconds, 0.01)
+
+
+def kept_programs() -> float:
+    """`LAVAX_KEPT_PROGRAMS`: how many programs a compiled function keeps, those used last; 256 by default.
+
+    Raises ValueError if it is not a number of at least 0.
+    """
+    return max(_number("LAVAX_KEPT_PROGRAMS", 256.0), 1.0)
+
+
+def kept_program_bytes() -> float:
+    """`LAVAX_KEPT_PROGRAM_BYTES`: the device memory that the programs of one compiled function may hold: 2³².
+
+    The few used last are kept whatever they hold. Raises ValueError if it is not a number of at least 0.
+    """
+    return _number("LAVAX_KEPT_PROGRAM_BYTES", float(1 << 32))
+
+
 def cache_folder() -> Path:
     """`LAVAX_CACHE`: the folder for compiled shaders and tuning results; by default in the user's cache folder."""
     chosen = os.environ.get("LAVAX_CACHE")

@@ -38,6 +38,12 @@ class Recent(Generic[_Kept]):
                 dropped.append(self._last.pop(next(iter(self._last))))
         dropped.clear()  # outside the lock, because freeing them may take long
 
+    def clear(self) -> None:
+        """Keeps nothing any more that is not referenced elsewhere."""
+        with self._lock:
+            dropped, self._last = self._last, {}
+        dropped.clear()
+
     def values(self) -> list[_Kept]:
         """All values that are alive."""
         return list(self._alive.values())

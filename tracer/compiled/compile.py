@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, overload
 
 from lavax.base.config import runs_uncompiled, trace_settings
@@ -12,12 +11,12 @@ from lavax.base.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.calls.call import CallStructure, ChosenArguments, call_of, chosen_arguments, named_conversion, parted
 from lavax.tracer.calls.signature import Signature, signature_of
-from lavax.tracer.compiled.executable import refuse_tracers
+from lavax.tracer.compiled.executable import Executable, refuse_tracers
 from lavax.tracer.compiled.lowered import Lowered
 from lavax.tracer.compiled.nan_check import NaNChecked
 from lavax.tracer.compiled.retrace import log_lowering, log_trace, log_traced
 from lavax.tracer.compiled.shared_programs import programs_of
-from lavax.tracer.compiled.stages import executable
+from lavax.tracer.compiled.stages import StagedExecutable, executable
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
 from lavax.tracer.tracing.trace import active_trace
@@ -27,7 +26,7 @@ from lavax.tracer.values.abstract import Abstract
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import in_use, runtime
 from lavax.tracer.values.compile_log import compiled_for
-from lavax.tracer.values.programs import remember
+from lavax.tracer.values.program_cache import CachedProgram, ProgramCache, now
 from lavax.tracer.values.value import Value
 
 _Run = Callable[[Sequence[Array]], list[Array]]
@@ -36,18 +35,17 @@ _Run = Callable[[Sequence[Array]], list[Array]]
 _kind_of: Callable[[Any], Abstract] = vars(Value)["abstract"].__get__
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Entry:
+class _Entry(CachedProgram):
     """A program and its bookkeeping, for one kind of arguments."""
 
-    run: _Run
-    structure: TreeDef  # of the result
-    is_leaf: bool
-    traced: Traced | None  # of a function with effects on the host
+    __slots__ = ("is_leaf", "run", "structure", "traced")
 
-
-def _entry(run: _Run, traced: Traced) -> _Entry:
-    return _Entry(run, traced.structure, traced.structure is LEAF, traced if traced.effects else None)
+    def __init__(self, run: _Run, traced: Traced, held_bytes: int) -> None:
+        super().__init__(held_bytes)
+        self.run = run
+        self.structure: TreeDef = traced.structure  # of the result
+        self.is_leaf = traced.structure is LEAF
+        self.traced = traced if traced.effects else None  # of a function with effects on the host
 
 
 class CompiledFunction:
@@ -72,9 +70,9 @@ class CompiledFunction:
         self._has_donated = bool(donated.positions or donated.names)
         self._tune = tune
         self._eager = eager
-        self._entries: dict[tuple[Any, ...], _Entry] = {}
+        self._entries: ProgramCache[_Entry] = ProgramCache()
         # Entries for calls whose arguments are arrays, by their kinds and the names of keyword arguments.
-        self._of_arrays: dict[tuple[Any, ...], _Entry] = {}
+        self._of_arrays: ProgramCache[_Entry] = ProgramCache()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments. Inside a trace, the function becomes part of that trace."""
@@ -92,17 +90,24 @@ class CompiledFunction:
                 entry = None  # an argument that is not an array
         if entry is None:
             entry, leaves = self._entry_for(args, kwargs)
+        entry.used = now()
         results = entry.run(leaves)
         if entry.traced is not None:
             results = performed(entry.traced, results)
         return results[0] if entry.is_leaf else unflatten(entry.structure, results)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_entries": {}, "_of_arrays": {}}  # programs stay in their process
+        return {**vars(self), "_entries": ProgramCache(), "_of_arrays": ProgramCache()}  # programs stay here
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: the instance is the first argument (of a registered class, or static)."""
         return self if instance is None else BoundMethod(self, instance)
+
+    def clear_cache(self) -> None:
+        """Drops the programs of this function; other functions compiled from the same one keep theirs."""
+        self._entries.clear()
+        self._of_arrays.clear()
+        programs_of(self._function).clear()
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Traces for these arguments, arrays or anything with `shape` and `dtype`; needs no device."""
@@ -145,7 +150,7 @@ class CompiledFunction:
         if entry is None:
             return self._prepared(leaves, CallStructure(positional, keywords, statics))
         if len(leaves) == len(args) + len(kwargs) and not self._has_static and _are_arrays(args, kwargs):
-            remember(self._of_arrays, (runtime(), trace_settings(), *kwargs, *kinds), entry)
+            self._of_arrays.keep((runtime(), trace_settings(), *kwargs, *kinds), entry)
         return entry, leaves
 
     def _prepared(self, leaves: list[Any], call: CallStructure) -> tuple[_Entry, list[Array]]:
@@ -158,8 +163,8 @@ class CompiledFunction:
         if entry is None:
             programs = programs_of(self._function)
             place = (self._static, self._donated, self._tune, current.refuses_nans, *key)
-            entry = programs.get(place) or remember(programs, place, self._made(call, arrays, key))
-            remember(self._entries, key, entry)
+            entry = programs.get(place) or programs.keep(place, self._made(call, arrays, key))
+            self._entries.keep(key, entry)
         return entry, arrays
 
     def _made(self, call: CallStructure, arrays: Sequence[Array], key: tuple[Any, ...]) -> _Entry:
@@ -168,9 +173,10 @@ class CompiledFunction:
         log_trace(self._function, self._signature, call, kinds, (*self._entries, key))
         traced = self._traced(call, kinds)
         with compiled_for(self._signature.function):
-            return _entry(self._program(traced, call), traced)
+            run = self._program(traced, call)
+            return _Entry(run, traced, run.held_bytes)
 
-    def _program(self, traced: Traced, call: CallStructure) -> _Run:
+    def _program(self, traced: Traced, call: CallStructure) -> Executable | StagedExecutable | NaNChecked:
         donated = self._donated_leaves(call)
         if runtime().refuses_nans:
             return NaNChecked(self._signature.function, traced.graph, traced.weak, traced.captured, donated)

@@ -108,6 +108,14 @@ class Executable:
         """The memory of the program and of a call; arrays that it closes over count as constants."""
         return memory_of(self._plan, self._program, self._captured)
 
+    @property
+    def held_bytes(self) -> int:
+        """The device memory that the program holds between calls."""
+        if self._program is None:
+            return 0
+        memory = self._program.memory()
+        return memory.temporaries + memory.constants
+
     def profile(self, arrays: Sequence[Array]) -> Profile:
         """The times of the kernels for these arrays, which are not donated. Raises ValueError without kernels."""
         if self._program is None:

@@ -55,6 +55,11 @@ class NaNChecked:
                 raise _error(self._function, self._suspects[int(held.argmax())])
         return results[: self._count]
 
+    @property
+    def held_bytes(self) -> int:
+        """The device memory that the program holds between calls."""
+        return self._run.held_bytes
+
 
 def _may_hold_nan(node: Node) -> bool:
     return not isinstance(node.type, TupleType) and node.dtype.is_float and bool(node.type.size)

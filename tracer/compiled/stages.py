@@ -60,6 +60,11 @@ class StagedExecutable:
                 arrays[position].donate()
         return outputs
 
+    @property
+    def held_bytes(self) -> int:
+        """The device memory that the programs hold between calls."""
+        return sum(program.held_bytes for program in self._programs)
+
     def cost(self) -> Cost:
         """Raises ValueError: there are several programs."""
         self._refuse("cost")

@@ -13,6 +13,7 @@ from lavax.base.errors import DeviceError
 from lavax.base.recent import Recent
 from lavax.ir import Graph, TensorType
 from lavax.passes.reports import Cost, Memory, Profile
+from lavax.tracer.values.program_cache import ProgramCache
 
 Buffer: TypeAlias = Any  # memory on the device, possibly in flight: an object of the backend's own class
 
@@ -73,10 +74,15 @@ class Backend(Protocol):
 
     def bytes_in_use(self) -> int: ...
 
+    def release_memory(self) -> None: ...
+
 
 # The number of programs kept for functions that run outside `compile`, which are traced at every call. Compiled
 # functions keep their own. A program may hold much device memory, and megabytes of the driver's.
 RECENT_PROGRAMS = 256
+
+
+_OPERATIONS = 8  # eager operations, of all kinds, are kept as the programs of so many functions
 
 
 @dataclass(eq=False)
@@ -85,7 +91,7 @@ class Runtime:
 
     backend: Backend
     programs: Recent[Program] = field(default_factory=lambda: Recent(RECENT_PROGRAMS))
-    operations: dict[Hashable, Any] = field(default_factory=dict)  # eager operations, see lavax.tracer.values.eager
+    operations: ProgramCache[Any] = field(default_factory=lambda: ProgramCache(_OPERATIONS))
     scalars: dict[Hashable, Buffer] = field(default_factory=dict)  # scalars that programs only read
     refuses_nans: bool = field(default_factory=config.debug_nans)  # asked once: eager operations are short
 

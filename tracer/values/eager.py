@@ -9,10 +9,22 @@ from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array, shared_scalar, splat_array
 from lavax.tracer.values.backend import Program, runtime
-from lavax.tracer.values.programs import program_for, remember
+from lavax.tracer.values.program_cache import CachedProgram, now
+from lavax.tracer.values.programs import program_for
 from lavax.tracer.values.value import PythonScalar
 
 _KEEP_SPLATS = frozenset({"broadcast", "reshape"})  # equal elements stay equal
+
+
+class EagerOperation(CachedProgram):
+    """The program of an operation, and the kind of its result."""
+
+    __slots__ = ("kind", "run")
+
+    def __init__(self, program: Program, kind: Abstract) -> None:
+        super().__init__(held_bytes=0)
+        self.run = program.run
+        self.kind = kind
 
 
 def run_operation(
@@ -34,13 +46,13 @@ def run_operation(
     key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
     found = current.operations.get(key)
     if found is None:
-        found = remember(current.operations, key, _compiled(op, operands, splats, attrs, type))
-    program, kind = found
+        found = current.operations.keep(key, _compiled(op, operands, splats, attrs, type))
+    found.used = now()
     buffers = [
         operand._buffer or operand.buffer if splat is None else shared_scalar(splat, operand.type.dtype)
         for operand, splat in zip(operands, splats, strict=True)
     ]
-    result = Array(kind, program.run(buffers)[0])
+    result = Array(found.kind, found.run(buffers)[0])
     if current.refuses_nans:
         from lavax.tracer.compiled.nan_check import refuse_fresh_nan  # which imports this module
 
@@ -54,7 +66,7 @@ def _compiled(
     splats: Sequence[PythonScalar | None],
     attrs: Mapping[str, Any],
     type: TensorType | None,
-) -> tuple[Program, Abstract]:
+) -> EagerOperation:
     """A program that takes operands of equal elements as scalars and repeats them, so that no memory is filled."""
     inputs: list[Node] = []
     nodes: list[Node] = []
@@ -64,4 +76,4 @@ def _compiled(
         inputs.append(node)
         nodes.append(make_node("broadcast", (node,), {"axes": ()}, operand.type) if scalar else node)
     output = make_node(op, nodes, attrs, type)
-    return program_for(graph_of(inputs, (output,)), eager=True), abstract(output.type)
+    return EagerOperation(program_for(graph_of(inputs, (output,)), eager=True), abstract(output.type))

@@ -1,15 +1,17 @@
 """Compiled programs, cached by their graphs."""
 from __future__ import annotations
 
+import gc
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
 from lavax.ir import Graph
 from lavax.ir.printer import structural_key
-from lavax.tracer.values.backend import Program, runtime
+from lavax.tracer.values.backend import Program, in_use, runtime
 from lavax.tracer.values.compile_log import begin_compile, log_reuse
+from lavax.tracer.values.program_cache import clear_program_caches
 
-_LIMIT = 4096  # entries per cache: programs hold device memory
+_LIMIT = 4096  # entries per cache
 _Key = TypeVar("_Key", bound=Hashable)
 _Kept = TypeVar("_Kept")
 
@@ -40,3 +42,19 @@ def program_for(
     else:
         log_reuse(graph)
     return found
+
+
+def clear_caches() -> None:
+    """Drops all compiled programs, and gives device memory that holds no array back to the driver.
+
+    Functions are traced and compiled again when they are called next; what is on disk stays there. Waits for the
+    device.
+    """
+    clear_program_caches()
+    current = in_use.runtime
+    if current is None:
+        return
+    current.programs.clear()
+    current.scalars.clear()
+    gc.collect()  # programs of functions that refer to themselves
+    current.backend.release_memory()

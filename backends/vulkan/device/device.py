@@ -100,6 +100,15 @@ class Device:
             else:
                 self._retired.append((number, destroy))
 
+    def release_unused(self) -> None:
+        """Waits for all work, destroys what no program uses, and gives memory without buffers back to the driver."""
+        self.queue.drain()
+        self.copy_queue.drain()
+        self.pipelines.made.clear()
+        self.destroy_retired()
+        for pool in self._pools.values():
+            pool.release_unused()
+
     def abandon(self) -> None:
         """In a forked process: every use from now on raises DeviceError, and nothing is waited for at the end."""
         atexit.unregister(self.finish)

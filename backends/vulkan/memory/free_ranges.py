@@ -66,6 +66,14 @@ class FreeRanges:
         self._remove(found)
         return found
 
+    def by_block(self) -> dict[int, tuple[int, int]]:
+        """For each block with free ranges: how many bytes they have, and the last submission that may use one."""
+        found: dict[int, tuple[int, int]] = {}
+        for free in list(self._by_start.values()):
+            size, last_use = found.get(free.block, (0, 0))
+            found[free.block] = size + free.size, max(last_use, free.last_use)
+        return found
+
     def total(self) -> int:
         """All free bytes."""
         return sum(found.size for found in self._by_start.values())

@@ -2,7 +2,8 @@
 
 When a buffer is dropped, its piece joins a list of pieces of its size, and the next buffer of that size takes it from
 there: two list operations, no lock. If the list is empty, a piece is cut from the free ranges. If those are exhausted,
-the lists are emptied into them. If that is not enough, a new block is allocated.
+the lists are emptied into them. If that is not enough, a new block is allocated. A block that nothing has used for some
+time is given back (idle.py).
 
 A piece may be handed out while the device still uses it: submissions of one queue run in order, each program starts
 with a full barrier, and the host waits for a piece's last use before it writes or reads it.
@@ -11,14 +12,16 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from lavax.backends.vulkan.api.api import check, ffi, lib, structure, vk
 from lavax.backends.vulkan.api.queue import Queue
 from lavax.backends.vulkan.memory.descriptor_ranges import DescriptorRange, DescriptorRanges
 from lavax.backends.vulkan.memory.free_ranges import FreeRanges, Range
+from lavax.backends.vulkan.memory.idle import IdleWatch
 from lavax.backends.vulkan.memory.memory_types import MemoryType, create_buffer, requirements
 from lavax.backends.vulkan.plan.memory_use import COARSEST_ROUNDING_BYTES, rounded_size
 from lavax.base.errors import DeviceError
@@ -144,6 +147,13 @@ class MemoryUse:
     peak: int
 
 
+class Rememberer(Protocol):
+    """Something that remembers where buffers lie."""
+
+    def forget_addresses(self) -> None:
+        """Called when blocks go back to the driver: a new block may have their addresses, but not their buffers."""
+
+
 class MemoryPool:
     """Buffers of one memory type. Safe in several threads.
 
@@ -173,6 +183,8 @@ class MemoryPool:
         self._cut_bytes = 0
         self._peak_bytes = 0
         self._lock = threading.RLock()
+        self._idle = IdleWatch(self)
+        self.rememberers: weakref.WeakSet[Rememberer] = weakref.WeakSet()  # changed and read with the queue's lock held
 
     def allocate(self, nbytes: int) -> Buffer:
         """A buffer of `nbytes` for work on the queue; the device may still use the memory for earlier work.
@@ -224,10 +236,40 @@ class MemoryPool:
 
     def close(self) -> None:
         """Returns all memory to the driver; no buffer may be used again."""
+        self._idle.end()
         with self._lock:
             for block in self._blocks.values():
-                self._release(block)
+                self._destroy(block)
             self._blocks.clear()
+
+    def moment(self) -> int:
+        """The number of the last submission so far, which stands for now in `release_idle`."""
+        return self.queue.attempted
+
+    def has_idle_blocks(self) -> bool:
+        """Whether `release_idle` may ever find something: whether there is more than the first block."""
+        with self._lock:
+            return sum(block.size for block in self._blocks.values()) > FIRST_BLOCK_BYTES
+
+    def release_idle(self, since: int) -> None:
+        """Gives back the blocks that no submission after `since` may have used, but for one of the first block's size.
+
+        Pieces in use, and those that were handed out and dropped in the meantime, keep their blocks.
+        """
+        with self._lock:
+            kept = sum(block.size for block in self._blocks.values())
+            idle = []
+            for block in sorted(self._whole_blocks(since), key=lambda block: block.size, reverse=True):
+                if kept - block.size >= FIRST_BLOCK_BYTES and self._free.take_whole(block.number, block.size):
+                    kept -= block.size
+                    idle.append(block)
+            self._release(idle)
+
+    def release_unused(self) -> None:
+        """Gives back all blocks that no buffer lies in, when the device is done with them."""
+        with self._lock:
+            self._collect_returned()
+            self._release_unused_blocks()
 
     def _idle_piece(self, nbytes: int) -> BlockPiece:
         returned = self._returned_by_nbytes.get(nbytes)
@@ -278,6 +320,35 @@ class MemoryPool:
                 self._free.give(Range(piece.block.number, piece.offset, piece.size, piece.last_use))
                 self._cut_bytes -= piece.size
 
+    def _whole_blocks(self, since: int) -> list[Block]:
+        """The blocks that are all free and have not been used since; their pieces are moved into the free ranges."""
+        waiting: dict[int, list[tuple[list[BlockPiece], BlockPiece]]] = {}
+        for pieces in list(self._returned.values()):
+            for piece in list(pieces):
+                if piece.last_use <= since:
+                    waiting.setdefault(piece.block.number, []).append((pieces, piece))
+        free = self._free.by_block()
+        whole = []
+        for number, block in self._blocks.items():
+            of_block = waiting.get(number, ())
+            size, last_use = free.get(number, (0, 0))
+            last_use = max([last_use, *(piece.last_use for _, piece in of_block)])
+            is_free = size + sum(piece.size for _, piece in of_block) == block.size
+            if is_free and last_use <= since and self.queue.reached(last_use):
+                self._collect(of_block)
+                whole.append(block)
+        return whole
+
+    def _collect(self, waiting: Iterable[tuple[list[BlockPiece], BlockPiece]]) -> None:
+        """Moves pieces that wait for reuse in these lists into the free ranges, unless they are gone from there."""
+        for pieces, piece in waiting:
+            try:
+                pieces.remove(piece)
+            except ValueError:  # another thread has taken it just now
+                continue
+            self._free.give(Range(piece.block.number, piece.offset, piece.size, piece.last_use))
+            self._cut_bytes -= piece.size
+
     def _grow(self, size: int) -> None:
         """Allocates a block of at least `size` bytes: as large as all others together, if the device has that much."""
         if size > self.largest_block:
@@ -286,6 +357,8 @@ class MemoryPool:
         wished = max(size, min(max(present, FIRST_BLOCK_BYTES), LARGEST_GROWTH_BYTES, self.largest_block))
         for attempt in (wished, size):
             if self._add_block(attempt):
+                if present:
+                    self._idle.start()
                 return
         # Buffers in garbage cycles and unused blocks are all that is left to reclaim.
         gc.collect()
@@ -325,12 +398,21 @@ class MemoryPool:
 
     def _release_unused_blocks(self) -> None:
         self.queue.drain()
-        for block in list(self._blocks.values()):
-            if self._free.take_whole(block.number, block.size) is not None:
-                self._release(block)
-                del self._blocks[block.number]
+        blocks = self._blocks.values()
+        self._release([block for block in blocks if self._free.take_whole(block.number, block.size) is not None])
 
-    def _release(self, block: Block) -> None:
+    def _release(self, blocks: Sequence[Block]) -> None:
+        """Gives back blocks that are in no list any more, and that the device is done with."""
+        if not blocks:
+            return
+        with self.queue.lock:
+            for each in self.rememberers:
+                each.forget_addresses()
+        for block in blocks:
+            del self._blocks[block.number]
+            self._destroy(block)
+
+    def _destroy(self, block: Block) -> None:
         if block.ranges is not None:
             block.ranges.close()
         lib.vkDestroyBuffer(self._device, block.buffer, ffi.NULL)

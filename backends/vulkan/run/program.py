@@ -111,6 +111,14 @@ class Resources:
         self.table_stride = table_stride(plan)
         self.tables = device.tables.allocate_for_host(RING * self.table_stride)
         self.recordings: list[Recording] = []
+        if plan.range_slots:  # a new block may have the addresses of an old one, but no descriptor shows it
+            with device.queue.lock:
+                device.arrays.rememberers.add(self)
+
+    def forget_addresses(self) -> None:
+        """Has the next call look up the descriptor ranges of its arrays again."""
+        for recording in self.recordings:
+            recording.addresses = _NOT_WRITTEN
 
     def _ranges_of_temporaries(self, plan: Plan, first: int) -> dict[int, tuple[DescriptorRange, int]]:
         """The descriptor ranges of temporaries and the positions there, by slot; `first` is the first temporary's."""

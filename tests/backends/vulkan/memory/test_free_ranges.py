@@ -54,3 +54,30 @@ def test_taken_ranges_never_overlap_and_all_comes_back(steps: list[tuple[int, in
     for part in held:
         free.give(part)
     assert all(free.take_whole(block, 100) is not None for block in range(3))
+
+
+def test_what_an_interrupt_left_behind_is_not_handed_out() -> None:
+    """The lists by size and by end may have entries of ranges that are taken: those are passed over."""
+    free = FreeRanges()
+    free.give(Range(0, 0, 60, 0))
+    by_size, by_end = list(free._by_size), dict(free._by_end)
+    held = free.take(60)
+    free._by_size, free._by_end = by_size, by_end  # as if `take` had been interrupted after its first statement
+    assert held == Range(0, 0, 60, 0)
+    assert free.take(60) is None, "it is taken"
+    free.give(Range(0, 60, 40, 1))
+    assert free.total() == 40, "it is not joined with a neighbour that is taken"
+    assert free.take(100) is None
+
+
+def test_an_entry_of_another_size_is_passed_over() -> None:
+    free = FreeRanges()
+    free.give(Range(0, 0, 60, 0))
+    by_size = list(free._by_size)
+    assert free.take(20) == Range(0, 0, 20, 0)
+    free.give(Range(0, 0, 20, 0))  # all 60 again, in one
+    assert free.take(50) == Range(0, 0, 50, 0)
+    free.give(Range(0, 0, 5, 0))  # a shorter range at the same place
+    free._by_size = sorted({*by_size, *free._by_size})
+    assert free.take(60) is None
+    assert free.take(10) == Range(0, 50, 10, 0)

@@ -1,0 +1,63 @@
+"""A thread that gives memory back to the driver once nothing has used it for some time.
+
+It exists while a pool has more than its first block. What a pool has without using it is lacking elsewhere: on a CPU
+driver to NumPy beside it, on a GPU to other processes.
+"""
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from typing import Protocol
+
+from lavax.base import config
+
+
+class Pool(Protocol):
+    """What the thread asks of a pool."""
+
+    def moment(self) -> int: ...
+
+    def release_idle(self, since: int) -> None: ...
+
+    def has_idle_blocks(self) -> bool: ...
+
+
+class IdleWatch:
+    """The thread of one pool, which it does not keep alive."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = weakref.ref(pool)
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts the thread unless it runs, or memory is to be kept for ever."""
+        seconds = config.idle_memory_seconds()
+        with self._lock:
+            if self._thread is not None or seconds is None or self._ended.is_set():
+                return
+            self._thread = threading.Thread(target=self._run, args=(seconds,), name="lavax idle memory", daemon=True)
+        atexit.register(self.end)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Ends the thread for good, and returns when it has."""
+        self._ended.set()
+        atexit.unregister(self.end)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, seconds: float) -> None:
+        since = 0
+        while (pool := self._pool()) is not None:
+            pool.release_idle(since)
+            since = pool.moment()
+            with self._lock:
+                if not pool.has_idle_blocks():
+                    self._thread = None
+                    return
+            del pool
+            if self._ended.wait(seconds):
+                return
