@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
@@ -87,7 +87,7 @@ class VulkanBackend:
             return None
         from lavax.backends.vulkan.measure.trials import seconds_of
 
-        cache = DiskCache(config.cache_folder() / "tuning", _TUNING_BYTES)
+        cache = DiskCache(folder_of("tuning"), _TUNING_BYTES)
         records = Records(cache, f"{device.identity} lavax {config.VERSION}")
         return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes))
 

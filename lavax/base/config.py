@@ -144,7 +144,10 @@ def kept_program_bytes() -> float:
 
 
 def cache_folder() -> Path:
-    """`LAVAX_CACHE`: the folder for compiled shaders and tuning results; by default in the user's cache folder."""
+    """`LAVAX_CACHE`: the folder for compiled shaders and tuning results; by default in the user's cache folder.
+
+    Raises RuntimeError if nothing says where that is: the user has no home directory.
+    """
     chosen = os.environ.get("LAVAX_CACHE")
     if chosen:
         return Path(chosen)

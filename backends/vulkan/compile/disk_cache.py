@@ -7,22 +7,45 @@ whatever is no regular file. If the folder cannot be written, the cache never hi
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import logging
 import os
 import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from lavax.base import config
+
+_LOG = logging.getLogger("lavax.cache")
+
 MARK = b"lavax cache 2\n"
 _LENGTH_BYTES = 8
 HEADER_BYTES = len(MARK) + _LENGTH_BYTES + 2 * hashlib.sha256().digest_size
+
+# A folder that cannot be: a cache there never hits.
+_NOWHERE = Path(os.devnull) / "lavax"
 
 # A pipe is opened without waiting for its writer. Systems without pipes in folders have no such flag.
 _OPENING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 # The size of the folder is checked again after this many stored entries.
 ENTRIES_BETWEEN_TRIMS = 64
+
+
+def folder_of(name: str) -> Path:
+    """The folder of the cache of this name. Without a home directory it is one that cannot be, which is logged once."""
+    try:
+        return config.cache_folder() / name
+    except RuntimeError as error:
+        _log_that_cache_is_off(str(error))
+        return _NOWHERE / name
+
+
+@functools.cache
+def _log_that_cache_is_off(reason: str) -> None:
+    _LOG.warning("nothing is cached on disk (%s): set LAVAX_CACHE to a folder", reason.rstrip("."))
 
 
 class DiskCache:

@@ -5,8 +5,7 @@ import struct
 from typing import Any
 
 from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
-from lavax.backends.vulkan.compile.disk_cache import DiskCache
-from lavax.base import config
+from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.base.errors import DeviceError
 
 _LIMIT_BYTES = 256 << 20
@@ -21,7 +20,7 @@ class DriverCache:
 
     def __init__(self, physical: Any, device: Any) -> None:
         self._device = device
-        self._disk = DiskCache(config.cache_folder() / "pipelines", _LIMIT_BYTES)
+        self._disk = DiskCache(folder_of("pipelines"), _LIMIT_BYTES)
         self._key, self._header = identity_of(physical), header_of(physical)
         kept = self._disk.load(self._key) or b""
         blob = kept if is_of(self._header, kept) else b""

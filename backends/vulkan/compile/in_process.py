@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 from lavax.backends.vulkan import glslang
-from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.glslang import probe
 from lavax.base import config
 
@@ -38,7 +38,7 @@ def is_sound(file: Path) -> bool:
 
 @functools.cache
 def _probed(file: Path) -> bool:
-    cache, key = DiskCache(config.cache_folder() / "compiler", _KNOWN_BYTES), _identity(file)
+    cache, key = DiskCache(folder_of("compiler"), _KNOWN_BYTES), _identity(file)
     known = cache.load(key)
     if known not in (_SURVIVES, _DIES):
         survived = probe.survives(file)

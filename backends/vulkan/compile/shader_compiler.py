@@ -16,10 +16,10 @@ from pathlib import Path
 
 from lavax.backends.vulkan import glslang
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
-from lavax.backends.vulkan.compile.disk_cache import DiskCache
+from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.in_process import compiles_in_process
 from lavax.backends.vulkan.compile.spirv import fault_of_header, fault_of_module
-from lavax.base import config, counters
+from lavax.base import counters
 from lavax.base.errors import ShaderCompilerError
 
 CACHE_LIMIT_BYTES = 64 << 20
@@ -76,7 +76,7 @@ def accepts_extension(name: str) -> bool:
         compiler = _compiler()
     except ShaderCompilerError:
         return False
-    cache = _disk_cache(config.cache_folder() / "compiler")
+    cache = _disk_cache(folder_of("compiler"))
     key = f"{compiler.identity}\n{name}"
     known = cache.load(key)
     if known is None:
@@ -109,7 +109,7 @@ def _disk_cache(folder: Path) -> DiskCache:
 
 
 def _spirv_cache() -> DiskCache:
-    return _disk_cache(config.cache_folder() / "spirv")
+    return _disk_cache(folder_of("spirv"))
 
 
 def _key(compiler: _Compiler, source: str) -> str:

@@ -17,6 +17,7 @@ from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast
 from lavax.numpy._core.promotion import floating, promote
+from lavax.numpy._core.shape_arguments import MOST_ELEMENTS, checked_shape
 from lavax.numpy.arrays.creation import asarray, iota
 from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, sign, subtract
@@ -36,8 +37,8 @@ def arange(
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
     int32 if all arguments are integers, else float32, unless `dtype` is given. The arguments are Python numbers,
-    because they determine the shape. Raises ShapeError for a step of 0, DtypeError for anything but numbers and for
-    bool.
+    because they determine the shape. Raises ShapeError for a step of 0 and for infinitely many numbers, DtypeError for
+    anything but numbers and for bool.
     """
     require_device("arange", device)
     first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
@@ -48,7 +49,19 @@ def arange(
         held = canonical_dtype(dtype)
     if held == bool_:
         raise dtype_error("arange counts in numbers, not in bool")
-    return _counted(max(math.ceil((end - first) / by), 0), first, by, held)
+    return _counted(_count(first, end, by), first, by, held)
+
+
+def _count(first: Scalar, end: Scalar, step: Scalar) -> int:
+    """How many numbers `arange` has, from numbers that may be too large for a float. Raises ShapeError."""
+    if not all(map(math.isfinite, (first, end, step))):
+        raise shape_error(f"arange: start, stop and step must be finite, got {first}, {end} and {step}")
+    if all(isinstance(number, int) for number in (first, end, step)):
+        count = -((first - end) // step)
+    else:
+        steps = (end - first) / step
+        count = math.ceil(steps) if math.isfinite(steps) else MOST_ELEMENTS + 1
+    return checked_shape("arange", (max(int(count), 0),))[0]
 
 
 def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
@@ -125,6 +138,7 @@ def linspace(
     num = whole_number("num", num)
     if num < 0:
         raise shape_error(f"linspace: {num} is not a number of elements")
+    checked_shape("linspace", (num,))
     low, high = as_operand(start), as_operand(stop)
     kind = floating(promote([low, high])[0])
     wanted = kind if dtype is None else canonical_dtype(dtype)

@@ -23,6 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_MOST_ELEMENTS = 2**31 - 1  # of the matrix; its positions are int32
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
     """The int32 rows and columns of the elements on and below the `k`-th diagonal of an (n, m) matrix."""
     return _in_a_matrix("tril_indices", np.tril_indices, n, k, m)
@@ -35,6 +38,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value
 
 def _in_a_matrix(name: str, chosen: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Value, Value]:
     rows, columns = checked_shape(name, (n, n if m is None else m))
+    if rows * columns > _MOST_ELEMENTS:
+        raise shape_error(f"{name}: a matrix of {rows} by {columns} has more than {_MOST_ELEMENTS} elements")
     row, column = chosen(rows, whole_number("k", k), columns)
     return lift(row.astype(np.int32)), lift(column.astype(np.int32))
 

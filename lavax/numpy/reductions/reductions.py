@@ -23,6 +23,8 @@ from lavax.tracer.values.value import Value
 
 __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var"]
 
+_LAST_POSITION = 2**31 - 1  # int32 counts no more
+
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
@@ -270,6 +272,12 @@ def std(
 
 def _position(op: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
     value = as_value(x)
+    searched = value.size if axis is None else value.shape[normal_axis(op, axis, value.type)]
+    if searched > _LAST_POSITION:
+        raise shape_error(
+            f"{op}: {value.type} has {searched} elements to search, more than the {_LAST_POSITION} positions of int32. "
+            "Search parts of it, and compare what they found"
+        )
     if axis is None:
         flat = value.type.with_shape((value.size,))
         line = value if value.type == flat else bind("reshape", value, type=flat)
@@ -283,7 +291,7 @@ def _position(op: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
 def argmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
     """The int32 position along `axis` (None: in the flattened array) of the first greatest element or NaN.
 
-    Raises ShapeError over no elements.
+    Raises ShapeError over no elements, and over more than int32 counts.
     """
     return _position("argmax", x, axis, keepdims)
 
@@ -291,6 +299,6 @@ def argmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> 
 def argmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
     """The int32 position along `axis` (None: in the flattened array) of the first smallest element or NaN.
 
-    Raises ShapeError over no elements.
+    Raises ShapeError over no elements, and over more than int32 counts.
     """
     return _position("argmin", x, axis, keepdims)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lavax.backends.vulkan.compile.disk_cache import ENTRIES_BETWEEN_TRIMS, DiskCache
+from lavax.backends.vulkan.compile import disk_cache
+from lavax.backends.vulkan.compile.disk_cache import ENTRIES_BETWEEN_TRIMS, DiskCache, folder_of
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 
 
 def only_file(folder: Path) -> Path:
@@ -117,3 +119,34 @@ def test_the_oldest_entries_go_when_the_folder_is_too_large(tmp_path: Path) -> N
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 10_000
     assert cache.load(str(ENTRIES_BETWEEN_TRIMS)) is not None
     assert cache.load("0") is None
+
+
+def _without_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who is in no list of users, as in a container that is run with a number for a user."""
+    for name in ("LAVAX_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE", "HOMEPATH"):
+        monkeypatch.delenv(name, raising=False)
+    pwd = pytest.importorskip("pwd", reason="users have other lists here")
+
+    def unknown(*_: object) -> None:
+        raise KeyError("no such user")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+
+
+def test_without_a_home_the_cache_is_off_and_the_log_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    _without_home(monkeypatch)
+    disk_cache._log_that_cache_is_off.cache_clear()
+    for name in ("spirv", "pipelines"):
+        cache = DiskCache(folder_of(name), 1000)
+        cache.store("key", b"payload")
+        assert cache.load("key") is None
+    (record,) = caplog.records
+    assert record.name == "lavax.cache"
+    assert record.getMessage().startswith("nothing is cached on disk (Could not determine home directory)")
+
+
+def test_without_a_home_shaders_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    _without_home(monkeypatch)
+    assert compile_glsl("#version 460\nvoid main() { uint without_home = 1u; }\n")
