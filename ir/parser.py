@@ -4,20 +4,29 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lavax.base.errors import DtypeError, ParseError, ShapeError
-from lavax.ir.graph import Graph, Node, input_node, make_node
+from lavax.base.errors import LavaxError, ParseError
+from lavax.ir.graph import Graph, Node, input_node
+from lavax.ir.limits import MOST_NESTED, fault_of_type
+from lavax.ir.node_rules import broken_rule
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DTYPES, TensorType, tuple_of
 
+# Of a graph's texts within texts.
+_BRACES = re.compile(r"[{}]")
 _NAME = r"[A-Za-z_][\w.]*"
+_ANY_TYPE = r"\w+\[[0-9,]*\]"
 _HEADER = re.compile(r"graph \((?P<inputs>.*)\) \{")
-_INPUT = re.compile(rf"(?P<name>{_NAME}): (?P<type>\w+\[[\d,]*\])")
+_INPUT = re.compile(rf"(?P<name>{_NAME}): (?P<type>{_ANY_TYPE})(?:, |$)")
 _NODE = re.compile(
-    r"(?P<name>%\d+) = (?P<op>\w+)\((?P<operands>[^)]*)\)(?P<attributes>.*) : (?P<type>\w+\[[\d,]*\]|\([^()]*\))",
+    rf"(?P<name>%[0-9]+) = (?P<op>\w+)\((?P<operands>[^)]*)\)(?P<attributes>.*) : (?P<type>{_ANY_TYPE}|\([^()]*\))",
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"\s*(?P<key>\w+)=")
-_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
+_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[0-9,]*)\]")
+_INTEGER = re.compile(r"-?[0-9]+")
+_SPACE = re.compile(r"\s")
+_MOST_DIGITS = 20  # of 64 bits and a sign: Python takes long over thousands
+_DEEPEST_LIST = 3  # lists within lists
 
 
 def parse_type(text: str) -> TensorType:
@@ -26,35 +35,61 @@ def parse_type(text: str) -> TensorType:
         return tuple_of(parse_type(part) for part in text[1:-1].split(", ") if part)
     found = _TYPE.fullmatch(text)
     if found is None or found["dtype"] not in DTYPES:
-        raise ParseError(f"{text!r} is not a type such as f32[2,3] (dtypes: {', '.join(DTYPES)})")
-    shape = tuple(int(extent) for extent in found["shape"].split(",") if extent)
-    return TensorType(shape, DTYPES[found["dtype"]])
+        raise ParseError(f"{text!r:.80} is not a type such as f32[2,3] (dtypes: {', '.join(DTYPES)})")
+    shape = tuple(_integer(extent) for extent in found["shape"].split(",") if extent)
+    type = TensorType(shape, DTYPES[found["dtype"]])
+    fault = fault_of_type(type)
+    if fault is not None:
+        raise ParseError(fault)
+    return type
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ParseError(f"{text:.40}… is no integer of 64 bits")
+    return int(text)
 
 
 def parse_attribute(text: str) -> Any:
     """The inverse of the printer's `format_attribute`."""
+    return _parsed_attribute(text, 0, 0)
+
+
+def _parsed_attribute(text: str, graphs: int, lists: int) -> Any:
+    """An attribute inside so many graphs and lists."""
     if text.startswith("graph "):
-        return parse(text)
+        return _parse(text, graphs + 1)
     if text.startswith("[graph "):
-        return tuple(parse(part) for part in _split_graphs(text[1:-1]))
+        return tuple(_parse(part, graphs + 1) for part in _split_graphs(text[1:-1]))
     if text.startswith('"'):
+        if len(text) < 2 or not text.endswith('"'):
+            raise ParseError(f"{text:.80} is a text without its end")
         return text[1:-1]
     if "]x[" in text:
-        return tuple(parse_attribute(part) for part in text.split("x"))
+        return tuple(_list(part, lists) for part in text.split("]x["))
     if text.startswith("["):
-        return tuple(parse_attribute(part) for part in text[1:-1].split(",") if part)
+        if not text.endswith("]"):
+            raise ParseError(f"{text:.80} is a list without its end")
+        return _list(text, lists)
     if text in ("true", "false"):
         return text == "true"
-    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+    return _integer(text) if _INTEGER.fullmatch(text) else float(text)
+
+
+def _list(text: str, lists: int) -> tuple[Any, ...]:
+    if lists == _DEEPEST_LIST:
+        raise ParseError(f"{text:.80}: lists are nested more than {_DEEPEST_LIST} deep")
+    inner = text.removeprefix("[").removesuffix("]")
+    return tuple(_parsed_attribute(part, 0, lists + 1) for part in inner.split(",") if part)
 
 
 def _end_of_graph(text: str, start: int) -> int:
     """The end of the graph that begins at `start`: the position after its closing brace."""
     depth = 0
-    for position in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if depth == 0 and text[position] == "}":
-            return position + 1
+    for found in _BRACES.finditer(text, start):
+        depth += 1 if found[0] == "{" else -1
+        if depth <= 0:
+            return found.end()
     raise ParseError("a graph is not closed by '}'")
 
 
@@ -74,7 +109,7 @@ def _split_attributes(text: str) -> dict[str, str]:
     while position < len(text):
         match = _ATTRIBUTE.match(text, position)
         if match is None:
-            raise ParseError(f"not an attribute: {text[position:]!r}")
+            raise ParseError(f"not an attribute: {text[position:]!r:.80}")
         start = end = match.end()
         if text.startswith(("graph ", "[graph "), start):
             end = _end_of_graph(text, start)
@@ -82,75 +117,100 @@ def _split_attributes(text: str) -> dict[str, str]:
                 end = _end_of_graph(text, end)
             end += text.startswith("]", end)
         else:
-            end = next((at for at in range(start, len(text)) if text[at].isspace()), len(text))
+            space = _SPACE.search(text, start)
+            end = len(text) if space is None else space.start()
+        if match["key"] in found:
+            raise ParseError(f"the attribute {match['key']} is given twice")
         found[match["key"]] = text[start:end]
         position = end
     return found
 
 
-def _parse_node(line: str, values: dict[str, Node]) -> tuple[str, Node]:
+def _parse_node(line: str, values: dict[str, Node], depth: int) -> tuple[str, Node]:
     found = _NODE.fullmatch(line)
     if found is None:
         raise ParseError("not of the form '%0 = op(operands) attribute=value : type'")
     if found["op"] not in OPERATIONS:
-        raise ParseError(f"unknown operation {found['op']!r}")
+        raise ParseError(f"unknown operation {found['op']!r:.80}")
     operation = OPERATIONS[found["op"]]
     given = _split_attributes(found["attributes"])
     if {*given, *operation.defaults} != set(operation.attributes):
         raise ParseError(f"{operation.name} takes the attributes {list(operation.attributes)}, got {list(given)}")
-    attributes = {**operation.defaults, **{key: parse_attribute(text) for key, text in given.items()}}
-    names = [name for name in found["operands"].split(", ") if name]
+    attributes = {
+        **operation.defaults,
+        **{key: _parsed_attribute(text, depth, 0) for key, text in given.items()},
+    }
+    operands = [_lookup(name, values) for name in found["operands"].split(", ") if name]
     declared = parse_type(found["type"])
-    node = make_node(operation.name, [_lookup(name, values) for name in names], attributes, declared)
-    if node.type != declared:
-        raise ParseError(f"{operation.name} gives {node.type}, the text says {declared}")
-    return found["name"], node
+    broken = broken_rule(operation.name, [operand.type for operand in operands], attributes, declared)
+    if broken is not None:
+        raise ParseError(broken)
+    return found["name"], Node(operation.name, tuple(operands), attributes, declared)
 
 
 def _lookup(name: str, values: dict[str, Node]) -> Node:
     if name not in values:
-        raise ParseError(f"{name} is not defined before its use")
+        raise ParseError(f"{name:.80} is not defined before its use")
     return values[name]
 
 
 def _statements(text: str) -> list[tuple[int, str]]:
     """The statements with their line numbers; a node that holds graphs is one statement of several lines."""
-    statements: list[tuple[int, str]] = []
+    statements: list[tuple[int, list[str]]] = []
     depth = 0
     for number, whole in enumerate(text.splitlines(), 1):
-        line = whole.partition("  # ")[0]  # what follows names a scope
-        if not line.strip():
+        line = whole.partition("  # ")[0].strip()  # what follows names a scope
+        if not line:
             continue
         if depth > 1:
-            statements[-1] = (statements[-1][0], f"{statements[-1][1]}\n{line.strip()}")
+            statements[-1][1].append(line)
         else:
-            statements.append((number, line.strip()))
+            statements.append((number, [line]))
         depth += line.count("{") - line.count("}")
-    return statements
+    return [(number, "\n".join(lines)) for number, lines in statements]
+
+
+def _inputs(text: str) -> list[Node]:
+    """`x: f32[2], y: i32[]` as input nodes."""
+    inputs, position = [], 0
+    while position < len(text):
+        found = _INPUT.match(text, position)
+        if found is None:
+            raise ParseError(f"not an input such as 'x: f32[2,3]': {text[position:]!r:.80}")
+        inputs.append(input_node(found["name"], parse_type(found["type"])))
+        position = found.end()
+    return inputs
 
 
 def parse(text: str) -> Graph:
     """Reads the text of a graph. Raises ParseError, which names the line, if it is malformed."""
     if not isinstance(text, str):
         raise TypeError(f"parse takes the text of a graph, got {text!r:.80}")
+    return _parse(text, 0)
+
+
+def _parse(text: str, depth: int) -> Graph:
+    """A graph inside so many others."""
     lines = _statements(text)
     values: dict[str, Node] = {}
     number, line = lines[0] if lines else (1, "")
     try:
+        if depth > MOST_NESTED:
+            raise ParseError(f"graphs are nested more than {MOST_NESTED} deep")
         header = _HEADER.fullmatch(line)
         if header is None or len(lines) < 3 or lines[-1][1] != "}":
             raise ParseError("a graph begins with 'graph (name: type, …) {' and ends with '}'")
-        inputs = [input_node(found["name"], parse_type(found["type"])) for found in _INPUT.finditer(header["inputs"])]
+        inputs = _inputs(header["inputs"])
         values.update((node.name, node) for node in inputs)
         nodes = []
         for number, line in lines[1:-2]:  # noqa: B007  # the error tells the number
-            name, node = _parse_node(line, values)
+            name, node = _parse_node(line, values, depth)
             values[name] = node
             nodes.append(node)
         number, line = lines[-2]
-        if not line.startswith("return"):
+        if line.partition(" ")[0] != "return":
             raise ParseError("the last line but one is 'return …'")
         outputs = [_lookup(name, values) for name in line.removeprefix("return").strip().split(", ") if name]
-    except (ParseError, ShapeError, DtypeError, ValueError) as error:
-        raise ParseError(f"line {number}: {error}\n  {line}") from None
+    except (LavaxError, ValueError) as error:
+        raise ParseError(f"line {number}: {error}\n  {line:.500}") from None
     return Graph(tuple(inputs), tuple(nodes), tuple(outputs))

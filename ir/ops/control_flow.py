@@ -77,6 +77,8 @@ def _infer_while(operands: Sequence[TensorType], attrs: Attributes, declared: Te
 def _infer_scan(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     """Operands: carried values, arrays to iterate over along axis 0, constants. Results: carried, then stacked."""
     body, length, carries, sequences = attrs["body"], attrs["length"], attrs["carries"], attrs["sequences"]
+    if carries + sequences > len(operands):
+        raise ShapeError(f"scan: {carries} carried values and {sequences} sequences, but {len(operands)} operands")
     carried, gone_through = operands[:carries], operands[carries : carries + sequences]
     for sequence in gone_through:
         if sequence.rank == 0 or sequence.shape[0] != length:

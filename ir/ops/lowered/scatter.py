@@ -37,6 +37,8 @@ def _infer_join_runs(operands: Sequence[TensorType], attrs: Attributes, declared
     _check_segments("join_runs", (updates, order, places), attrs)
     if updates != array.with_shape((updates.shape[0], *window_of(array, axes))):
         raise ShapeError(f"join_runs: updates {updates} are none of {array} at the axes {list(axes)}")
+    if attrs["chunk"] < 2:
+        raise ShapeError(f"join_runs: chunks of chunks become fewer if they have two at least, got {attrs['chunk']}")
     counts = levels_of(updates.shape[0], attrs["chunk"])
     if levels != [updates.with_shape((count, *updates.shape[1:])) for count in counts]:
         raise ShapeError(f"join_runs: {', '.join(map(str, levels)) or 'nothing'} is given as {counts} folded runs")
