@@ -8,6 +8,7 @@ from lavax.ir.graph import INPUT, Graph, Node, require_graph
 from lavax.ir.limits import MOST_NESTED, fault_of_type
 from lavax.ir.node_rules import broken_rule
 from lavax.ir.printer import value_names
+from lavax.ir.types import TupleType
 
 
 def _broken_rule(node: Node, defined: set[Node]) -> str | None:
@@ -47,7 +48,8 @@ def _verify(graph: Graph, depth: int) -> None:
     if any(node.op != INPUT for node in graph.inputs):
         raise VerificationError("an input of the graph is not an input node")
     for node in graph.inputs:
-        fault = fault_of_type(node.type)
+        several = "a node with several results is no input" if isinstance(node.type, TupleType) else None
+        fault = several or fault_of_type(node.type)
         if fault is not None:
             raise VerificationError(f"input {node.name}: {fault}")
     defined = set(graph.inputs)
@@ -63,3 +65,5 @@ def _verify(graph: Graph, depth: int) -> None:
     for position, output in enumerate(graph.outputs):
         if output not in defined:
             raise VerificationError(f"output {position} is not a value of the graph")
+        if isinstance(output.type, TupleType):
+            raise VerificationError(f"output {position} is {names[output]}, a node with several results: name an item")

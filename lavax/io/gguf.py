@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lavax.io.gguf_layout import check_layout
+
 
 class GGUFFile(Mapping[str, np.ndarray]):
     """The tensors of a file by their names, in C order, each dequantised to float32 when it is asked for.
@@ -18,9 +20,10 @@ class GGUFFile(Mapping[str, np.ndarray]):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        with open(self.path, "rb") as file:  # so that a missing file is an error of its own
-            if file.read(4) != b"GGUF":
-                raise ValueError(f"{self.path}: this is no GGUF file: it does not begin with GGUF")
+        try:
+            check_layout(self.path)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: this is no whole GGUF file: {error}") from None
         package = _package()
         try:
             reader = package.GGUFReader(self.path)

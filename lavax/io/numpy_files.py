@@ -1,13 +1,15 @@
 """NumPy's own files: one array (.npy), or several by their names (.npz), memory-mapped."""
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from lavax.base.npy_header import read_npy_header
 from lavax.io.atomic import replaced
 
 ALONE = "value"  # the name of an array that is a file's only one, and has no path
@@ -49,24 +51,31 @@ class NpzFile(Mapping[str, np.ndarray]):
             header = file.read(_LOCAL_HEADER)
             lengths = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
             file.seek(sum(lengths), 1)
-            forms = np.lib.format
-            read: Any = forms.read_array_header_1_0 if forms.read_magic(file) == (1, 0) else forms.read_array_header_2_0
-            shape, fortran, dtype = read(file)
-            if dtype.hasobject:
-                raise ValueError("it holds Python objects")
-            if 0 in shape:
-                return np.empty(shape, dtype)
-            return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+            return _mapped(file, info.file_size)
 
     def _unpacked(self, info: zipfile.ZipInfo) -> np.ndarray:
-        with zipfile.ZipFile(self._path) as archive, archive.open(info) as member:
-            found: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
-            return found
+        with zipfile.ZipFile(self._path) as archive:
+            with archive.open(info) as member:
+                read_npy_header(member, info.file_size)
+            with archive.open(info) as member:
+                found: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+                return found
+
+
+def _mapped(file: BinaryIO, nbytes: int) -> np.ndarray:
+    """The array of so many bytes, with its header, at the file's place. Raises ValueError unless they are there."""
+    if nbytes > os.fstat(file.fileno()).st_size - file.tell():
+        raise ValueError("it is cut short")
+    dtype, shape, fortran = read_npy_header(file, nbytes)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
 
 
 def read_npy(path: Path) -> Mapping[str, np.ndarray]:
     """The array of an .npy file, memory-mapped, under the name `ALONE`."""
-    return {ALONE: _by_numpy(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))}
+    with open(path, "rb") as file:
+        return {ALONE: _by_numpy(path, lambda: _mapped(file, os.fstat(file.fileno()).st_size))}
 
 
 def write_npz(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:

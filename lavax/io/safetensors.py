@@ -25,6 +25,7 @@ from lavax.io.atomic import replaced
 _METADATA = "__metadata__"
 _LARGEST_HEADER = 100_000_000  # the format's own limit
 _ALIGNMENT = 8
+_MOST_AXES, _LARGEST = 64, (1 << 63) - 1
 
 # The format's name of a dtype -> NumPy's, or that of ml_dtypes.
 _DTYPES = {
@@ -134,18 +135,24 @@ def _header(file: BinaryIO, path: Path) -> tuple[dict[str, str], dict[str, Tenso
         header = json.loads(file.read(length))
         metadata = {str(name): str(text) for name, text in header.pop(_METADATA, {}).items()}
         forms = {name: _form(entry, 8 + length) for name, entry in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise _broken(path, f"its header cannot be read ({type(error).__name__}: {error})") from None
     _check_places(path, forms, 8 + length, size)
     return metadata, forms
 
 
 def _form(entry: Mapping[str, Any], start: int) -> TensorForm:
-    begin, end = map(int, entry["data_offsets"])
-    shape = tuple(map(int, entry["shape"]))
-    if min(shape, default=0) < 0:
-        raise ValueError(f"the shape {shape}")
+    begin, end = map(_whole, entry["data_offsets"])
+    shape = tuple(map(_whole, entry["shape"]))
+    if len(shape) > _MOST_AXES:
+        raise ValueError(f"a shape of {len(shape)} axes")
     return TensorForm(_dtype(entry["dtype"]), shape, start + begin, start + end)
+
+
+def _whole(number: Any) -> int:
+    if type(number) is not int or not 0 <= number <= _LARGEST:
+        raise ValueError(f"{number!r:.40} is no extent or offset")
+    return number
 
 
 def _dtype(name: str) -> np.dtype:

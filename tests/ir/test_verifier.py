@@ -8,6 +8,7 @@ import pytest
 from lavax.base.errors import VerificationError
 from lavax.ir import Graph, Node, TensorType, float32, int32, parse, verify
 from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.types import tuple_of
 
 VECTOR = TensorType((3,), float32)
 X = input_node("x", VECTOR)
@@ -48,6 +49,14 @@ BROKEN: dict[str, tuple[Callable[[], Graph], str]] = {
     "number of operands": (lambda: graph(node("add", X)), "add takes 2 operands, got 1"),
     "twice": (lambda: graph(SIN, SIN), "%1: the node stands in the graph twice"),
     "output": (lambda: graph(SIN, outputs=(make_node("cos", (X,)),)), "output 0 is not a value of the graph"),
+    "output of several results": (
+        lambda: graph(node("checkpoint", X, type=tuple_of([VECTOR]), keep="dots", body=graph_of([X], [X]))),
+        "output 0 is %0, a node with several results",
+    ),
+    "input of several results": (
+        lambda: graph(SIN, inputs=(X, input_node("y", tuple_of([VECTOR])))),
+        "input y: a node with several results is no input",
+    ),
     "names": (
         lambda: graph(SIN, inputs=(X, input_node("x", VECTOR))),
         "inputs must have different names, got ['x', 'x']",

@@ -3,16 +3,18 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
-import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from lavax.base.errors import ExportError, LavaxError
-from lavax.ir import Graph, TensorType, parse, verify
+from lavax.base.errors import ExportError
+from lavax.base.npy_header import read_npy_header
+from lavax.ir import OPERATIONS, Graph, Node, parse, verify
 from lavax.tracer.pytrees.plain_trees import from_data, to_data
 from lavax.tracer.pytrees.pytree import TreeDef
 from lavax.tracer.tracing.convert import array_of
@@ -20,18 +22,15 @@ from lavax.tracer.values.array import Array
 
 _FORMAT, _VERSION = "lavax exported function", 1
 _DESCRIPTION, _GRAPH = "function.json", "graph.txt"
-# Raised by the libraries that read a damaged archive, description, graph or array.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    EOFError,
-    NotImplementedError,
-    LavaxError,
-)
+
+# Constants of so many bytes are compressed, and all others stored as they are, so that what is unpacked is at most this
+# and a small multiple of the file: more is no file of ours, but one that is to take all memory.
+_COMPRESSED_BYTES = 32 << 20
+_MOST_UNPACKED = 64 << 20
+_MOST_PER_BYTE = 64
+
+# Operations that mean something only while a function is traced or lowered.
+_NEVER_WRITTEN = ("axis", "lowered")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +60,16 @@ def write(path: Path, contents: Contents) -> None:
         "weak": list(contents.weak),
         "constants": len(contents.constants),
     }
-    members = {_DESCRIPTION: json.dumps(description, indent=1).encode(), _GRAPH: f"{contents.graph}\n".encode()}
-    for position, array in enumerate(contents.constants):
-        members[_constant_name(position)] = _array_bytes(np.asarray(array))
+    texts = {_DESCRIPTION: json.dumps(description, indent=1).encode(), _GRAPH: f"{contents.graph}\n".encode()}
+    left = _COMPRESSED_BYTES
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+        for name, text in texts.items():
+            archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+        for position, array in enumerate(contents.constants):
+            data = _array_bytes(np.asarray(array))
+            left -= len(data)
+            method = zipfile.ZIP_DEFLATED if left >= 0 else zipfile.ZIP_STORED
+            archive.writestr(zipfile.ZipInfo(_constant_name(position)), data, method)
 
 
 def _array_bytes(numbers: np.ndarray) -> bytes:
@@ -77,19 +80,34 @@ def _array_bytes(numbers: np.ndarray) -> bytes:
 
 def read(path: Path) -> Contents:
     """Reads a file that `write` wrote. Raises ExportError, with the path and the reason, for anything else."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            description = json.loads(archive.read(_DESCRIPTION))
-            _check_format(description)
-            graph = parse(archive.read(_GRAPH).decode())
-            verify(graph)
-            constants = [_read_array(archive, position) for position in range(description["constants"])]
-        contents = _checked(description, graph, constants)
-    except _DAMAGE as error:
-        raise ExportError(
-            f"{path} is damaged, or not a function that Exported.save wrote: {str(error) or type(error).__name__}"
-        ) from error
-    return contents
+    with open(path, "rb") as file:
+        try:
+            return _contents(file)
+        except Exception as error:  # the libraries that read a damaged archive raise errors of many classes
+            raise ExportError(
+                f"{path} is damaged, or not a function that Exported.save wrote: {str(error) or type(error).__name__}"
+            ) from error
+
+
+def _contents(file: BinaryIO) -> Contents:
+    with zipfile.ZipFile(file) as archive:
+        _check_size(archive, os.fstat(file.fileno()).st_size)
+        description = json.loads(archive.read(_DESCRIPTION))
+        _check_format(description)
+        arguments, result = from_data(description["arguments"]), from_data(description["result"])
+        weak = tuple(map(bool, description["weak"]))
+        graph = parse(archive.read(_GRAPH).decode())
+        verify(graph)
+        _check_graph(graph, description["constants"], arguments, result, weak)
+        taken = graph.inputs[arguments.leaf_count :]
+        constants = tuple(_read_constant(archive, position, node) for position, node in enumerate(taken))
+    return Contents(str(description["function"]), graph, constants, arguments, result, weak)
+
+
+def _check_size(archive: zipfile.ZipFile, packed: int) -> None:
+    unpacked = sum(info.file_size for info in archive.infolist())
+    if unpacked > _MOST_UNPACKED + _MOST_PER_BYTE * packed:
+        raise ExportError(f"its {packed} bytes would become {unpacked}")
 
 
 def _check_format(description: Any) -> None:
@@ -100,21 +118,33 @@ def _check_format(description: Any) -> None:
         raise ExportError(f"its version is {found!r:.60}, this lavax reads {_VERSION}: export it again")
 
 
-def _read_array(archive: zipfile.ZipFile, position: int) -> Array:
-    with archive.open(_constant_name(position)) as file:
-        numbers: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
-    return array_of(numbers)
-
-
-def _checked(description: dict[str, Any], graph: Graph, constants: list[Array]) -> Contents:
-    """The parts together. Raises an error if they do not fit each other."""
-    arguments, result = from_data(description["arguments"]), from_data(description["result"])
-    weak = tuple(map(bool, description["weak"]))
-    counts = (arguments.leaf_count + len(constants), result.leaf_count, result.leaf_count)
+def _check_graph(graph: Graph, constants: Any, arguments: TreeDef, result: TreeDef, weak: tuple[bool, ...]) -> None:
+    """Raises ExportError if the graph does not fit the rest of the file."""
+    counts = (arguments.leaf_count + constants, result.leaf_count, result.leaf_count)
     if (len(graph.inputs), len(graph.outputs), len(weak)) != counts:
         raise ExportError("its graph does not take its arguments and constants, or does not give its result")
-    wanted: list[TensorType] = [node.type for node in graph.inputs[arguments.leaf_count :]]
-    for position, (array, type) in enumerate(zip(constants, wanted, strict=True)):
-        if array.type != type:
-            raise ExportError(f"constant {position} is {array.type}, its graph takes {type}")
-    return Contents(str(description["function"]), graph, tuple(constants), arguments, result, weak)
+    for node in _all_nodes(graph):
+        if OPERATIONS[node.op].family in _NEVER_WRITTEN:
+            raise ExportError(f"its graph has the operation {node.op}, which no exported function has")
+
+
+def _all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of the graphs in it."""
+    for node in graph.nodes:
+        yield node
+        for value in node.attrs.values():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if isinstance(inner, Graph):
+                    yield from _all_nodes(inner)
+
+
+def _read_constant(archive: zipfile.ZipFile, position: int, taken: Node) -> Array:
+    info = archive.getinfo(_constant_name(position))
+    with archive.open(info) as file:
+        read_npy_header(file, info.file_size)
+    with archive.open(info) as file:
+        numbers: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+    array = array_of(numbers)
+    if array.type != taken.type:
+        raise ExportError(f"constant {position} is {array.type}, its graph takes {taken.type}")
+    return array

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -257,3 +258,73 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         lx.load_exported(path)
     with pytest.raises(FileNotFoundError):
         lx.load_exported(tmp_path / "nothing")
+
+
+def test_graphs_nested_too_deep_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "function.lavax"
+    lx.export(lambda x: W @ x, X).save(path)
+    text = "graph (x: f32[3], w: f32[3,3]) {\n  return x\n}"
+    for _ in range(300):
+        text = (
+            f'graph (x: f32[3], w: f32[3,3]) {{\n  %0 = checkpoint(x, w) keep="dots" body={text} : (f32[3])\n'
+            "  %1 = item(%0) index=0 : f32[3]\n  return %1\n}"
+        )
+    rewritten(path, {"graph.txt": text.encode()})
+    with pytest.raises(ExportError, match="graphs are nested more than 64 deep"):
+        lx.load_exported(path)
+    deep = described(path)[:-1] + b', "result": ' + b'{"list": [' * 100_000 + b'"*"' + b"]}" * 100_000 + b"}"
+    lx.export(lambda x: W @ x, X).save(path)
+    rewritten(path, {"function.json": deep})
+    with pytest.raises(ExportError, match="recursion"):
+        lx.load_exported(path)
+
+
+@pytest.mark.parametrize("name", ["graph.txt", "function.json", "constants/0.npy", "something else"])
+def test_an_archive_that_would_take_all_memory_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "function.lavax"
+    lx.export(lambda x: W @ x, X).save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()} | {name: b" " * (200 << 20)}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+    del members
+    tracemalloc.start()
+    try:
+        with pytest.raises(ExportError, match=r"bytes would become 209"):
+            lx.load_exported(path)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_constant_that_announces_more_than_it_has_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "function.lavax"
+    lx.export(lambda x: W @ x, X).save(path)
+    good = path.read_bytes()
+    for shape in ("(3, 4)", "(1000000, 1000000)", "(9223372036854775807, 3)", "(3, -3)", f"({'1,' * 70})"):
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+        data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(36)
+        path.write_bytes(good)
+        rewritten(path, {"constants/0.npy": data})
+        with pytest.raises(ExportError, match=r"announces \d+ bytes of numbers, and there are 36|no array has the"):
+            lx.load_exported(path)
+
+
+def test_large_constants_of_one_number_are_read_back(tmp_path: Path) -> None:
+    """They would compress to a thousandth, as no file that is read may."""
+    path = tmp_path / "function.lavax"
+    zeros = np.zeros((5, 1 << 22), "f")
+    lx.export(lambda x: x + lnp.asarray(zeros), lx.ShapeDtype((5, 1 << 22), "float32")).save(path)
+    (constant,) = lx.load_exported(path).constants
+    assert constant.shape == zeros.shape
+    assert path.stat().st_size > zeros.nbytes
+
+
+@pytest.mark.parametrize("line", ['%0 = axis_index() name="i" : i32[]', "%0 = sort_runs(x) run=2 : i32[3]"])
+def test_operations_of_lowering_are_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "function.lavax"
+    lx.export(lambda x: W @ x, X).save(path)
+    rewritten(path, {"graph.txt": f"graph (x: f32[3], w: f32[3,3]) {{\n  {line}\n  return x\n}}".encode()})
+    with pytest.raises(ExportError, match="which no exported function has"):
+        lx.load_exported(path)
