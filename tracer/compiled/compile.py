@@ -17,6 +17,7 @@ from lavax.tracer.compiled.nan_check import NaNChecked
 from lavax.tracer.compiled.retrace import log_lowering, log_trace, log_traced
 from lavax.tracer.compiled.shared_programs import programs_of
 from lavax.tracer.compiled.stages import StagedExecutable, executable
+from lavax.tracer.compiled.turns import Turns
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
 from lavax.tracer.tracing.trace import active_trace
@@ -46,6 +47,10 @@ class _Entry(CachedProgram):
         self.structure: TreeDef = traced.structure  # of the result
         self.is_leaf = traced.structure is LEAF
         self.traced = traced if traced.effects else None  # of a function with effects on the host
+
+
+# Of the threads that trace and compile. Several that call a function first get one program.
+_turns: Turns[_Entry] = Turns()
 
 
 class CompiledFunction:
@@ -161,11 +166,21 @@ class CompiledFunction:
         key = (current, settings, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
         entry = self._entries.get(key)
         if entry is None:
-            programs = programs_of(self._function)
             place = (self._static, self._donated, self._tune, current.refuses_nans, *key)
-            entry = programs.get(place) or programs.keep(place, self._made(call, arrays, key))
+            entry = _turns.made(
+                (id(self._function), *place),
+                lambda: self._entries.get(key) or programs_of(self._function).get(place),
+                lambda: self._entered(place, call, arrays, key),
+            )
             self._entries.keep(key, entry)
         return entry, arrays
+
+    def _entered(
+        self, place: tuple[Any, ...], call: CallStructure, arrays: Sequence[Array], key: tuple[Any, ...]
+    ) -> _Entry:
+        """A new entry, in the tables where other threads look for it."""
+        programs = programs_of(self._function)
+        return self._entries.keep(key, programs.keep(place, self._made(call, arrays, key)))
 
     def _made(self, call: CallStructure, arrays: Sequence[Array], key: tuple[Any, ...]) -> _Entry:
         """A new trace and its program."""
