@@ -1,5 +1,5 @@
 # make demo: set everything up, train the digits example.   make test: the same set-up, then lint and tests.
-# make examples: all examples.
+# make examples: all examples.   make docs: the documentation as a site.   make wheel: a wheel that needs no compiler.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,7 +12,7 @@ ROOMS := tracer ir passes backends shaders_glsl
 # One process a core: drivers compile shaders on one core at a time.
 IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo examples test test-long bench accuracy lint wheel test-wheel clean
+.PHONY: demo examples test test-long bench accuracy docs lint wheel test-wheel clean
 
 demo: .venv/package.stamp
 	@$(PYTHON) examples/digits.py
@@ -39,6 +39,11 @@ bench: .venv/package.stamp
 accuracy: .venv/package.stamp
 	@$(PYTHON) -m benchmarks.accuracy
 	@$(PYTHON) -m benchmarks.double_accuracy
+
+# The documentation as a site: open out/site/index.html.
+docs: .venv/package.stamp
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet --strict
+	@echo "The site is in out/site; \`$(PYTHON) -m http.server --directory out/site\` shows it with its search."
 
 # setup.cfg maps the top-level folders into lavax.*, which a type checker cannot follow, so mypy sees the
 # package as a tree of links. Its messages are turned back into the names of the real files.
@@ -74,7 +79,7 @@ clean:
 	@python=$$(tools/find_python) || { echo "lavax needs Python 3.11 or newer, with venv and headers." >&2; exit 1; }; \
 	$(PYTHON) -c 'import pip' 2>/dev/null || "$$python" -m venv .venv
 	@echo "Installing lavax and what it needs into .venv"
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[test,examples]'
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[test,examples,docs]'
 	@$(PYTHON) -c 'from lavax.backends.vulkan import glslang; glslang.available() or print("The glslang binding was" \
 		" not built (see setup.py build_ext); shaders are compiled by a program, which takes longer.")'
 	@touch $@

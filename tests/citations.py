@@ -11,10 +11,14 @@ import re
 import tokenize
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
+from tools.site.reference import MODULES, public_names
+
 ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "api"
 FOLDERS = (
     *("lavax", "tracer", "passes", "backends", "ir", "shaders_glsl"),
     *("tests", "benchmarks", "examples", "tools", "docs"),
@@ -36,7 +40,7 @@ def _files() -> tuple[PurePosixPath, ...]:
 
 
 def pages() -> list[Path]:
-    return [path for path in (*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))) if _name(path) not in HISTORY]
+    return [path for path in (*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))) if _name(path) not in HISTORY]
 
 
 def sources() -> list[Path]:
@@ -102,6 +106,8 @@ def _is_there(path: str) -> bool:
 def fault_of_link(page: Path, link: re.Match[str]) -> str | None:
     """Why a link leads nowhere, or to a line that does not define the link's text; None if it is right."""
     target = (page.parent / link["path"]).resolve() if link["path"] else page
+    if target.parent == REFERENCE:
+        return None if _is_in_reference(target.stem, link["anchor"]) else f"{link[0]}: the reference has no such name"
     if not target.exists():
         return f"{link[0]}: {link['path']} is not there"
     anchor = link["anchor"]
@@ -111,6 +117,14 @@ def fault_of_link(page: Path, link: re.Match[str]) -> str | None:
         lines = definitions(target.read_text(encoding="utf-8"), link["text"].strip("`"))
         return None if int(anchor[1:]) in lines else f"{link[0]}: that name is defined in line {lines or 'none'}"
     return None if anchor in headings(target.read_text(encoding="utf-8")) else f"{link[0]}: there is no such heading"
+
+
+def _is_in_reference(page: str, anchor: str | None) -> bool:
+    """Whether the reference, which is generated, has that page and on it that name, such as lavax.grad."""
+    if anchor is None or page not in MODULES:
+        return page in (*MODULES, "index")
+    module, _, name = anchor.rpartition(".")
+    return anchor in MODULES[page] or (module in MODULES[page] and name in public_names(import_module(module)))
 
 
 def definitions(text: str, name: str) -> list[int]:

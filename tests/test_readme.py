@@ -16,9 +16,9 @@ README = read("README.md")
 
 
 def test_the_two_commands_come_first() -> None:
-    commands = re.findall(r"^    (make \w+)", README, re.MULTILINE)
+    commands = re.findall(r"^(make \w+)", README, re.MULTILINE)
     assert commands == ["make demo", "make test"]
-    assert README.index("make demo") < README.index("```")
+    assert README.index("make demo") < README.index("```python")
 
 
 def test_the_example_takes_a_step_down_the_gradient() -> None:

@@ -190,7 +190,7 @@ def test_products_that_become_something_else_are_rounded_too(shapes: tuple[tuple
 
 def test_what_its_page_shows_runs() -> None:
     page = (Path(__file__).parents[3] / "docs" / "precision.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    block, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(block, "precision.md", "exec"), names)
     assert names["gradient"].shape == (3, 2) and 0 < names["value"] < 1
