@@ -8,6 +8,7 @@ What stands behind a fence's language says what the block is:
     ```python LABEL         runs in another test, which knows the label
     ```text printed         what the Python block before it prints
     ```text STAGE k1        a dump, see tests/documents.py
+    ```sh                   runs in another test
     ```text                 is not checked; neither are blocks of other languages
 
 Notebooks are pages: each code cell is a block, and its text is what it prints.
@@ -31,9 +32,9 @@ from lavax.tracer.compiled.lowered import STAGES
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(?P<head>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-LANGUAGES = frozenset({"python", "text", "console", "glsl", "cpp", "toml"})
+LANGUAGES = frozenset({"python", "text", "console", "sh", "glsl", "cpp", "toml"})
 # Those of blocks that other tests run.
-LABELS = frozenset({"models", "images", "texts", "sklearn", "cost", "memory", "profile"})
+LABELS = frozenset({"models", "images", "texts", "sklearn", "train.py", "cost", "memory", "profile"})
 
 
 @dataclass(frozen=True)

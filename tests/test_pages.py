@@ -15,6 +15,7 @@ ELSEWHERE = {
     "docs/nn.md": "tests/lavax/nn/test_nn_page.py",
     "docs/optim.md": "tests/lavax/optim/test_pages.py",
     "docs/profiling.md": "tests/test_profiling_page.py",
+    "docs/seeing.md": "tests/test_seeing_page.py",
     "docs/training.md": "tests/test_training_page.py",
 }
 RUN_HERE = [
