@@ -26,7 +26,7 @@ _DUMPS = _GRAPHS | {"glsl", "spirv"}
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds the pages that are not written by hand."""
-    pages = {**reference.pages(), **notebooks.pages(Path(config.docs_dir))}
+    pages = {**reference.pages(), **notebooks.pages(Path(config.docs_dir)), **_pages_of_the_project()}
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
@@ -62,6 +62,15 @@ def _with_folders(nav: list[Any], folders: dict[str, list[Any]]) -> list[Any]:
 
 def _name(path: str) -> str:
     return reference.title_of(Path(path).stem)
+
+
+def _pages_of_the_project() -> dict[str, str]:
+    """The pages in the repository's root but README.md, with their links as they are in the folder project/."""
+    found = {}
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        found[f"project/{name}"] = text.replace("](docs/", "](../")
+    return found
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
