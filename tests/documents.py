@@ -75,7 +75,7 @@ if __name__ == "__main__":
     for page in PAGES:
         (ROOT / page).write_text(with_true_samples(page), encoding="utf-8")
     for page in pages():
-        if page not in PAGES and any(block.label == ("printed",) for block in blocks_of(page)):
+        if page not in PAGES and any(block.label in (("printed",), ("message",)) for block in blocks_of(page)):
             (ROOT / page).write_text(with_true_prints(page), encoding="utf-8")
     for path in sorted((ROOT / "docs").rglob("*.md")):
         path.write_text(with_true_lines(path, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -7,6 +7,7 @@ What stands behind a fence's language says what the block is:
     ```python in PATH       stands in that file; so does a block of any other language
     ```python LABEL         runs in another test, which knows the label
     ```text printed         what the Python block before it prints
+    ```text message         the message of the error that the Python block before it raises
     ```text STAGE k1        a dump, see tests/documents.py
     ```sh                   runs in another test
     ```text                 is not checked; neither are blocks of other languages
@@ -33,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(?P<head>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 LANGUAGES = frozenset({"python", "text", "console", "sh", "glsl", "cpp", "toml"})
+_SHOWN = (("printed",), ("message",))
 # Those of blocks that other tests run.
 LABELS = frozenset({"models", "images", "texts", "sklearn", "train.py", "cost", "memory", "profile"})
 
@@ -65,7 +67,7 @@ class Block:
                 return None
             case ("raises", name) if self.language == "python" and hasattr(lx, name):
                 return None
-            case ("printed",) if self.language == "text":
+            case ("printed" | "message",) if self.language == "text":
                 return None
             case (stage, *_) if self.language == "text" and stage.split(":")[0] in STAGES:
                 return None
@@ -123,14 +125,18 @@ def _in_list(lines: list[str]) -> bool:
 
 
 def run(page: str) -> Iterator[tuple[Block, str, bytes]]:
-    """Runs the Python blocks of a page: each with what it printed, and the picture that a notebook shows below it."""
+    """Runs the Python blocks of a page.
+
+    Gives each with what it printed or the message of its error, and with the picture that a notebook shows below it.
+    """
     names: dict[str, Any] = {"__name__": "page"}
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for block in blocks_of(page):
             if block.language == "python" and block.label[:1] in ((), ("raises",)):
                 printed = StringIO()
                 with redirect_stdout(printed):
-                    _run(block, names)
+                    message = _run(block, names)
+                printed.write(message)
                 yield block, printed.getvalue(), _picture(block, names)
 
 
@@ -150,23 +156,27 @@ def printed_by(page: str) -> Iterator[tuple[Block, str]]:
     for block in blocks_of(page):
         if block.language == "python":
             before = block.place
-        elif block.label == ("printed",):
+        elif block.label in _SHOWN:
             yield block, printed[before]
 
 
-def _run(block: Block, names: dict[str, Any]) -> None:
-    program = compile("\n" * block.line + block.body, str(ROOT / block.page), "exec", dont_inherit=True)
+def _run(block: Block, names: dict[str, Any]) -> str:
+    """The message of the error that the block has to raise; "" if it has to raise none."""
+    # Messages name the line of a reader's program, not of the page.
+    of_reader = block.page.startswith("docs/errors/")
+    text = block.body if of_reader else "\n" * block.line + block.body
+    program = compile(text, "program.py" if of_reader else str(ROOT / block.page), "exec", dont_inherit=True)
     if not block.label:
         exec(program, names)
-        return
+        return ""
     expected = getattr(lx, block.label[1])
     try:
         exec(program, names)
     except expected as error:
         if type(error) is not expected:
             raise
-    else:
-        raise AssertionError(f"{block.place}: nothing is raised")
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError(f"{block.place}: nothing is raised")
 
 
 def with_true_prints(page: str) -> str:
@@ -177,7 +187,8 @@ def with_true_prints(page: str) -> str:
     true = iter([printed for _, printed in printed_by(page)])
 
     def renewed(match: re.Match[str]) -> str:
-        return f"```text printed\n{_trimmed(next(true))}\n```" if match["head"] == "text printed" else match[0]
+        *_, label = match["head"].split() or [""]
+        return f"```text {label}\n{_trimmed(next(true))}\n```" if (label,) in _SHOWN else match[0]
 
     return BLOCK.sub(renewed, text)
 

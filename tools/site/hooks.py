@@ -92,6 +92,8 @@ def _fence(found: re.Match[str]) -> str:
     stage = label.split()[0]
     if language == "python":
         return "```python"
+    if label in ("printed", "message"):
+        return f"```{{ .text .{label} .no-copy }}"
     if stage not in _DUMPS:
         return f"```{language}"
     shown = "lavax" if stage in _GRAPHS else "glsl" if stage == "glsl" else "text"

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
@@ -63,9 +64,12 @@ def pages_in_order() -> list[str]:
 
 
 def title_of(page: str) -> str:
-    """The title of one of the pages: its module's name, if it has only one."""
+    """The title of one of the pages: the name of the module that others are parts of, or of what they are for."""
     modules = MODULES.get(page, ())
-    return "Overview" if not modules else modules[0] if len(modules) == 1 else page.capitalize()
+    name = "lavax" if page == "lavax" else f"lavax.{page}"
+    return "Overview" if not modules else name if all(f"{each}.".startswith(f"{name}.") for each in modules) else (
+        page.capitalize()
+    )
 
 
 def _summary(module: str) -> str:
@@ -82,11 +86,12 @@ def _page(name: str, modules: tuple[str, ...]) -> str:
 def _module(module: ModuleType, page: PurePosixPath) -> Iterator[str]:
     """The parts of one module: what it says of itself, a table of its names, then each name."""
     name = module.__name__
-    yield f"## {name} {{ #{name} .module }}"
+    is_alone = name == title_of(page.stem)  # then it has the page's heading
+    yield f'<span id="{name}"></span>' if is_alone else f"## {name} {{ #{name} .module }}"
     yield _prose(inspect.getdoc(module) or "")
     names = sorted(public_names(module), key=str.casefold)
     rows = [f"| [`{each}`](#{name}.{each}) | {_first_sentence(_docstring(getattr(module, each)))} |" for each in names]
-    yield "\n".join(["| name | |", "|---|---|", *rows])
+    yield "\n".join(["| name | what it is |", "|---|---|", *rows])
     for each in names:
         yield from _entry(name, each, getattr(module, each), page)
 
@@ -104,6 +109,8 @@ def _entry(module: str, name: str, value: Any, page: PurePosixPath) -> Iterator[
     elif source:
         yield source
     yield _prose(_docstring(value)) or f"`{value!r}`"
+    if inspect.isclass(value) and issubclass(value, Enum):
+        yield f"Members: {', '.join(f'`{member.name}`' for member in value)}."
     if inspect.isclass(value) and not issubclass(value, BaseException):
         yield from _methods(value)
 
@@ -135,19 +142,18 @@ def _signature(name: str, value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    if inspect.isclass(value) and issubclass(value, BaseException):
+    if inspect.isclass(value) and issubclass(value, (BaseException, Enum)):
         return ""
     parameters = [each for each in signature.parameters.values() if each.name != "self"]
     signature = signature.replace(parameters=parameters)
     if inspect.isclass(value):
         signature = signature.replace(return_annotation=inspect.Signature.empty)
-    text = f"{name}{signature}".replace("'", "'")
-    text = _unquoted(text)
+    text = _unquoted(f"{name}{signature}")
     if len(text) <= WIDTH:
         return text
     lines = [f"    {_unquoted(str(part))}," for part in _with_markers(signature)]
     tail = "" if signature.return_annotation is inspect.Signature.empty else f" -> {signature.return_annotation}"
-    return "\n".join([f"{name}(", *lines, f"){tail}"])
+    return _unquoted("\n".join([f"{name}(", *lines, f"){tail}"]))
 
 
 def _with_markers(signature: inspect.Signature) -> Iterator[str]:
@@ -165,8 +171,11 @@ def _with_markers(signature: inspect.Signature) -> Iterator[str]:
 
 
 def _unquoted(text: str) -> str:
-    """Annotations are strings; their quotes, and the addresses of functions, are no part of the signature."""
-    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+    """Annotations are strings; their quotes, and the addresses of functions, are no part of the signature.
+
+    Users know the class `Value` as `Array`.
+    """
+    text = re.sub(r"\bValue\b", "Array", re.sub(r"(: |-> )'([^']*)'", r"\1\2", text))
     return re.sub(r"<function (\w+)[^>]*>", r"\1", re.sub(r"<object object at \w+>", "...", text))
 
 
@@ -194,9 +203,15 @@ def _docstring(value: Any) -> str:
 
 
 def _first_sentence(text: str) -> str:
+    """Up to the first full stop, colon or semicolon outside of brackets."""
     paragraph = " ".join(text.split("\n\n")[0].split())
-    sentence = re.split(r"(?<=[.:;])\s", paragraph)[0] if paragraph else ""
-    return _escaped(sentence.rstrip(":;")).replace("|", "\\|")
+    depth, end = 0, len(paragraph)
+    for place, sign in enumerate(paragraph):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0 and sign in ".:;" and paragraph[place + 1 : place + 2] in ("", " "):
+            end = place + (sign == ".")
+            break
+    return _escaped(paragraph[:end]).replace("|", "\\|")
 
 
 def _prose(text: str) -> str:
