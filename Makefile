@@ -43,7 +43,7 @@ accuracy: .venv/package.stamp
 # The documentation as a site: open out/site/index.html.
 docs: .venv/package.stamp
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet --strict
-	@echo "The site is in out/site; \`$(PYTHON) -m http.server --directory out/site\` shows it with its search."
+	@echo "Open out/site/index.html."
 
 # setup.cfg maps the top-level folders into lavax.*, which a type checker cannot follow, so mypy sees the
 # package as a tree of links. Its messages are turned back into the names of the real files.

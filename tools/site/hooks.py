@@ -82,6 +82,19 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
     return formulas.with_mathml(html)
 
 
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    return _with_own_worker(output, "../" * (len(Path(page.file.src_uri).parts) - 1))
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:
+    return _with_own_worker(output, "/")
+
+
+def _with_own_worker(output: str, root: str) -> str:
+    """The search from the disk needs a stand-in for workers; the theme would load one from elsewhere."""
+    return output.replace("https://unpkg.com/iframe-worker/shim", f"{root}assets/worker_in_frame.js")
+
+
 def on_post_build(config: Any) -> None:
     sources.write_cited(Path(config.site_dir))
 

@@ -90,10 +90,21 @@ def _module(module: ModuleType, page: PurePosixPath) -> Iterator[str]:
     yield f'<span id="{name}"></span>' if is_alone else f"## {name} {{ #{name} .module }}"
     yield _prose(inspect.getdoc(module) or "")
     names = sorted(public_names(module), key=str.casefold)
+    links = {each: f"#{name}.{each}" for each in names}
     rows = [f"| [`{each}`](#{name}.{each}) | {_first_sentence(_docstring(getattr(module, each)))} |" for each in names]
     yield "\n".join(["| name | what it is |", "|---|---|", *rows])
     for each in names:
-        yield from _entry(name, each, getattr(module, each), page)
+        for part in _entry(name, each, getattr(module, each), page):
+            yield part if part.startswith("```") else _linked(part, {word: links[word] for word in links if word != each})
+
+
+def _linked(text: str, links: dict[str, str]) -> str:
+    """Words in backticks that the module explains become links."""
+
+    def linked(word: re.Match[str]) -> str:
+        return f"[{word[0]}]({links[word[1]]})" if word[1] in links else word[0]
+
+    return re.sub(r"(?<!\[)`(\w+)`", linked, text)
 
 
 def _entry(module: str, name: str, value: Any, page: PurePosixPath) -> Iterator[str]:
