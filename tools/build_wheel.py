@@ -23,8 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 EXTENSION = "lavax/backends/vulkan/glslang/_glslang.abi3.so"
 ENTRY = "PyInit__glslang"
-# Symbols of glslang stay inside, so that another glslang in the same process, such as a driver's, is not mixed with it.
-FLAGS = {"CFLAGS": "-O2 -fvisibility=hidden", "LDFLAGS": "-Wl,--exclude-libs,ALL -Wl,--gc-sections"}
+FLAGS = {"CFLAGS": "-O2", "LDFLAGS": "-Wl,--gc-sections"}  # besides those of backends/vulkan/glslang/build.py
 # Debian's package -> the name of the file that says under which licences its libraries stand.
 LICENSES = {"glslang-dev": "LICENSE.glslang", "spirv-tools": "LICENSE.SPIRV-Tools"}
 # The system's part of the manylinux standard (PEP 600). Anything else would have to be on the user's machine.

@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # MkDocs loads this file by its path
 
-from tools.site import formulas, ir_lexer, notebooks, reference, sources  # noqa: E402
+from tools.site import formulas, ir_lexer, notebooks, reference, sources, titles  # noqa: E402
 
 ir_lexer.register()
 
@@ -75,7 +75,7 @@ def _pages_of_the_project() -> dict[str, str]:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     place = Path(page.file.src_uri)
-    return _FENCE.sub(_fence, sources.with_links_to_sources(markdown, place))
+    return _FENCE.sub(_fence, titles.with_titles(sources.with_links_to_sources(markdown, place), place))
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:

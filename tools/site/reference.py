@@ -94,8 +94,9 @@ def _module(module: ModuleType, page: PurePosixPath) -> Iterator[str]:
     rows = [f"| [`{each}`](#{name}.{each}) | {_first_sentence(_docstring(getattr(module, each)))} |" for each in names]
     yield "\n".join(["| name | what it is |", "|---|---|", *rows])
     for each in names:
+        others = {word: link for word, link in links.items() if word != each}
         for part in _entry(name, each, getattr(module, each), page):
-            yield part if part.startswith("```") else _linked(part, {word: links[word] for word in links if word != each})
+            yield part if part.startswith("```") else _linked(part, others)
 
 
 def _linked(text: str, links: dict[str, str]) -> str:
