@@ -8,7 +8,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 # [dumps.md](dumps.md#ir) and, without a link, docs/dumps.md; not in code.
 _LINK = re.compile(r"\[(?:docs/)?[\w/]+\.md\]\((?P<path>[\w./-]+\.md)(?P<anchor>#[\w-]+)?\)")
-_NAME = re.compile(r"(?<![\w/`\[(])docs/(?P<path>[\w/]+\.md)(?![\w`])")
+_NAME = re.compile(r"(?<!\]\()(?<![\w/`\[])docs/(?P<path>[\w/]+\.md)(?![\w`])")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
