@@ -21,8 +21,11 @@ from lavax.backends.vulkan.device.commands import CommandPool, Recorder
 from lavax.backends.vulkan.device.device import Device, get_device
 from lavax.backends.vulkan.device.instance import choose_device
 from lavax.backends.vulkan.memory.free_ranges import FreeRanges, Range
+from lavax.backends.vulkan.plan.plan import Plan, Result
+from lavax.backends.vulkan.run.program import MOST_CUTS, Program
 from lavax.base import config
 from lavax.tracer.values.backend import register
+from tests.backends.vulkan.emit.shaders import ADD_ONE, dispatch
 
 PACKAGE = str(Path(lx.__file__).parent.parent)
 SIZE = 64
@@ -186,6 +189,56 @@ def test_a_loop_that_depends_on_data_may_be_interrupted_at_every_line() -> None:
         assert np.all(np.asarray(double(start)) == 256)
 
     assert every_line(lambda: double(start), check) > 50
+
+
+def test_a_program_of_several_submissions_may_be_interrupted_at_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its donated argument is taken with the first of them, and then it has a result, or says that it is lost."""
+    monkeypatch.setenv("LAVAX_RANDOM_CUTS", "0")
+    backend = VulkanBackend()
+    before = register(lambda: backend)
+    loop = lx.compile(lambda x, y: lx.fori_loop(0, 5, lambda i, z: z * 2 + y, x), donate_argnums=0)
+    y = lnp.arange(4.0)
+    outcomes = set()
+
+    def check() -> None:
+        assert np.asarray(loop(lnp.zeros(4), y)).tolist() == [0, 31, 62, 93]
+
+    check()
+    position = 0
+    while True:
+        x = lx.device_put(np.ones(4, np.float32))
+        was_interrupted = interrupted_at(position, lambda x=x: loop(x, y))
+        outcomes.add(x.is_donated)
+        if x.is_donated:
+            with pytest.raises(lx.DonatedArrayError):
+                np.asarray(x)
+        else:
+            assert np.all(np.asarray(x) == 1)
+        check()
+        if not was_interrupted:
+            break
+        position += 1
+    register(before)
+    assert outcomes == {True, False}
+    assert position > 100
+
+
+def test_cutting_a_program_anew_may_be_interrupted_at_every_line(device: Device) -> None:
+    plan = Plan((32,), (Result(32, None),), (), (), 0, tuple(dispatch(ADD_ONE, (0, 1), 8) for _ in range(2)))
+    program = Program(device, plan)
+    argument, whole = device.transfer.upload(np.arange(8, dtype=np.float32)), program._cut
+
+    def run() -> None:
+        program._is_warm, program._cuts_left, program._cut = True, MOST_CUTS, whole
+        program._learn(10_000.0)
+        program(argument)
+
+    def check() -> None:
+        (found,) = program(argument)
+        assert device.transfer.download(found, 32).view(np.float32).tolist() == list(range(1, 9))
+
+    check()
+    assert every_line(run, check) > 50
 
 
 def submission_of(device: Device, pool: CommandPool) -> Submission:
