@@ -9,10 +9,14 @@ from lavax.numpy._core.broadcasting import fit, type_together
 from lavax.numpy._core.operands import ArrayLike, Splat, as_operand, as_value, cast
 from lavax.numpy._core.promotion import floating, promote
 from lavax.tracer import bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
+from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
 # As in NumPy, a sum of truth values is their disjunction, and a product their conjunction.
 _OF_TRUTH_VALUES = {"add": "or", "multiply": "and"}
+
+_WORD_BYTES = 4
 
 
 def together(name: str, *arguments: ArrayLike | Splat, real: bool = False) -> tuple[list[Value], bool]:
@@ -37,7 +41,41 @@ def apply(op: str, *arguments: ArrayLike | Splat, name: str = "", real: bool = F
     `name` is what errors call it, `op` by default. With `real`, integers and truth values are first converted to
     floats. The result is weak if all arguments are and the operation keeps the dtype.
     """
+    if _widens(arguments, real):
+        return _as_one_program(op, name or op, real, False, *arguments)
     return applied(op, *together(name or op, *arguments, real=real))
+
+
+def _joined(op: str, x: ArrayLike, y: ArrayLike) -> Value:
+    """As `apply`, but for truth values, which are joined by another operation."""
+    values, weak = together(op, x, y)
+    return applied(_OF_TRUTH_VALUES.get(op, op) if values[0].type.dtype == bool_ else op, values, weak)
+
+
+@one_program("op", "name", "real", "joins")
+def _as_one_program(
+    op: str,
+    name: str,
+    real: bool,
+    joins: bool,
+    x: ArrayLike | Splat,
+    y: ArrayLike | Splat | None = None,
+    z: ArrayLike | Splat | None = None,
+) -> Value:
+    """An elementwise operation that reads narrow arrays as they are: none of them is stored in more bits first."""
+    arguments = [argument for argument in (x, y, z) if argument is not None]
+    if joins:
+        return _joined(op, *arguments)  # type: ignore[arg-type]
+    return applied(op, *together(name, *arguments, real=real))
+
+
+def _widens(arguments: Sequence[ArrayLike | Splat], real: bool) -> bool:
+    """Whether an array outside a trace is converted to a dtype of more bits."""
+    sizes = [given.type.dtype.storage.itemsize for given in arguments if type(given) is Array and given.splat is None]
+    if not sizes or min(sizes) >= _WORD_BYTES:
+        return False
+    dtype, _ = promote([as_operand(argument) for argument in arguments])
+    return (floating(dtype) if real else dtype).storage.itemsize > min(sizes)
 
 
 def applied(op: str, values: Sequence[Value], weak: bool) -> Value:
@@ -72,8 +110,9 @@ def binary_function(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], V
     """The array function of one operation on two operands in their common dtype, under the operation's name."""
 
     def function(x: ArrayLike, y: ArrayLike) -> Value:
-        values, weak = together(op, x, y)
-        return applied(_OF_TRUTH_VALUES.get(op, op) if values[0].type.dtype == bool_ else op, values, weak)
+        if _widens((x, y), real=False):
+            return _as_one_program(op, op, False, True, x, y)
+        return _joined(op, x, y)
 
     named(function, op, f"{meaning}, elementwise, in the common shape and dtype of `x` and `y`.")
     return function

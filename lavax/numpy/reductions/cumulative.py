@@ -16,6 +16,7 @@ from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.elementwise.comparison import isnan, where
 from lavax.tracer import bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -31,20 +32,20 @@ def accumulated(op: str, value: Value, axis: int, reverse: bool = False) -> Valu
     return bind(op, value, axis=axis)
 
 
-def _counting(value: Value, dtype: Any) -> tuple[Value, DType]:
-    """`value` in the dtype in which its elements are summed, and the dtype of the result."""
-    held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
-    return cast(value, accumulating(held)), held
-
-
 def _numeric(op: str, x: ArrayLike, axis: int | None, dtype: Any) -> Value:
     """As in NumPy: None flattens."""
     value = as_value(x)
     if axis is None:
         value, axis = ravel(value), 0
     along = normal_axis(op, axis, value.type)
-    counted, held = _counting(value, dtype)
-    return with_weak(cast(accumulated(op, counted, along), held), False)
+    held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
+    return _accumulated_in(held, op, value, along)
+
+
+@one_program("dtype", "op", "axis")
+def _accumulated_in(dtype: DType, op: str, value: Value, axis: int) -> Value:
+    """The cumulative operation, which reads the array as it is and is summed as `dtype` requires."""
+    return with_weak(cast(accumulated(op, cast(value, accumulating(dtype)), axis), dtype), False)
 
 
 def cumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:

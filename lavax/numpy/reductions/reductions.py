@@ -43,8 +43,15 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
     axes = rising_axes(op, axis, value.type)
     held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
     within = accumulating(held)
-    result = fold(op, cast(value, within), axes, keepdims, weak=value.weak and within == value.type.dtype)
-    return cast(result, held)
+    if within != value.type.dtype:
+        return cast(_fold_in(within, op, value, axes, keepdims), held)
+    return cast(fold(op, value, axes, keepdims, value.weak), held)
+
+
+@one_program("dtype", "op", "axes", "keepdims")
+def _fold_in(dtype: DType, op: str, value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """The reduction in another dtype, which does not store the converted array."""
+    return fold(op, cast(value, dtype), axes, keepdims)
 
 
 def among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
@@ -150,6 +157,7 @@ def _count(value: Value, axes: tuple[int, ...]) -> int:
     return math.prod(value.shape[axis] for axis in axes)
 
 
+@one_program("op", "name", "axis", "keepdims", "of_nothing")
 def _truth_over(
     op: str, name: str, x: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None, of_nothing: bool
 ) -> Value:
@@ -179,6 +187,7 @@ def all(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: Array
     return _truth_over("min", "all", x, axis, keepdims, where, of_nothing=True)
 
 
+@one_program("axis", "keepdims")
 def count_nonzero(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
     """The number of elements over `axis` (None: all axes) that are not zero, as int32."""
     return sum(as_truth(x), axis, keepdims=keepdims)
@@ -270,6 +279,7 @@ def std(
     return sqrt(var(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where))
 
 
+@one_program("op", "axis", "keepdims")
 def _position(op: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
     value = as_value(x)
     searched = value.size if axis is None else value.shape[normal_axis(op, axis, value.type)]
