@@ -67,7 +67,8 @@ def _drawn(picture: Picture) -> _Drawing:
 
 
 def _size(box: Box, parts: list[tuple[str, _Drawing]]) -> tuple[float, float]:
-    longest = max(len(line) for line in (f"{box.lines[0]}{'  ' + box.mark if box.mark else ''}", *box.lines[1:]))
+    beside = 2 * (len(box.mark) + 1) if box.mark else 0  # the first line stands in the middle
+    longest = max(len(box.lines[0]) + beside, *map(len, box.lines))
     width, height = longest * _CHARACTER + 2 * _PADDING, len(box.lines) * _LINE + _PADDING
     if parts:
         width = max(width, sum(drawing.width + 3 * _PADDING for _, drawing in parts) + _PADDING)

@@ -109,6 +109,7 @@ from lavax.tracer.values.value import Value as Array  # a traced value is an arr
 
 if TYPE_CHECKING:
     from lavax import data, generate, io, mixed_precision, models, train
+    from lavax.explanation.explain import explain
 
 __version__ = VERSION
 jit = compile
@@ -138,6 +139,10 @@ _IMPORTED_WHEN_USED = frozenset({"data", "generate", "io", "mixed_precision", "m
 def __getattr__(name: str) -> Any:
     if name in _IMPORTED_WHEN_USED:
         return importlib.import_module(f"lavax.{name}")
+    if name == "explain":
+        from lavax.explanation.explain import explain  # late: it needs the backend
+
+        return explain
     raise AttributeError(f"module 'lavax' has no attribute {name!r}")
 
 __all__ = [
@@ -209,6 +214,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "experimental",
+    "explain",
     "explain_cache_misses",
     "export",
     "flatten_util",

@@ -156,6 +156,7 @@ lavax/generate
 lavax/generate/__init__
 lavax/experimental
 lavax/experimental/__init__
+lavax/explanation
 lavax/command_line
 lavax
 lavax/lax

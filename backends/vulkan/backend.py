@@ -163,7 +163,8 @@ class LoweredGraph:
         verify_optimized(graph)
         self.backend = backend
         self.kernels = schedule(prepare(graph, target), donated, target=target)
-        self._graph, self._target, self._eager, self._choice = graph, target, eager, choice
+        self.graph, self.target = graph, target
+        self._eager, self._choice = eager, choice
 
     @cached_property
     def plan(self) -> Plan:
@@ -182,11 +183,11 @@ class LoweredGraph:
         kind, _, which = stage.partition(":")
         match kind:
             case "prepare":
-                return str(graph_at(self._graph, self._target, which or PASSES[-1].name))
+                return str(graph_at(self.graph, self.target, which or PASSES[-1].name))
             case "kernels":
                 return print_program(self.kernels)
             case "fusion":
-                return str(fusion_report(self.kernels.graph, self._target))
+                return str(fusion_report(self.kernels.graph, self.target))
             case "glsl":
                 return self._shaders(lambda source: source)
             case "spirv":

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lavax.command_line.errors import UsageError
 from lavax.command_line.output import say
 from lavax.command_line.targets import ARGUMENTS_HELP, arguments_of, function_at, user_code
+from lavax.explanation.explain import explain
+from lavax.explanation.report import Report
 from lavax.tracer.compiled.compile import BoundMethod, CompiledFunction, compile
 from lavax.tracer.compiled.lowered import STAGES, Lowered
 from lavax.tracer.transforms.grad import grad
@@ -22,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--example", metavar="NAME", help="take the arguments from this name in the file")
     known = ", ".join((*STAGES, "prepare:PASS", "all"))
     parser.add_argument("--stage", action="append", metavar="STAGE", help=f"{known}; by default {', '.join(SHOWN)}")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that explains it")
     parser.add_argument("--grad", type=int, default=0, metavar="ORDER", help="of the derivative of this order")
 
 
@@ -39,6 +43,10 @@ def run(options: argparse.Namespace) -> int:
         if len(stages) > 1:
             say(f"{'' if not number else chr(10)}== {stage} ==")
         say(_text(lowered, stage))
+    if options.html is not None:
+        with user_code(options.function):
+            report = explain(compiled, times=False)(*args, **kwargs)
+        _save(report, options.html)
     return 0
 
 
@@ -54,6 +62,13 @@ def _text(lowered: Lowered, stage: str) -> str:
         return lowered.as_text(stage).rstrip()
     except ValueError as error:  # a pass that there is not
         raise UsageError(str(error)) from error
+
+
+def _save(report: Report, path: Path) -> None:
+    try:
+        report.save(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _stages(names: list[str] | tuple[str, ...]) -> list[str]:

@@ -59,9 +59,10 @@ class FusionReport:
     storing: dict[Node, Reason]
 
     def __str__(self) -> str:
-        return "\n".join(line for kernel in self.kernels for line in self._lines(kernel))
+        return "\n".join(line for kernel in self.kernels for line in self.lines_of(kernel))
 
-    def _lines(self, kernel: FusedKernel) -> Iterator[str]:
+    def lines_of(self, kernel: FusedKernel) -> Iterator[str]:
+        """The text of one kernel, a line at a time; the first names it."""
         yield f"kernel {kernel.name} kind={kernel.kind}"
         yield f"  computes {self._list(node for node in kernel.nodes if _is_computed(node))}"
         if kernel.kept:

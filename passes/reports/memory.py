@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lavax.passes.reports.table import bytes_text, table
 
-_MEANINGS = {
+MEANINGS = {
     "arguments": "what it is called with",
     "results": "what it returns",
     "donated": "of the results, those in the memory of arguments",
@@ -37,5 +37,5 @@ class Memory:
         return kept + self.results - self.donated
 
     def __str__(self) -> str:
-        rows = [(name, bytes_text(getattr(self, name)), meaning) for name, meaning in _MEANINGS.items()]
+        rows = [(name, bytes_text(getattr(self, name)), meaning) for name, meaning in MEANINGS.items()]
         return table(("", "bytes", ""), [*rows, ("peak", bytes_text(self.peak), "needed at once")])

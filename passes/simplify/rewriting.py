@@ -9,6 +9,7 @@ from typing import Any
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import located, set_location
+from lavax.passes.simplify.watching import note
 
 # rule(node): an equal value, or None if the rule does not apply. A rule looks at the node and a few operands behind it,
 # never at users.
@@ -54,6 +55,7 @@ class _Rewriter:
             if simpler is None:
                 self._settled.add(node)
             else:
+                note(self._rules[node.op], node)
                 node = simpler
         for key in met:
             self._found[key] = node
@@ -96,6 +98,7 @@ def _merged(graph: Graph, merging: RewriteRules) -> Graph | None:
             built[node] = with_operands(node, tuple(built[operand] for operand in node.operands))
             if node in mergeable:
                 set_location(node.location)
+                note(merging[node.op], built[node])
                 built[node] = _first(merging[node.op], built[node]) or built[node]
     return graph_of(graph.inputs, [built[output] for output in graph.outputs])
 

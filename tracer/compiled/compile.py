@@ -229,15 +229,15 @@ class BoundMethod:
 
     def __init__(self, function: CompiledFunction, instance: Any) -> None:
         functools.update_wrapper(self, function, updated=())
-        self._bound_function = function
+        self.function = function
         self.__self__ = instance
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._bound_function(self.__self__, *args, **kwargs)
+        return self.function(self.__self__, *args, **kwargs)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """As CompiledFunction.lower, with the instance as first argument."""
-        return self._bound_function.lower(self.__self__, *args, **kwargs)
+        return self.function.lower(self.__self__, *args, **kwargs)
 
 
 @overload

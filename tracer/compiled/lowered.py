@@ -45,8 +45,9 @@ class Lowered:
         return plan(self.optimized, self.donated)
 
     @cached_property
-    def _programs(self) -> list[LoweredProgram]:
-        """One, unless the function calls the host: then those before, between and after the calls."""
+    def programs(self) -> list[LoweredProgram]:
+        """What the backend made of it: one, unless the function calls the host: then those before and after the calls.
+        """
         tune = self.tune or config.tune()
         if holds_host_calls(self.optimized):
             return [active().lower(plan(stage.graph).graph, tune=tune) for stage in divided(self.optimized)[1]]
@@ -62,7 +63,7 @@ class Lowered:
         if kind not in STAGES or (kind != stage and kind != "prepare"):
             raise ValueError(f"stage {stage!r} is none of {', '.join(STAGES)}")
         if kind in BACKEND_STAGES:
-            return "\n\n".join(program.as_text(stage) for program in self._programs)
+            return "\n\n".join(program.as_text(stage) for program in self.programs)
         return str(self.traced.graph if stage == "ir" else self.optimized)
 
     def memory(self) -> Memory:
@@ -70,7 +71,7 @@ class Lowered:
 
         Without a device, it is for the limits that every device has.
         """
-        return memory_of(self._parts, self._programs[0] if self._parts.graph.outputs else None, self.traced.captured)
+        return memory_of(self._parts, self.programs[0] if self._parts.graph.outputs else None, self.traced.captured)
 
     def compile(self) -> Compiled:
         """The program, for arguments of exactly these kinds. Needs a device."""

@@ -245,6 +245,15 @@ def test_a_dump_that_cannot_be(
     assert "command_line" not in done.stderr
 
 
+def test_a_dump_as_a_page(program: Path, tmp_path: Path, lavax_inside: Callable[..., Done]) -> None:
+    page = tmp_path / "loss.html"
+    words = ("dump", f"{program}:loss", "f32[3,2]", "f32[5,3]", "--stage", "ir", "--html")
+    assert lavax_inside(*words, str(page)).returncode == 0
+    assert "loss</span>, explained" in page.read_text(encoding="utf-8")
+    done = lavax_inside(*words, str(tmp_path / "nowhere" / "page.html"))
+    assert done.returncode == 2 and "cannot be written" in done.stderr
+
+
 def test_a_file_that_fails(tmp_path: Path, lavax_inside: Callable[..., Done]) -> None:
     (tmp_path / "bad.py").write_text("x = 1 / 0\n")
     done = lavax_inside("dump", f"{tmp_path / 'bad.py'}:f")
