@@ -12,7 +12,7 @@ ROOMS := tracer ir passes backends shaders_glsl
 # One process a core: drivers compile shaders on one core at a time.
 IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo examples test test-long bench accuracy docs lint wheel test-wheel clean
+.PHONY: demo examples test test-long fuzz bench accuracy docs lint wheel test-wheel clean
 
 demo: .venv/package.stamp
 	@$(PYTHON) examples/digits.py
@@ -31,6 +31,11 @@ test: .venv/package.stamp lint
 
 test-long: .venv/package.stamp
 	@$(PYTHON) -m pytest $(IN_PARALLEL) -m long
+
+# Random programs, for SECONDS; goes on where it stopped. Differences are made small and written to out/fuzz.
+SECONDS := 600
+fuzz: .venv/package.stamp
+	@GALLIVM_PERF=nopt $(PYTHON) -m tests.fuzz --seconds $(SECONDS)
 
 bench: .venv/package.stamp
 	@$(PYTHON) -m benchmarks

@@ -234,6 +234,14 @@ def _constant(source: Source) -> Node | None:
     return x and builder.splat(source.number(0, 3), x.type)
 
 
+# Of movement, by the operation; any source that picks values can be given to them.
+MOVES: dict[str, Step] = {
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "pad": _pad,
+    "concatenate": _concatenate,
+    "flip": _flip,
+}
 MOVEMENTS: tuple[Step, ...] = (_reshape, _transpose, _broadcast, _slice, _pad, _concatenate, _flip)
 EXACT: tuple[Step, ...] = (
     *MOVEMENTS,
