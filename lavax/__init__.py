@@ -108,7 +108,7 @@ from lavax.tracer.values.programs import clear_caches
 from lavax.tracer.values.value import Value as Array  # a traced value is an array, too
 
 if TYPE_CHECKING:
-    from lavax import data, generate, io, mixed_precision, models, train
+    from lavax import data, generate, io, mixed_precision, models, testing, train
     from lavax.explanation.explain import explain
 
 __version__ = VERSION
@@ -133,7 +133,7 @@ def _vulkan() -> Backend:
 
 register(_vulkan)
 
-_IMPORTED_WHEN_USED = frozenset({"data", "generate", "io", "mixed_precision", "models", "train"})
+_IMPORTED_WHEN_USED = frozenset({"data", "generate", "io", "mixed_precision", "models", "testing", "train"})
 
 
 def __getattr__(name: str) -> Any:
@@ -268,6 +268,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "test_util",
+    "testing",
     "trace",
     "train",
     "tree",

@@ -161,6 +161,8 @@ lavax/command_line
 lavax
 lavax/lax
 lavax/lax/__init__
+lavax/testing
+lavax/testing/__init__
 lavax/__init__
 """
 FLOORS = _FLOORS.split()

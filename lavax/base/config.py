@@ -26,9 +26,22 @@ def chosen_settings() -> list[str]:
     return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("LAVAX_"))
 
 
+_device_in_use: list[str] = []  # what `use_device` chose, before the environment
+
+
 def device_selector() -> str | None:
     """`LAVAX_DEVICE`: an index into `lavax.devices()`, or part of a device's name; None: the best device."""
-    return os.environ.get("LAVAX_DEVICE") or None
+    return _device_in_use[-1] if _device_in_use else os.environ.get("LAVAX_DEVICE") or None
+
+
+@contextmanager
+def use_device(selector: str) -> Iterator[None]:
+    """A context in which `device_selector` is this, in all threads."""
+    _device_in_use.append(selector)
+    try:
+        yield
+    finally:
+        _device_in_use.pop()
 
 
 def validate() -> bool:
@@ -143,11 +156,26 @@ def kept_program_bytes() -> float:
     return _number("LAVAX_KEPT_PROGRAM_BYTES", float(1 << 32))
 
 
+_cache_in_use: list[Path] = []  # what `cache_in` chose, before the environment
+
+
+@contextmanager
+def cache_in(folder: Path) -> Iterator[None]:
+    """A context in which `cache_folder` is this, in all threads."""
+    _cache_in_use.append(folder)
+    try:
+        yield
+    finally:
+        _cache_in_use.pop()
+
+
 def cache_folder() -> Path:
     """`LAVAX_CACHE`: the folder for compiled shaders and tuning results; by default in the user's cache folder.
 
     Raises RuntimeError if nothing says where that is: the user has no home directory.
     """
+    if _cache_in_use:
+        return _cache_in_use[-1]
     chosen = os.environ.get("LAVAX_CACHE")
     if chosen:
         return Path(chosen)

@@ -45,6 +45,7 @@ class Pipelines:
         self._device = device
         self.names_subgroup_size = names_subgroup_size
         self.made: Recent[Pipeline] = Recent(RECENT)
+        self._forgotten: list[Recent[Pipeline]] = []
         self._lock = threading.Lock()
         self._driver_cache = DriverCache(physical, device)
         self.layouts = PipelineLayouts(device, PUSH_CONSTANT_BYTES)
@@ -61,6 +62,13 @@ class Pipelines:
             counters.count("pipelines", len(lacking))
             return found
 
+    def forget(self) -> None:
+        """From now on pipelines are created anew; programs keep theirs. For tests of what is compiled."""
+        with self._lock:
+            self._forgotten.append(self.made)
+            self.made.clear()
+            self.made = Recent(RECENT)
+
     def abandon(self) -> None:
         """In a forked process: new pipelines raise DeviceError."""
         self._lock = threading.Lock()  # another thread may have held it
@@ -72,8 +80,9 @@ class Pipelines:
 
     def close(self) -> None:
         """Destroys everything; the device must be done with it."""
-        for pipeline in self.made.values():
-            pipeline.destroy()
+        for made in (self.made, *self._forgotten):
+            for pipeline in made.values():
+                pipeline.destroy()
         self.layouts.close()
         self._driver_cache.close()
 

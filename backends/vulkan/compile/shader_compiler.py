@@ -70,6 +70,11 @@ def compile_again(source: str) -> bytes:
     return compile_glsl(source)
 
 
+def forget_compiled() -> None:
+    """Empties the cache in memory."""
+    _from_disk_or_compiled.cache_clear()
+
+
 def accepts_extension(name: str) -> bool:
     """Whether the installed compiler knows a GLSL extension; the answer is kept on disk."""
     try:
