@@ -16,7 +16,7 @@ from lavax.explanation.report import ExplainedProgram, Report, counted_rules
 from lavax.explanation.stages import stages_of
 from lavax.ir.graph import Node
 from lavax.passes.reports import Profile, cost_of_program
-from lavax.passes.reports.fusion import fusion_report
+from lavax.passes.reports.fusion import FusionReport, fusion_report
 from lavax.passes.simplify.watching import watched
 from lavax.tracer.compiled.compile import BoundMethod, CompiledFunction, compile
 from lavax.tracer.compiled.lowered import Lowered
@@ -99,12 +99,12 @@ def _timed(
 
 
 def _explained(lowered: Lowered, program: LoweredGraph, is_part: bool, profile: Profile | None) -> ExplainedProgram:
-    cost = cost_of_program(program.kernels)
+    cost, fusion = cost_of_program(program.kernels), fusion_report(program.kernels.graph, program.target)
     return ExplainedProgram(
         stages=stages_of(program.graph if is_part else lowered.traced.graph, program),
-        kernels=tuple(explained_kernels(program, cost, profile)),
+        kernels=tuple(explained_kernels(program, fusion, cost, profile)),
         graph=program.kernels.graph,
-        kernel_of=_kernel_of(program),
+        kernel_of=_kernel_of(fusion),
         arena=arena_of(program.kernels),
         cost=cost,
         memory=program.memory() if is_part else lowered.memory(),
@@ -112,10 +112,10 @@ def _explained(lowered: Lowered, program: LoweredGraph, is_part: bool, profile: 
     )
 
 
-def _kernel_of(program: LoweredGraph) -> dict[Node, str]:
+def _kernel_of(fusion: FusionReport) -> dict[Node, str]:
     """For each value, the kernels that compute it."""
     found: dict[Node, str] = {}
-    for kernel in fusion_report(program.kernels.graph, program.target).kernels:
+    for kernel in fusion.kernels:
         for node in kernel.nodes:
             found[node] = f"{found[node]} {kernel.name}" if node in found else kernel.name
     return found

@@ -10,7 +10,7 @@ from lavax.ir.location import line_and_scope
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.program import print_step
 from lavax.passes.reports import Cost, KernelCost, Profile
-from lavax.passes.reports.fusion import FusionReport, fusion_report
+from lavax.passes.reports.fusion import FusionReport
 from lavax.passes.reports.profile import KernelTime
 
 
@@ -43,10 +43,11 @@ class ExplainedKernel:
         return tuple(dict.fromkeys(line_and_scope(location)[0] for location in self.cost.locations))
 
 
-def explained_kernels(program: LoweredGraph, cost: Cost, profile: Profile | None) -> Iterator[ExplainedKernel]:
+def explained_kernels(
+    program: LoweredGraph, fusion: FusionReport, cost: Cost, profile: Profile | None
+) -> Iterator[ExplainedKernel]:
     """All kernels in the order they run, with the guards of branches and loops."""
     steps = {step.name: step for step in steps_of(program.kernels.steps)}
-    fusion = fusion_report(program.kernels.graph, program.target)
     reasons = dict(_reasons(fusion))
     dispatches = program.plan.dispatches
     for name, found in cost.kernels.items():

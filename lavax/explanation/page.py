@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -115,7 +115,11 @@ def _kernels(program: ExplainedProgram) -> str:
     rows = [_kernel_row(kernel, _anchor(program, kernel)) for kernel in program.kernels]
     rows.append(_total_row(program))
     listed = table(head, rows, left=(0, 1, 2), total=True)
-    details = "".join(_kernel_details(kernel, _anchor(program, kernel)) for kernel in program.kernels)
+    first: dict[str, ExplainedKernel] = {}  # with each shader: the layers of a network have theirs in common
+    for kernel in program.kernels:
+        for shader in kernel.shaders:
+            first.setdefault(shader, kernel)
+    details = "".join(_kernel_details(program, kernel, first) for kernel in program.kernels)
     if len(program.kernels) > _MOST_UNFOLDED:
         details = folded("<b>in detail</b><span class=\"soft\">graphs, reasons, schedules, GLSL</span>", details)
     return f"{intro}{listed}{details}"
@@ -157,7 +161,7 @@ def _total_row(program: ExplainedProgram) -> list[str]:
     return row
 
 
-def _kernel_details(kernel: ExplainedKernel, anchor: str) -> str:
+def _kernel_details(program: ExplainedProgram, kernel: ExplainedKernel, first: Mapping[str, ExplainedKernel]) -> str:
     facts = [kernel.cost.kind, lines_text(kernel.cost.locations)]
     described = escape(" · ".join(filter(None, facts)))
     summary = f'<b class="mono">{escape(kernel.name)}</b><span class="soft">{described}</span>'
@@ -172,8 +176,13 @@ def _kernel_details(kernel: ExplainedKernel, anchor: str) -> str:
         content.append(f'<div class="inside soft">workgroups: {escape(groups)}</div>')
     if kernel.graph:
         content.append(folded("what it computes", block(kernel.graph, "graph"), is_open=True))
-    content += [folded("GLSL", block(shader, "glsl")) for shader in kernel.shaders]
-    return f'<div id="{anchor}">{folded(summary, "".join(content))}</div>'
+    for shader in kernel.shaders:
+        if first[shader] is kernel:
+            content.append(folded("GLSL", block(shader, "glsl")))
+        else:
+            link = f'<a href="#{_anchor(program, first[shader])}">{escape(first[shader].name)}</a>'
+            content.append(f'<div class="inside soft">GLSL: that of {link}</div>')
+    return f'<div id="{_anchor(program, kernel)}">{folded(summary, "".join(content))}</div>'
 
 
 def _anchor(program: ExplainedProgram, kernel: ExplainedKernel) -> str:

@@ -187,6 +187,19 @@ def test_the_page_shows_everything(report: Report) -> None:
     assert "on the device" in text and "of what the device could do" in text
 
 
+def test_shaders_that_kernels_share_are_shown_once() -> None:
+    def function(x: Any) -> Any:
+        for _ in range(6):
+            x = lnp.sort(x @ x.T, axis=1)
+        return x
+
+    found = lx.explain(function, times=False)(lx.ShapeDtype((8, 8), "float32"))
+    shaders = [shader for kernel in found.programs[0].kernels for shader in kernel.shaders]
+    page = Page(found.html())
+    assert len(page.around_shaders) == len(set(shaders)) < len(shaders)
+    assert re.search(r"GLSL: that of k\d", "".join(page.text))
+
+
 def test_the_style_is_installed() -> None:
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
