@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
+from lavax.backends.vulkan.emit.candidates import schedules_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
@@ -19,6 +20,7 @@ from lavax.backends.vulkan.target import target_of
 from lavax.base import config
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType
+from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.program import print_program
 from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
@@ -170,6 +172,13 @@ class LoweredGraph:
     def plan(self) -> Plan:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
+
+    def schedule_of(self, kernel: Kernel) -> Hashable | None:
+        """How a kernel is computed: as tuning chose it, or as the rules do; None for routines that have one way."""
+        chosen = self._choice(kernel)
+        if chosen is not None:
+            return chosen
+        return next(iter(schedules_of(kernel, self.backend.profile)), None)
 
     def memory(self) -> Memory:
         """The memory of the program and of a call, before anything is allocated."""

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.backend import LoweredGraph
-from lavax.backends.vulkan.emit.candidates import schedules_of
 from lavax.ir.location import line_and_scope
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.program import print_step
@@ -53,7 +52,7 @@ def explained_kernels(
     for name, found in cost.kernels.items():
         own = [dispatch for dispatch in dispatches if dispatch.name == name]
         step = steps.get(name)
-        schedules = () if step is None else schedules_of(step.kernel, program.backend.profile)
+        schedule = None if step is None else program.schedule_of(step.kernel)
         time, share, of_limit = _measured(found, profile)
         yield ExplainedKernel(
             cost=found,
@@ -62,7 +61,7 @@ def explained_kernels(
             share=share,
             graph="" if step is None else print_step(step),
             reasons=reasons.get(name, ""),
-            schedule=repr(schedules[0]) if schedules else "",
+            schedule="" if schedule is None else repr(schedule),
             groups=tuple(dispatch.groups for dispatch in own),
             shaders=tuple(dict.fromkeys(dispatch.shader.source for dispatch in own)),
         )

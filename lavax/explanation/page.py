@@ -211,7 +211,7 @@ def _chips(kernels: Sequence[ExplainedKernel]) -> Iterator[str]:
         yield kernel.name if kernel.share is None else f"{kernel.name} {100 * kernel.share:.0f} %"
     if len(longest) > _MOST_CHIPS:
         rest = sum(kernel.share or 0.0 for kernel in longest[_MOST_CHIPS:])
-        yield f"+ {len(longest) - _MOST_CHIPS} kernels{f' {100 * rest:.0f} %' if rest else ''}"
+        yield f"+ {len(longest) - _MOST_CHIPS} more{f' {100 * rest:.0f} %' if rest else ''}"
 
 
 @_section("Graph")

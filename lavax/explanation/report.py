@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from lavax.explanation.arena import Arena
@@ -70,6 +71,11 @@ class Report:
         from lavax.explanation.page import page_of
 
         return page_of(self)
+
+    def _repr_html_(self) -> str:
+        """The page, in a frame of a notebook: its style is to stay its own."""
+        style = "width:100%;height:44rem;border:1px solid #8886;border-radius:8px"
+        return f'<iframe srcdoc="{escape(self.html())}" style="{style}"></iframe>'
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, which any browser opens, also without a network."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ _SUMMARIES = {
     **{step.name: step.summary for step in PASSES},
 }
 
+_NUMBER = re.compile(r"%\d+")  # of values inside loops and branches
 _MOST_PAIRS = 1 << 20  # of lines that are compared in order
 
 
@@ -95,15 +97,21 @@ def _by_counts(old: list[str], new: list[str], old_keys: list[str], new_keys: li
 
 
 def _texts(graph: Graph) -> list[str]:
+    """The lines of the graph's text, also those of the graphs inside loops and branches."""
     names = value_names(graph)
     outputs = ", ".join(names[output] for output in graph.outputs)
-    return [*(format_node(node, names) for node in graph.nodes), f"return {outputs}".rstrip()]
+    return [*_lines_of_nodes(graph, names), f"return {outputs}".rstrip()]
 
 
 def _keys(graph: Graph) -> list[str]:
     """Each line with the operations of its operands in place of their numbers."""
     names = {node: node.name or node.op for node in (*graph.inputs, *graph.nodes)}
-    return [*(format_node(node, names) for node in graph.nodes), f"return {_operations(graph.outputs)}"]
+    return [*(_NUMBER.sub("%", line) for line in _lines_of_nodes(graph, names)), f"return {_operations(graph.outputs)}"]
+
+
+def _lines_of_nodes(graph: Graph, names: dict[Node, str]) -> Iterator[str]:
+    for node in graph.nodes:
+        yield from format_node(node, names).split("\n")
 
 
 def _operations(nodes: Sequence[Node]) -> str:

@@ -119,10 +119,11 @@ def test_devices_are_described_with_their_schedules(lavax_inside: Callable[..., 
     assert brief and all("lacks" not in line for line in brief)
 
 
-def test_without_a_driver_there_is_an_error() -> None:
-    done = lavax("devices", VK_DRIVER_FILES="/nonexistent.json", VK_ICD_FILENAMES="/nonexistent.json")
+@pytest.mark.parametrize("command", ["devices", "selftest"])
+def test_without_a_driver_there_is_an_error(command: str) -> None:
+    done = lavax(command, VK_DRIVER_FILES="/nonexistent.json", VK_ICD_FILENAMES="/nonexistent.json")
     assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.startswith("lavax devices: DeviceError: No Vulkan driver was found")
+    assert done.stderr.startswith(f"lavax {command}: DeviceError: No Vulkan driver was found")
 
 
 def test_a_device_that_is_not_there_is_not_chosen(

@@ -5,6 +5,7 @@ import configparser
 import re
 from collections.abc import Callable
 from functools import partial
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,16 @@ def test_the_lines_of_a_stage_are_its_graph(program: ExplainedProgram) -> None:
 
 
 def shown(stage: stages.Stage, signs: str) -> list[str]:
-    return [line.text for line in stage.lines if line.sign in signs]
+    return [line.text.strip() for line in stage.lines if line.sign in signs]
+
+
+def test_lines_inside_loops_are_compared_one_by_one() -> None:
+    after = lx.trace(lambda x: lx.fori_loop(0, 4, lambda i, y: lnp.tanh(y) + y, x))(X)
+    text = str(after).replace("%3 = add(%2, x1)", "%4 = negate(%2) : f32[20,6]\n    %3 = add(%2, x1)")
+    lines = list(stages._compared(lx.ir.parse(text), after))
+    assert [(line.sign, line.text.strip()) for line in lines if line.sign != " "] == [
+        ("-", "%3 = negate(%2) : f32[20,6]")
+    ]
 
 
 def test_long_graphs_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +186,18 @@ def test_the_page_is_whole_and_refers_to_nothing_outside(report: Report, tmp_pat
     assert all(link.startswith("#") for link in page.links)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "") and "@import" not in text
     assert page.around_shaders and all(tags.count("details") >= 1 for tags in page.around_shaders)
+
+
+def test_notebooks_show_the_page(report: Report) -> None:
+    (frame,) = re.findall(r'<iframe srcdoc="([^"]*)"', report._repr_html_())
+    assert unescape(frame) == report.html()
+
+
+def test_tuned_schedules_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lavax.backends.vulkan.backend import LoweredGraph
+
+    monkeypatch.setattr(LoweredGraph, "schedule_of", lambda self, kernel: "a tile")
+    assert "&#x27;a tile&#x27;" in lx.explain(network, times=False)(W, X).html()
 
 
 def test_the_page_shows_everything(report: Report) -> None:
