@@ -75,7 +75,7 @@ def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: LoweredContro
         flag = f"{flow.prefix}branch{number}"
         lowered.sizes[flag] = FLAG_BYTES
         guard = Guard(flag, flag, index, number, len(branches))
-        body = _with_distinct_outputs(branch, {})
+        body = with_distinct_outputs(branch, {})
         program = schedule(body, {})
         bound = dict(zip((node.name for node in body.inputs), arguments, strict=True))
         bound |= dict(zip(program.results, results, strict=True))
@@ -90,7 +90,7 @@ def _lower_while(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControl
     running, truth = f"{flow.prefix}running", f"{flow.prefix}condition"
     lowered.sizes |= {running: FLAG_BYTES, truth: FLAG_BYTES}
     lowered.commands += _begin(flow, carried)
-    asked = _with_distinct_outputs(condition, {})
+    asked = with_distinct_outputs(condition, {})
     program = schedule(asked, {})
     bound = dict(zip((node.name for node in asked.inputs), (*carried, *invariant), strict=True))
     asking = _embed(program, bound | {program.results[0]: truth}, f"{truth}.", None, lowered)
@@ -162,7 +162,7 @@ def _iteration(
     """One iteration of a loop. `inputs` are the buffers of the body's inputs, carried ones first; `others` are the
     buffers of the outputs that are not carried."""
     kept = {position: body.inputs[position] for position in range(len(carried))}
-    graph = _with_distinct_outputs(body, kept)
+    graph = with_distinct_outputs(body, kept)
     program = schedule(graph, {position: position for position in range(len(carried))})
     bound = dict(zip((node.name for node in graph.inputs), inputs, strict=True))
     aside: list[str] = []
@@ -184,17 +184,23 @@ def _iteration(
     return [*commands, *_copy_steps(f"{prefix}carry", aside, targets, types)]
 
 
-def _with_distinct_outputs(graph: Graph, kept: Mapping[int, Node]) -> Graph:
+def with_distinct_outputs(graph: Graph, kept: Mapping[int, Node]) -> Graph:
     """The graph with distinct outputs, none of which is an input, except inputs `kept` at their position."""
     seen: set[Node] = set()
     outputs = []
     for position, output in enumerate(graph.outputs):
         stays = kept.get(position) is output
         if not stays and (output.op == INPUT or output in seen):
-            output = make_node("cast", (output,), {}, output.type)
+            output = _copied(output)
         seen.add(output)
         outputs.append(output)
     return graph_of(graph.inputs, outputs)
+
+
+def _copied(x: Node) -> Node:
+    if x.type.size == 0:
+        return make_node("constant", (), {"value": x.dtype.number(0)}, x.type)
+    return make_node("cast", (x,), {}, x.type)
 
 
 def _embed(

@@ -11,7 +11,12 @@ from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
-from lavax.passes.schedule.control_flow import ControlFlow, LoweredControlFlow, lower_control_flow
+from lavax.passes.schedule.control_flow import (
+    ControlFlow,
+    LoweredControlFlow,
+    lower_control_flow,
+    with_distinct_outputs,
+)
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
@@ -87,7 +92,14 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
     results = dict(zip(items, (names[node] for node in piece.writes), strict=True))
     (node,) = (node for node in graph.nodes if node.op != "item")
     flow = ControlFlow(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
-    return lower_control_flow(flow, lambda body, pairs: schedule(prepare(body, target), pairs=pairs, target=target))
+    return lower_control_flow(flow, lambda body, pairs: _schedule_body(body, pairs, target))
+
+
+def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> KernelProgram:
+    """The program of a branch or an iteration. Preparing it may find outputs to be inputs, or each other."""
+    prepared = prepare(body, target)
+    kept = {output: prepared.inputs[position] for output, position in pairs.items()}
+    return schedule(with_distinct_outputs(prepared, kept), pairs=pairs, target=target)
 
 
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
