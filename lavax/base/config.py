@@ -85,6 +85,12 @@ def log_compiles(enabled: bool = True) -> Iterator[None]:
         _logs_compiles.reset(token)
 
 
+def guard_memory() -> bool:
+    """`LAVAX_GUARD_MEMORY=1`: fill results and temporaries with NaN before every program, and check that none writes
+    behind an array. Programs then run one by one, slowly. Read when a device is opened and a program is made."""
+    return _is_on("LAVAX_GUARD_MEMORY")
+
+
 _key_reuse: ContextVar[bool] = ContextVar("key_reuse", default=False)
 
 

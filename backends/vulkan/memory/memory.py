@@ -24,10 +24,12 @@ from lavax.backends.vulkan.memory.free_ranges import FreeRanges, Range
 from lavax.backends.vulkan.memory.idle import IdleWatch
 from lavax.backends.vulkan.memory.memory_types import MemoryType, create_buffer, requirements
 from lavax.backends.vulkan.plan.memory_use import COARSEST_ROUNDING_BYTES, rounded_size
+from lavax.base import config
 from lavax.base.errors import DeviceError
 
 FIRST_BLOCK_BYTES = 16 << 20
 LARGEST_GROWTH_BYTES = 1 << 30
+GUARD_BYTES = 64  # behind every array, under config.guard_memory
 
 _OUT_OF_MEMORY = (vk.VK_ERROR_OUT_OF_DEVICE_MEMORY, vk.VK_ERROR_OUT_OF_HOST_MEMORY)
 
@@ -182,6 +184,7 @@ class MemoryPool:
         self._returned_by_nbytes: dict[int, list[BlockPiece]] = {}
         self._cut_bytes = 0
         self._peak_bytes = 0
+        self._guard_bytes = GUARD_BYTES if config.guard_memory() else 0
         self._lock = threading.RLock()
         self._idle = IdleWatch(self)
         self.rememberers: weakref.WeakSet[Rememberer] = weakref.WeakSet()  # changed and read with the queue's lock held
@@ -289,13 +292,13 @@ class MemoryPool:
 
     def _list_of_returned(self, nbytes: int) -> list[BlockPiece]:
         with self._lock:
-            returned = self._returned.setdefault(rounded_size(nbytes), [])
+            returned = self._returned.setdefault(rounded_size(nbytes + self._guard_bytes), [])
             self._returned_by_nbytes[nbytes] = returned
             return returned
 
     def _cut(self, returned: list[BlockPiece], nbytes: int) -> BlockPiece:
         """A piece for `nbytes` from the free ranges, which grow if necessary. When dropped, it joins `returned`."""
-        size = rounded_size(nbytes)
+        size = rounded_size(nbytes + self._guard_bytes)
         with self._lock:
             found = self._free.take(size)
             if found is None:

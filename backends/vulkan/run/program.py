@@ -37,7 +37,7 @@ from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
 from lavax.backends.vulkan.run.segments import Batch, Segment, batches_of, segments_of
 from lavax.backends.vulkan.run.sequence import Once, Part, parts_of
 from lavax.backends.vulkan.run.steps import DispatchStep, make_steps, record_step
-from lavax.base import counters
+from lavax.base import config, counters
 from lavax.base.errors import DeviceError
 from lavax.passes.kernels.commands import FLAG_BYTES
 
@@ -155,6 +155,14 @@ class Program:
     `rates` measures what the device does in a second, if the plan might take long. Raises DeviceError if the plan does
     not fit the device.
     """
+
+    def __new__(cls, device: Device, plan: Plan, rates: Callable[[], Rates] | None = None) -> Program:
+        """Under the setting, one whose calls are checked."""
+        if cls is Program and config.guard_memory():
+            from lavax.backends.vulkan.run.guarded_program import GuardedProgram  # which is made of this module
+
+            return super().__new__(GuardedProgram)
+        return super().__new__(cls)
 
     def __init__(self, device: Device, plan: Plan, rates: Callable[[], Rates] | None = None) -> None:
         device.destroy_retired()
