@@ -7,6 +7,7 @@ from lavax.passes.simplify import (
     arithmetic,
     attention,
     contraction,
+    control_flow,
     folding,
     indexing,
     logic,
@@ -42,6 +43,7 @@ _OWN: dict[str, tuple[RewriteRule, ...]] = {
     **contraction.RULES,
     **window.RULES,
     **attention.RULES,
+    **control_flow.RULES,
 }
 
 

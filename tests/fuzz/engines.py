@@ -19,6 +19,7 @@ from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import ANY_DEVICE, Target
 from tests.backends.vulkan.emit.test_small_devices import _FEATURES, _LIMITS, PROFILES
 from tests.backends.vulkan.run.execution import backend_with, run
@@ -38,7 +39,7 @@ def _target(profile: DeviceProfile | None) -> Target:
 def _kernels(graph: Graph, arrays: Arrays, profile: DeviceProfile | None = None) -> list[np.ndarray]:
     """What the kernels for a device compute, in NumPy and float64. Asserts that their program is sound."""
     target = _target(profile)
-    program = schedule(prepare(graph, target), (), target=target)
+    program = schedule(prepare(remove_stop_gradient(graph), target), (), target=target)
     (check_program if all(isinstance(step, KernelStep) for step in program.steps) else check_sizes)(program)
     return interpret_kernels(program, *arrays)
 
@@ -77,7 +78,7 @@ def _on(region: Node, part: Sequence[Node], inputs: dict[Node, Node]) -> list[No
 
 
 def _device(graph: Graph, arrays: Arrays, **changes: Any) -> list[np.ndarray]:
-    return run(graph, arrays, device=backend_with(**changes) if changes else None)
+    return run(remove_stop_gradient(graph), arrays, device=backend_with(**changes) if changes else None)
 
 
 def _eager(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
