@@ -165,7 +165,8 @@ def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     again = [computed_after(operand, given[0]) for operand in node.operands]
     outputs = _computed_again(body, node.operands, again, node.attrs["keep"], given[0])
     sources = [operand for operand, needed in zip(again, matters, strict=True) if needed]
-    repeated = Graph(tuple(again), tuple(topological(outputs, stop=again)), tuple(outputs))
+    known = tuple(dict.fromkeys((*again, *node.operands, given[0])))  # kept dots read what was there before
+    repeated = Graph(known, tuple(topological(outputs, stop=known)), tuple(outputs))
     repeated = with_kept_carries(repeated, sources)
     seeds: dict[Node, Node] = {}
     for output, cotangent in zip(repeated.outputs, cotangents, strict=True):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,10 @@ def run_one(number: int, engines: Sequence[str], report: Report) -> tuple[Progra
     except IllConditionedError:
         report.without += 1
         return None, []
+    except Exception as error:  # a transformation failed
+        found = Difference("transformation", type(error).__name__, "".join(traceback.format_exception(error)[-4:]))
+        report.found.append((number, found))
+        return None, [found]
     report.programs += 1
     report.nodes += len(drawn.graph.nodes)
     report.runs.update(engines)
@@ -80,8 +85,7 @@ def run(numbers: Iterable[int], seconds: float, folder: Path, share: float = 1.0
             break
         drawn, found = run_one(number, engines_for(number, share), report)
         if found:
-            assert drawn is not None
-            path = write(drawn, found[0], folder)
+            path = write(drawn, found[0], folder) if drawn is not None else ""
             print(f"{number}: {', '.join(each.engine for each in found)}: {found[0].text[:200]}\n  {path}", flush=True)
         report.seconds = time.monotonic() - start
         if number % 50 == 0 or found:

@@ -113,3 +113,14 @@ def test_settings_pass_through() -> None:
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(ValueError, match="policy 'all' is none of nothing, dots, everything"):
         lx.checkpoint(block, policy="all")  # type: ignore[arg-type]
+
+
+@POLICIES
+def test_a_product_before_a_loop_is_kept_for_its_gradient(policy: Any) -> None:
+    def body(x: Any, y: Any, w: Any) -> Any:
+        return lx.scan(lambda carry, row: (lnp.tanh(carry * row), carry), x, w @ y)[0]
+
+    arguments = (np.float32(0.5), np.ones(3, "f"), 0.9 * np.eye(3, dtype="f"))
+    found = lx.grad(lx.checkpoint(body, policy), argnums=(0, 1, 2))(*arguments)
+    for one, other in zip(found, lx.grad(body, argnums=(0, 1, 2))(*arguments), strict=True):
+        close(one, other)

@@ -11,8 +11,9 @@ from lavax.base.errors import DeviceError
 
 
 @pytest.fixture
-def pool(device: Device) -> MemoryPool:
-    """A pool of its own, so that what other tests keep does not count."""
+def pool(device: Device, monkeypatch: pytest.MonkeyPatch) -> MemoryPool:
+    """A pool of its own, so that what other tests keep does not count, and whose pieces have no guards."""
+    monkeypatch.delenv("LAVAX_GUARD_MEMORY", raising=False)
     types = device.arrays.type
     return MemoryPool(device.handle, device.queue, (device.queue.family,), types, largest_block=64 << 20)
 
