@@ -1,7 +1,6 @@
 """Text as tokens and back, with the tokenizer of a model's folder."""
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lavax.generate.conversation import Message, written
+from lavax.io.json_files import read_json
 
 __all__ = ["Tokenizer"]
 
@@ -100,4 +100,5 @@ def _text_of(token: Any) -> str:
 
 
 def _json(file: Path) -> Mapping[str, Any]:
-    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+    found: Mapping[str, Any] = read_json(file) if file.is_file() else {}
+    return found

@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from lavax.io.atomic import remove_unfinished
+from lavax.io.json_files import parsed_json
 from lavax.io.safetensors import SafetensorsFile, write_safetensors
 from lavax.io.trees import fitted, named_arrays, structure_of
 
@@ -96,7 +97,8 @@ class CheckpointManager:
             raise FileNotFoundError(f"{self.folder}: there is no checkpoint of step {step}; there are {found}")
         path = self._path(chosen)
         file = SafetensorsFile(path)
-        return Checkpoint(chosen, fitted(path, file, like), json.loads(file.metadata.get("extra", "null")))
+        extra = parsed_json(path, file.metadata.get("extra", "null"), object)
+        return Checkpoint(chosen, fitted(path, file, like), extra)
 
     def wait(self) -> None:
         """Returns when everything is written. Raises the error of the last save, if there was one."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lavax.io.atomic import replaced
+from lavax.io.json_files import read_json
 from lavax.io.safetensors import SafetensorsFile, nbytes_of, write_safetensors
 
 MAX_SHARD_SIZE = "5GB"
@@ -61,7 +62,7 @@ def read_tensors(folder: Path, stem: str = "model") -> Mapping[str, np.ndarray]:
     if not index.is_file():
         raise FileNotFoundError(f"{folder}: there is neither {single.name} nor {index.name}. {_hint(folder)}")
     try:
-        file_of = json.loads(index.read_text(encoding="utf-8"))["weight_map"].items()
+        file_of = read_json(index)["weight_map"].items()
         return Shards(folder, {str(name): str(file) for name, file in file_of})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{index}: this is no index of shards: {error}") from None

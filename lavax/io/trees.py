@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lavax.io.host_arrays import device_array
+from lavax.io.json_files import parsed_json
 from lavax.io.numpy_files import ALONE, NpzFile, read_npy, write_npy, write_npz
 from lavax.io.safetensors import SafetensorsFile, write_safetensors
 from lavax.io.structure import structure_text
@@ -109,7 +110,7 @@ def _require_fit(source: Path, name: str, found: Mapping[str, np.ndarray], wante
 def _require_structure(source: Path, found: Mapping[str, np.ndarray], structure: pytree.TreeDef) -> None:
     if not isinstance(found, SafetensorsFile) or _STRUCTURE not in found.metadata:
         return
-    held, wanted = json.loads(found.metadata[_STRUCTURE]), structure_text(structure)
+    held, wanted = parsed_json(source, found.metadata[_STRUCTURE]), structure_text(structure)
     for place in [*wanted, *held]:
         here, there = held.get(place, "nothing"), wanted.get(place, "nothing")
         if here != there:

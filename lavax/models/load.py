@@ -1,7 +1,6 @@
 """Models from the folders that are published: config.json, weights in safetensors."""
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ import numpy as np
 from lavax import random
 from lavax.io.gguf import load_gguf
 from lavax.io.host_arrays import device_array
+from lavax.io.json_files import read_json
 from lavax.io.pretrained import weights_stem
 from lavax.io.tensor_files import read_tensors
 from lavax.models.family import Family, family_of, kind_of
@@ -57,7 +57,7 @@ def _weights_of(path: Path, variant: str | None) -> tuple[Family, Any, Tensors]:
     if not (path / "config.json").is_file():
         why = "the folder has no config.json" if path.is_dir() else "there is no such folder; lavax downloads nothing"
         raise FileNotFoundError(f"models.load: {path}: {why}")
-    data = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    data = read_json(path / "config.json")
     family = family_of(kind_of(data))
     _check_floats(path, data)
     stem = weights_stem(data) if variant is None else f"{weights_stem(data)}.{variant}"

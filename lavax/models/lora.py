@@ -17,6 +17,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.io.json_files import read_json
 from lavax.io.tensor_files import read_tensors, write_tensors
 from lavax.ir.types import float32
 from lavax.models.family import Family, family_of, kind_of
@@ -158,7 +159,7 @@ def load(folder: str | os.PathLike[str], model: Module) -> Adapters:
     Raises ValueError for layers that the model has not, and for what is not a plain LoRA.
     """
     path, family = Path(folder), _family_of(model)
-    settings = json.loads((path / "adapter_config.json").read_text(encoding="utf-8"))
+    settings = read_json(path / "adapter_config.json")
     unknown = [name for name in ("use_dora", "rank_pattern", "alpha_pattern") if settings.get(name)]
     if settings.get("peft_type") != "LORA" or unknown or settings.get("bias", "none") != "none":
         found = ", ".join([str(settings.get("peft_type")), *unknown])

@@ -134,7 +134,7 @@ def _content(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(status.st_mode) or status.st_size > most:
             return b""
         with open(handle, "rb", closefd=False) as file:
-            return file.read(most)
+            return file.read(status.st_size)  # as many bytes are allocated as are asked for
     except OSError:
         return b""
     finally:

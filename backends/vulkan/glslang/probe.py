@@ -35,7 +35,7 @@ def survives(extension: Path) -> bool | None:
     quiet = subprocess.DEVNULL
     try:
         done = subprocess.run(command, stdin=quiet, stdout=quiet, stderr=quiet, timeout=_MOST_SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, RuntimeError, subprocess.SubprocessError):  # as at the end of the interpreter
         return None
     return done.returncode == 0
 

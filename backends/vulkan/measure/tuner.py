@@ -74,7 +74,7 @@ class Records:
             return None
         try:
             winner = json.loads(payload)["winner"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return winner if isinstance(winner, str) else None
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from lavax.io.json_files import read_json
 from lavax.io.pretrained import save_pretrained
 from lavax.models.diffusion.pipeline import TextToImage
 from lavax.models.diffusion.pipeline_xl import TextToImageXL
@@ -84,7 +85,7 @@ def save_pipeline(pipeline: TextToImage, folder: str | os.PathLike[str]) -> None
 
 
 def _read(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    found: dict[str, Any] = read_json(file)
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from lavax.io.json_files import read_json
+
 _BEGIN, _END = "<|startoftext|>", "<|endoftext|>"
 _WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
@@ -27,7 +29,7 @@ class PromptTokenizer:
         """The tokenizer of a folder: tokenizer.json, or vocab.json and merges.txt."""
         path = Path(folder)
         tokenizer = _read(path)
-        settings = json.loads((path / "tokenizer_config.json").read_text(encoding="utf-8"))
+        settings = read_json(path / "tokenizer_config.json")
         padding = settings.get("pad_token") or _END
         name = padding["content"] if isinstance(padding, dict) else padding
         return PromptTokenizer(tokenizer, int(settings.get("model_max_length", 77)), tokenizer.token_to_id(name))

@@ -1,7 +1,6 @@
 """One vector for a text, from the vectors of its tokens: Reimers and Gurevych, "Sentence-BERT" (2019)."""
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import lavax.numpy as lnp
+from lavax.io.json_files import read_json
 from lavax.ir.types import float32
 from lavax.models.encoders.encoder import as_mask
 from lavax.models.encoders.tasks import TaskModel
@@ -79,12 +79,12 @@ class Pooling:
         path = Path(folder)
         if not (path / "modules.json").exists():
             return cls()
-        modules = json.loads((path / "modules.json").read_text(encoding="utf-8"))
+        modules = read_json(path / "modules.json", list)
         kinds = {module["type"].rpartition(".")[2]: module["path"] for module in modules}
         unknown = kinds.keys() - {"Transformer", "Pooling", "Normalize"}
         if unknown or "Pooling" not in kinds:
             raise ValueError(f"{path / 'modules.json'}: modules must be Transformer, Pooling, Normalize: {list(kinds)}")
-        settings = json.loads((path / kinds["Pooling"] / "config.json").read_text(encoding="utf-8"))
+        settings = read_json(path / kinds["Pooling"] / "config.json")
         return cls(tuple(mode for mode in POOLINGS if settings.get(f"pooling_mode_{mode}")), "Normalize" in kinds)
 
 

@@ -1,7 +1,6 @@
 """Pictures as the input of a model, as the processors of transformers make it on the host."""
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.io.json_files import read_json
 from lavax.models.vision.resampling import resize
 
 __all__ = ["Preprocessing"]
@@ -61,7 +61,7 @@ class Preprocessing:
         path = Path(folder) / _FILE
         if not path.is_file():
             raise FileNotFoundError(f"Preprocessing.load: {folder} has no {_FILE}")
-        return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return cls.from_json(read_json(path))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Preprocessing:

@@ -1,13 +1,13 @@
 """What a Whisper model's generation_config.json says: special tokens, and tokens that it never writes."""
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from lavax.io.json_files import read_json
 from lavax.models.whisper.config import WhisperConfig
 
 
@@ -39,7 +39,7 @@ class TranscriptionSettings:
     @classmethod
     def of_folder(cls, folder: str | os.PathLike[str]) -> Self:
         """The settings of generation_config.json in `folder`. Raises FileNotFoundError if there is none."""
-        data = json.loads((Path(folder) / "generation_config.json").read_text(encoding="utf-8"))
+        data = read_json(Path(folder) / "generation_config.json")
         given = {name: data[name] for name in cls.__dataclass_fields__ if data.get(name) is not None}
         return cls(**{name: _as_tuples(value) for name, value in given.items()})
 

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lavax.models
 from lavax.io.gguf import load_gguf
 from lavax.io.numpy_files import NpzFile, read_npy
 from lavax.io.safetensors import SafetensorsFile
+from lavax.io.tensor_files import read_tensors
+from lavax.models.vision.preprocessing import Preprocessing
 
 HUGE = ("(1000000, 1000000)", "(9223372036854775807, 2)", "(4294967296, 4294967296, 4)", "(-1, -4)", f"({'1,' * 99})")
 
@@ -153,3 +156,25 @@ def test_what_these_headers_are_changed_from_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(gguf([array(4, 2, bytes(8)), nested.replace(b"key", b"yek")], [tensor([4, 2])]))
     file = load_gguf(tmp_path / "a.gguf")
     assert file.metadata["key"] == [0, 0] and file["w"].shape == (2, 4)
+
+
+JSON: dict[str, bytes] = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "deep": b"[" * 100_000,
+    "no text": b"\xff\xfe\x00",
+    "a list": b"[1, 2]",
+    "a number of many digits": b'{"a": ' + b"9" * 5000 + b"}",
+}
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_settings_that_are_no_json_name_their_file(name: str, tmp_path: Path) -> None:
+    for file, read in (
+        ("config.json", lambda: lavax.models.load(tmp_path)),
+        ("model.safetensors.index.json", lambda: read_tensors(tmp_path)),
+        ("preprocessor_config.json", lambda: Preprocessing.load(tmp_path)),
+    ):
+        (tmp_path / file).write_bytes(JSON[name])
+        with pytest.raises(ValueError, match=file.replace(".", r"\.")):
+            read()
