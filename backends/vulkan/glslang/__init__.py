@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+_finding = threading.Lock()
 _starting = threading.Lock()
 _started = False
 
@@ -21,6 +22,13 @@ class GlslangError(Exception):
 
 def extension_file() -> Path | None:
     """The file of the extension, which this does not load; None if it was not built when lavax was installed."""
+    with _finding:
+        return _found_file()
+
+
+@functools.cache
+def _found_file() -> Path | None:
+    """Looked for once, and before the extension is loaded: a module that another thread loads has no spec yet."""
     found = find_spec(f"{__name__}._glslang")
     return None if found is None or found.origin is None else Path(found.origin)
 
@@ -33,6 +41,8 @@ def available() -> bool:
 @functools.cache
 def _extension() -> Any:
     """The extension, loaded at its first use: importing lavax neither waits for it nor relies on it."""
+    if extension_file() is None:
+        return None
     try:
         from lavax.backends.vulkan.glslang import _glslang  # type: ignore[attr-defined, unused-ignore]
     except ImportError:

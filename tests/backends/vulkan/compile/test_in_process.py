@@ -154,3 +154,16 @@ def test_a_glslang_that_cannot_start_says_so_and_is_tried_again(
 def test_the_extension_shows_no_symbol_but_its_entry(extension: Path) -> None:
     done = subprocess.run(["nm", "-D", "--defined-only", extension], capture_output=True, text=True, check=True)
     assert [line.split()[-1] for line in done.stdout.splitlines()] == ["PyInit__glslang"]
+
+
+def test_the_file_is_found_while_another_thread_loads_it() -> None:
+    """The module stands in sys.modules then, and has no spec yet. In a process of its own, before the first use."""
+    program = """
+import sys, types
+from lavax.backends.vulkan import glslang
+name = "lavax.backends.vulkan.glslang._glslang"
+found = glslang.extension_file()
+sys.modules[name] = types.ModuleType(name)          # its __spec__ is None
+assert glslang.extension_file() == found
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[4])
