@@ -13,11 +13,12 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
 
+import lavax
 from tools.site.sources import link_to
 
 ROOT = Path(__file__).resolve().parents[2]
-# Page -> its modules. A module that only collects others is left out.
-MODULES: dict[str, tuple[str, ...]] = {
+# Page -> its modules.
+_PAGES: dict[str, tuple[str, ...]] = {
     "lavax": ("lavax",),
     "numpy": ("lavax.numpy",),
     "lax": ("lavax.lax",),
@@ -37,8 +38,20 @@ MODULES: dict[str, tuple[str, ...]] = {
     "training": ("lavax.train", "lavax.data", "lavax.io", "lavax.mixed_precision"),
     "trees": ("lavax.tree", "lavax.tree_util", "lavax.flatten_util"),
     "debugging": ("lavax.debug", "lavax.profiler", "lavax.test_util"),
-    "compiler": ("lavax.ir", "lavax.stages", "lavax.dtypes", "lavax.experimental"),
+    "compiler": ("lavax.ir", "lavax.stages", "lavax.dtypes"),
 }
+# What only collects other modules, and what stands in `lavax` itself.
+_LEFT_OUT = frozenset({"lavax.scipy", "lavax.errors"})
+
+
+def _modules() -> dict[str, tuple[str, ...]]:
+    """All pages, with one for the public modules that no page names."""
+    shown = _LEFT_OUT.union(*_PAGES.values())
+    modules = [f"lavax.{name}" for name in lavax.__all__ if inspect.ismodule(getattr(lavax, name))]
+    return {**_PAGES, "others": tuple(name for name in modules if name not in shown)}
+
+
+MODULES = _modules()
 WIDTH = 96  # of a signature before each parameter gets a line of its own
 _FENCED = re.compile(r"(`[^`\n]*`)")
 
