@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from lavax.io.gguf import load_gguf
 from lavax.io.numpy_files import NpzFile, read_npy
 from lavax.io.safetensors import SafetensorsFile, write_safetensors
 from lavax.ir import OPERATIONS, parse, verify
-from lavax.ir.graph import Graph
+from lavax.ir.graph import Graph, Node
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.compiled.executable import plan
 from tests.mutation import mutated_bytes, mutated_text
@@ -153,6 +154,57 @@ def text_mutant(random: Random) -> bool:
     if graph is not None and not _has_steps_of_lowering(graph):
         lower(graph)
     return graph is not None
+
+
+_IDENTITY = parse("graph (x: f32[3]) {\n  return x\n}")
+VALUES: tuple[Any, ...] = (
+    None, True, False, -1, 0, 1, 2, 3, 5, 1 << 31, (1 << 63) - 1, 1 << 63, -(1 << 63), 10**30, 0.5, -0.0, math.nan,
+    math.inf, "", "x", "add", "f16", "cumulative_sum", (), (0,), (1,), (0, 1), (1, 0), (0, 0), (-1,), (1 << 40,),
+    ((), ()), ((0,), (0,)), ((0,), (1,)), ((0, 1), (0, 1)), ((), (), ()), np.int64(1), np.float32(1), [0], {}, b"",
+    _IDENTITY, (_IDENTITY,), (_IDENTITY, _IDENTITY), object(),
+)  # fmt: skip
+
+
+def _other_value(random: Random, value: Any) -> Any:
+    """Another attribute: a near one of the same kind, or any of VALUES."""
+    if random.random() < 0.4:
+        return random.choice(VALUES)
+    if isinstance(value, tuple) and value:
+        place = random.randrange(len(value))
+        changed = (*value[:place], _other_value(random, value[place]), *value[place + 1 :])
+        return random.choice((changed, changed, value[:place], (*value, value[place]), value[::-1]))
+    if isinstance(value, bool):
+        return not value
+    return value + random.choice((-2, -1, 1, 2, 7)) if isinstance(value, (int, float)) else random.choice(VALUES)
+
+
+@cache
+def _nodes_with_attributes() -> list[Graph]:
+    graphs = [*(case.graph for case in all_cases()), *map(parse, REGIONS * 20)]
+    return [graph for graph in graphs if any(node.attrs for node in graph.nodes)]
+
+
+def attribute_mutant(random: Random) -> bool:
+    """One attribute of one node is another value, and its type is what then follows, if any does."""
+    graph = random.choice(_nodes_with_attributes())
+    chosen = random.choice([node for node in graph.nodes if node.attrs])
+    name = random.choice(list(chosen.attrs))
+    attrs = {**chosen.attrs, name: _other_value(random, chosen.attrs[name])}
+    type = chosen.type
+    with contextlib.suppress(Exception):
+        type = OPERATIONS[chosen.op].infer([operand.type for operand in chosen.operands], attrs, chosen.type)
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        operands = tuple(found[operand] for operand in node.operands)
+        found[node] = Node(node.op, operands, *((attrs, type) if node is chosen else (node.attrs, node.type)))
+    mutant = Graph(graph.inputs, tuple(found[n] for n in graph.nodes), tuple(found[n] for n in graph.outputs))
+    try:
+        verify(mutant)
+    except VerificationError:
+        return False
+    if not _has_steps_of_lowering(mutant):
+        lower(mutant)
+    return True
 
 
 def _written(write: Callable[[Path], None], suffix: str) -> bytes:
@@ -310,6 +362,7 @@ def gguf_mutant(random: Random) -> bool:
 # whose mutants are all refused at the first word says little.
 MUTANTS: dict[str, tuple[Callable[[Random], bool], int, int, int]] = {
     "texts": (text_mutant, 500, 60_000, 20),
+    "attributes": (attribute_mutant, 400, 40_000, 20),
     "archives": (archive_mutant, 300, 12_000, 5),
     "npz": (npz_mutant, 200, 10_000, 5),
     "npy": (npy_mutant, 200, 10_000, 5),

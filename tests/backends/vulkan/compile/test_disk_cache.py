@@ -150,3 +150,14 @@ def test_without_a_home_the_cache_is_off_and_the_log_says_so_once(
 def test_without_a_home_shaders_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     _without_home(monkeypatch)
     assert compile_glsl("#version 460\nvoid main() { uint without_home = 1u; }\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
+@pytest.mark.parametrize("name", STRANGE)
+def test_what_is_no_folder_holds_no_cache(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    STRANGE[name](Path("place"))
+    cache = DiskCache(tmp_path / "place" / "spirv", 10_000)
+    cache.store("key", b"payload")
+    assert cache.load("key") == (b"payload" if name == "folder" else None)
+    cache.drop("key")
