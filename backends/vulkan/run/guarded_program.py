@@ -68,7 +68,7 @@ class GuardedProgram(Program):
 
 
 def _is_visible(buffer: Buffer) -> bool:
-    return buffer.piece.block.host != ffi.NULL
+    return bool(buffer.piece.block.host != ffi.NULL)
 
 
 def _bytes(buffer: Buffer, start: int, end: int) -> Any:
