@@ -105,7 +105,6 @@ def test_what_is_no_module_is_neither_stored_nor_taken_from_disk(name: str, monk
     monkeypatch.setattr(shader_compiler, "_compiled_by", lambda path, arguments, source: NO_MODULES[name])
     with pytest.raises(ShaderCompilerError, match="gave no SPIR-V module"):
         compile_glsl(ADD_ONE)
-    monkeypatch.undo()
     assert not list(shader_compiler._spirv_cache().folder.glob("*"))
 
 
