@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES, element_types
+from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.ir.graph import INPUT, Node
@@ -339,7 +340,8 @@ class Body:
         self.scopes[-1].loads[node, position] = value
 
     def load_at(self, node: Node, position: Index) -> GlslValue:
-        """The array's element, or four, at a position in the shader's variables."""
+        """The array's element, or four, at a position in the shader's variables; inside the array in any case."""
+        position = inside(position, node.type.size)
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
             return GlslValue(self.loaded(node.dtype, address, self.index(position)), 1)
@@ -450,8 +452,8 @@ class Body:
         return f"{element_types(dtype.name)[width == VECTOR]}({words})"
 
     def store(self, node: Node, at: Coordinates, value: GlslValue, address: str) -> None:
-        """Writes a value to the node's array in memory."""
-        position = self.real(flatten(at, node.shape))
+        """Writes a value to the node's array in memory, inside it in any case."""
+        position = inside(self.real(flatten(at, node.shape)), node.type.size)
         if _LANE not in position.variables:
             self.line(self.stored(node.dtype, address, self.index(position), value.text))
             return
