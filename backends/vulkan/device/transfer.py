@@ -22,7 +22,8 @@ from lavax.base import counters
 # Large transfers are staged in parts of this size.
 STAGING_BYTES = 32 << 20
 
-# Pending copies are submitted on their own if they exceed this many bytes together.
+# Pending copies are submitted on their own if they exceed this many bytes together. Two such submissions may be in
+# flight; an upload waits for those before them, or staging memory would grow with what is uploaded.
 LARGEST_PENDING_BYTES = 64 << 20
 
 # Uncached mapped memory is slow to read, but a staged copy costs a submission. Up to this size, reading is faster.
@@ -51,6 +52,7 @@ class Transfer:
         self._arrays = arrays
         self._staging = staging
         self._upload_pool = CommandPool(device, queue.family)
+        self._flushed = (0, 0)  # the last submissions of many pending bytes
         self._uploads: list[tuple[Any, int]] = []  # command buffers, and the submissions that used them
         self._download_pool = CommandPool(device, copy_queue.family)
         self._download_lock = threading.RLock()
@@ -140,6 +142,8 @@ class Transfer:
             waiting = sum(copy.staging.nbytes for copy in self.pending)
         if waiting > LARGEST_PENDING_BYTES:
             self.flush()
+            earlier, self._flushed = self._flushed[0], (self._flushed[1], self._queue.attempted)
+            self._queue.wait(earlier)
 
     def _fetch(self, buffer: Buffer, offset: int, part: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         """Copies a part of a buffer to staging memory, and from there to the host."""

@@ -49,6 +49,22 @@ def test_large_arrays_go_through_staging_memory_in_parts(
     np.testing.assert_array_equal(staged_device.transfer.download(buffer, 2_500), array[:2_500])
 
 
+def test_uploads_do_not_run_ahead_without_bound(staged_device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "LARGEST_PENDING_BYTES", 3000)
+    step = dispatch(SLOW, (0, 1), 250, words=(1_000_000,))
+    program = Program(staged_device, Plan((1000,), (Result(1000, None),), (), (), 0, (step,)))
+    numbers = np.arange(250, dtype=np.float32)
+    program(staged_device.transfer.upload(numbers))[0].wait()
+    (slow,) = program(staged_device.transfer.upload(numbers))
+    pieces = staged_device.staging.use().in_use
+    uploads = [staged_device.transfer.upload(numbers + k) for k in range(40)]
+    assert slow.ready(), "the third submission of copies waits for the first, which is behind the program"
+    assert staged_device.staging.use().in_use - pieces < 16 * 1024
+    for k, buffer in enumerate(uploads):
+        back = staged_device.transfer.download(buffer, 1000).view(np.float32)
+        np.testing.assert_array_equal(back, numbers + k)
+
+
 def test_staged_uploads_go_out_with_the_next_program(staged_device: Device) -> None:
     plan = Plan((256,), (Result(256, None),), (), (), 0, (dispatch(ADD_ONE, (0, 1), 64),))
     program = Program(staged_device, plan)
