@@ -74,7 +74,7 @@ def fori_loop(
     if unroll is True and not isinstance(lower, Value) and not isinstance(upper, Value):
         value = init_val
         for i in range(int(lower), int(upper)):
-            value = body_fun(lnp.int32(i), value)
+            value = body_fun(lnp.asarray(i), value)
         return value
     return _fori_loop(lower, upper, body_fun, init_val)
 

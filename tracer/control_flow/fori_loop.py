@@ -21,6 +21,7 @@ from lavax.tracer.values.value import Value
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
     """`for i in range(lower, upper): value = body_fun(i, value)`; gives the last value.
 
+    The number i yields to other dtypes as Python's numbers do: with a value of int8 it is int8.
     With bounds that are known while tracing (Python or NumPy integers, and arrays by which no derivative is taken
     under `grad`) it is a scan, which has reverse mode; otherwise a while_loop. Raises DtypeError if a bound is not
     an integer scalar, ControlFlowTypeError if the body does not return the types it takes.
@@ -32,7 +33,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
         def step(state: Any, _: Any) -> tuple[Any, None]:
             counter, value = state
-            return (bind("add", counter, constant(1, INDEX)), body_fun(counter, value)), None
+            return (bind("add", counter, constant(1, INDEX)), body_fun(with_weak(counter), value)), None
 
         (_, result), _ = named_scan("fori_loop", step, (first, init_val), None, length=max(upper - lower, 0))
         return result
@@ -43,7 +44,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     def body(state: Any) -> tuple[Any, Any]:
         counter, value = state
-        return bind("add", counter, constant(1, counter.type)), body_fun(counter, value)
+        return bind("add", counter, constant(1, counter.type)), body_fun(with_weak(counter), value)
 
     if start.type != end.type:
         start, end = (value if value.type == INDEX else bind("cast", value, type=INDEX) for value in (start, end))

@@ -8,7 +8,7 @@ from typing import Any
 from lavax.ir.types import DType
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import Axis, normal_axes, rising_axes
-from lavax.numpy._core.broadcasting import spread
+from lavax.numpy._core.broadcasting import common_dtype, spread
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
@@ -87,7 +87,7 @@ def cov(
 
 def _variables_to_average(parts: Sequence[ArrayLike], rowvar: bool) -> tuple[Value, DType]:
     """All variables, one per row, as floats to be averaged, and the dtype of the result."""
-    rows = concatenate([_variables(part, rowvar) for part in parts], 0)
+    rows = concatenate([_variables(part, rowvar) for part in common_dtype(parts)], 0)
     return cast(rows, averaging(rows.type.dtype)), rows.type.dtype
 
 

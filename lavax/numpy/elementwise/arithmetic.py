@@ -1,8 +1,9 @@
 """Arithmetic and absolute values."""
 from __future__ import annotations
 
+from lavax.ir.types import bool_, int32
 from lavax.numpy._core.application import apply, as_floating, binary_function
-from lavax.numpy._core.operands import ArrayLike, as_value, own
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -47,8 +48,10 @@ def sign(x: ArrayLike) -> Value:
 
 
 def square(x: ArrayLike) -> Value:
-    """x * x, elementwise."""
+    """x * x, elementwise; of truth values in int32."""
     value = as_value(x)
+    if value.type.dtype == bool_:
+        value = cast(value, int32)
     return multiply(value, value)
 
 

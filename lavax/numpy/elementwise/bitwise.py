@@ -1,9 +1,10 @@
 """Bits of integers and truth values."""
 from __future__ import annotations
 
+from lavax.ir.types import bool_, int32, uint8
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.errors import dtype_error
-from lavax.numpy._core.operands import ArrayLike, as_operand, as_value
+from lavax.numpy._core.operands import ArrayLike, Operand, as_operand, as_value, cast
 from lavax.numpy._core.promotion import promote
 from lavax.numpy.elementwise.arithmetic import abs
 from lavax.tracer.values.value import Value
@@ -43,7 +44,9 @@ def bitwise_invert(x: ArrayLike) -> Value:
 
 
 def _shift(op: str, name: str, x: ArrayLike, y: ArrayLike) -> Value:
-    operands = as_operand(x), as_operand(y)
+    operands: list[Operand] = [as_operand(x), as_operand(y)]
+    if promote(operands)[0] == bool_:
+        operands = [cast(as_value(each), int32) for each in (x, y)]
     if not promote(operands)[0].is_integer:
         raise dtype_error(f"{name} is not defined for {operands[0].type} and {operands[1].type}: integers only")
     return apply(op, *operands, name=name)
@@ -52,7 +55,8 @@ def _shift(op: str, name: str, x: ArrayLike, y: ArrayLike) -> Value:
 def bitwise_left_shift(x: ArrayLike, y: ArrayLike) -> Value:
     """x << y, elementwise, of integers; bits beyond the width are lost.
 
-    A shift by the width or more, or by a negative number, gives 0. Raises DtypeError for other dtypes.
+    A shift by the width or more, or by a negative number, gives 0. Truth values count as int32. Raises DtypeError for
+    floats.
     """
     return _shift("shift_left", "bitwise_left_shift", x, y)
 
@@ -60,8 +64,8 @@ def bitwise_left_shift(x: ArrayLike, y: ArrayLike) -> Value:
 def bitwise_right_shift(x: ArrayLike, y: ArrayLike) -> Value:
     """x >> y, elementwise, of integers: the floor of x / 2^y.
 
-    A shift by the width or more, or by a negative number, gives 0, and -1 for a negative `x`. Raises DtypeError for
-    other dtypes.
+    A shift by the width or more, or by a negative number, gives 0, and -1 for a negative `x`. Truth values count as
+    int32. Raises DtypeError for floats.
     """
     is_signed = promote([as_operand(x), as_operand(y)])[0].kind == "int"
     op = "shift_right_arithmetic" if is_signed else "shift_right_logical"
@@ -69,8 +73,10 @@ def bitwise_right_shift(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 def bitwise_count(x: ArrayLike) -> Value:
-    """How many bits of |x| are 1, in the dtype of `x`. Raises DtypeError unless `x` holds integers."""
+    """How many bits of |x| are 1, in uint8, of integers or truth values. Raises DtypeError for floats."""
     value = as_value(x)
+    if value.type.dtype == bool_:
+        return cast(value, uint8)
     if not value.type.dtype.is_integer:
-        raise dtype_error(f"bitwise_count is not defined for {value.type}: integers only")
-    return apply("population_count", abs(value), name="bitwise_count")
+        raise dtype_error(f"bitwise_count is not defined for {value.type}: integers and truth values only")
+    return cast(apply("population_count", abs(value), name="bitwise_count"), uint8)

@@ -77,7 +77,8 @@ def _repeated_product(base: Value, exponent: int) -> Value:
 
 def float_power(x: ArrayLike, y: ArrayLike) -> Value:
     """x to the power y as a float, elementwise, for integers too."""
-    return power(as_floating(x), as_floating(y))
+    is_float = promote([as_operand(x), as_operand(y)])[0].is_float
+    return power(x if is_float else as_floating(x), y)
 
 
 @one_program()

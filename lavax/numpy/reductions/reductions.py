@@ -227,9 +227,11 @@ def mean(
 ) -> Value:
     """The arithmetic mean over `axis` (None: all axes), as a float; of no elements: NaN.
 
-    Only elements where `where` is true count.
+    Only elements where `where` is true count. With an integer `dtype` the mean is truncated.
     """
     value, axes, held = _real("mean", x, axis, dtype)
+    if dtype is not None and canonical_dtype(dtype).is_integer:
+        held = canonical_dtype(dtype)
     if where is None:
         return cast(divide(fold("sum", value, axes, keepdims), float(_count(value, axes))), held)
     return cast(_without(_mean("mean", value, axes, where), axes, keepdims), held)
