@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.citations import HISTORY
 from tests.documents import PAGES, ROOT
+from tests.names_in_prose import unknown_names
 from tests.pages import blocks_of, outdented_code, pages, printed_by, stands_in_its_file, with_true_prints
 
 # Pages whose Python other tests run, because they need a model's folder or look closer at what comes out.
@@ -53,6 +55,16 @@ def test_code_that_is_shown_from_a_file_stands_there(page: str) -> None:
     for block in blocks_of(page):
         if block.label[:1] == ("in",):
             assert stands_in_its_file(block), f"{block.place}: {block.label[1]} does not hold it"
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.endswith(".md") and page not in HISTORY])
+def test_names_in_prose_are_there(page: str) -> None:
+    assert list(unknown_names((ROOT / page).read_text(encoding="utf-8"))) == []
+
+
+def test_a_name_that_is_gone_is_seen() -> None:
+    text = "`lx.grad(f)`, `lx.tree.map`, `lnp.sine(x)`, `nn.Linear`, `lx.optim.atom`\n```python\nlx.gone\n```\n"
+    assert list(unknown_names(text)) == ["lnp.sine", "lx.optim.atom"]
 
 
 @pytest.mark.parametrize(
