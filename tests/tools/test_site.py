@@ -87,6 +87,11 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
     assert from_elsewhere == set()
 
 
+def test_every_fence_is_a_block(pages: dict[Path, Page], site: Path) -> None:
+    left = [path for path in pages if "source" not in path.relative_to(site).parts and "```" in path.read_text("utf-8")]
+    assert left == []
+
+
 def test_formulas_are_mathml(site: Path) -> None:
     text = (site / "start" / "tutorial.html").read_text(encoding="utf-8")
     assert "<math" in text and "arithmatex" not in text

@@ -19,7 +19,7 @@ from tools.site import formulas, ir_lexer, notebooks, reference, sources, titles
 ir_lexer.register()
 
 # A fence as the pages have it: its language, and what tests need to know, such as the stage of a dump.
-_FENCE = re.compile(r"^```(?P<language>[\w-]+)(?P<label>(?: [\w.]+)+)$", re.MULTILINE)
+_FENCE = re.compile(r"^```(?P<language>[\w-]+)(?P<label>(?: [\w./:-]+)+)$", re.MULTILINE)
 _GRAPHS = frozenset({"ir", "optimized", "prepare", "kernels", "fusion"})
 _DUMPS = _GRAPHS | {"glsl", "spirv"}
 
@@ -102,7 +102,9 @@ def on_post_build(config: Any) -> None:
 def _fence(found: re.Match[str]) -> str:
     """The fence in the form that MkDocs reads; a dump has its stage for a title, and its language's colours."""
     language, label = found["language"], found["label"].strip()
-    stage = label.split()[0]
+    stage = label.split()[0].partition(":")[0]
+    if stage == "in":
+        return f'```{language} title="{label.removeprefix("in ")}"'
     if language == "python":
         return "```python"
     if label in ("printed", "message"):
