@@ -37,7 +37,7 @@ _PAGES: dict[str, tuple[str, ...]] = {
     "models": ("lavax.models", "lavax.generate"),
     "training": ("lavax.train", "lavax.data", "lavax.io", "lavax.mixed_precision"),
     "trees": ("lavax.tree", "lavax.tree_util", "lavax.flatten_util"),
-    "debugging": ("lavax.debug", "lavax.profiler", "lavax.test_util"),
+    "debugging": ("lavax.debug", "lavax.profiler", "lavax.testing", "lavax.test_util"),
     "compiler": ("lavax.ir", "lavax.stages", "lavax.dtypes"),
 }
 # What only collects other modules, and what stands in `lavax` itself.
