@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lavax.base.errors import DtypeError, SideEffectError
+from lavax.base.logs import TRACES
 from lavax.ir import Graph
 from lavax.ir.graph import graph_of
-from lavax.ir.location import user_error
+from lavax.ir.location import user_error, user_location
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, paths
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.effects import Effect, emit_again, take_effects
-from lavax.tracer.tracing.trace import Trace
+from lavax.tracer.tracing.trace import Trace, active_trace
 from lavax.tracer.tracing.tracer import Tracer, node_in
 from lavax.tracer.values.abstract import Abstract
 from lavax.tracer.values.value import Value
@@ -52,6 +53,8 @@ def trace_function(
     result, and their values are further outputs of the graph. Raises DtypeError if a leaf of the result cannot be a
     value, SideEffectError if there are effects that are not kept.
     """
+    if active_trace() is None and TRACES.is_heard:
+        _log_trace(purpose)
     with Trace(purpose) as trace:
         tracers: list[Value] = [
             Tracer(trace, trace.add_input(i.name, i.abstract.type, i.value, i.differentiated), i.abstract.weak)
@@ -73,6 +76,14 @@ def trace_function(
     graph = graph_of([*trace.inputs, *(node for node, _ in captured)], outputs)
     weak = tuple(value.weak for value in values)
     return Traced(graph, tuple(value for _, value in captured), structure, weak, effects)
+
+
+def _log_trace(purpose: str) -> None:
+    """Logs a trace that is part of no other one. Compiled functions say more about theirs."""
+    if not purpose.startswith("compile of "):
+        location = user_location()
+        at = f", called at {location}," if location else ""
+        TRACES.say("%s%s is traced, as at every call outside compile", purpose, at)
 
 
 def _result(leaf: Any, position: int, structure: TreeDef, purpose: str) -> Value:

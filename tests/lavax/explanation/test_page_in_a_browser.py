@@ -63,7 +63,8 @@ def open_page(page: Path, tmp_path: Path) -> Callable[..., str]:
         looking = tmp_path / "looking.html"
         looking.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{LOOK}</body>"), encoding="utf-8")
         command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        command += ["--no-first-run", "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}", *options]
+        command += ["--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage"]
+        command += [f"--user-data-dir={tmp_path / 'profile'}", *options]
         done = subprocess.run([*command, looking.as_uri()], capture_output=True, text=True, timeout=120, check=True)
         return done.stdout
 

@@ -25,7 +25,7 @@ def said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> p
 
 def reasons(said: pytest.LogCaptureFixture) -> list[str]:
     """Why functions were traced, since the last time."""
-    texts = [record.getMessage() for record in said.records if " is traced " in record.getMessage()]
+    texts = [record.getMessage() for record in said.records if " is traced" in record.getMessage()]
     said.clear()
     return texts
 
@@ -107,6 +107,19 @@ def test_settings_that_a_trace_depends_on(said: pytest.LogCaptureFixture) -> Non
 def test_lowering_traces_too(said: pytest.LogCaptureFixture) -> None:
     lx.compile(lambda x: x + 1).lower(X)
     assert "is traced by lower, with x: f32[3]" in text(said)
+
+
+def test_transformed_functions_outside_compile_are_traced_at_every_call(said: pytest.LogCaptureFixture) -> None:
+    def loss(x: Any) -> Any:
+        return lx.cond(x > 0, lnp.sin, lnp.cos, x)
+
+    for _ in range(2):
+        lx.grad(lx.grad(loss))(1.0)
+        assert re.fullmatch(
+            r"grad of .*loss, called at .*test_retrace.py:\d+, is traced, as at every call outside compile", text(said)
+        )
+    lx.compile(lx.grad(loss))(1.0)
+    assert "for the 1st time" in text(said)
 
 
 def test_compiles_are_logged(said: pytest.LogCaptureFixture) -> None:
