@@ -12,7 +12,7 @@ ROOMS := tracer ir passes backends shaders_glsl
 # One process a core: drivers compile shaders on one core at a time.
 IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo examples test test-long fuzz bench accuracy docs lint wheel test-wheel clean
+.PHONY: demo examples test test-newer-mesa test-long fuzz bench accuracy docs lint wheel test-wheel clean
 
 demo: .venv/package.stamp
 	@$(PYTHON) examples/digits.py
@@ -28,6 +28,11 @@ test: .venv/package.stamp lint
 	@$(PYTHON) -m pytest $(IN_PARALLEL) tests/test_readme.py tests/examples tests/shaders_glsl \
 		tests/backends/vulkan/run/test_program.py tests/lavax/numpy/test_special_values.py
 	@LAVAX_VALIDATE=1 GALLIVM_PERF=nopt $(PYTHON) -m pytest $(IN_PARALLEL)
+
+# The tests on the Mesa of Debian's backports, which is unpacked beside the installed one.
+test-newer-mesa: .venv/package.stamp
+	@settings=$$(tools/newer_mesa build/mesa); \
+	env $$settings LAVAX_VALIDATE=1 GALLIVM_PERF=nopt $(PYTHON) -m pytest $(IN_PARALLEL)
 
 test-long: .venv/package.stamp
 	@$(PYTHON) -m pytest $(IN_PARALLEL) -m long
