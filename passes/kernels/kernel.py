@@ -42,7 +42,8 @@ class Kernel:
     inputs and outputs whose start moves from iteration to iteration of a loop, with the bytes it moves by in each such
     loop. `packed` holds the element widths, in bits, that the device can access only as parts of 32-bit words.
     `paired` says that four 32-bit elements are best accessed as two of 64 bits. `by_descriptor` lists the inputs and
-    outputs, numbered in this order, that are accessed through descriptors.
+    outputs, numbered in this order, that are accessed through descriptors. `given` are constants that the shader gets
+    when it runs.
     """
 
     kind: Kind
@@ -53,6 +54,7 @@ class Kernel:
     packed: frozenset[int] = frozenset()
     paired: bool = False
     by_descriptor: tuple[int, ...] = ()
+    given: frozenset[Node] = frozenset()
 
     def is_row_level(self, node: Node) -> bool:
         """Whether a node of `coordinates` has one element per row, rather than one per reduced element."""

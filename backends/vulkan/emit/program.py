@@ -10,6 +10,7 @@ import numpy as np
 
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
+from lavax.backends.vulkan.emit.map.given_constants import given_constants
 from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row
@@ -85,7 +86,9 @@ class _Emission:
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
         self.flags = list(_flags_of(program.steps))
         self.temporaries = [name for name in program.offsets if name not in self.flags]
-        constants = list(_names_of_constants(program.steps, program.views, lifted))
+        alone = (step.kernel for step in steps_of(program.steps) if len(step.kernels) == 1)
+        self._given = {} if lifted else given_constants(alone)
+        constants = list(_names_of_constants(program.steps, program.views, lifted, self._given))
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
@@ -187,11 +190,12 @@ class _Emission:
             moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
             strided = self._strided.get(kernel)
             schedule = self._schedule(kernel)
+            given = self._given.get(kernel, frozenset())
             kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
             # Strided products choose their descriptors themselves.
             by_address = self.lifted or strided is not None
             by_descriptor = () if by_address else arrays_by_descriptor(kernel, self.profile.descriptor_range_bytes)
-            kernel = replace(kernel, by_descriptor=by_descriptor)
+            kernel = replace(kernel, by_descriptor=by_descriptor, given=given)
             launch = self._launch(kernel, schedule) if strided is None else strided
             counters = [slot for place in places for slot in place.counters]
             ordered = places if launch.order is None else [places[array] for array in launch.order]
@@ -343,7 +347,10 @@ def _slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View])
 
 
 def _names_of_constants(
-    commands: Sequence[kernel_commands.Command], views: Mapping[str, kernel_commands.View], lifted: bool
+    commands: Sequence[kernel_commands.Command],
+    views: Mapping[str, kernel_commands.View],
+    lifted: bool,
+    given: Collection[Kernel],
 ) -> Iterator[str]:
     """The names of the plan's constants: tables of merged kernels and guards, and words beyond push constants."""
     for command in commands:
@@ -352,14 +359,15 @@ def _names_of_constants(
                 yield command.name
                 continue
             for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
-                if lifted or _slot_count(chain(*arrays), views) + SPARE_WORDS > REST_WORD:
+                has_words = lifted or command.kernels[number] in given
+                if has_words or _slot_count(chain(*arrays), views) + SPARE_WORDS > REST_WORD:
                     yield _rest_of(command.name, number)
                     if command.kernels[number].kind == "routine":
                         yield _rest_before(command.name, number)
         elif isinstance(command, Guard):
             yield from (_counts_of(command.name), _groups_of(command.name))
         else:
-            yield from _names_of_constants(command.commands, views, lifted)
+            yield from _names_of_constants(command.commands, views, lifted, given)
 
 
 def _flags_of(commands: Sequence[kernel_commands.Command]) -> Iterator[str]:

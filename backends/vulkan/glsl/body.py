@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
+from lavax.backends.vulkan.glsl.given import ConstantTexts
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DType, uint32
@@ -81,6 +82,7 @@ class Body:
         self.read_descriptors: dict[str, int] = {}
         self.write_descriptors: dict[str, int] = {}
         self.parameters, self.uses = parameters, parameters.uses
+        self.constants = ConstantTexts(parameters)
         self.scopes = [Scope(frozenset())]
         self._meaning: Mapping[str, Index] = {}
         self._names = 0
@@ -252,7 +254,7 @@ class Body:
         operands = [self._found(read, place) for read, place in reads]
         match node.op:
             case "constant":
-                return GlslValue(literal(node.attrs["value"], node.dtype), 1)
+                return GlslValue(self.constants.of(node), 1)
             case "iota":
                 counted = self.index_value(self.real(at[node.attrs["axis"]]))
                 return GlslValue(f"{type_name(node.dtype, counted.width)}({counted.text})", counted.width)

@@ -108,7 +108,7 @@ def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
     for output, at, result in results:
         body.store(output, at, result, outputs[output])
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
-    return Launch(assemble(text), (), grid(count // (local * strips)))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(count // (local * strips)))
 
 
 def _reads_vectors(kernel: Kernel, count: int) -> bool:
