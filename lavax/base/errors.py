@@ -54,10 +54,6 @@ class StaticArgumentError(LavaxError, TypeError):
     """A static argument of a compiled function cannot be hashed."""
 
 
-class MemoryGuardError(LavaxError, RuntimeError):
-    """Under `LAVAX_GUARD_MEMORY=1`: a program wrote behind an array."""
-
-
 class DonatedArrayError(LavaxError, RuntimeError):
     """An array was used after its memory had been donated to a compiled function."""
 

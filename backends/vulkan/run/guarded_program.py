@@ -19,13 +19,13 @@ from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.run.estimate import Rates
 from lavax.backends.vulkan.run.program import Program
-from lavax.base.errors import MemoryGuardError
+from lavax.base.errors import DeviceError
 
 _UNWRITTEN, _GUARD = 0xFF, 0xA5
 
 
 class GuardedProgram(Program):
-    """A program whose calls are checked. Raises MemoryGuardError where one wrote behind an array."""
+    """A program whose calls are checked. Raises DeviceError where one wrote behind an array."""
 
     def __init__(self, device: Device, plan: Plan, rates: Callable[[], Rates] | None = None) -> None:
         super().__init__(device, plan, rates)
@@ -61,7 +61,7 @@ class GuardedProgram(Program):
         if guard != expected:
             first = next(at for at, byte in enumerate(guard) if byte != _GUARD)
             names = ", ".join(dispatch.name for dispatch in self.plan.dispatches)
-            raise MemoryGuardError(
+            raise DeviceError(
                 f"A program wrote {first} bytes behind an array of {buffer.nbytes} bytes. Its dispatches are {names}. "
                 "This is a fault of lavax: please report it with the program's text, as_text('kernels')."
             )

@@ -13,7 +13,7 @@ from lavax.backends.vulkan.plan.plan import Plan, Result
 from lavax.backends.vulkan.run.guarded_program import GuardedProgram
 from lavax.backends.vulkan.run.program import Program
 from lavax.base import config
-from lavax.base.errors import MemoryGuardError
+from lavax.base.errors import DeviceError
 from lavax.ir import interpret
 from tests.backends.vulkan.emit.shaders import ADD, ADD_ONE, dispatch
 from tests.backends.vulkan.run.execution import run
@@ -75,7 +75,7 @@ def test_what_nothing_wrote_is_nan(guarded_device: Device) -> None:
 
 def test_a_write_behind_a_result_is_noticed(guarded_device: Device) -> None:
     plan = Plan((BYTES,), (Result(BYTES - 4, None),), (), (), 0, (dispatch(ADD_ONE, (0, 1), COUNT),))
-    with pytest.raises(MemoryGuardError, match=f"wrote 0 bytes behind an array of {BYTES - 4} bytes"):
+    with pytest.raises(DeviceError, match=f"wrote 0 bytes behind an array of {BYTES - 4} bytes"):
         Program(guarded_device, plan)(guarded_device.transfer.upload(VALUES))
 
 
