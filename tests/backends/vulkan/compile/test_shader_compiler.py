@@ -100,7 +100,10 @@ NO_MODULES = {
 
 
 @pytest.mark.parametrize("name", NO_MODULES)
-def test_what_is_no_module_is_neither_stored_nor_taken_from_disk(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_module_is_neither_stored_nor_taken_from_disk(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAVAX_CACHE", str(tmp_path))  # other tests have filled the one that all share
     monkeypatch.setattr(glslang, "compile_shader", lambda source: NO_MODULES[name])
     monkeypatch.setattr(shader_compiler, "_compiled_by", lambda path, arguments, source: NO_MODULES[name])
     with pytest.raises(ShaderCompilerError, match="gave no SPIR-V module"):
