@@ -180,6 +180,15 @@ class _DeathError(Exception):
         self.name, self.hangs, self.seconds = name, hangs, seconds
 
 
+def _said(line: str) -> dict[str, Any] | None:
+    """What the process says in a line; None if it is not its own."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and {"name", "state", "words"} <= found.keys() else None
+
+
 def _outcomes(stream: IO[str], name: str, end: float) -> Iterator[Outcome]:
     """What the process says. Raises _DeathError if it ends in a check, or says nothing for too long."""
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -201,7 +210,9 @@ def _outcomes(stream: IO[str], name: str, end: float) -> Iterator[Outcome]:
             if is_running:
                 raise _DeathError(name, False, time.monotonic() - began)
             return
-        said: dict[str, Any] = json.loads(line)
+        said = _said(line)
+        if said is None:  # a driver's own words
+            continue
         name, is_running = said["name"], said["state"] == "began"
         if not is_running:
             yield Outcome(name, said["state"], said["words"], time.monotonic() - began)

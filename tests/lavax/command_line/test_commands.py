@@ -299,6 +299,13 @@ def test_a_check_that_ends_its_process_is_reported(monkeypatch: pytest.MonkeyPat
     assert "fails 2 of the checks" in text and "FAILED    second" in text and "differs" in text
 
 
+def test_words_of_a_driver_are_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "print('loading')\nsay('first', 'began')\nprint('[1]')\nsay('first', 'passed', 'well')\nprint('{}')"
+    monkeypatch.setattr(selftest, "command_for", lambda names: script(text))
+    (found,) = selftest._in_other_processes(["first"], 30)
+    assert (found.state, found.words) == ("passed", "well")
+
+
 def test_a_check_that_hangs_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "PATIENCE", 0.3)
     monkeypatch.setattr(selftest, "command_for", lambda names: script("say('first', 'began')\ntime.sleep(60)"))
