@@ -78,4 +78,4 @@ def test_no_access_is_left_open(profile: DeviceProfile) -> None:
         for graph in _graphs():
             assert backend.lower(graph).plan is not None
     assert counts["neither"] == 0 and counts["held"] == 0
-    assert counts["proved"] > 1000 and counts["clamped"] > 100
+    assert counts["proved"] > 500 and counts["clamped"] > 50
