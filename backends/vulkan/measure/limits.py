@@ -55,11 +55,12 @@ class QuickMeasurement:
     """What is measured while a user waits, in a few hundredths of a second: it only has to be right within a factor."""
 
     copied_bytes: int = 16 << 20
-    invocations: int = 1 << 13  # a sixteenth of what is measured otherwise
     dispatches: int = 64
 
 
 _COPIED, _ARITHMETIC, _QUICK = CopiedArray(), ArithmeticKernel(), QuickMeasurement()
+# The invocations of that arithmetic: fewer leave a GPU idle, and more take a processor too long.
+_QUICK_INVOCATIONS = {"cpu": 1 << 13, "gpu": 1 << 17}
 # Vectors per invocation of a copying kernel: with one, too few loads are in flight on a large GPU. On a CPU driver,
 # vkCmdCopyBuffer is as fast as the processor, and a kernel's many small workgroups take far longer.
 _VECTORS_COPIED: dict[str, tuple[int, ...]] = {"cpu": (), "gpu": (1, 4)}
@@ -84,8 +85,9 @@ def measure_rates(device: Device) -> Rates:
         source, target = (device.arrays.allocate(_QUICK.copied_bytes) for _ in range(2))
         copy = 2 * _QUICK.copied_bytes / _seconds_of_kernel(device, source, target, 1)
         small = _seconds_of_arithmetic(device, 1, _QUICK.dispatches)
-        large = _seconds_of_arithmetic(device, _QUICK.invocations, 1)
-        return Rates(copy, _operations(_QUICK.invocations) / large, small / _QUICK.dispatches)
+        invocations = _QUICK_INVOCATIONS[device.profile.kind]
+        large = _seconds_of_arithmetic(device, invocations, 1)
+        return Rates(copy, _operations(invocations) / large, small / _QUICK.dispatches)
     except DeviceError:
         return SLOW_DEVICE
 

@@ -22,7 +22,8 @@ class Bounds:
 
     seconds: float = 0.1
     command_buffers: int = 4096  # 32 KB of pointers to them
-    dispatch_seconds: float = 0.5  # a dispatch that is longer is cut along its workgroups
+    dispatch_seconds: float = 0.5  # a dispatch that is longer is cut along its workgroups, into parts of
+    part_seconds: float = 0.25  # many short ones leave processors idle at their ends
 
 
 BOUNDS = Bounds()
@@ -66,7 +67,7 @@ class Cuts:
     def pieces(self, dispatch: Dispatch) -> int:
         """The number of parts in which a dispatch runs."""
         seconds = self.estimate.seconds(dispatch)
-        return math.ceil(seconds / BOUNDS.seconds) if seconds > BOUNDS.dispatch_seconds else 1
+        return math.ceil(seconds / BOUNDS.part_seconds) if seconds > BOUNDS.dispatch_seconds else 1
 
     def is_over(self, seconds: float, command_buffers: int) -> bool:
         """Whether this is too much for one submission."""

@@ -46,8 +46,9 @@ MOST_RECORDED = 16
 
 _NOT_WRITTEN: list[int] = [-1]  # the addresses in a table that is being written
 
-# A program that takes more than this many times as long as estimated is cut anew, and at most so often.
-TOO_SLOW, MOST_CUTS = 2.0, 4
+# A program that takes more than this many times as long as estimated is cut anew, also one that takes less than this
+# part of it; and at most so often.
+TOO_SLOW, TOO_FAST, MOST_CUTS = 2.0, 0.25, 4
 
 _NO_RANGES = "plans use descriptor ranges only if the device's memory has them"
 
@@ -169,6 +170,7 @@ class Program:
         self.device = device
         self._rates = rates
         cuts = cuts_of(plan, device.profile, rates)
+        self._whole = plan
         self.plan = plan = with_long_dispatches_cut(plan, cuts.pieces)
         self._cut, pipelines = self._cut_by(cuts)
         self._cuts_left, self._is_warm, self._heeded = MOST_CUTS, False, device.queue.stalled
@@ -316,7 +318,7 @@ class Program:
         depend on data. Calls of other threads wait meanwhile: they might donate what this one reads."""
         queue, transfer = self._queue, self._transfer
         flags = ffi.cast("uint32_t *", self._resources.flags.host_pointer())
-        before, slowness = queue.attempted, [0.0]
+        before, exact = queue.attempted, list[tuple[float, float]]()
 
         def submit(submission: Submission) -> int:
             recording.number = number = queue.next_number()
@@ -325,8 +327,8 @@ class Program:
             return transfer.submit_behind_pending(submission) if transfer.pending else queue.submit(submission)
 
         def note(estimated: float, seconds: float, is_exact: bool) -> None:
-            if is_exact and seconds > BOUNDS.seconds:
-                slowness.append(seconds / estimated)
+            if is_exact:
+                exact.append((estimated, seconds))
 
         if recording.submission is not None:
             submit(recording.submission)
@@ -337,7 +339,9 @@ class Program:
         except DeviceError as error:
             error.has_begun = queue.submitted > before
             raise
-        self._learn(max(slowness))
+        slow = [seconds / estimated for estimated, seconds in exact if seconds > BOUNDS.seconds]
+        estimated, seconds = (sum(each) for each in zip((0.0, 0.0), *exact, strict=True))
+        self._learn(max(slow) if slow else seconds / estimated if estimated > BOUNDS.part_seconds else 1.0)
 
     def _heed_stalls(self) -> None:
         """Takes note of runs that took long, of those that are one submission."""
@@ -349,15 +353,17 @@ class Program:
             self._learn(seconds / max(self._cut.cuts.estimate.total(self.plan.commands), 1e-9))
 
     def _learn(self, slowness: float) -> None:
-        """Cuts the program anew if it is slower than estimated. Its first run is no measure: drivers may compile."""
+        """Cuts the program anew if it took so many times as long as estimated. Its first run is no measure: drivers may
+        compile."""
         if not self._is_warm:
             self._is_warm = True
-        elif slowness > TOO_SLOW and self._cuts_left:
+        elif not TOO_FAST <= slowness <= TOO_SLOW and self._cuts_left:
             known = self._cut.cuts.estimate.slowness
             cuts = cuts_of(self.plan, self.device.profile, self._rates, known * slowness)
             # Constants stay as they are, also the tables of guards.
+            whole = self._whole if self._whole.constants == self.plan.constants else self.plan
             self.plan = with_long_dispatches_cut(
-                self.plan, lambda dispatch: cuts.pieces(dispatch) if dispatch.counts is None else 1
+                whole, lambda dispatch: cuts.pieces(dispatch) if dispatch.counts is None else 1
             )
             cut, pipelines = self._cut_by(cuts)
             self._resources.pipelines += pipelines
