@@ -60,7 +60,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """
     if not arrays_and_dtypes:
         raise dtype_error("result_type needs at least one array or dtype")
-    return promote([_operand(x) for x in arrays_and_dtypes])[0].numpy
+    return promote([_operand(x) for x in arrays_and_dtypes])[0].user
 
 
 def promote_types(first: Any, second: Any) -> np.dtype:

@@ -146,3 +146,11 @@ def test_neighbours_in_bfloat16() -> None:
 def test_spaces_of_float64_have_its_digits(function: str) -> None:
     found = getattr(lnp, function)(0.1, 0.7, 11, dtype="float64")
     np.testing.assert_allclose(np.asarray(found), getattr(np, function)(0.1, 0.7, 11), rtol=1e-15)
+
+
+@pytest.mark.parametrize("other", ["bfloat16", "int32", "bool", "uint8"])
+def test_bfloat16_is_promoted_as_operations_promote_it(other: str) -> None:
+    """JAX's table, too: bfloat16 with integers and truth values is bfloat16."""
+    x, y = lnp.ones(2, lnp.bfloat16), lnp.ones(2, other)
+    assert lnp.promote_types(lnp.bfloat16, other) == lnp.result_type(x, y) == lnp.add(x, y).dtype == lnp.bfloat16
+    assert lnp.promote_types(lnp.bfloat16, lnp.float32) == lnp.result_type(x, np.float32(1)) == np.float32
