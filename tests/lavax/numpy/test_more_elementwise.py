@@ -96,8 +96,8 @@ def test_shifts(dtype: np.dtype) -> None:
 @pytest.mark.parametrize("dtype", [I32, U32], ids=str)
 def test_counting_bits(dtype: np.dtype) -> None:
     x = np.array([0, 1, 2, 3, 255, 2**31 - 1], dtype)
-    check(lnp.bitwise_count, lambda x: np.bitwise_count(x).astype(dtype), np.concatenate([x, x[:5] * dtype.type(3)]))
-    check(lnp.bitwise_count, lambda x: np.bitwise_count(x).astype(I32), np.array([-1, -7, -(2**31)], I32))
+    check(lnp.bitwise_count, np.bitwise_count, np.concatenate([x, x[:5] * dtype.type(3)]))
+    check(lnp.bitwise_count, np.bitwise_count, np.array([-1, -7, -(2**31)], I32))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
