@@ -5,6 +5,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lavax import (
+    core,
     custom_derivatives,
     debug,
     dlpack,
@@ -192,6 +193,7 @@ __all__ = [
     "compile",
     "cond",
     "config",
+    "core",
     "custom_derivatives",
     "custom_gradient",
     "custom_jvp",

@@ -220,3 +220,11 @@ def test_names_of_one_process_and_one_device() -> None:
         _ = lx.experimental.pallas
     with lx.experimental.disable_x64():
         assert lnp.asarray(np.ones(1)).dtype == np.float32
+
+
+def test_a_value_may_be_asked_whether_it_is_traced() -> None:
+    seen: list[bool] = []
+    lx.jit(lambda x: seen.append(isinstance(x, lx.core.Tracer)) or x)(1.0)
+    lx.grad(lambda x: seen.append(isinstance(x, lx.core.Tracer)) or x)(1.0)
+    seen.append(isinstance(lnp.ones(2), lx.core.Tracer))
+    assert seen == [True, True, False]

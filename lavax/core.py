@@ -1,0 +1,4 @@
+"""What a program may ask of a value, as in jax.core: `isinstance(x, lavax.core.Tracer)` is True while x is traced."""
+from lavax.tracer.tracing.tracer import Tracer
+
+__all__ = ["Tracer"]
