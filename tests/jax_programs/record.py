@@ -1,28 +1,37 @@
-"""Writes recorded.json, by JAX: `python -m tests.jax_programs.record`."""
+"""Writes recorded.json, by JAX: `python -m tests.jax_programs.record`, or `... record arrays draws` for some files."""
 from __future__ import annotations
 
 import json
+import sys
 from importlib.metadata import version
 from typing import Any
 
 from tests.jax_programs.comparing import arrays_of, in_few_numbers, size_of
-from tests.jax_programs.switch import FILES, FOLDER, programs_in
+from tests.jax_programs.switch import FILES, FOLDER, names_in, programs_in
 
 RECORD = FOLDER.parent / "recorded.json"
 
 
-def main() -> None:
-    """Runs every program with JAX."""
-    recorded: dict[str, Any] = {"jax": version("jax")}
-    for file in FILES:
-        for name, program in programs_in(file, "jax").items():
-            recorded[f"{file}.{name}"] = {
-                place: [str(array.dtype), list(array.shape), float(f"{size_of(array):.3g}"), *in_few_numbers(array)]
-                for place, array in arrays_of(program()).items()
-            }
-    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in recorded.items()]
-    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+def record_of(file: str) -> dict[str, Any]:
+    """What JAX gives for every program of a file."""
+    return {
+        f"{file}.{name}": {
+            place: [str(array.dtype), list(array.shape), float(f"{size_of(array):.3g}"), *in_few_numbers(array)]
+            for place, array in arrays_of(program()).items()
+        }
+        for name, program in programs_in(file, "jax").items()
+    }
+
+
+def main(chosen: list[str]) -> None:
+    """Runs the programs of the chosen files with JAX, and keeps what is recorded of the others."""
+    known = json.loads(RECORD.read_text(encoding="utf-8"))
+    for file in chosen:
+        known = {key: value for key, value in known.items() if not key.startswith(f"{file}.")} | record_of(file)
+    keys = [f"{file}.{name}" for file in FILES for name in names_in(file)]
+    lines = [f"{json.dumps(key)}: {json.dumps(known[key])}" for key in keys]
+    RECORD.write_text("{\n" + ",\n".join([f'"jax": "{version("jax")}"', *lines]) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or FILES)
