@@ -92,6 +92,11 @@ _COSTS = {
 }
 
 
+def code_of(node: Node) -> int:
+    """The cost of a node for the limits of kernels: the rounds of a generator are long to run, but soon compiled."""
+    return 0 if node.op == "threefry" else cost_of(node)
+
+
 def cost_of(node: Node) -> int:
     """Simple operations per element of this node, given its operands."""
     if OPERATIONS[node.op].family == "elementwise":

@@ -8,7 +8,7 @@ from math import inf
 
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.coordinates import candidates, is_legal
-from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
+from lavax.passes.fuse.costs import KERNEL_LIMITS, code_of
 from lavax.passes.fuse.evaluations import evaluations_of
 from lavax.passes.fuse.kernel_draft import FIRST, KernelDraft, Order, flat_draft
 from lavax.passes.fuse.reasons import Reason
@@ -210,7 +210,7 @@ class Drafts:
         if len(draft.arrays.union(arrays)) + len(draft.results) >= KERNEL_LIMITS.arrays:
             return False
         every = draft.computed.union(computed)
-        if KERNEL_LIMITS.are_passed_by_kernel(len(every), sum(map(cost_of, every))):
+        if KERNEL_LIMITS.are_passed_by_kernel(len(every), sum(map(code_of, every))):
             return False
         if self.last_needed(arrays, draft) >= draft.order:
             return False

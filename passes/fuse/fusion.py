@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
+from lavax.passes.fuse.costs import KERNEL_LIMITS, code_of, cost_of
 from lavax.passes.fuse.drafts import Drafts
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, evaluations_of, upper_bound
@@ -66,7 +66,7 @@ class Fusion(Drafts):
         if not KERNEL_LIMITS.are_passed_by_kernel(nodes, work):
             return False
         computed = self.cone([*draft.members, node], draft)[0]
-        return KERNEL_LIMITS.are_passed_by_kernel(len(computed), sum(map(cost_of, computed)))
+        return KERNEL_LIMITS.are_passed_by_kernel(len(computed), sum(map(code_of, computed)))
 
     def add_work(self, draft: KernelDraft, node: Node) -> None:
         """Notes that a kernel computes a node."""
@@ -107,7 +107,8 @@ class Fusion(Drafts):
 
     def _takes_much(self, node: Node) -> bool:
         weight = self.weight[node]
-        if KERNEL_LIMITS.are_passed(weight.values, weight.cost):
+        soon_compiled = sum((cost_of(value) - code_of(value)) * times for value, times in weight.times.items())
+        if KERNEL_LIMITS.are_passed(weight.values, weight.cost - soon_compiled):
             return True
         if len(self.reading[node]) > KERNEL_LIMITS.floating_arrays:
             return True

@@ -64,11 +64,11 @@ def test_a_batch_of_loops_shows_the_iterations_of_each(capsys: pytest.CaptureFix
     assert shown(capsys) == ["2 1.0", "1 2.0", "3 0.5", "2 1.0", "1 2.0"]
 
 
-def test_more_iterations_than_are_kept(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_more_iterations_than_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     def body(x: Any) -> Any:
         lx.debug.print("{}", x)
         return x + 1
 
-    assert int(lx.compile(lambda x: lx.while_loop(lambda x: x < 1500, body, x))(0)) == 1500
+    with pytest.warns(RuntimeWarning, match="ran 1500 iterations"):
+        assert int(lx.compile(lambda x: lx.while_loop(lambda x: x < 1500, body, x))(0)) == 1500
     assert shown(capsys) == [str(number) for number in range(1024)]
-    assert "ran 1500 iterations" in caplog.text

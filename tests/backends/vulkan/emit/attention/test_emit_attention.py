@@ -99,7 +99,7 @@ def _shape(batch: int, positions: int, head: int) -> WorkgroupShape | None:
     type = f"f32[{batch},{positions},{head}]"
     graph = parse(
         f"graph (q: {type}, k: {type}, v: {type}) {{\n"
-        f"  %0 = attention(q, k, v) scale=1 lowest={1 - positions} highest={positions - 1} {PLAIN} : {type}\n"
+        f"  %0 = attention(q, k, v) scale=1.0 lowest={1 - positions} highest={positions - 1} {PLAIN} : {type}\n"
         "  return %0\n}"
     )
     stages = choose.stages_of({"attention": graph.outputs[0]})
