@@ -58,7 +58,8 @@ def _gauss_legendre() -> tuple[Array, Array]:
 def smaller_gamma_integral(a: Array, x: Array) -> Array:
     """The upper integral if x >= a, else the lower one, for large `a` near `x`, by Gauss-Legendre quadrature."""
     weight = np.exp(a * log1p_less((x - a) / a) - 1 / (12 * a) + 1 / (360 * a**3)) * np.sqrt(a / (2 * np.pi)) / x
-    length = np.minimum(40 * x / np.abs(x - a), 10 * x / np.sqrt(a)) * np.where(x < a, -1, 1)
+    length = np.minimum(40 * x / np.abs(x - a), 10 * x / np.sqrt(a))
+    length = np.where(x < a, -np.minimum(length, x), length)  # the lower integral ends at 0
     total = np.zeros_like(a)
     for node, share in zip(*_gauss_legendre(), strict=True):
         t = length * ((node + 1) / 2)

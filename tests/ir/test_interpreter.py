@@ -8,6 +8,7 @@ import pytest
 
 from lavax.base.errors import ShapeError
 from lavax.ir import OPERATIONS, DType, interpret, parse
+from lavax.ir.ops.integral_functions import BINARY
 from tests.ir.definitions import DEFINITIONS
 from tests.ir.definitions.attention import ATTENTION
 from tests.ir.definitions.definition import places
@@ -103,3 +104,11 @@ def test_a_deep_graph() -> None:
     lines += [f"  %{number} = sin(%{number - 1}) : f32[]" for number in range(1, 3000)]
     graph = parse("\n".join([*lines, "  return %2999", "}"]))
     assert 0 < interpret(graph, 1.0)[0] < 0.1
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_gamma_integrals_of_large_parameters(name: str) -> None:
+    special = pytest.importorskip("scipy.special", reason="compares with SciPy")
+    a, share = np.meshgrid(np.linspace(45, 400, 200), [0.7, 0.8, 0.95, 1.0, 1.05, 1.3])
+    found = BINARY[name](a, a * share)
+    np.testing.assert_allclose(found, getattr(special, name)(a, a * share), rtol=1e-11, atol=1e-15)
