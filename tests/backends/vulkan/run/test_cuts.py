@@ -353,8 +353,8 @@ def test_a_program_that_is_faster_than_estimated_is_cut_anew(device: Device) -> 
     program = Program(device, plan, lambda: RATES)
     queue, argument = device.queue, device.transfer.upload(np.arange(COUNT, dtype=np.float32))
     device.transfer.flush()
-    counts = []
-    for _ in range(8):
+    counts: list[int] = []
+    while len(counts) < 300 and 1 not in counts:  # on a busy machine few times are measures
         before = queue.submitted
         (found,) = program(argument)
         counts.append(queue.submitted - before)
