@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lavax.base.errors import CustomRuleError
-from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, topological, with_operands
+from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, substitute, topological, with_operands
 from lavax.passes.build.builder import build, computed_after, zeros
 from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.build.inline import inline
+from lavax.passes.differentiate.dependence import depends_on
 
 Maybe = Sequence[Node | None]
 
@@ -118,8 +119,7 @@ def _transposed(
 
     found = transpose_linear(results, sources, seeds, node.operands)
     behind = (*node.operands, *(seed for seed in seeds if seed is not None))
-    read = {operand for each in topological(found, stop=behind) for operand in each.operands}.union(found)
-    if not read.isdisjoint(sources):
+    if depends_on(found, sources, behind):
         mode, given = ("forward", "cotangents") if node.op == "custom_vjp" else ("reverse", "tangents")
         raise CustomRuleError(
             f"{mode} mode through a {node.op} function is the transpose of its {rule}, which has to be linear in its "
@@ -127,7 +127,11 @@ def _transposed(
             f"({'custom_jvp' if mode == 'forward' else 'custom_vjp'}), or take its derivative in the other mode"
             + (f"\n  at {node.location}" if node.location else "")
         )
-    return found
+    # Transposed loops still have the sources among what they read, though no result depends on them.
+    body = Graph((*sources, *behind), tuple(topological(found, stop=(*sources, *behind))), tuple(found))
+    fixed = {each: each for each in behind} | {source: zeros(source.type) for source in sources}
+    known = substitute(body, fixed)
+    return [known[each] for each in found]
 
 
 def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:
