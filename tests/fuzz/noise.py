@@ -26,13 +26,15 @@ RUNS = 4
 @dataclass(frozen=True)
 class Precision:
     """Of a float dtype: its unit at 1, the least number with all bits, how many units noise has, and which numbers are
-    so short (multiples of `grain` up to `most`) that sums and products of a few of them are exact."""
+    so short (multiples of `grain` up to `most`) that sums and products of a few of them are exact. Beyond `largest`
+    there are infinities, which float64 does not show."""
 
     unit: float
     least: float
     amplitude: float
     grain: float
     most: float
+    largest: float
 
     def short(self, x: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -40,10 +42,10 @@ class Precision:
 
 
 PRECISIONS: dict[str, Precision] = {
-    "f16": Precision(2.0**-10, 2.0**-14, 4, 2.0**-3, 2.0**6),
-    "bf16": Precision(2.0**-7, 2.0**-126, 2, 2.0**-2, 2.0**4),
-    "f32": Precision(2.0**-23, 2.0**-126, 16, 2.0**-8, 2.0**11),
-    "f64": Precision(2.0**-52, 2.0**-1022, 16, 2.0**-16, 2.0**20),
+    "f16": Precision(2.0**-10, 2.0**-14, 4, 2.0**-3, 2.0**6, 65504.0),
+    "bf16": Precision(2.0**-7, 2.0**-126, 2, 2.0**-2, 2.0**4, 2.0**127),
+    "f32": Precision(2.0**-23, 2.0**-126, 16, 2.0**-8, 2.0**11, 2.0**127),
+    "f64": Precision(2.0**-52, 2.0**-1022, 16, 2.0**-16, 2.0**20, 2.0**1023),
 }
 
 # Their results are elements of their operands, or exact: nothing is rounded.
@@ -72,6 +74,8 @@ class _Noise:
 
     def moved(self, x: np.ndarray, dtype: DType, keep_short: bool) -> np.ndarray:
         precision = PRECISIONS[dtype.name]
+        if (np.isfinite(x) & (np.abs(x) > precision.largest)).any():
+            raise IllConditionedError(f"a value is too large for {dtype}")
         signs = self.random.uniform(-1, 1, x.shape)
         with np.errstate(all="ignore"):
             step = precision.amplitude * precision.unit * np.abs(x) + np.where(x == 0, 0, precision.least)

@@ -80,6 +80,14 @@ def test_a_discontinuity_is_no_difference() -> None:
                  [np.array([0.7], np.float32)])  # fmt: skip
 
 
+def test_a_value_too_large_for_its_dtype_is_no_difference() -> None:
+    """float64, in which it is expected, has no infinity there."""
+    graph = parse("graph (x: f16[4]) {\n  %0 = sum(x) axes=[0] : f16[]\n  return %0\n}")
+    assert expected(graph, [np.full(4, 1e4, np.float16)]).values[0] == 4e4
+    with pytest.raises(IllConditionedError, match="too large"):
+        expected(graph, [np.full(4, 3e4, np.float16)])
+
+
 def test_a_difference_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that takes every tangent for a sine."""
 

@@ -19,6 +19,7 @@ from lavax.backends.vulkan.compile.driver_cache import identity_of
 from lavax.backends.vulkan.compile.pipelines import Pipelines
 from lavax.backends.vulkan.device import features
 from lavax.backends.vulkan.device.extensions import enabling, matrices, usable_extensions
+from lavax.backends.vulkan.device.fork import exit_without_destructors
 from lavax.backends.vulkan.device.instance import PhysicalDevice, choose_device, instance
 from lavax.backends.vulkan.device.transfer import Transfer
 from lavax.backends.vulkan.memory.memory import MemoryPool
@@ -37,6 +38,8 @@ def _abandon_all() -> None:
     _opening = threading.Lock()  # another thread may have held it
     for device in list(_open):
         device.abandon()
+    if _open:
+        exit_without_destructors()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

@@ -52,6 +52,27 @@ def test_a_forked_process_says_how_to_start_one(use: str) -> None:
     assert done.stdout.split() == ["7", "5.0"], done.stderr
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems' C libraries cannot leave early")
+def test_a_forked_process_ends_without_the_destructors_of_drivers() -> None:
+    program = """
+import atexit, cffi, os, sys, lavax.numpy as lnp
+ffi = cffi.FFI()
+ffi.cdef("int on_exit(void (*)(int, void *), void *); void abort(void);")
+library = ffi.dlopen(None)
+abort = ffi.cast("void (*)(int, void *)", ffi.addressof(library, "abort"))
+library.on_exit(abort, ffi.NULL)  # as a driver that harms the process that it is shared with
+print(float(lnp.ones(3).sum()), flush=True)
+child = os.fork()
+if child == 0:
+    atexit.register(lambda: print("Python's own", flush=True))
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os._exit(0)
+"""
+    done = run(program)
+    assert done.stdout.splitlines() == ["3.0", "Python's own", "7"], done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_process_forked_before_the_first_use_computes() -> None:
     program = """
