@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView, Sequence
 from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, input_node, topological, with_operands
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import behind_counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +39,40 @@ def extract(fusion: Fusion, outputs: Iterable[Node]) -> list[Piece]:
 def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...]) -> Piece:
     arrays = fusion.cone(results, draft)[1]
     order = topological(results, stop=arrays)
-    reads = tuple(dict.fromkeys(operand for node in order for operand in node.operands if operand in arrays))
+    operands_of = {node: _with_own_counts(node, arrays.keys()) for node in order}
+    reads = tuple(dict.fromkeys(operand for node in order for operand in operands_of[node] if operand in arrays))
     renamed: dict[Node, Node] = {array: input_node(f"a{number}", array.type) for number, array in enumerate(reads)}
+    nodes: list[Node] = []
     for node in order:
-        renamed[node] = with_operands(node, tuple(renamed[operand] for operand in node.operands))
-    graph = Graph(
-        tuple(renamed[array] for array in reads),
-        tuple(renamed[node] for node in order),
-        tuple(renamed[result] for result in results),
-    )
+        own = topological((operand for operand in operands_of[node] if operand not in renamed), stop=renamed)
+        renamed.update(zip(own, own, strict=True))
+        renamed[node] = with_operands(node, tuple(renamed[operand] for operand in operands_of[node]))
+        nodes += (*own, renamed[node])
+    graph = Graph(tuple(renamed[array] for array in reads), tuple(nodes), tuple(renamed[result] for result in results))
     fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
     coordinates = {renamed[node]: draft.members[node] for node in fixed}
     return Piece(Kernel(draft.kind, graph, draft.domain, coordinates), reads, results)
+
+
+def _with_own_counts(node: Node, arrays: KeysView[Node]) -> tuple[Node, ...]:
+    """The operands of a node, with copies of a gather's indices that count but are written to memory as well.
+
+    Fusion may have let the gather stay in the kernel because it knew what the indices are.
+    """
+    if node.op != "gather":
+        return node.operands
+    array, *indices = node.operands
+    chains = [behind_counted(index) for index in indices]
+    own = (
+        index if arrays.isdisjoint(chain) else _copied(chain) for index, chain in zip(indices, chains, strict=True)
+    )
+    return (array, *own)
+
+
+def _copied(chain: Sequence[Node]) -> Node:
+    """The last of nodes of which each moves the one before, made anew."""
+    first, *moves = chain
+    copy = Node(first.op, (), first.attrs, first.type, first.name, first.location)
+    for move in moves:
+        copy = with_operands(move, (copy,))
+    return copy

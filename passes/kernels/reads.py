@@ -152,9 +152,20 @@ def _concatenate(node: Node, at: Coordinates) -> tuple[Read, ...]:
     return tuple(reads)
 
 
+_MOVES_OF_INDICES = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
+
+
+def behind_counted(index: Node) -> list[Node]:
+    """The nodes of which the value of an index operand is made, operands first, if `counted` knows it; else none."""
+    chain = [index]
+    while chain[-1].op in _MOVES_OF_INDICES:
+        chain.append(chain[-1].operands[0])
+    return chain[::-1] if chain[-1].op in ("iota", "constant") else []
+
+
 def counted(index: Node, at: Coordinates) -> Index | None:
     """The value of an index operand that counts or is constant, however it was moved; None: it must be read."""
-    while index.op in ("reshape", "transpose", "broadcast", "slice", "flip"):
+    while index.op in _MOVES_OF_INDICES:
         ((index, at),) = READS[index.op](index, at)
     if index.op == "iota":
         axis: int = index.attrs["axis"]

@@ -79,10 +79,10 @@ def flattened_map(kernel: Kernel) -> Kernel:
     renamed: dict[Node, Node] = {node: input_node(node.name, flat(node.type)) for node in kernel.graph.inputs}
     for node in kernel.graph.nodes:
         operands = [renamed[operand] for operand in node.operands]
-        if node.op == "broadcast" and node.type.size == size:
-            renamed[node] = make_node("broadcast", operands, {"axes": ()}, flat(node.type))
-        elif node.op == "broadcast":
+        if node.op == "broadcast" and operands[0].type == flat(node.type):
             renamed[node] = operands[0]
+        elif node.op == "broadcast":
+            renamed[node] = make_node("broadcast", operands, {"axes": ()}, flat(node.type))
         else:
             renamed[node] = make_node(node.op, operands, node.attrs, flat(node.type))
     outputs = tuple(renamed[output] for output in kernel.graph.outputs)

@@ -1,8 +1,8 @@
 """How far roundings can move the values of a graph, by Monte Carlo arithmetic (Parker 1997).
 
 A graph is interpreted in float64 several times, and every value that a device may round is moved at random by a few
-units in the last place of its own dtype, operands of sums and products before they are added too. What the runs differ
-by is the condition of the graph. Where a truth value or a whole number differs between runs, the graph stands at a
+units in the last place of its own dtype, operands of sums and products before they are added too, and then rounded, so
+that values which a device may find equal are equal in some runs. What the runs differ by is the condition of the graph. Where a truth value or a whole number differs between runs, the graph stands at a
 discontinuity, and says nothing about a device.
 """
 from __future__ import annotations
@@ -21,6 +21,7 @@ from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DTYPES, TupleType
 
 RUNS = 4
+RUNS_TO_CONFIRM = 16  # few runs may all stand on one side of a discontinuity
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class _Noise:
         kept = (x == 0) | ~np.isfinite(x)
         if keep_short:
             kept |= precision.short(x)
-        return np.asarray(np.where(kept, x, moved))
+        return np.asarray(dtype.rounded(np.where(kept, x, moved)), np.float64)
 
     def __call__(self, node: Node, operands: list[Any], floating: np.dtype) -> Any:
         family = OPERATIONS[node.op].family
@@ -148,13 +149,13 @@ class Expected:
     tolerances: tuple[np.ndarray | None, ...]
 
 
-def expected(graph: Graph, arrays: Sequence[np.ndarray], seed: int = 0) -> Expected:
+def expected(graph: Graph, arrays: Sequence[np.ndarray], seed: int = 0, runs: int = RUNS) -> Expected:
     """The graph's results in float64, with tolerances from its condition. Raises IllConditionedError."""
-    runs = [interpret(graph, *arrays)]
-    for number in range(1, RUNS):
+    found = [interpret(graph, *arrays)]
+    for number in range(1, runs):
         with noise(seed + number):
-            runs.append(interpret(graph, *arrays))
-    columns = list(zip(*runs, strict=True))
+            found.append(interpret(graph, *arrays))
+    columns = list(zip(*found, strict=True))
     dtypes = [node.dtype for node in graph.outputs]
     bounds = [tolerance(dtype, column) for dtype, column in zip(dtypes, columns, strict=True)]
-    return Expected(tuple(runs[0]), tuple(bounds))
+    return Expected(tuple(found[0]), tuple(bounds))
