@@ -2,8 +2,9 @@
 
 A graph is interpreted in float64 several times, and every value that a device may round is moved at random by a few
 units in the last place of its own dtype, operands of sums and products before they are added too, and then rounded, so
-that values which a device may find equal are equal in some runs. What the runs differ by is the condition of the graph. Where a truth value or a whole number differs between runs, the graph stands at a
-discontinuity, and says nothing about a device.
+that values which a device may find equal are equal in some runs. What the runs differ by is the condition of the graph.
+Where a truth value or a whole number differs between runs, the graph stands at a discontinuity, and says nothing about
+a device.
 """
 from __future__ import annotations
 
