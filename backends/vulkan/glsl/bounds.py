@@ -3,7 +3,8 @@
 A position is an `Index`, whose bounds follow from those of the loop variables and of the clamps within it. Where they
 are not inside the array, the position is clamped, so no load or store of `Body` can leave its array. This relies on the
 bounds that emitters give to loop variables and to numbers that a shader computes (`RoutineShader.position`). Positions
-that an emitter writes as text, in some routines and tiles, are not indices, and are not looked at here.
+that depend on data and are written as text are clamped (`RoutineShader.element`). Tiles, and the matrices of linear
+algebra, are walked by loops over their own extents, as texts that are not looked at here.
 """
 
 from __future__ import annotations

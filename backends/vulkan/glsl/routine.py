@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import Body
+from lavax.backends.vulkan.glsl.bounds import inside, note
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
@@ -53,9 +54,18 @@ class RoutineShader:
     def read(self, operand: Node, at: Coordinates) -> str:
         return self.body.value(operand, at).text
 
-    def element(self, position: str) -> str:
-        """The result's element at a row-major position, to be assigned to."""
-        return self.body.element(self.node.dtype, self.target, position)
+    def element(self, position: Index | str) -> str:
+        """The result's element at a row-major position, to be assigned to.
+
+        A text says nothing of its bounds, so it is clamped.
+        """
+        size = self.node.type.size
+        if isinstance(position, Index):
+            text = self.body.index(inside(position, size))
+        else:
+            note("clamped")
+            text = f"clamp({position}, 0, {self.body.parameters.integer(size)} - 1)"
+        return self.body.element(self.node.dtype, self.target, text)
 
     def close(self, invocations: int, subgroup: bool = False) -> Launch:
         lanes = self.local if subgroup else None

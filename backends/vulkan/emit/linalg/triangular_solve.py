@@ -41,7 +41,7 @@ class SubstitutionEmitter:
         return (*self.batch, row, self.column)
 
     def _unknown(self, row: Index) -> str:
-        return self.routine.element(self.body.index(flatten(self._place(row), self.right.shape)))
+        return self.routine.element(flatten(self._place(row), self.right.shape))
 
     def _divided(self, text: str, row: Index) -> str:
         return text if self.unit_diagonal else f"{text} / {self._factor(row, row)}"

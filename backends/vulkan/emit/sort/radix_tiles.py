@@ -50,7 +50,7 @@ class RadixTiles:
         return f"uint({self.routine.read(self.routine.operands[1], self._counter())})"
 
     def write_count(self) -> None:
-        target = self.body.index(flatten(self._counter(), self.routine.node.shape))
+        target = flatten(self._counter(), self.routine.node.shape)
         self.body.line(f"{self.routine.element(target)} = int(counters[d]);")
 
     def _counter(self) -> Coordinates:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import before, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.index import flatten
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -30,5 +31,5 @@ def emit_search_sorted(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> 
             place = "centre" if length > 1 else "0"
             body.line(f"low = goes_on ? {place} + 1 : low;")
             body.line(f"high = goes_on ? high : {place};")
-    body.line(f"{routine.element('i')} = low;")
+    body.line(f"{routine.element(flatten(at, values.shape))} = low;")
     return routine.close(values.type.size)
