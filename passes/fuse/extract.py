@@ -39,15 +39,20 @@ def extract(fusion: Fusion, outputs: Iterable[Node]) -> list[Piece]:
 def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...]) -> Piece:
     arrays = fusion.cone(results, draft)[1]
     order = topological(results, stop=arrays)
-    operands_of = {node: _with_own_counts(node, arrays.keys()) for node in order}
-    reads = tuple(dict.fromkeys(operand for node in order for operand in operands_of[node] if operand in arrays))
+    gathers = [node for node in order if node.op == "gather"]
+    own = {node: _with_own_counts(node, arrays.keys()) for node in gathers}
+    used = (operand for node in order for operand in own.get(node, node.operands))
+    reads = tuple(dict.fromkeys(operand for operand in used if operand in arrays))
     renamed: dict[Node, Node] = {array: input_node(f"a{number}", array.type) for number, array in enumerate(reads)}
     nodes: list[Node] = []
     for node in order:
-        own = topological((operand for operand in operands_of[node] if operand not in renamed), stop=renamed)
-        renamed.update(zip(own, own, strict=True))
-        renamed[node] = with_operands(node, tuple(renamed[operand] for operand in operands_of[node]))
-        nodes += (*own, renamed[node])
+        operands = own.get(node, node.operands)
+        if node in own:
+            copies = topological((operand for operand in operands if operand not in renamed), stop=renamed)
+            renamed.update(zip(copies, copies, strict=True))
+            nodes += copies
+        renamed[node] = with_operands(node, tuple(renamed[operand] for operand in operands))
+        nodes.append(renamed[node])
     graph = Graph(tuple(renamed[array] for array in reads), tuple(nodes), tuple(renamed[result] for result in results))
     fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
     coordinates = {renamed[node]: draft.members[node] for node in fixed}
@@ -55,12 +60,10 @@ def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...]) -> Pie
 
 
 def _with_own_counts(node: Node, arrays: KeysView[Node]) -> tuple[Node, ...]:
-    """The operands of a node, with copies of a gather's indices that count but are written to memory as well.
+    """The operands of a gather, with copies of the indices that count but are written to memory as well.
 
     Fusion may have let the gather stay in the kernel because it knew what the indices are.
     """
-    if node.op != "gather":
-        return node.operands
     array, *indices = node.operands
     chains = [behind_counted(index) for index in indices]
     own = (

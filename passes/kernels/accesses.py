@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.ops.indexing import SCATTERS
@@ -77,8 +78,13 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
     operands = (operand for node in kernel.coordinates for operand in _dots(node))
     if kernel.kind == "contract" and any(read in _cone(operand) for operand in operands):
         return False
-    positions = accesses(kernel, roots_of(kernel)).get(read, {})
+    positions = _all_accesses(kernel).get(read, {})
     return positions.keys() <= {flatten(kernel.coordinates[written], written.shape)}
+
+
+@lru_cache(maxsize=4)  # a scheduler asks of one kernel again and again, for each of its arrays
+def _all_accesses(kernel: Kernel) -> Mapping[Node, Mapping[Index, None]]:
+    return accesses(kernel, roots_of(kernel))
 
 
 def updated_in_place(kernel: Kernel) -> Node | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd, inf
 from typing import Any, Generic, TypeVar
 
@@ -195,6 +196,7 @@ def of_atom(atom: Atom) -> Index:
     return constant(atom.low) if atom.low == atom.high else Index(((atom, 1),), 0)
 
 
+@lru_cache(maxsize=1 << 12)
 def variable(name: str, extent: int) -> Index:
     """A loop variable from 0 to extent - 1; one of a single value is that value."""
     return of_atom(Variable(0, max(extent - 1, 0), name))

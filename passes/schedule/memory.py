@@ -145,7 +145,8 @@ def written_over(groups: Sequence[Sequence[Piece]], names: Mapping[Node, str]) -
             ending = [read for read in piece.reads if last_read[read] == number and read not in read_twice]
             for written in (node for node in piece.writes if _is_large_temporary(node, names)):
                 free = (read for read in ending if read not in taken and _is_large_temporary(read, names))
-                same = (read for read in free if _same_bytes(read, written) and _goes_by_element(piece, read, written))
+                alike = (read for read in free if _bytes_of(read) == _bytes_of(written))
+                same = (read for read in alike if _goes_by_element(piece, read, written))
                 found = next(same, None)
                 if found is not None:
                     first[names[written]] = first.get(names[found], names[found])
@@ -177,23 +178,24 @@ def choose_donors(
     `only`, a result takes the input given there or none.
     """
     donors: dict[Node, Node] = {}
-    free = list(donated)
+    free: dict[tuple[int, int], list[Node]] = {}
+    for donor in donated:
+        free.setdefault(_bytes_of(donor), []).append(donor)
     for result, piece, phase in results:
-        for donor in free:
+        alike = free.get(_bytes_of(result), [])
+        for donor in alike:
             if only is not None and only.get(result) is not donor:
                 continue
-            if not _same_bytes(donor, result) or not _may_take(donor, result, piece, phase, last_read):
-                continue
-            donors[result] = donor
-            free.remove(donor)
-            break
+            if _may_take(donor, result, piece, phase, last_read):
+                donors[result] = donor
+                alike.remove(donor)
+                break
     return donors
 
 
-def _same_bytes(donor: Node, result: Node) -> bool:
-    """Whether both have the same number of elements of the same size, so that equal elements have equal addresses."""
-    widths = donor.dtype.storage.itemsize == result.dtype.storage.itemsize
-    return widths and donor.type.nbytes == result.type.nbytes
+def _bytes_of(node: Node) -> tuple[int, int]:
+    """The bytes of an element, and of all: if equal, equal elements have equal addresses."""
+    return node.dtype.storage.itemsize, node.type.nbytes
 
 
 def _may_take(donor: Node, result: Node, piece: Piece, phase: int, last_read: Mapping[Node, int]) -> bool:

@@ -11,6 +11,7 @@ from lavax.base.counters import count
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.tracer.calls.call import CallStructure, ChosenArguments, call_of, chosen_arguments, named_conversion, parted
 from lavax.tracer.calls.signature import Signature, signature_of
+from lavax.tracer.compiled.collection import without_collection
 from lavax.tracer.compiled.executable import Executable, refuse_tracers
 from lavax.tracer.compiled.lowered import Lowered
 from lavax.tracer.compiled.nan_check import NaNChecked
@@ -119,8 +120,9 @@ class CompiledFunction:
         call, leaves = self._parted(args, kwargs)
         kinds = named_conversion(abstract_of, leaves, call, self._signature)
         log_lowering(self._signature, call, kinds)
-        traced = self._traced(call, kinds)
-        optimized = remove_stop_gradient(traced.graph)
+        with without_collection:
+            traced = self._traced(call, kinds)
+            optimized = remove_stop_gradient(traced.graph)
         return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call), self._tune)
 
     def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
@@ -186,10 +188,11 @@ class CompiledFunction:
         """A new trace and its program."""
         kinds = [array.abstract for array in arrays]
         log_trace(self._function, self._signature, call, kinds, (*self._entries, key))
-        traced = self._traced(call, kinds)
-        with compiled_for(self._signature.function):
-            run = self._program(traced, call)
-            return _Entry(run, traced, run.held_bytes)
+        with without_collection:
+            traced = self._traced(call, kinds)
+            with compiled_for(self._signature.function):
+                run = self._program(traced, call)
+        return _Entry(run, traced, run.held_bytes)
 
     def _program(self, traced: Traced, call: CallStructure) -> Executable | StagedExecutable | NaNChecked:
         donated = self._donated_leaves(call)

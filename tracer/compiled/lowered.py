@@ -14,6 +14,7 @@ from lavax.passes.build.host_calls import divided, holds_host_calls
 from lavax.passes.reports import Cost, Memory, Profile
 from lavax.tracer.calls.call import CallStructure, call_of, named_conversion
 from lavax.tracer.calls.signature import Signature
+from lavax.tracer.compiled.collection import without_collection
 from lavax.tracer.compiled.executable import ComputedPart, Executable, memory_of, plan, refuse_tracers
 from lavax.tracer.compiled.stages import StagedExecutable, executable
 from lavax.tracer.pytrees.pytree import unflatten
@@ -49,9 +50,10 @@ class Lowered:
         """What the backend made of it: one, unless the function calls the host: then those before and after the calls.
         """
         tune = self.tune or config.tune()
-        if holds_host_calls(self.optimized):
-            return [active().lower(plan(stage.graph).graph, tune=tune) for stage in divided(self.optimized)[1]]
-        return [active().lower(self._parts.graph, self._parts.donated, tune=tune)]
+        with without_collection:
+            if holds_host_calls(self.optimized):
+                return [active().lower(plan(stage.graph).graph, tune=tune) for stage in divided(self.optimized)[1]]
+            return [active().lower(self._parts.graph, self._parts.donated, tune=tune)]
 
     def as_text(self, stage: str = "optimized") -> str:
         """The function at a stage of its way: "ir", "optimized", "prepare", "kernels", "fusion", "glsl" or "spirv".
@@ -75,7 +77,7 @@ class Lowered:
 
     def compile(self) -> Compiled:
         """The program, for arguments of exactly these kinds. Needs a device."""
-        with compiled_for(self.signature.function):
+        with without_collection, compiled_for(self.signature.function):
             run = executable(self.optimized, self.traced.weak, self.traced.captured, self.donated, self.tune)
         return Compiled(self, run)
 

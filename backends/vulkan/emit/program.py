@@ -79,6 +79,7 @@ class _Emission:
     def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool, choice: Choice) -> None:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._launches: dict[Hashable, Launch] = {}
+        self._works: dict[Hashable, Work] = {}
         self._suited_shaders: dict[Shader, Shader] = {}
         self._schedules: dict[Kernel, Hashable | None] = {}
         self._strided = self._strided_contracts()
@@ -196,7 +197,8 @@ class _Emission:
             by_address = self.lifted or strided is not None
             by_descriptor = () if by_address else arrays_by_descriptor(kernel, self.profile.descriptor_range_bytes)
             kernel = replace(kernel, by_descriptor=by_descriptor, given=given)
-            launch = self._launch(kernel, schedule) if strided is None else strided
+            key = kernel_key(kernel)
+            launch = self._launch(kernel, key, schedule) if strided is None else strided
             counters = [slot for place in places for slot in place.counters]
             ordered = places if launch.order is None else [places[array] for array in launch.order]
             positions = [self._position(places[array]) for array in by_descriptor]
@@ -206,7 +208,7 @@ class _Emission:
             barrier = step.barrier and number == 0
             if launch.before is not None and self._is_in_place(step, number):
                 launch = replace(launch, before=None)
-            work = self._work(step, number)
+            work = self._work_of_equals(key, step, number)
             if launch.before is not None:
                 before = self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
                 yield replace(before, work=Work(nbytes=work.nbytes))
@@ -234,6 +236,15 @@ class _Emission:
             own, barrier = (self.slots[step.name],), step.barrier and not apart
             dispatch = Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
             yield replace(dispatch, work=self._work(step, *others))
+
+    def _work_of_equals(self, key: Hashable | None, step: KernelStep, number: int) -> Work:
+        """The work of a step's kernel, counted once for kernels that are equal and move as much."""
+        if key is None:
+            return self._work(step, number)
+        equal = (key, self._is_in_place(step, number))
+        if equal not in self._works:
+            self._works[equal] = self._work(step, number)
+        return self._works[equal]
 
     def _work(self, step: KernelStep, *numbers: int) -> Work:
         """The work of some of a step's kernels."""
@@ -267,9 +278,8 @@ class _Emission:
         self.constants[rest] = np.array(numbers[REST_WORD:], np.uint32).tobytes()
         return slots[:REST_WORD], (*numbers[len(slots) : REST_WORD], self.slots[rest])
 
-    def _launch(self, kernel: Kernel, schedule: Hashable | None) -> Launch:
-        """The kernel's launch; equal kernels, such as those of a network's layers, are emitted once."""
-        key = kernel_key(kernel)
+    def _launch(self, kernel: Kernel, key: Hashable | None, schedule: Hashable | None) -> Launch:
+        """The kernel's launch; kernels of equal keys, such as those of a network's layers, are emitted once."""
         found = None if key is None else self._launches.get(key)
         if found is None:
             chosen = () if schedule is None else (schedule,)
