@@ -55,6 +55,7 @@ from lavax.errors import (
     NaNError,
     NonFloatArgumentError,
     NonScalarGradError,
+    ONNXError,
     ParseError,
     ReverseModeError,
     ShaderCompilerError,
@@ -109,7 +110,7 @@ from lavax.tracer.values.programs import clear_caches
 from lavax.tracer.values.value import Value as Array  # a traced value is an array, too
 
 if TYPE_CHECKING:
-    from lavax import data, generate, io, mixed_precision, models, testing, train
+    from lavax import data, generate, io, mixed_precision, models, onnx, testing, train
     from lavax.explanation.explain import explain
 
 __version__ = VERSION
@@ -134,7 +135,7 @@ def _vulkan() -> Backend:
 
 register(_vulkan)
 
-_IMPORTED_WHEN_USED = frozenset({"data", "generate", "io", "mixed_precision", "models", "testing", "train"})
+_IMPORTED_WHEN_USED = frozenset({"data", "generate", "io", "mixed_precision", "models", "onnx", "testing", "train"})
 
 
 def __getattr__(name: str) -> Any:
@@ -164,6 +165,7 @@ __all__ = [
     "NaNError",
     "NonFloatArgumentError",
     "NonScalarGradError",
+    "ONNXError",
     "ParseError",
     "ReverseModeError",
     "ShaderCompilerError",
@@ -252,6 +254,7 @@ __all__ = [
     "named_scope",
     "nn",
     "numpy",
+    "onnx",
     "ops",
     "optim",
     "pmax",

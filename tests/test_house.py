@@ -161,6 +161,10 @@ lavax/command_line
 lavax
 lavax/lax
 lavax/lax/__init__
+lavax/onnx/reading
+lavax/onnx/operators
+lavax/onnx
+lavax/onnx/__init__
 lavax/testing
 lavax/testing/__init__
 lavax/__init__

@@ -94,6 +94,10 @@ class VerificationError(LavaxError, ValueError):
     """A graph breaks a rule of the intermediate representation."""
 
 
+class ONNXError(LavaxError, ValueError):
+    """An ONNX model is damaged, breaks a rule of the format, or needs what lavax does not have."""
+
+
 class ParseError(LavaxError, ValueError):
     """A text is not the text of a graph."""
 

@@ -1,0 +1,59 @@
+"""What each node is: an entry of the table, or a function of other nodes, from the model or from the standard."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lavax.onnx.operators.operator import Operator
+from lavax.onnx.operators.table import entry_of
+from lavax.onnx.reading.graph import Graph, Node
+from lavax.onnx.reading.package import onnx_package
+from lavax.onnx.reading.parsing import function_graph, specialised
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """A model's own functions, by domain and name, and what has been found for its nodes."""
+
+    functions: Mapping[tuple[str, str], Graph]
+    _bodies: dict[int, tuple[Node, Graph | None]] = field(default_factory=dict)
+
+    def entry(self, node: Node) -> Operator | None:
+        """The node's entry in the table, unless the model defines its operator."""
+        return None if (node.domain, node.operator) in self.functions else entry_of(node)
+
+    def body(self, node: Node) -> Graph | None:
+        """The graph that a node without an entry stands for, if it is a function."""
+        found = self._bodies.get(id(node))
+        if found is None:
+            own = self.functions.get((node.domain, node.operator))
+            graph = _of_standard(node) if own is None else own
+            found = node, None if graph is None else specialised(graph, node.attributes)
+            self._bodies[id(node)] = found
+        return found[1]
+
+
+def _of_standard(node: Node) -> Graph | None:
+    """The graph by which the standard defines an operator, if it does."""
+    try:
+        schema = onnx_package().defs.get_schema(node.operator, node.opset, node.domain)
+    except Exception:  # an operator that the package does not know
+        return None
+    if not schema.has_function:
+        return None
+    function = schema.function_body
+    opsets = {entry.domain: entry.version for entry in function.opset_import} or {"": node.version}
+    graph = function_graph(function, opsets)
+    return specialised(graph, {**_defaults(schema), **node.attributes})
+
+
+def _defaults(schema: Any) -> dict[str, Any]:
+    package = onnx_package()
+    found = {}
+    for name, attribute in schema.attributes.items():
+        value = attribute.default_value
+        if value.type != package.AttributeProto.UNDEFINED:
+            held = package.helper.get_attribute_value(value)
+            found[name] = held.decode() if isinstance(held, bytes) else held
+    return found

@@ -1,0 +1,58 @@
+"""The table of all operators, and which entry a node has."""
+from __future__ import annotations
+
+from lavax.onnx.operators import (
+    activations,
+    attention,
+    control_flow,
+    convolution,
+    detection,
+    elementwise,
+    indexing,
+    losses,
+    normalization,
+    pooling,
+    products,
+    quantized,
+    recurrent,
+    reductions,
+    resize,
+    sampling,
+    sequences,
+    shaping,
+    signal,
+)
+from lavax.onnx.operators.operator import Operator
+from lavax.onnx.reading.graph import Node
+
+FAMILIES = {
+    "Elementwise": elementwise.OPERATORS,
+    "Activations": activations.OPERATORS,
+    "Reductions and cumulative operators": reductions.OPERATORS,
+    "Shapes": shaping.OPERATORS,
+    "Indexing": indexing.OPERATORS,
+    "Products": products.OPERATORS,
+    "Convolution": convolution.OPERATORS,
+    "Pooling": pooling.OPERATORS,
+    "Normalisation": normalization.OPERATORS,
+    "Resizing and sampling": resize.OPERATORS + sampling.OPERATORS,
+    "Attention": attention.OPERATORS,
+    "Recurrent": recurrent.OPERATORS,
+    "Control flow": control_flow.OPERATORS,
+    "Sequences and optional values": sequences.OPERATORS,
+    "Quantised": quantized.OPERATORS,
+    "Signals": signal.OPERATORS,
+    "Losses": losses.OPERATORS,
+    "Detection": detection.OPERATORS,
+}
+
+TABLE: dict[tuple[str, str], list[Operator]] = {}
+for _family in FAMILIES.values():
+    for _entry in _family:
+        TABLE.setdefault((_entry.domain, _entry.name), []).append(_entry)
+
+
+def entry_of(node: Node) -> Operator | None:
+    """The entry for a node's operator in its version; None if there is none."""
+    found = TABLE.get((node.domain, node.operator), [])
+    return next((entry for entry in found if entry.since <= node.version <= entry.through), None)
