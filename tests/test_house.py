@@ -163,6 +163,7 @@ lavax/lax
 lavax/lax/__init__
 lavax/onnx/reading
 lavax/onnx/operators
+lavax/onnx/writing
 lavax/onnx
 lavax/onnx/__init__
 lavax/testing

@@ -1,4 +1,5 @@
 """ONNX models, in and out: files as functions over arrays, and functions as files."""
 from lavax.onnx.model import Model, load
+from lavax.onnx.writing.save import save
 
-__all__ = ["Model", "load"]
+__all__ = ["Model", "load", "save"]

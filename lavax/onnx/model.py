@@ -95,7 +95,7 @@ class Model:
                 del self._programs[next(iter(self._programs))]
             program = self._programs[key] = compile(self._program(static))
         outputs: dict[str, Any] = program(dict(parameters), self._constants, arrays)
-        return outputs
+        return {name: outputs[name] for name in self.graph.output_names}
 
     def _program(self, static: Mapping[str, np.ndarray]) -> Any:
         known = self._split[2]
