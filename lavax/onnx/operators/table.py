@@ -10,6 +10,8 @@ from lavax.onnx.operators import (
     elementwise,
     indexing,
     losses,
+    microsoft,
+    microsoft_attention,
     normalization,
     pooling,
     products,
@@ -44,6 +46,7 @@ FAMILIES = {
     "Signals": signal.OPERATORS,
     "Losses": losses.OPERATORS,
     "Detection": detection.OPERATORS,
+    "com.microsoft": microsoft.OPERATORS + microsoft_attention.OPERATORS,
 }
 
 TABLE: dict[tuple[str, str], list[Operator]] = {}
