@@ -36,7 +36,7 @@ BLOCK = re.compile(r"^```(?P<head>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.
 LANGUAGES = frozenset({"python", "text", "console", "sh", "glsl", "cpp", "toml"})
 _SHOWN = (("printed",), ("message",))
 # Those of blocks that other tests run.
-LABELS = frozenset({"models", "images", "texts", "sklearn", "train.py", "cost", "memory", "profile"})
+LABELS = frozenset({"models", "onnx", "images", "texts", "sklearn", "train.py", "cost", "memory", "profile"})
 
 
 @dataclass(frozen=True)

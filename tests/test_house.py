@@ -163,6 +163,7 @@ lavax/lax
 lavax/lax/__init__
 lavax/onnx/reading
 lavax/onnx/operators
+lavax/onnx/operators/microsoft
 lavax/onnx/writing
 lavax/onnx
 lavax/onnx/__init__
@@ -177,6 +178,7 @@ STRANGERS = {"backends": ("tracer",), "tracer": ("backends",)}
 
 # Imports inside functions that lead upwards, each for a reason.
 UPWARDS = {
+    ("lavax.command_line.run_model", "lavax/onnx"): "a command loads a model when it is asked to",
     ("lavax.tracer.tracing.tracer", "tracer/compiled"): "a tracer that is asked for a number runs the graph so far",
     ("lavax.tracer.values.eager", "tracer/compiled"): "a check for NaN looks at the operation that made it, by itself",
     ("lavax.numpy.methods.array_methods", "lavax/numpy/__init__"): "an array names the namespace that it belongs to",

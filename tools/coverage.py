@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lavax.onnx.operators.operator import Operator
+from lavax.onnx.table import TABLE
+
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = Path(__file__).with_name("coverage_names.txt")
 PAGE = ROOT / "docs" / "coverage.md"
 NOT_YET = "not written yet"
+OPERATORS = "lavax.onnx.load"  # the group whose names are operators of ONNX
 HEAD = """# Names of other namespaces
 
 `python tools/coverage.py` generates this page from the code and `tools/coverage_names.txt`. A name counts as present if
@@ -71,8 +75,11 @@ def has(owner: Any, name: str) -> bool:
 
 def section(group: Group) -> str:
     """A group's part of the page."""
-    ours = namespace(group.ours)
-    present = [name for name in group.names if has(ours, name)]
+    if group.ours == OPERATORS:
+        present = [name for name in group.names if name in operators()]
+    else:
+        ours = namespace(group.ours)
+        present = [name for name in group.names if has(ours, name)]
     absent = [name for name in group.names if name not in present]
     lines = [f"\n## {group.title}\n", f"{len(present)} of {len(group.names)} in `{group.ours}`.\n"]
     if present:
@@ -83,7 +90,26 @@ def section(group: Group) -> str:
     if absent:
         lines += ["| absent | why |", "| --- | --- |"]
         lines += [f"| {', '.join(names)} | {reason} |" for reason, names in sorted(by_reason.items())]
+    if group.ours == OPERATORS:
+        lines += ["", *limits(group)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def operators() -> dict[str, list[Operator]]:
+    """The entries of ONNX operators by name; with the domain in front, if there is one."""
+    found: dict[str, list[Operator]] = {}
+    for (domain, name), entries in TABLE.items():
+        found[f"{domain}.{name}" if domain else name] = entries
+    return found
+
+
+def limits(group: Group) -> Iterator[str]:
+    """A table of what operators do not do."""
+    yield from ("| operator | what it does not do |", "| --- | --- |")
+    for name, entries in sorted(operators().items()):
+        for entry in entries:
+            if entry.lacking and name in group.names:
+                yield f"| `{name}` | {entry.lacking} |"
 
 
 def page() -> str:

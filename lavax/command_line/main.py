@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lavax.base import config
 from lavax.base.errors import LavaxError
-from lavax.command_line import bench, cache, devices, dump, selftest
+from lavax.command_line import bench, cache, devices, dump, run_model, selftest
 from lavax.command_line.errors import UsageError, UserCodeError
 
 _DESCRIPTION = "lavax: plain Python functions, traced, differentiated and compiled to Vulkan compute programs."
@@ -34,6 +34,7 @@ COMMANDS = {
     "selftest": Command("check this device in at most a minute; what to report", selftest.add_options, selftest.run),
     "cache": Command("compiled shaders on disk: where, how large; clear them", cache.add_options, cache.run),
     "dump": Command("a function at every stage on its way to the device", dump.add_options, dump.run),
+    "run": Command("an ONNX model on arrays from files", run_model.add_options, run_model.run),
     "bench": Command("how fast this device is, or a function on it", bench.add_options, bench.run),
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.base.errors import LavaxError, ONNXError
+from lavax.ir.location import named_scope
 from lavax.onnx.library import Library
 from lavax.onnx.needs import Needs
 from lavax.onnx.operators.operator import Call, Operator, on_device
@@ -71,7 +72,8 @@ class Evaluator:
             with np.errstate(all="ignore"):
                 made = entry.evaluate(call, *inputs)
         else:
-            made = entry.evaluate(call, *inputs)
+            with named_scope(node.name.strip("/")):  # stages and profiles show it
+                made = entry.evaluate(call, *inputs)
         results = list(made) if isinstance(made, tuple) else [made]
         return [np.asarray(value) if isinstance(value, np.generic) else value for value in results]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lavax.onnx.operators.operator import Operator
-from lavax.onnx.operators.table import entry_of
 from lavax.onnx.reading.graph import Graph, Node
 from lavax.onnx.reading.package import onnx_package
 from lavax.onnx.reading.parsing import function_graph, specialised
+from lavax.onnx.table import entry_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,9 @@ from lavax.onnx.needs import Needs
 from lavax.onnx.operators.operator import on_device
 from lavax.onnx.reading.graph import Graph, Input
 from lavax.onnx.reading.parsing import broken_rule, model_of, modern, parsed
+from lavax.passes.reports import Profile
 from lavax.tracer.compiled.compile import CompiledFunction, compile
+from lavax.tracer.compiled.lowered import Lowered
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
@@ -84,6 +86,22 @@ class Model:
 
     def __call__(self, parameters: Mapping[str, Any], /, **inputs: Any) -> dict[str, Any]:
         """The outputs by name. Raises ONNXError, ShapeError or DtypeError for inputs that do not fit the model."""
+        program, arguments = self._prepared(parameters, inputs)
+        outputs: dict[str, Any] = program(*arguments)
+        return {name: outputs[name] for name in self.graph.output_names}
+
+    def lower(self, parameters: Mapping[str, Any], /, **inputs: Any) -> Lowered:
+        """The program for inputs of these shapes: its stages as text, its memory, its compiled form."""
+        program, arguments = self._prepared(parameters, inputs)
+        return program.lower(*arguments)
+
+    def profile(self, parameters: Mapping[str, Any], /, **inputs: Any) -> Profile:
+        """Runs the model a few times: the time of each kernel, which prints as a table."""
+        program, arguments = self._prepared(parameters, inputs)
+        return program.lower(*arguments).compile().profile(*arguments)
+
+    def _prepared(self, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> tuple[CompiledFunction, Any]:
+        """The program for the values of the static inputs, and its arguments."""
         self._check_names(parameters, inputs)
         static = {name: self._known(name, value) for name, value in inputs.items() if name in self.static_input_names}
         arrays = {name: _prepared(value) for name, value in inputs.items() if name not in static}
@@ -94,8 +112,7 @@ class Model:
             while len(self._programs) >= _MOST_PROGRAMS:
                 del self._programs[next(iter(self._programs))]
             program = self._programs[key] = compile(self._program(static))
-        outputs: dict[str, Any] = program(dict(parameters), self._constants, arrays)
-        return {name: outputs[name] for name in self.graph.output_names}
+        return program, (dict(parameters), self._constants, arrays)
 
     def _program(self, static: Mapping[str, np.ndarray]) -> Any:
         known = self._split[2]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.onnx.operators.operator import Call, Operator
+from lavax.onnx.operators.operator import OF_DATA, Call, Operator
 
 
 def _non_max_suppression(
@@ -50,6 +50,7 @@ def _corners(boxes: np.ndarray, is_centred: bool) -> np.ndarray:
 
 OPERATORS = (
     Operator(
-        "NonMaxSuppression", _non_max_suppression, {"center_point_box": 0}, known=(0, 1, 2, 3, 4), folds=True
+        "NonMaxSuppression", _non_max_suppression, {"center_point_box": 0}, known=(0, 1, 2, 3, 4), folds=True,
+        lacking=OF_DATA,
     ),
 )

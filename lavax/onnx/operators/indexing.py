@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.onnx.operators.operator import Call, Operator, converted
+from lavax.onnx.operators.operator import OF_DATA, Call, Operator, converted
 
 
 def _slice(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
@@ -168,16 +168,16 @@ _REDUCTIONS = {"reduction": "none"}
 
 OPERATORS = (
     Operator("Col2Im", _col2im, {"dilations": None, "pads": None, "strides": None}, known=(1, 2)),
-    Operator("Compress", _compress, {"axis": None}, known=(1,), folds=True),
+    Operator("Compress", _compress, {"axis": None}, known=(1,), folds=True, lacking=OF_DATA),
     Operator("Gather", _gather, {"axis": 0}, folds=True),
     Operator("GatherElements", _gather_elements, {"axis": 0}, folds=True),
     Operator("GatherND", _gather_nd, {"batch_dims": 0}, folds=True),
-    Operator("NonZero", _nonzero, known=(0,), folds=True),
+    Operator("NonZero", _nonzero, known=(0,), folds=True, lacking=OF_DATA),
     Operator("OneHot", _one_hot, {"axis": -1}, known=(1,), folds=True),
     Operator("Scatter", _scatter_elements, {"axis": 0, "reduction": "none"}, folds=True),
     Operator("ScatterElements", _scatter_elements, {"axis": 0, **_REDUCTIONS}, folds=True),
     Operator("ScatterND", _scatter_nd, _REDUCTIONS, folds=True),
     Operator("Slice", _slice, known=(1, 2, 3, 4), folds=True, since=10),
     Operator("TensorScatter", _tensor_scatter, {"axis": -2, "mode": "linear"}, folds=True),
-    Operator("Unique", _unique, {"axis": None, "sorted": 1}, known=(0,), folds=True),
+    Operator("Unique", _unique, {"axis": None, "sorted": 1}, known=(0,), folds=True, lacking=OF_DATA),
 )

@@ -17,6 +17,7 @@ from lavax.tracer.tracing.convert import dtype_of
 from lavax.tracer.values.value import Value
 
 REQUIRED = object()
+OF_DATA = "inputs that are not known before the model runs: the result's shape depends on them"  # as `lacking`
 NEWEST = 1000  # an entry that holds for all later versions that the onnx package knows
 NARROW = {"int4": np.int8, "int2": np.int8, "uint4": np.uint8, "uint2": np.uint8}
 EMPTY: Mapping[str, Any] = MappingProxyType({})

@@ -4,14 +4,13 @@ from __future__ import annotations
 from lavax.onnx.operators import (
     activations,
     attention,
+    chance,
     control_flow,
     convolution,
     detection,
     elementwise,
     indexing,
     losses,
-    microsoft,
-    microsoft_attention,
     normalization,
     pooling,
     products,
@@ -24,6 +23,8 @@ from lavax.onnx.operators import (
     shaping,
     signal,
 )
+from lavax.onnx.operators.microsoft import attention as microsoft_attention
+from lavax.onnx.operators.microsoft import fused
 from lavax.onnx.operators.operator import Operator
 from lavax.onnx.reading.graph import Node
 
@@ -45,8 +46,9 @@ FAMILIES = {
     "Quantised": quantized.OPERATORS,
     "Signals": signal.OPERATORS,
     "Losses": losses.OPERATORS,
+    "Chance": chance.OPERATORS,
     "Detection": detection.OPERATORS,
-    "com.microsoft": microsoft.OPERATORS + microsoft_attention.OPERATORS,
+    "com.microsoft": fused.OPERATORS + microsoft_attention.OPERATORS,
 }
 
 TABLE: dict[tuple[str, str], list[Operator]] = {}
