@@ -17,11 +17,12 @@ class Library:
     """A model's own functions, by domain and name, and what has been found for its nodes."""
 
     functions: Mapping[tuple[str, str], Graph]
+    padded: bool = False  # whether results whose extents depend on data have as many elements as there can be
     _bodies: dict[int, tuple[Node, Graph | None]] = field(default_factory=dict)
 
     def entry(self, node: Node) -> Operator | None:
         """The node's entry in the table, unless the model defines its operator."""
-        return None if (node.domain, node.operator) in self.functions else entry_of(node)
+        return None if (node.domain, node.operator) in self.functions else entry_of(node, self.padded)
 
     def body(self, node: Node) -> Graph | None:
         """The graph that a node without an entry stands for, if it is a function."""

@@ -183,21 +183,24 @@ def _check_shapes(inputs: Mapping[str, Input], given: Mapping[str, Any]) -> None
                     )
 
 
-def load(source: str | os.PathLike[str] | bytes) -> Model:
+def load(source: str | os.PathLike[str] | bytes, *, padded: bool = False) -> Model:
     """The model in an ONNX file or in its bytes, as a function of its parameters and named inputs.
 
         model = lx.onnx.load("resnet50.onnx")
         logits = model(model.parameters, pixels=images)["logits"]
 
-    Opsets 13 and newer are read as they are, older ones converted by the onnx package. External data are mapped, and
-    read only from within the model's folder. Raises ONNXError for files that are damaged or break the rules of ONNX,
-    and for models with nodes that cannot be run, all of which it names; FileNotFoundError; and ImportError without the
-    onnx package (`pip install 'lavax[onnx]'`).
+    A shape that depends on data is an error. With `padded`, NonMaxSuppression and NonZero give as many places as there
+    can be: those behind the last that was found are -1. Opsets 13 and newer are read as they are, older ones converted
+    by the onnx package. External data are mapped, and read only from within the model's folder.
+
+    Raises ONNXError for files that are damaged or break the rules of ONNX, and for models with nodes that cannot be
+    run, all of which it names; FileNotFoundError; and ImportError without the onnx package
+    (`pip install 'lavax[onnx]'`).
     """
     proto, folder = model_of(source)
     broken = broken_rule(proto)
     try:
-        model = _read(proto, folder)
+        model = _read(proto, folder, padded)
     except ONNXError:  # it names all nodes that are wrong; the checker only one
         raise
     except Exception:
@@ -209,9 +212,9 @@ def load(source: str | os.PathLike[str] | bytes) -> Model:
     return model
 
 
-def _read(proto: Any, folder: Path | None) -> Model:
+def _read(proto: Any, folder: Path | None, padded: bool) -> Model:
     found = parsed(modern(proto), folder)
-    library = Library(found.functions)
+    library = Library(found.functions, padded)
     needs = Needs(library)
     names = needs.find(found.graph)
     needs.refuse_inputs(found.graph)

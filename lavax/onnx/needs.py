@@ -9,6 +9,7 @@ from lavax.onnx.library import Library
 from lavax.onnx.operators.control_flow import collected_outputs, constant_condition
 from lavax.onnx.operators.elementwise import unsupported_dtype
 from lavax.onnx.reading.graph import Graph, Node
+from lavax.onnx.table import PADDED
 
 DEEPEST_FUNCTION = 64  # functions within functions
 
@@ -20,6 +21,8 @@ class Needs:
     library: Library
     problems: dict[str, None] = field(default_factory=dict)  # in order, each once
     _names: dict[int, tuple[Graph, set[str]]] = field(default_factory=dict)
+    _roots: dict[str, Node] = field(default_factory=dict)  # for which node a name must be known
+    _refused: set[str] = field(default_factory=set)
     _depth: int = 0
 
     def of(self, graph: Graph) -> frozenset[str]:
@@ -60,13 +63,17 @@ class Needs:
             self._problem(node, objection)
             return set()
         found = set(entry.known_inputs(node))
+        for name in found:
+            self._roots.setdefault(name, node)
         if node.operator in _REGIONS and not node.domain:
             return found | _REGIONS[node.operator](self, node, demanded)
         if demanded and not entry.of_shape:
             if not entry.folds:
-                what = ", ".join(node.outputs[k] for k in demanded)
-                self._problem(node, f"a shape depends on the data that it computes ({what})")
-            found.update(name for name in node.inputs if name)
+                self._of_data(node, demanded)
+            for name in filter(None, node.inputs):
+                found.add(name)
+                if (root := self._roots.get(node.outputs[demanded[0]])) is not None:
+                    self._roots.setdefault(name, root)
         return found
 
     def _of_function(self, node: Node, body: Graph, demanded: list[int]) -> set[str]:
@@ -77,6 +84,16 @@ class Needs:
     def outer(self, graph: Graph, names: set[str]) -> set[str]:
         """Those of the names that are defined around a graph."""
         return names - graph.own_names
+
+    def _of_data(self, node: Node, demanded: list[int]) -> None:
+        """Notes that a node's numbers must be known, but are computed; once for each node that must know them."""
+        root = self._roots.get(node.outputs[demanded[0]], node)
+        if root.name in self._refused:
+            return
+        self._refused.add(root.name)
+        through = f", through {node}" if root is not node else ""
+        hint = "; `load(…, padded=True)` makes it a fixed one" if (root.domain, root.operator) in PADDED else ""
+        self._problem(root, f"a shape depends on data{through}{hint}")
 
     def _problem(self, node: Node, why: str) -> None:
         self.problems[f"{node}: {why}"] = None

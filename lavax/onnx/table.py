@@ -56,8 +56,14 @@ for _family in FAMILIES.values():
     for _entry in _family:
         TABLE.setdefault((_entry.domain, _entry.name), []).append(_entry)
 
+PADDED: dict[tuple[str, str], Operator] = {
+    (entry.domain, entry.name): entry for entry in detection.PADDED + indexing.PADDED
+}
 
-def entry_of(node: Node) -> Operator | None:
-    """The entry for a node's operator in its version; None if there is none."""
+
+def entry_of(node: Node, padded: bool = False) -> Operator | None:
+    """The entry for a node's operator in its version; with `padded` one of a fixed shape, where there is one."""
+    if padded and (node.domain, node.operator) in PADDED:
+        return PADDED[node.domain, node.operator]
     found = TABLE.get((node.domain, node.operator), [])
     return next((entry for entry in found if entry.since <= node.version <= entry.through), None)

@@ -121,6 +121,12 @@ def _nonzero(call: Call, x: Any) -> Any:
     return np.array(np.nonzero(x if x.ndim else x.reshape(1)), np.int64)[: max(x.ndim, 0)]
 
 
+def _padded_nonzero(call: Call, x: Any) -> Any:
+    """Places for all elements; those behind the last that is not zero are -1."""
+    flat = x.reshape(1) if not x.ndim else x
+    return converted(lnp.stack(lnp.nonzero(flat, size=prod(flat.shape), fill_value=-1)), "int64")[: x.ndim]
+
+
 def _compress(call: Call, x: Any, condition: Any) -> Any:
     places = np.flatnonzero(call.known(condition, "condition"))
     axis = call.axis
@@ -181,3 +187,6 @@ OPERATORS = (
     Operator("TensorScatter", _tensor_scatter, {"axis": -2, "mode": "linear"}, folds=True),
     Operator("Unique", _unique, {"axis": None, "sorted": 1}, known=(0,), folds=True, lacking=OF_DATA),
 )
+
+# With room for all that could be found, so that shapes do not depend on data.
+PADDED = (Operator("NonZero", _padded_nonzero),)

@@ -20,25 +20,25 @@ RNG = np.random.default_rng(2)
 
 def check(data: bytes, inputs: Mapping[str, np.ndarray], has_kinks: bool = False) -> lx.onnx.Model:
     """Compares the outputs with another runtime's, and the gradient by all parameters with a difference."""
-    loaded = lx.onnx.load(data)
+    rng, loaded = np.random.default_rng(4), lx.onnx.load(data)
     assert not loaded.static_input_names
     found = loaded(loaded.parameters, **inputs)
     for name, wanted in zip(loaded.output_names, run_reference(data, inputs), strict=True):
         assert found[name].shape == wanted.shape
         np.testing.assert_allclose(np.asarray(found[name]), wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
     first = loaded.output_names[0]
-    weights = RNG.normal(size=found[first].shape).astype(np.float32) / np.sqrt(found[first].size)
+    weights = rng.normal(size=found[first].shape).astype(np.float32) / np.sqrt(found[first].size)
 
     def loss(parameters: Mapping[str, Any]) -> Any:
         return lnp.sum(loaded(parameters, **inputs)[first] * weights)
 
     start = {name: np.asarray(value) for name, value in loaded.parameters.items()}
-    way = {name: (RNG.normal(size=v.shape) * np.abs(v).mean()).astype(np.float32) for name, v in start.items()}
+    way = {name: (rng.normal(size=v.shape) * np.abs(v).mean()).astype(np.float32) for name, v in start.items()}
     gradient = lx.grad(loss)(loaded.parameters)
     slope = sum(float(np.vdot(np.asarray(gradient[name], np.float64), way[name])) for name in way)
-    step = 1e-3
+    step = 1e-4 if has_kinks else 1e-3
     ends = [float(loss({name: start[name] + sign * step * way[name] for name in way})) for sign in (1, -1)]
-    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=0.03 if has_kinks else 2e-3, abs=1e-3)
+    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=0.1 if has_kinks else 2e-3, abs=1e-3)
     _, tangent = lx.jvp(loss, (loaded.parameters,), ({name: lnp.asarray(value) for name, value in way.items()},))
     assert float(tangent) == pytest.approx(slope, rel=1e-4, abs=1e-5)
     return loaded
@@ -274,3 +274,51 @@ def test_a_model_is_one_program_on_a_device() -> None:
     loaded = lx.onnx.load(data)
     lowered = loaded.lower(loaded.parameters, x=np.ones((5, 3), np.float32))
     assert len(lowered.programs) == 1
+
+
+def _detector(most: int) -> tuple[bytes, dict[str, np.ndarray]]:
+    """Features, boxes and scores at each place, then the best boxes of each class."""
+    nodes = [
+        node("Conv", "x k", "c", auto_pad="SAME_UPPER", strides=[2, 2]), node("Sigmoid", "c", "a"),
+        node("Mul", "c a", "f"), node("Conv", "f kb", "b4"), node("Conv", "f ks", "s4"),
+        node("Reshape", "b4 boxes_shape", "b3"), node("Transpose", "b3", "raw", perm=[0, 2, 1]),
+        node("Split", "raw", "centre size", axis=-1, num_outputs=2), node("Sigmoid", "centre", "c01"),
+        node("Sigmoid", "size", "s01"), node("Mul", "s01 half", "sides"), node("Concat", "c01 sides", "boxes", axis=-1),
+        node("Reshape", "s4 scores_shape", "s3"), node("Sigmoid", "s3", "scores"),
+        node("NonMaxSuppression", "boxes scores most overlap least", "chosen", center_point_box=1),
+        node("Gather", "chosen two", "which", axis=1), node("Squeeze", "which one", "at"),
+        node("Gather", "boxes at", "found", axis=1),
+    ]  # fmt: skip
+    weights = _weights(k=(6, 3, 3, 3), kb=(4, 6, 1, 1), ks=(2, 6, 1, 1)) | {
+        "boxes_shape": np.array([0, 4, -1]), "scores_shape": np.array([0, 2, -1]), "most": np.array([most]),
+        "overlap": np.array([0.3], np.float32), "least": np.array([0.5], np.float32), "two": np.array([2]),
+        "one": np.array([1]), "half": np.array(0.5, np.float32),
+    }  # fmt: skip
+    data = model(
+        nodes, {"x": ("f4", ["n", 3, 16, 16])}, {"chosen": ("i8", ["m", 3]), "found": ("f4", ["n", "m", 4])}, weights
+    )
+    return data, {"x": RNG.normal(size=(2, 3, 16, 16)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("most", [3, 50])
+def test_a_detector(most: int) -> None:
+    data, inputs = _detector(most)
+    with pytest.raises(lx.ONNXError, match=r"for 1 reasons:\n.*NonMaxSuppression.*through .*padded=True"):
+        lx.onnx.load(data)
+    loaded = lx.onnx.load(data, padded=True)
+    found = {name: np.asarray(value) for name, value in loaded(loaded.parameters, **inputs).items()}
+    chosen, boxes = run_reference(data, inputs)
+    count = len(chosen)
+    assert count > 2 and (found["chosen"][count:] == -1).all()
+    assert np.array_equal(found["chosen"][:count], chosen)
+    np.testing.assert_allclose(found["found"][:, :count], boxes, rtol=1e-4, atol=1e-6)
+
+
+def test_places_of_what_is_not_zero() -> None:
+    data = model([node("NonZero", "x", "y")], {"x": ("f4", ["n", 3])}, {"y": ("i8", [2, "m"])})
+    x = np.array([[0, 1, 0], [2, 0, 3]], np.float32)
+    loaded = lx.onnx.load(data, padded=True)
+    assert not loaded.static_input_names
+    made = np.asarray(loaded({}, x=x)["y"])
+    assert made[:, :3].tolist() == [[0, 1, 1], [1, 0, 2]] and (made[:, 3:] == -1).all()
+    assert np.asarray(lx.onnx.load(data)({}, x=x)["y"]).tolist() == made[:, :3].tolist()
