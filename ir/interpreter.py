@@ -11,8 +11,13 @@ from lavax.ir.graph import Graph, Node, require_graph
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DType, TupleType
 
+_LEAST_PART = 4  # bytes of a part of NumPy's least complex numbers
 
-def _held_as(dtype: DType, floating: np.dtype) -> np.dtype:
+
+def held_as(dtype: DType, floating: np.dtype) -> np.dtype:
+    """The NumPy dtype of values of `dtype`, where those of floats, and the parts of complex numbers, are `floating`."""
+    if dtype.is_complex:
+        return np.dtype(f"c{2 * floating.itemsize}") if floating.itemsize >= _LEAST_PART else dtype.numpy
     return floating if dtype.is_float else dtype.numpy
 
 
@@ -22,7 +27,7 @@ def evaluate_node(node: Node, operands: list[Any], floating: np.dtype) -> Any:
     with np.errstate(all="ignore"):
         if isinstance(node.type, TupleType):
             return evaluate(operands, node.attrs, node.type, floating)
-        return np.asarray(evaluate(operands, node.attrs, node.type, _held_as(node.dtype, floating)))
+        return np.asarray(evaluate(operands, node.attrs, node.type, held_as(node.dtype, floating)))
 
 
 def interpret(graph: Graph, *arrays: Any, dtype: Any = np.float64) -> list[np.ndarray]:
@@ -36,7 +41,7 @@ def interpret(graph: Graph, *arrays: Any, dtype: Any = np.float64) -> list[np.nd
         raise ShapeError(f"interpret: the graph has {len(graph.inputs)} inputs, got {len(arrays)} arrays")
     values: dict[Node, np.ndarray] = {}
     for node, array in zip(graph.inputs, arrays, strict=True):
-        value = np.asarray(array).astype(_held_as(node.dtype, floating))
+        value = np.asarray(array).astype(held_as(node.dtype, floating))
         if value.shape != node.shape:
             raise ShapeError(f"interpret: input {node.name} is {node.type}, got an array of shape {value.shape}")
         values[node] = value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lavax.ir.types import NUMBERS, DType
+from lavax.ir.types import FIELDS, NUMBERS, DType
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Monoid:
 
 
 _TABLE = (
-    Monoid("sum", "add", NUMBERS, lambda dtype: dtype.number(0), np.add),
-    Monoid("prod", "multiply", NUMBERS, lambda dtype: dtype.number(1), np.multiply),
+    Monoid("sum", "add", FIELDS, lambda dtype: dtype.number(0), np.add),
+    Monoid("prod", "multiply", FIELDS, lambda dtype: dtype.number(1), np.multiply),
     Monoid("max", "maximum", (*NUMBERS, "bool"), lambda dtype: dtype.lowest, np.maximum),
     Monoid("min", "minimum", (*NUMBERS, "bool"), lambda dtype: dtype.highest, np.minimum),
     Monoid("logsumexp", None, ("float",), lambda dtype: dtype.lowest, np.logaddexp),

@@ -73,6 +73,8 @@ def _parsed_attribute(text: str, graphs: int, lists: int) -> Any:
         return _list(text, lists)
     if text in ("true", "false"):
         return text == "true"
+    if text.endswith(("j", "j)")):
+        return complex(text)
     return _integer(text) if _INTEGER.fullmatch(text) else float(text)
 
 

@@ -35,7 +35,7 @@ def format_attribute(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float, complex)):
         return repr(value)
     if _is_pair(value):
         return "x".join(map(format_attribute, value))

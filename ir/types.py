@@ -17,7 +17,10 @@ from lavax.ir.brain_floats import (
     is_brain_float,
 )
 
-_KINDS_IN_NUMPY = {"float": "f", "int": "i", "uint": "u"}
+_KINDS_IN_NUMPY = {"float": "f", "complex": "c", "int": "i", "uint": "u"}
+
+
+_PYTHON_NUMBERS: dict[str, Callable[[Any], Any]] = {"float": float, "complex": complex, "bool": bool}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,7 @@ class DType:
     """
 
     name: str
-    kind: str  # "float", "int", "uint" or "bool"
+    kind: str  # "float", "complex", "int", "uint" or "bool"
     numpy: np.dtype
     storage: np.dtype  # an element in a device buffer
 
@@ -52,6 +55,20 @@ class DType:
     @property
     def is_float(self) -> bool:
         return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "complex"
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether values of this dtype vary continuously, so that they have derivatives."""
+        return self.kind in ("float", "complex")
+
+    @property
+    def part(self) -> DType:
+        """The dtype of the real and the imaginary part of a complex number; of another, the dtype itself."""
+        return DTYPES[f"f{self.bits // 2}"] if self.is_complex else self
 
     @property
     def is_integer(self) -> bool:
@@ -82,13 +99,13 @@ class DType:
 
     def number(self, value: Any) -> Any:
         """`value` as a Python number of this dtype's kind, as attributes must be."""
-        return {"float": float, "bool": bool}.get(self.kind, int)(value)
+        return _PYTHON_NUMBERS.get(self.kind, int)(value)
 
     def holds(self, value: object) -> bool:
         """Whether `value` is a Python number of this dtype's kind and within its range, as attributes must be."""
         if self.is_integer:
             return type(value) is int and self.lowest <= value <= self.highest
-        return type(value) is (float if self.kind == "float" else bool)
+        return type(value) is _PYTHON_NUMBERS[self.kind]
 
     def to_storage(self, numbers: np.ndarray) -> np.ndarray:
         """Numbers as a contiguous array in the form of a device buffer, rounded to the nearest even."""
@@ -122,6 +139,8 @@ def _number(name: str, kind: str) -> DType:
 float16 = _number("f16", "float")
 float32 = _number("f32", "float")
 float64 = _number("f64", "float")
+complex64 = _number("c64", "complex")
+complex128 = _number("c128", "complex")
 bfloat16 = DType("bf16", "float", np.dtype(np.float32), np.dtype(np.uint16))
 int8 = _number("i8", "int")
 int16 = _number("i16", "int")
@@ -136,12 +155,13 @@ bool_ = DType("bool", "bool", np.dtype(np.bool_), np.dtype(np.uint32))
 
 # The kinds of dtypes that have arithmetic.
 NUMBERS = ("float", "int", "uint")
+FIELDS = (*NUMBERS, "complex")  # of dtypes with sums and products, which need no order
 
 DTYPES: dict[str, DType] = {
     dtype.name: dtype
     for dtype in (
         *(float32, int32, uint32, bool_),
-        *(int8, int16, int64, uint8, uint16, uint64, float16, bfloat16, float64),
+        *(int8, int16, int64, uint8, uint16, uint64, float16, bfloat16, float64, complex64, complex128),
     )
 }
 
@@ -199,6 +219,12 @@ class TensorType:
 def _named(name: str) -> DType:
     """The dtype of that name, for copying and pickling."""
     return _tuple if name == _tuple.name else DTYPES[name]
+
+
+
+def complex_of(part: DType) -> DType:
+    """The dtype of complex numbers whose parts have this one: complex128 for float64, else complex64."""
+    return complex128 if part == float64 else complex64
 
 
 _tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void))

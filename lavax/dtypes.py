@@ -40,6 +40,6 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type of an element: bool, int or float. Raises DtypeError for other data."""
+    """The Python type of an element: bool, int, float or complex. Raises DtypeError for other data."""
     kind = dtype_of(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype).kind
-    return {"bool": bool, "float": float}.get(kind, int)
+    return {"bool": bool, "float": float, "complex": complex}.get(kind, int)

@@ -35,6 +35,7 @@ passes/differentiate
 passes/differentiate/__init__
 passes/batch
 passes/batch/__init__
+passes/complex_parts
 passes/fuse
 passes/prepare/decompose
 passes/prepare/decompose/__init__

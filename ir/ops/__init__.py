@@ -2,6 +2,7 @@
 from lavax.ir.ops import (
     attention,
     call,
+    complex_numbers,
     contraction,
     control_flow,
     cumulative,
@@ -22,6 +23,7 @@ from lavax.ir.ops import (
 __all__ = [
     "attention",
     "call",
+    "complex_numbers",
     "contraction",
     "control_flow",
     "cumulative",

@@ -19,7 +19,7 @@ Types = Sequence[TensorType]
 
 
 def floats(types: Types) -> tuple[TensorType, ...]:
-    return tuple(type for type in types if type.dtype.is_float)
+    return tuple(type for type in types if type.dtype.is_inexact)
 
 
 def _check(what: str, graph: Graph, given: Types, results: Types | None) -> None:

@@ -118,12 +118,14 @@ def _evaluate_while(arrays: Sequence[Any], attrs: Attributes, type: TensorType, 
 
 
 def _evaluate_scan(arrays: Sequence[Any], attrs: Attributes, type: TensorType, dtype: np.dtype) -> Any:
+    from lavax.ir.interpreter import held_as
+
     body, length, carries, sequences = attrs["body"], attrs["length"], attrs["carries"], attrs["sequences"]
     carried = list(arrays[:carries])
     gone_through, invariant = arrays[carries : carries + sequences], arrays[carries + sequences :]
     assert isinstance(type, TupleType)
     stacked = [
-        np.zeros(part.shape, dtype if part.dtype.is_float else part.dtype.numpy) for part in type.parts[carries:]
+        np.zeros(part.shape, held_as(part.dtype, dtype)) for part in type.parts[carries:]
     ]
     for step in range(length)[:: -1 if attrs["reverse"] else 1]:
         results = _run(body, [*carried, *(array[step] for array in gone_through), *invariant], dtype)

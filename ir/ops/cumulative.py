@@ -8,7 +8,7 @@ import numpy as np
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.monoids import MONOIDS, Monoid
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import NUMBERS, TensorType
+from lavax.ir.types import FIELDS, TensorType
 
 
 def line_rule(name: str, kinds: tuple[str, ...]) -> TypeRule:
@@ -35,7 +35,7 @@ def _evaluation(function: np.ufunc) -> Evaluation:
 # Element i along `axis` is the fold of elements 0 to i, or with `reverse` of the last element down to i. For each
 # operation, its kinds of numbers and its monoid.
 CUMULATIVE: dict[str, tuple[tuple[str, ...], Monoid]] = {
-    f"cumulative_{name}": (tuple(kind for kind in monoid.kinds if kind in NUMBERS), monoid)
+    f"cumulative_{name}": (tuple(kind for kind in monoid.kinds if kind in FIELDS), monoid)
     for name, monoid in MONOIDS.items()
 }
 

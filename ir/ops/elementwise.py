@@ -11,13 +11,17 @@ from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, defi
 from lavax.ir.ops import integral_functions, quotient_functions, special_functions
 from lavax.ir.types import TensorType, bool_, float64, uint32
 
-_FLOAT, _NUMBER, _INTEGRAL, _ANY = "float", "number", "integer or bool", "any"
+_FLOAT, _NUMBER, _INTEGRAL, _ORDERED = "float", "real number", "integer or bool", "real number or bool"
 _WHOLE, _WORD = "integer", "unsigned"
+_ANALYTIC, _FIELD, _ANY = "float or complex", "number", "any"
 _KINDS = {
     _FLOAT: {"float"},
     _NUMBER: {"float", "int", "uint"},
     _INTEGRAL: {"int", "uint", "bool"},
-    _ANY: {"float", "int", "uint", "bool"},
+    _ORDERED: {"float", "int", "uint", "bool"},
+    _ANALYTIC: {"float", "complex"},
+    _FIELD: {"float", "int", "uint", "complex"},
+    _ANY: {"float", "int", "uint", "bool", "complex"},
     _WHOLE: {"int", "uint"},
     _WORD: {"uint"},
 }
@@ -66,13 +70,15 @@ def _evaluation(function: Callable[..., Any]) -> Evaluation:
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
+    if x.dtype.kind == "c":
+        return np.asarray(1 / (1 + np.exp(-x)))
     decay = np.exp(-np.abs(x))
     return np.asarray(np.where(x >= 0, 1 / (1 + decay), decay / (1 + decay)))
 
 
 def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Integers round toward zero; all bits of a quotient by zero are ones."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return np.asarray(x / y)
     safe = np.where(y == 0, y.dtype.type(1), y)
     floored = x // safe
@@ -93,7 +99,7 @@ def _bitwise_not(x: np.ndarray) -> np.ndarray:
 
 def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Integers wrap; a negative integer exponent gives the truncated exact quotient."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         # Not on scalars, because for an exponent of rank 0 NumPy takes a square root, which is wrong for -inf.
         return np.asarray(np.power(x.reshape(-1), y.reshape(-1))).reshape(x.shape)
     result = np.asarray(np.power(x, np.where(y < 0, y.dtype.type(0), y)))
@@ -119,34 +125,33 @@ def _shifted(shift: Callable[[np.ndarray, np.ndarray], np.ndarray], signed: bool
 
 
 _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
-    "negate": (_NUMBER, np.negative),
-    "abs": (_NUMBER, np.abs),
+    "negate": (_FIELD, np.negative),
     "sign": (_NUMBER, np.sign),
     "floor": (_FLOAT, np.floor),
     "ceil": (_FLOAT, np.ceil),
     "round": (_FLOAT, np.rint),  # halves to the even number
     "truncate": (_FLOAT, np.trunc),
     "exp2": (_FLOAT, np.exp2),
-    "log": (_FLOAT, np.log),
+    "log": (_ANALYTIC, np.log),
     "log2": (_FLOAT, np.log2),
-    "expm1": (_FLOAT, np.expm1),
-    "log1p": (_FLOAT, np.log1p),
-    "sqrt": (_FLOAT, np.sqrt),
-    "rsqrt": (_FLOAT, lambda x: 1 / np.sqrt(x)),
+    "expm1": (_ANALYTIC, np.expm1),
+    "log1p": (_ANALYTIC, np.log1p),
+    "sqrt": (_ANALYTIC, np.sqrt),
+    "rsqrt": (_ANALYTIC, lambda x: 1 / np.sqrt(x)),
     "cbrt": (_FLOAT, np.cbrt),
-    "sin": (_FLOAT, np.sin),
-    "cos": (_FLOAT, np.cos),
-    "tan": (_FLOAT, np.tan),
-    "asin": (_FLOAT, np.arcsin),
-    "acos": (_FLOAT, np.arccos),
-    "atan": (_FLOAT, np.arctan),
-    "sinh": (_FLOAT, np.sinh),
-    "cosh": (_FLOAT, np.cosh),
-    "tanh": (_FLOAT, np.tanh),
-    "asinh": (_FLOAT, np.arcsinh),
-    "acosh": (_FLOAT, np.arccosh),
-    "atanh": (_FLOAT, np.arctanh),
-    "logistic": (_FLOAT, _logistic),
+    "sin": (_ANALYTIC, np.sin),
+    "cos": (_ANALYTIC, np.cos),
+    "tan": (_ANALYTIC, np.tan),
+    "asin": (_ANALYTIC, np.arcsin),
+    "acos": (_ANALYTIC, np.arccos),
+    "atan": (_ANALYTIC, np.arctan),
+    "sinh": (_ANALYTIC, np.sinh),
+    "cosh": (_ANALYTIC, np.cosh),
+    "tanh": (_ANALYTIC, np.tanh),
+    "asinh": (_ANALYTIC, np.arcsinh),
+    "acosh": (_ANALYTIC, np.arccosh),
+    "atanh": (_ANALYTIC, np.arctanh),
+    "logistic": (_ANALYTIC, _logistic),
     **{name: (_FLOAT, function) for name, function in special_functions.FUNCTIONS.items()},
     "not": (_INTEGRAL, _bitwise_not),
     "population_count": (_WHOLE, lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}"))),
@@ -154,16 +159,16 @@ _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
 }
 
 _BINARY: dict[str, tuple[str, Callable[..., Any]]] = {
-    "add": (_NUMBER, np.add),
-    "subtract": (_NUMBER, np.subtract),
-    "multiply": (_NUMBER, np.multiply),
-    "divide": (_NUMBER, _divide),
+    "add": (_FIELD, np.add),
+    "subtract": (_FIELD, np.subtract),
+    "multiply": (_FIELD, np.multiply),
+    "divide": (_FIELD, _divide),
     "remainder": (_NUMBER, _remainder),
     "modulo": (_FLOAT, np.remainder),  # with the sign of the divisor, even if zero
-    "power": (_NUMBER, _power),
+    "power": (_FIELD, _power),
     "atan2": (_FLOAT, np.arctan2),
-    "maximum": (_ANY, np.maximum),
-    "minimum": (_ANY, np.minimum),
+    "maximum": (_ORDERED, np.maximum),
+    "minimum": (_ORDERED, np.minimum),
     "and": (_INTEGRAL, np.bitwise_and),
     "or": (_INTEGRAL, np.bitwise_or),
     "xor": (_INTEGRAL, np.bitwise_xor),
@@ -181,6 +186,13 @@ COMPARISONS: dict[str, Callable[..., Any]] = {
     "greater": np.greater,
     "greater_equal": np.greater_equal,
 }
+_EQUALITIES = ("equal", "not_equal")  # complex numbers have no order
+
+
+def _infer_abs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    """The absolute value of a complex number is real."""
+    found = _rule("abs", 1, _FIELD)(operands, attrs, declared)
+    return found.with_dtype(found.dtype.part)
 
 
 def _infer_where(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -204,6 +216,8 @@ def _infer_cast(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
 def _evaluate_cast(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
     """Floats become integers by truncation, saturating at the ends of the range; NaN becomes 0."""
     (x,) = arrays
+    if x.dtype.kind == "c" and not type.dtype.is_complex:
+        x = x != 0 if type.dtype == bool_ else x.real
     if x.dtype.kind == "f" and type.dtype.is_integer:
         low, high = type.dtype.lowest, type.dtype.highest
         numbers = np.nan_to_num(x.astype(np.float64), nan=0.0)
@@ -218,7 +232,7 @@ def _infer_bitcast(operands: Sequence[TensorType], attrs: Attributes, declared: 
     if declared is None or declared.shape != operands[0].shape:
         raise ShapeError(f"bitcast keeps the shape: {operands[0]} does not become {declared}")
     kinds = {operands[0].dtype.kind, declared.dtype.kind}
-    if "bool" in kinds or declared.dtype.bits != operands[0].dtype.bits:
+    if kinds & {"bool", "complex"} or declared.dtype.bits != operands[0].dtype.bits:
         raise DtypeError(f"bitcast: {operands[0]} and {declared} must be numbers of one width")
     if "bf16" in (declared.dtype.name, operands[0].dtype.name):
         raise DtypeError("bitcast: the bits of bf16 are the upper half of those of f32: cast to f32 first")
@@ -279,10 +293,12 @@ for _arity, _functions in _IN_PAIRS:
         _type_rule = _at_most_32_bits(_rule(_name, _arity, _FLOAT), _name)
         define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
 for _name, _function in COMPARISONS.items():
-    define(Operation(_name, "elementwise", _rule(_name, 2, _ANY, to_bool=True), _evaluation(_function)))
+    _type_rule = _rule(_name, 2, _ANY if _name in _EQUALITIES else _ORDERED, to_bool=True)
+    define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
+define(Operation("abs", "elementwise", _infer_abs, _evaluation(np.abs)))
 # With `nonpositive`, no element of the operand is above 0, and denormal results may be 0.
 _BOUND = {"nonpositive": False}
-define(Operation("exp", "elementwise", _rule("exp", 1, _FLOAT), _evaluation(np.exp), tuple(_BOUND), defaults=_BOUND))
+define(Operation("exp", "elementwise", _rule("exp", 1, _ANALYTIC), _evaluation(np.exp), tuple(_BOUND), defaults=_BOUND))
 define(Operation("where", "elementwise", _infer_where, _evaluation(np.where)))
 define(Operation("cast", "elementwise", _infer_cast, _evaluate_cast, typed=True))
 define(Operation("bitcast", "elementwise", _infer_bitcast, _evaluate_bitcast, typed=True))

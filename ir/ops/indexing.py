@@ -9,9 +9,9 @@ import numpy as np
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.monoids import BY_JOIN
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import NUMBERS, TensorType
+from lavax.ir.types import FIELDS, TensorType
 
-_ANY = (*NUMBERS, "bool")
+_ANY = (*FIELDS, "bool")
 
 # The elementwise operations that may join an update to the element at its position.
 JOINS = {join: BY_JOIN[join] for join in ("add", "multiply", "minimum", "maximum")}

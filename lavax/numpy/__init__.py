@@ -106,6 +106,8 @@ pow = power
 true_divide = divide
 
 # NumPy's names of dtypes.
+cdouble = complex128
+complex_ = csingle = complex64
 double = float64
 float_ = single = float32
 int_ = int32

@@ -60,7 +60,7 @@ def _batched_backward(node: Node, forward: Graph, backward: Graph, flags: Sequen
     differ = _differing_residuals(forward, len(node.attrs["body"].outputs), flags, axis)
     cotangents = len(backward.inputs) - len(differ)
     each = batched_body(backward, [*differ, *[True] * cotangents], axis)
-    floats = [p for p, operand in enumerate(node.operands[: node.attrs["arguments"]]) if operand.dtype.is_float]
+    floats = [p for p, operand in enumerate(node.operands[: node.attrs["arguments"]]) if operand.dtype.is_inexact]
     found = [
         output if flags[position] else sum_over(output, (0,))
         for position, output in zip(floats, each.outputs, strict=True)
@@ -72,7 +72,7 @@ def _custom_jvp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     """Operands and their tangents have the batch axis only if they differ between elements."""
     flags = [operand.batched for operand in operands]
     first = node.operands[: node.attrs["arguments"]]
-    of_tangents = [flag for operand, flag in zip(first, flags, strict=False) if operand.dtype.is_float]
+    of_tangents = [flag for operand, flag in zip(first, flags, strict=False) if operand.dtype.is_inexact]
     attrs = {
         "arguments": node.attrs["arguments"],
         "body": batched_body(node.attrs["body"], flags, axis),

@@ -32,13 +32,13 @@ def _refuse_outer(node: Node, matters: Sequence[bool]) -> None:
 
 def _float_positions(node: Node) -> list[int]:
     """The positions of float arguments: rules have tangents and cotangents for these."""
-    return [p for p, operand in enumerate(node.operands[: node.attrs["arguments"]]) if operand.dtype.is_float]
+    return [p for p, operand in enumerate(node.operands[: node.attrs["arguments"]]) if operand.dtype.is_inexact]
 
 
 def _cotangents_given(node: Node, cotangents: Maybe) -> list[Node]:
     """One cotangent per float result."""
     pairs = zip(cotangents, parts_of(node), strict=True)
-    return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_float]
+    return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_inexact]
 
 
 def _pulled_back(node: Node, given: Sequence[Node]) -> list[Node]:
@@ -60,7 +60,7 @@ def custom_vjp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
 def custom_vjp_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
     """Transposes the backward rule, which is linear in the cotangents."""
     _refuse_outer(node, [tangent is not None for tangent in tangents])
-    floats = [type for type in parts_of(node) if type.dtype.is_float]
+    floats = [type for type in parts_of(node) if type.dtype.is_inexact]
     cotangents = [input_node(f"cotangent{number}", type) for number, type in enumerate(floats)]
     pulled = _pulled_back(node, cotangents)
     seeds = [tangents[position] for position in _float_positions(node)]
@@ -80,7 +80,7 @@ def custom_jvp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     directions = {p: input_node(f"tangent{p}", node.operands[p].type) for p in floats if matters[p]}
     pushed = _pushed(node, [directions.get(p) or zeros(node.operands[p].type) for p in floats])
     seeds = [
-        cotangent for cotangent, type in zip(cotangents, parts_of(node), strict=True) if type.dtype.is_float
+        cotangent for cotangent, type in zip(cotangents, parts_of(node), strict=True) if type.dtype.is_inexact
     ]
     found: list[Node | None] = [None] * len(node.operands)
     pulled = _transposed(node, "rule", pushed, list(directions.values()), seeds)
@@ -100,7 +100,7 @@ def refuse_host_call(node: Node) -> CustomRuleError:
 
 def host_call_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
     parts = parts_of(node)
-    if any(type.dtype.is_float for type in parts):
+    if any(type.dtype.is_inexact for type in parts):
         raise refuse_host_call(node)
     return node, [None] * len(parts)  # integers have no derivative
 
@@ -142,7 +142,7 @@ def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:
 def _at_floats(node: Node, found: Sequence[Node]) -> list[Node | None]:
     """One entry per result; None for those that are not floats."""
     remaining = iter(found)
-    return [next(remaining) if type.dtype.is_float else None for type in parts_of(node)]
+    return [next(remaining) if type.dtype.is_inexact else None for type in parts_of(node)]
 
 
 def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import (
     add,
+    build,
     cast,
     divide,
     equal,
@@ -46,7 +47,12 @@ def _pass_on_negated(node: Node, g: Node) -> Node:
 
 
 def _abs(node: Node, g: Node) -> Node:
-    return multiply(g, sign(node.operands[0]))
+    """For complex z the change is Re(conj(z)·dz)/|z|; 0 at the origin."""
+    (x,) = node.operands
+    if not x.dtype.is_complex:
+        return multiply(g, sign(x))
+    length = where(equal(node, zeros(node.type)), splat(1, node.type), node)
+    return divide(multiply(cast(g, x.dtype), build("conjugate", x)), cast(length, x.dtype))
 
 
 def _exp(node: Node, g: Node) -> Node:

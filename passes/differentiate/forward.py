@@ -25,11 +25,15 @@ _LINEAR = frozenset(
         "axis_sum",
         "broadcast",
         "cast",
+        "complex",
         "concatenate",
+        "conjugate",
         "cumulative_sum",
         "flip",
         "gather",
+        "imag",
         "negate",
+        "real",
         "reshape",
         "shear",
         "scatter_add",
@@ -61,7 +65,7 @@ def jvp(graph: Graph, wrt: Sequence[int]) -> Graph:
         pushed = [
             zeros(output.type) if tangent is None else tangent
             for output, tangent in zip(outputs, tangents, strict=True)
-            if output.dtype.is_float
+            if output.dtype.is_inexact
         ]
     return graph_of((*graph.inputs, *given), (*outputs, *pushed))
 
@@ -90,7 +94,7 @@ def push_forward(
                 parts[found[node]] = results
                 continue
             else:
-                tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_float else None
+                tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_inexact else None
         if tangent is not None and not is_zero(tangent):
             known[rebuilt] = tangent
     outputs = [found[output] for output in graph.outputs]
@@ -119,7 +123,7 @@ def _tangent(node: Node, tangents: Tangents) -> Node:
             rounding = {} if node.op == "multiply" else precision_of_gradient(node)
             terms.append(build(node.op, *operands, **{**node.attrs, **rounding}))
         elif node.op == "pad":
-            terms.append(build("pad", tangent, **{**node.attrs, "value": 0.0}))
+            terms.append(build("pad", tangent, **{**node.attrs, "value": node.dtype.number(0)}))
         else:
             terms.append(_transposed_rule(node, position, tangent))
     return _sum(terms)
@@ -134,7 +138,7 @@ def _of_linear(node: Node, tangents: Tangents) -> Node:
             return left
         return right if node.op == "add" else build("negate", right)
     operands = [
-        tangent or (zeros(operand.type) if operand.dtype.is_float else operand)
+        tangent or (zeros(operand.type) if operand.dtype.is_inexact else operand)
         for operand, tangent in zip(node.operands, tangents, strict=True)
     ]
     return build(node.op, *operands, type=node.type, **node.attrs)

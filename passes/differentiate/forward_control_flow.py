@@ -29,8 +29,8 @@ def _tangent_parts(node: Node, whole: Node, first: int) -> list[Node | None]:
     """The tangents of a node's float results: the results of `whole` from `first` on, in order."""
     found: list[Node | None] = []
     for part in parts_of(node):
-        found.append(item(whole, first) if part.dtype.is_float else None)
-        first += part.dtype.is_float
+        found.append(item(whole, first) if part.dtype.is_inexact else None)
+        first += part.dtype.is_inexact
     return found
 
 
@@ -45,7 +45,7 @@ def _switch(node: Node, tangents: Tangents) -> Pushed:
 
 
 def _float_carries(operands: Sequence[Node], carries: int) -> list[int]:
-    return [position for position in range(carries) if operands[position].dtype.is_float]
+    return [position for position in range(carries) if operands[position].dtype.is_inexact]
 
 
 def _or_zeros(operands: Sequence[Node], tangents: Tangents, positions: Sequence[int]) -> list[Node]:

@@ -33,7 +33,7 @@ def _slice(node: Node, g: Node) -> Node:
         extent - (first + (taken - 1) * step + 1)
         for extent, first, taken, step in zip(x.shape, start, g.shape, stride, strict=True)
     ]
-    return pad(g, start, high, [step - 1 for step in stride], 0.0)
+    return pad(g, start, high, [step - 1 for step in stride], g.dtype.number(0))
 
 
 def _pad(node: Node, g: Node) -> Node:

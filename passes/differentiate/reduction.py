@@ -45,7 +45,7 @@ def _product_of_others(rows: Node) -> Node:
     """
     count, length = rows.shape
     levels = max(length - 1, 0).bit_length()
-    padded = pad(rows, (0, 0), (0, (1 << levels) - length), (0, 0), 1.0)
+    padded = pad(rows, (0, 0), (0, (1 << levels) - length), (0, 0), rows.dtype.number(1))
     pairs = []
     for level in reversed(range(levels)):
         pairs.append(reshape(padded, (count, 1 << level, 2)))

@@ -16,7 +16,7 @@ def chosen_inputs(graph: Graph, wrt: Sequence[int]) -> list[Node]:
         if not 0 <= position < len(graph.inputs):
             raise IndexError(f"differentiate: there is no input {position}, the graph has {len(graph.inputs)} inputs")
         chosen = graph.inputs[position]
-        if not chosen.dtype.is_float:
+        if not chosen.dtype.is_inexact:
             raise DtypeError(f"differentiate: input {chosen.name} is {chosen.type}; only floats have gradients")
     return [graph.inputs[position] for position in wrt]
 
@@ -25,7 +25,7 @@ def _depending_on(graph: Graph, sources: Sequence[Node]) -> set[Node]:
     """The values that a small change of `sources` changes by a small amount."""
     active = set(sources)
     for node in graph.nodes:
-        varies = node.dtype.is_float or node.op in CONTROL_FLOW_RULES
+        varies = node.dtype.is_inexact or node.op in CONTROL_FLOW_RULES
         if varies and node.op not in NOT_DIFFERENTIABLE and not active.isdisjoint(node.operands):
             active.add(node)
     return active
@@ -100,7 +100,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
     sources = chosen_inputs(graph, wrt)
     graph = with_kept_carries(graph, sources)
     value = graph.outputs[output]
-    if value.shape != () or not value.dtype.is_float:
+    if value.shape != () or not value.dtype.is_inexact:
         raise NonScalarGradError(f"differentiate: output {output} is {value.type}; a gradient needs a float scalar")
     gradients = backward(graph, sources, {value: splat(1, value.type)})
     return graph_of(graph.inputs, (*graph.outputs, *gradients))
@@ -115,7 +115,7 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     """
     sources = chosen_inputs(graph, wrt)
     graph = with_kept_carries(graph, sources)
-    floats = [output for output in graph.outputs if output.dtype.is_float]
+    floats = [output for output in graph.outputs if output.dtype.is_inexact]
     given = further_inputs("cotangent", (value.type for value in floats), graph.inputs)
     seeds: dict[Node, Node] = {}
     for value, cotangent in zip(floats, given, strict=True):

@@ -30,7 +30,7 @@ def _body_gradient(body: Graph, wrt: Sequence[int]) -> Graph:
 def _or_zeros(cotangents: Sequence[Node | None], types: Sequence[TensorType]) -> list[Node]:
     """The cotangents of the float results; zeros for those that do not matter."""
     pairs = zip(cotangents, types, strict=True)
-    return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_float]
+    return [zeros(type) if cotangent is None else cotangent for cotangent, type in pairs if type.dtype.is_inexact]
 
 
 def _switch(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]) -> list[Node | None]:
@@ -71,13 +71,13 @@ def _scan(node: Node, cotangents: Sequence[Node | None], matters: Sequence[bool]
     gone_through = node.operands[carries : carries + sequences]
     invariant = node.operands[carries + sequences :]
     # A carried float always matters within the loop; a value that is only read matters if it does outside.
-    wrt = [p for p, operand in enumerate(node.operands) if operand.dtype.is_float and (p < carries or matters[p])]
+    wrt = [p for p, operand in enumerate(node.operands) if operand.dtype.is_inexact and (p < carries or matters[p])]
     of_carry = [p for p in wrt if p < carries]
     of_sequence = [p for p in wrt if carries <= p < carries + sequences]
     of_invariant = [p for p in wrt if p >= carries + sequences]
     types = parts_of(node)[:original]
     given = _or_zeros(cotangents[:original], types)
-    float_carries = sum(type.dtype.is_float for type in types[:carries])
+    float_carries = sum(type.dtype.is_inexact for type in types[:carries])
     step = _backward_step(inner, wrt, carries + sequences, float_carries, [len(of_carry), len(of_sequence)])
     operands = [
         *given[:float_carries],

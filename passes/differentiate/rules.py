@@ -4,6 +4,7 @@ from __future__ import annotations
 from lavax.ir.operation import names_of_family
 from lavax.passes.differentiate import (
     attention,
+    complex_numbers,
     contraction,
     elementwise,
     indexing,
@@ -21,6 +22,7 @@ from lavax.passes.differentiate.reverse_control_flow import CONTROL_FLOW_RULES
 
 RULES: dict[str, GradientRule] = {
     **elementwise.RULES,
+    **complex_numbers.RULES,
     **trigonometric.RULES,
     **special.RULES,
     **reduction.RULES,

@@ -76,6 +76,8 @@ def _asinh(node: Node, g: Node) -> Node:
     """1 / sqrt(1 + x^2). Both summands are divided by the square of the greater, a factor that cancels and so has no
     gradient."""
     (x,) = node.operands
+    if x.dtype.is_complex:
+        return multiply(g, build("rsqrt", add(_one(x), multiply(x, x))))
     size = build("stop_gradient", maximum(absolute(x), _one(x)))
     unit, ratio = divide(_one(x), size), divide(x, size)
     length = build("rsqrt", add(multiply(unit, unit), multiply(ratio, ratio)))

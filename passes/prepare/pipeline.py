@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lavax.base import config
 from lavax.ir.graph import Graph
+from lavax.passes.complex_parts.taking_apart import in_real_parts
 from lavax.passes.numerics.clipping import comparing_clipped_values
 from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.numerics.signs import by_signs
@@ -34,6 +35,7 @@ def _anywhere(rewrite: Callable[[Graph], Graph]) -> Callable[[Graph, Target], Gr
 
 
 PASSES = (
+    Pass("complex", _anywhere(in_real_parts), "complex values become their real and imaginary parts"),
     Pass("widen", _anywhere(widen), "arithmetic of 8 and 16 bits is done in 32"),
     Pass("orders", _anywhere(sharing_orders), "values that are sorted and whose order is asked for are sorted once"),
     Pass("clips", _anywhere(comparing_clipped_values), "comparisons of a clipped value use the clip"),

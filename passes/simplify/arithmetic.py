@@ -44,9 +44,9 @@ def equal_operands(node: Node) -> Node | None:
 def _add_zero(node: Node) -> Node | None:
     """x + 0 -> x; x - 0 -> x; for floats only x + -0.0 and x - 0.0, because -0.0 + 0.0 is 0.0."""
     x, y = node.operands
-    if not is_value(y, 0):
+    if not is_value(y, 0) or node.dtype.is_complex:
         return None
-    changes_sign = node.dtype.is_float and (copysign(1, splat_value(y)) > 0) == (node.op == "add")
+    changes_sign = node.dtype.is_inexact and (copysign(1, splat_value(y)) > 0) == (node.op == "add")
     return None if changes_sign else x
 
 
@@ -67,7 +67,7 @@ def _subtract_negated(node: Node) -> Node | None:
 def _subtract_integers(node: Node) -> Node | None:
     """x - x -> 0; 0 - x -> -x; integers only, because of NaN, infinities and the sign of zero."""
     x, y = node.operands
-    if node.dtype.is_float:
+    if node.dtype.is_inexact:
         return None
     if x is y:
         return zeros(node.type)
@@ -106,7 +106,7 @@ def _multiply_by_splat(node: Node) -> Node | None:
 def negation_outward(node: Node) -> Node | None:
     """op(-x, y) and op(x, -y) -> -op(x, y), for products, and quotients of floats."""
     x, y = node.operands
-    if node.op == "divide" and not node.dtype.is_float:
+    if node.op == "divide" and not node.dtype.is_inexact:
         return None
     if x.op == "negate":
         return negate(build(node.op, x.operands[0], y, **node.attrs))
@@ -140,7 +140,7 @@ def _power_of_splat(node: Node) -> Node | None:
         return x
     if value == 2:
         return multiply(x, x)
-    return divide(splat(1, node.type), x) if value == -1 and node.dtype.is_float else None
+    return divide(splat(1, node.type), x) if value == -1 and node.dtype.is_inexact else None
 
 
 def _nested_extremum(node: Node) -> Node | None:
@@ -165,8 +165,10 @@ def _extremum_within_bounds(node: Node) -> Node | None:
 
 
 def _abs(node: Node) -> Node | None:
-    """|-x| -> |x|; ||x|| -> |x|; |x| -> x if x is unsigned."""
+    """|-x| -> |x|; |conj x| -> |x|; ||x|| -> |x|; |x| -> x if x is unsigned."""
     (x,) = node.operands
+    if x.op == "conjugate":
+        return absolute(x.operands[0])
     if x.op == "abs" or x.dtype.kind == "uint":
         return x
     return absolute(x.operands[0]) if x.op == "negate" else None
@@ -175,14 +177,14 @@ def _abs(node: Node) -> Node | None:
 def _floor(node: Node) -> Node | None:
     """floor(x) -> x if x is known to be whole."""
     (x,) = node.operands
-    whole = x.op in ("floor", "sign") or (x.op == "cast" and not x.operands[0].dtype.is_float)
+    whole = x.op in ("floor", "sign") or (x.op == "cast" and not x.operands[0].dtype.is_inexact)
     return x if whole else None
 
 
 def _stop_gradient(node: Node) -> Node | None:
     """stop_gradient(x) -> x if x has no gradient anyway."""
     (x,) = node.operands
-    return x if x.op == "stop_gradient" or not x.dtype.is_float else None
+    return x if x.op == "stop_gradient" or not x.dtype.is_inexact else None
 
 
 RULES: dict[str, tuple[RewriteRule, ...]] = {

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.graph import Node
+from lavax.ir.interpreter import held_as
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DType, TensorType, float32, float64
 from lavax.passes.build.builder import splat, zeros
@@ -19,13 +20,14 @@ from lavax.passes.build.matching import is_splat, splat_value
 
 _LIMITS = np.finfo(np.float32)
 _JUMPING = frozenset({"ceil", "floor", "modulo", "remainder", "round", "sign", "truncate"})
+_EXACT_OF_COMPLEX = frozenset({"complex", "conjugate", "imag", "negate", "real"})
 
 
 def _evaluate(node: Node, floating: type[np.floating[Any]]) -> Any:
     """The node's value for one element of each splat operand."""
 
     def held(dtype: DType) -> np.dtype[Any]:
-        return np.dtype(floating) if dtype.is_float else dtype.numpy
+        return held_as(dtype, np.dtype(floating))
 
     with np.errstate(all="ignore"):
         values = [np.asarray(_held_value(operand)).astype(held(operand.dtype)) for operand in node.operands]
@@ -36,7 +38,7 @@ def _evaluate(node: Node, floating: type[np.floating[Any]]) -> Any:
 def _held_value(node: Node) -> Any:
     """A splat's value rounded to its dtype, except float32, which is rounded at the very end."""
     value = splat_value(node)
-    return value if node.dtype in (float32, float64) or not node.dtype.is_float else _rounded(value, node.dtype)
+    return value if node.dtype in (float32, float64) or not node.dtype.is_inexact else _rounded(value, node.dtype)
 
 
 def _rounded(value: float, dtype: DType) -> float:
@@ -58,18 +60,27 @@ def elementwise(node: Node) -> Node | None:
     """op(splat, …) -> splat."""
     if not all(map(is_splat, node.operands)):
         return None
+    if any(value.dtype.is_complex for value in (node, *node.operands)):
+        return _complex(node)
     precise = _evaluate(node, np.float64)
     if node.op == "cast" and node.dtype == float64:
         (x,) = node.operands
-        return splat(_rounded(splat_value(x), x.dtype) if x.dtype.is_float else float(splat_value(x)), node.type)
+        return splat(_rounded(splat_value(x), x.dtype) if x.dtype.is_inexact else float(splat_value(x)), node.type)
     if float64 in (node.dtype, node.operands[0].dtype):
         return splat(precise, node.type)
-    if node.dtype.is_float and node.dtype != float32:
+    if node.dtype.is_inexact and node.dtype != float32:
         return splat(_rounded(precise, node.dtype), node.type)
     rounded = _evaluate(node, np.float32)
-    exact = not node.dtype.is_float or node.op in _JUMPING
+    exact = not node.dtype.is_inexact or node.op in _JUMPING
     agrees = precise == rounded if exact else _agree(precise, rounded)
     return splat(precise, node.type) if agrees else None
+
+
+def _complex(node: Node) -> Node | None:
+    """Only operations that are exact: others are folded when the parts are on their own."""
+    if node.op not in _EXACT_OF_COMPLEX:
+        return None
+    return splat(_evaluate(node, np.float64), node.type)
 
 
 def empty(node: Node) -> Node | None:
@@ -90,7 +101,7 @@ def _wrapped(value: int, dtype: DType) -> int:
 
 
 def _folded(value: float, node: Node) -> Node | None:
-    if not node.dtype.is_float:
+    if not node.dtype.is_inexact:
         return splat(_wrapped(int(value), node.dtype), node.type)
     if node.dtype != float32:
         return splat(_rounded(value, node.dtype), node.type)
@@ -100,7 +111,7 @@ def _folded(value: float, node: Node) -> Node | None:
 def sum_of_splat(node: Node) -> Node | None:
     """The sum of n equal elements -> n times the element, rounded once."""
     (x,) = node.operands
-    if not is_splat(x):
+    if not is_splat(x) or x.dtype.is_complex:
         return None
     value = splat_value(x)
     total = value * (x.type.size // node.type.size)
@@ -110,10 +121,10 @@ def sum_of_splat(node: Node) -> Node | None:
 def prod_of_splat(node: Node) -> Node | None:
     """The product of n equal elements -> the n-th power of the element."""
     (x,) = node.operands
-    if not is_splat(x):
+    if not is_splat(x) or x.dtype.is_complex:
         return None
     value, count = splat_value(x), prod(x.shape[axis] for axis in node.attrs["axes"])
-    if not node.dtype.is_float:
+    if not node.dtype.is_inexact:
         return splat(_wrapped(pow(value, count, 1 << node.dtype.bits), node.dtype), node.type)
     with np.errstate(all="ignore"):
         power = float(np.power(np.float64(value), np.float64(count)))

@@ -47,7 +47,7 @@ def _compare_mirrored(node: Node) -> Node | None:
 def _compare_with_itself(node: Node) -> Node | None:
     """x == x -> true, except for floats."""
     x, y = node.operands
-    return splat(node.op in _TRUE_OF_EQUALS, node.type) if x is y and not x.dtype.is_float else None
+    return splat(node.op in _TRUE_OF_EQUALS, node.type) if x is y and not x.dtype.is_inexact else None
 
 
 def _compare_with_truth(node: Node) -> Node | None:
@@ -114,7 +114,7 @@ def _not(node: Node) -> Node | None:
     (x,) = node.operands
     if x.op == "not":
         return x.operands[0]
-    if x.op not in _OPPOSITE or (x.operands[0].dtype.is_float and x.op not in ("equal", "not_equal")):
+    if x.op not in _OPPOSITE or (x.operands[0].dtype.is_inexact and x.op not in ("equal", "not_equal")):
         return None
     return build(_OPPOSITE[x.op], *x.operands)
 

@@ -6,6 +6,7 @@ from lavax.ir.operation import OPERATIONS
 from lavax.passes.simplify import (
     arithmetic,
     attention,
+    complex_numbers,
     contraction,
     control_flow,
     folding,
@@ -43,6 +44,7 @@ _OWN: dict[str, tuple[RewriteRule, ...]] = {
     **contraction.RULES,
     **window.RULES,
     **attention.RULES,
+    **complex_numbers.RULES,
     **control_flow.RULES,
 }
 

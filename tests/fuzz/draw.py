@@ -230,5 +230,5 @@ def dtype_of(random: np.random.Generator, wide: bool) -> DType:
     """A dtype, more often one of 32 bits; of 64 bits only if `wide`."""
     if random.random() < 0.65:
         return (float32, float32, float32, int32, DTYPES["u32"], DTYPES["bool"])[int(random.integers(0, 6))]
-    options = [dtype for dtype in DTYPES.values() if wide or dtype.bits < 64]
+    options = [dtype for dtype in DTYPES.values() if not dtype.is_complex and (wide or dtype.bits < 64)]
     return options[int(random.integers(0, len(options)))]

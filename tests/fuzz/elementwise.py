@@ -25,6 +25,8 @@ _ANY_SIZE = frozenset(
 _MODERATE = (-3.0, 3.0)
 _MOST_OPERANDS = 4
 
+REAL_DTYPES = tuple(dtype for dtype in DTYPES.values() if not dtype.is_complex)
+
 
 def _accepts(op: str, dtype: DType, arity: int) -> bool:
     try:
@@ -38,7 +40,7 @@ def _accepts(op: str, dtype: DType, arity: int) -> bool:
 def signature(op: str) -> tuple[int, tuple[DType, ...]]:
     """The number of operands, and the dtypes that they may have together. LookupError for another form."""
     for arity in range(1, _MOST_OPERANDS + 1):
-        dtypes = tuple(dtype for dtype in DTYPES.values() if _accepts(op, dtype, arity))
+        dtypes = tuple(dtype for dtype in REAL_DTYPES if _accepts(op, dtype, arity))
         if dtypes:
             return arity, dtypes
     raise LookupError(f"{op} takes no operands of one dtype")
@@ -73,13 +75,13 @@ def _where(source: Source) -> Node:
 def _cast(source: Source) -> Node:
     x = source.pick(ALL)
     wide = any(node.dtype.bits == 64 for node in source.values)
-    dtypes = [dtype for dtype in DTYPES.values() if dtype != x.dtype and (wide or dtype.bits < 64)]
+    dtypes = [dtype for dtype in REAL_DTYPES if dtype != x.dtype and (wide or dtype.bits < 64)]
     return builder.cast(x, source.one_of(dtypes))
 
 
 def _bitcast(source: Source) -> Node:
     x = source.pick(NUMBERS, fits=lambda node: node.dtype.name != "bf16")
-    fitting = [d for d in DTYPES.values() if d.bits == x.dtype.bits and d.kind != "bool" and d.name != "bf16"]
+    fitting = [d for d in REAL_DTYPES if d.bits == x.dtype.bits and d.kind != "bool" and d.name != "bf16"]
     if x.dtype.is_integer:  # bits of a number that is one
         target = source.one_of([dtype for dtype in fitting if not dtype.is_float])
         return build("bitcast", x, type=x.type.with_dtype(target))

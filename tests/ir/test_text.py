@@ -77,7 +77,7 @@ def test_types() -> None:
     assert parse_type("f32[]") == TensorType((), float32)
     assert parse_type("f32[2,0,3]") == TensorType((2, 0, 3), float32)
     assert str(TensorType((2, 0, 3), float32)) == "f32[2,0,3]"
-    for wrong in ("c64[2]", "f32", "f32[-1]", "f32[2"):
+    for wrong in ("c32[2]", "f32", "f32[-1]", "f32[2"):
         with pytest.raises(ParseError, match="is not a type"):
             parse_type(wrong)
 
@@ -95,7 +95,7 @@ def test_an_attribute_of_no_known_kind_is_refused() -> None:
         ("graph (x: f32[]) {\n  sin(x)\n  return x\n}", "line 2: not of the form"),
         ("graph (x: f32[]) {\n  %0 = sine(x) : f32[]\n  return %0\n}", "line 2: unknown operation 'sine'"),
         ("graph (x: f32[]) {\n  %0 = sin(y) : f32[]\n  return %0\n}", "line 2: y is not defined before its use"),
-        ("graph (x: f32[]) {\n  %0 = sin(x) : c64[]\n  return %0\n}", "line 2: 'c64\\[\\]' is not a type"),
+        ("graph (x: f32[]) {\n  %0 = sin(x) : c32[]\n  return %0\n}", "line 2: 'c32\\[\\]' is not a type"),
         ("graph (x: f32[]) {\n  %0 = sin(x) : f32[2]\n  return %0\n}", r"line 2: the type must be f32\[\]"),
         ("graph (x: f32[2]) {\n  %0 = sum(x) : f32[]\n  return %0\n}", r"takes the attributes \['axes'\], got \[\]"),
         ("graph (x: f32[2]) {\n  %0 = sum(x) axes=[1] : f32[]\n  return %0\n}", r"axes \[1\] must be distinct axes"),

@@ -44,7 +44,7 @@ RUNS = dict(join="add", chunk=2)
 SHEAR = dict(axes=(0,), along=(1,), stride=(1,), dilation=(1,))
 REFUSED: list[Refused] = [
     ("sin", "f32[2] f32[2]", {}, None, ShapeError, "sin takes 1 operands, got 2"),
-    ("sin", "i32[2]", {}, None, DtypeError, "sin is not defined for i32[2] (float dtypes only)"),
+    ("sin", "i32[2]", {}, None, DtypeError, "sin is not defined for i32[2] (float or complex dtypes only)"),
     ("negate", "bool[2]", {}, None, DtypeError, "negate is not defined for bool[2]"),
     ("not", "f32[2]", {}, None, DtypeError, "not is not defined for f32[2] (integer or bool dtypes only)"),
     ("add", "f32[2] f32[3]", {}, None, ShapeError, "add: operands must have one shape, got f32[2], f32[3]"),

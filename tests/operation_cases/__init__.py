@@ -26,8 +26,10 @@ from tests.operation_cases import (
 )
 from tests.operation_cases.case import THOROUGH, Case
 
-# Those that hold graphs, or mean nothing outside vmap, have tests of their own.
-WITHOUT_CASES = frozenset(name for name, operation in OPERATIONS.items() if operation.family in ("region", "axis"))
+# Those that hold graphs, mean nothing outside vmap, or are about complex numbers, have tests of their own.
+WITHOUT_CASES = frozenset(name for name, operation in OPERATIONS.items() if operation.family in ("region", "axis")) | {
+    "complex", "conjugate", "imag", "real",
+}  # fmt: skip
 
 _FAMILIES = (
     elementwise, reductions, movement, indexing, routines, runs, contraction, matrices, attention, sources,

@@ -90,8 +90,8 @@ DOMAINS: Mapping[str, Sequence[Any]] = {
     "zeta": [((1.2, 3.0),), POSITIVE],
 }
 _SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-30, 1e30, float("inf"), float("-inf"), float("nan"))
-# bfloat16, which NumPy lacks, has tests of its own.
-SAMPLED_DTYPES = tuple(dtype for dtype in DTYPES.values() if dtype.name != "bf16")
+# bfloat16, which NumPy lacks, and complex numbers have tests of their own.
+SAMPLED_DTYPES = tuple(dtype for dtype in DTYPES.values() if dtype.name != "bf16" and not dtype.is_complex)
 # Dtypes that all cases are made for; of those of the others a few.
 THOROUGH = frozenset((float32, int32, uint32, bool_))
 

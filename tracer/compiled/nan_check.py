@@ -62,7 +62,7 @@ class NaNChecked:
 
 
 def _may_hold_nan(node: Node) -> bool:
-    return not isinstance(node.type, TupleType) and node.dtype.is_float and bool(node.type.size)
+    return not isinstance(node.type, TupleType) and node.dtype.is_inexact and bool(node.type.size)
 
 
 def _flags(suspects: Sequence[Node]) -> list[Node]:
@@ -96,4 +96,4 @@ def refuse_fresh_nan(op: str, operands: Sequence[Array], result: Array) -> None:
 
 
 def _holds_nan(array: Array) -> bool:
-    return array.type.dtype.is_float and bool(np.isnan(np.asarray(array).astype(np.float64)).any())
+    return array.type.dtype.is_inexact and bool(np.isnan(array.to_host("a check for NaN")).any())

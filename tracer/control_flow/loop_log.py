@@ -42,7 +42,7 @@ def _with_row(kept: Value, row: Value, value: Value) -> Value:
     vector = TensorType((rows,), int32)
     is_row = bind("equal", bind("iota", type=vector, axis=0), bind("broadcast", row, type=vector, axes=()))
     chosen = bind("broadcast", is_row, type=kept.type.with_dtype(bool_), axes=(0,))
-    fixed = bind("stop_gradient", value) if value.type.dtype.is_float else value
+    fixed = bind("stop_gradient", value) if value.type.dtype.is_inexact else value
     repeated = bind("broadcast", fixed, type=kept.type, axes=tuple(range(1, len(kept.shape))))
     return bind("where", chosen, repeated, kept)
 

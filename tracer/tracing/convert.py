@@ -7,7 +7,19 @@ import numpy as np
 
 from lavax.base import config
 from lavax.base.errors import DtypeError, ShapeError
-from lavax.ir import DType, TensorType, bool_, float32, float64, int32, int64, uint32, uint64
+from lavax.ir import (
+    DType,
+    TensorType,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint32,
+    uint64,
+)
 from lavax.ir.brain_floats import is_brain_float, is_narrow
 from lavax.ir.graph import make_node
 from lavax.ir.location import user_error
@@ -20,11 +32,12 @@ from lavax.tracer.values.array import Array, from_storage, splat_array
 from lavax.tracer.values.value import PythonScalar, Value
 
 # The 64-bit dtypes, which are NumPy's defaults, become 32-bit ones unless 64 bits are enabled.
-_IN_32_BITS: dict[DType, DType] = {float64: float32, int64: int32, uint64: uint32}
+_IN_32_BITS: dict[DType, DType] = {complex128: complex64, float64: float32, int64: int32, uint64: uint32}
 _OF_PYTHON: dict[type, Abstract] = {
     bool: abstract(TensorType((), bool_)),
     int: abstract(TensorType((), int32), weak=True),
     float: abstract(TensorType((), float32), weak=True),
+    complex: abstract(TensorType((), complex64), weak=True),
 }
 
 
@@ -33,7 +46,7 @@ def dtype_of(dtype: Any) -> DType:
 
     64-bit numbers become 32-bit ones, except within `enable_x64` or with LAVAX_X64=1.
 
-    Raises DtypeError for complex numbers, strings, dates and objects, and for anything that is not a dtype.
+    Raises DtypeError for strings, dates and objects, and for anything that is not a dtype.
     """
     if isinstance(dtype, DType):
         return dtype
@@ -41,7 +54,7 @@ def dtype_of(dtype: Any) -> DType:
     if held is None:
         advice = "; lavax.numpy.asarray(x, dtype) converts such data" if is_narrow(dtype) else ""
         raise user_error(
-            DtypeError, f"dtype {dtype} has no counterpart here: use bool, an integer or a real float{advice}"
+            DtypeError, f"dtype {dtype} has no counterpart here: use bool, integers, floats or complex numbers{advice}"
         )
     narrow = _IN_32_BITS.get(held)
     return held if narrow is None or config.keeps_64_bits() else narrow
@@ -130,9 +143,9 @@ def abstract_of(x: Any) -> Abstract:
 
 def is_numeric(x: Any) -> bool:
     """Whether `x` can be traced: a value, a number or a NumPy array of numbers."""
-    if isinstance(x, (Value, float, int)):
+    if isinstance(x, (Value, float, int, complex)):
         return True
-    return isinstance(x, (np.ndarray, np.generic)) and (x.dtype.kind in "fiub" or is_brain_float(x.dtype))
+    return isinstance(x, (np.ndarray, np.generic)) and (x.dtype.kind in "fiubc" or is_brain_float(x.dtype))
 
 
 def _scalar_kind(x: Any) -> Abstract | None:
@@ -155,7 +168,7 @@ def _host_array(x: Any, dtype: DType | None) -> np.ndarray:
     elif isinstance(x, (bytearray, bytes)):
         x = memoryview(x)
     try:
-        rounds = not isinstance(x, (list, tuple)) or (dtype is not None and dtype.is_float)
+        rounds = not isinstance(x, (list, tuple)) or (dtype is not None and dtype.is_inexact)
         return np.asarray(x) if rounds else _without_rounding(x)
     except ValueError as error:
         if isinstance(x, (list, tuple)):

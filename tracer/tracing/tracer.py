@@ -136,7 +136,7 @@ def _is_differentiated(tracer: Tracer) -> bool:
     stack = [(tracer.trace, tracer.node)]
     while stack:
         trace, node = stack.pop()
-        is_discrete = not isinstance(node.type, TupleType) and not node.dtype.is_float
+        is_discrete = not isinstance(node.type, TupleType) and not node.dtype.is_inexact
         if node in met or node.op == "stop_gradient" or is_discrete:
             continue
         met.add(node)

@@ -89,7 +89,7 @@ def choose(argnums: Argnums, arguments: Arguments, transformation: str, allow_in
     leaves = [leaf for position in positions for leaf in arguments.call.leaves_of([position], ())]
     inputs, discrete = [], {}
     for place, leaf in enumerate(leaves):
-        if leaf in input_of and arguments.leaves[leaf].type.dtype.is_float:
+        if leaf in input_of and arguments.leaves[leaf].type.dtype.is_inexact:
             inputs.append(input_of[leaf])
         elif leaf in input_of and allow_int:
             discrete[place] = arguments.leaves[leaf].shape

@@ -36,7 +36,7 @@ class CustomCall:
 
     @property
     def float_types(self) -> list[TensorType]:
-        return [value.type for value in self.arguments.values if value.type.dtype.is_float]
+        return [value.type for value in self.arguments.values if value.type.dtype.is_inexact]
 
     def call(self, function: Callable[..., Any], tracers: Sequence[Value]) -> Any:
         """`function` of all arguments, each at its position."""
@@ -63,7 +63,7 @@ class CustomCall:
         found = []
         for leaf in self.arguments.inputs:
             type = self.arguments.leaves[leaf].type
-            if type.dtype.is_float:
+            if type.dtype.is_inexact:
                 found.append(_like(parts[leaf], type, f"{what}: its cotangent for {names[leaf]}: {type}"))
         return found
 
@@ -72,7 +72,7 @@ class CustomCall:
         remaining = iter(floats)
         leaves: list[Any] = [None] * len(self.arguments.leaves)
         for leaf in self.arguments.inputs:
-            if self.arguments.leaves[leaf].type.dtype.is_float:
+            if self.arguments.leaves[leaf].type.dtype.is_inexact:
                 leaves[leaf] = next(remaining)
         return tuple(self.arguments.call.arguments(leaves)[0])
 
@@ -109,13 +109,13 @@ def trace_backward(
     kept = [node.type for node in forward.graph.outputs[len(outputs) :]]
     weak = forward.weak[len(outputs) :]
     inputs = [Input(f"residual{k}", abstract(type, w)) for k, (type, w) in enumerate(zip(kept, weak, strict=True))]
-    given = [node.type for node in outputs if node.dtype.is_float]
+    given = [node.type for node in outputs if node.dtype.is_inexact]
     inputs += [Input(f"cotangent{number}", abstract(type)) for number, type in enumerate(given)]
     what = f"custom_vjp of {name}: the backward rule"
 
     def run(tracers: list[Value]) -> list[Value]:
         remaining = iter(tracers[len(kept) :])
-        leaves = [next(remaining) if node.dtype.is_float else None for node in outputs]
+        leaves = [next(remaining) if node.dtype.is_inexact else None for node in outputs]
         found = rule(*call.fixed_first, unflatten(residuals, tracers[: len(kept)]), unflatten(result, leaves))
         if not isinstance(found, (tuple, list)):
             raise user_error(
@@ -153,7 +153,7 @@ def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced,
         pushed = [
             _like(part, node.type, f"{what}: the tangent{f' at {place}' if place else ''} of a result {node.type}")
             for part, node, place in zip(parts, body.graph.outputs, places, strict=True)
-            if node.dtype.is_float
+            if node.dtype.is_inexact
         ]
         return value, pushed
 

@@ -294,7 +294,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
 
 def _fixed(value: Value) -> Value:
     """The value as a constant for derivatives."""
-    return bind("stop_gradient", value) if value.type.dtype.is_float else value
+    return bind("stop_gradient", value) if value.type.dtype.is_inexact else value
 
 
 def _with_captured(traced: Traced, captured: Sequence[Value]) -> Traced:
@@ -313,4 +313,4 @@ def _with_inputs_last(graph: Graph, own: int, count: int) -> Graph:
 
 
 def _float_count(traced: Traced) -> int:
-    return sum(node.dtype.is_float for node in traced.graph.outputs)
+    return sum(node.dtype.is_inexact for node in traced.graph.outputs)

@@ -121,7 +121,7 @@ def _scalar(result: Any, what: str) -> Value:
     """The function's value. Raises NonScalarGradError, which begins with `what`, if it is not a float scalar."""
     if is_numeric(result):
         value = lift(result)
-        if not value.shape and value.type.dtype.is_float:
+        if not value.shape and value.type.dtype.is_inexact:
             return value
         found, advice = str(value.type), "take lavax.numpy.sum or mean of it, or use lavax.jacrev or lavax.vmap"
         if not value.shape:

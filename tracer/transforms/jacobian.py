@@ -110,7 +110,7 @@ def _tree(call: TransformedCall, chosen: Chosen, leaves: Sequence[Any]) -> Any:
 
 def _require_floats(call: TransformedCall, transformation: str) -> None:
     for node in call.results:
-        if not node.dtype.is_float:
+        if not node.dtype.is_inexact:
             raise user_error(
                 DtypeError,
                 f"{transformation} of {call.arguments.signature.function}: the result must be made of floats, but it "

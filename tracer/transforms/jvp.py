@@ -60,7 +60,7 @@ class Pushforward:
         given = [
             known[number] if number in known else constant(0.0, value.type)
             for number, value in enumerate(arguments.values)
-            if value.type.dtype.is_float
+            if value.type.dtype.is_inexact
         ]
         outputs = apply_graph(self.graph, [*self.residuals, *given], [False] * len(self.graph.outputs))
         return _tangent_tree(self.call.structure, self.call.results, outputs)
@@ -88,7 +88,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
 def _with_tangents(value_graph: Graph, call: TransformedCall, by: Sequence[int]) -> Graph:
     """The call's graph, with the tangents of the value's float leaves as further outputs."""
     graph = differentiate_forwards(value_graph, by)
-    count = sum(output.dtype.is_float for output in call.results)
+    count = sum(output.dtype.is_inexact for output in call.results)
     return graph_of(graph.inputs, graph.outputs[: len(call.graph.outputs) + count])
 
 
@@ -101,7 +101,7 @@ def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[in
         type, part = arguments.leaves[leaf].type, parts[leaf]
         if part is None or is_float0(part):
             continue
-        if not type.dtype.is_float:
+        if not type.dtype.is_inexact:
             raise user_error(
                 NonFloatArgumentError,
                 f"the tangent of {names[leaf]}, which is {type}, must be None: integers and bools do not change by "
@@ -115,4 +115,4 @@ def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[in
 def _tangent_tree(structure: TreeDef, results: Iterable[Any], found: Sequence[Value]) -> Any:
     """The tangents as a tree of the result's structure, with None at leaves that are not float."""
     remaining = iter(found)
-    return unflatten(structure, [next(remaining) if result.dtype.is_float else None for result in results])
+    return unflatten(structure, [next(remaining) if result.dtype.is_inexact else None for result in results])

@@ -55,7 +55,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
     what = f"linear_transpose of {signature.function}"
     traced = without_effects(trace_call(function, signature, call, kinds, "linear_transpose"))
     for node in (*traced.graph.inputs[: len(kinds)], *traced.graph.outputs):
-        if not node.dtype.is_float:
+        if not node.dtype.is_inexact:
             raise user_error(NonFloatArgumentError, f"{what}: arguments and results must be floats, got {node.type}")
     count, early = len(kinds), len(traced.graph.inputs)
     pulled = simplify(vjp(simplify(traced.graph), range(count)))

@@ -57,7 +57,7 @@ def pmean(tree: Any, axis_name: AxisNames) -> Any:
 
     def mean(leaf: Any) -> Value:
         value = lift(leaf)
-        if not value.type.dtype.is_float:
+        if not value.type.dtype.is_inexact:
             value = bind("cast", value, type=value.type.with_dtype(float32))
         total = _over(value, names, "axis_sum", "pmean")
         return bind("divide", total, constant(float(axis_size(names)), total.type))

@@ -57,7 +57,7 @@ class TransformedCall:
 
 def floats(arguments: Arguments) -> list[int]:
     """The numbers of the float inputs among the arguments."""
-    return [number for number, value in enumerate(arguments.values) if value.type.dtype.is_float]
+    return [number for number, value in enumerate(arguments.values) if value.type.dtype.is_inexact]
 
 
 def transformed_call(

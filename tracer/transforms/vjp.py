@@ -36,7 +36,7 @@ class Pullback:
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
         parts = flatten_up_to(self.result, cotangents)
         pairs = zip(parts, self.outputs, strict=True)
-        given = [_cotangent(part, output) for part, output in pairs if output.dtype.is_float]
+        given = [_cotangent(part, output) for part, output in pairs if output.dtype.is_inexact]
         found = apply_graph(self.graph, [*self.residuals, *given], [False] * len(self.by))
         leaves: list[Any] = [None] * len(self.arguments.leaves)
         for leaf, value in zip(self.by, found, strict=True):
@@ -73,7 +73,7 @@ def _with_gradients(call: TransformedCall) -> Graph:
     """The traced graph with its vjp; only the float leaves of the value have cotangent inputs."""
     graph = differentiate_backwards(simplify(call.graph), call.float_inputs)
     early, count = len(call.graph.inputs), len(call.results)
-    floats = [number for number, output in enumerate(call.graph.outputs) if output.dtype.is_float]
+    floats = [number for number, output in enumerate(call.graph.outputs) if output.dtype.is_inexact]
     kept = list(graph.inputs[:early])
     replacements: dict[Node, Node] = {node: node for node in kept}
     for number, cotangent in zip(floats, graph.inputs[early:], strict=True):

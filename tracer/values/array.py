@@ -12,6 +12,7 @@ import numpy as np
 from lavax.base.errors import DonatedArrayError
 from lavax.ir import DType, TensorType
 from lavax.ir.graph import graph_of, input_node, make_node
+from lavax.ir.interpreter import held_as
 from lavax.ir.location import user_error
 from lavax.ir.types import DTYPES
 from lavax.tracer.values.abstract import Abstract, abstract
@@ -110,7 +111,7 @@ class Array(Value):
     def splat(self) -> PythonScalar | None:
         """The one number that all elements equal, if that is known without asking the device."""
         source = self._source
-        return source if isinstance(source, (float, int)) else None
+        return source if isinstance(source, (float, int, complex)) else None
 
     @property
     def buffer(self) -> Buffer:
@@ -200,7 +201,7 @@ class Array(Value):
     @property
     def _exact(self) -> np.dtype:
         """A NumPy dtype that holds a Python scalar of this array exactly."""
-        return np.dtype(np.float64) if self.type.dtype.is_float else self.type.dtype.numpy
+        return held_as(self.type.dtype, np.dtype(np.float64))
 
     def __buffer__(self, flags: int) -> memoryview:
         """The numbers, copied from the device, for `memoryview` and other users of buffers (from Python 3.12 on).
@@ -267,7 +268,7 @@ def with_weakness(array: Array, weak: bool) -> Array:
 
 def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
     """One element on the device, in memory of its own."""
-    return active().upload(dtype.to_storage(np.array(value, np.float64 if dtype.is_float else dtype.numpy)))
+    return active().upload(dtype.to_storage(np.array(value, held_as(dtype, np.dtype(np.float64)))))
 
 
 def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:

@@ -9,7 +9,7 @@ import numpy as np
 from lavax.ir import TensorType
 from lavax.tracer.values.abstract import Abstract
 
-PythonScalar = float | int | bool
+PythonScalar = float | int | bool | complex
 AS_NUMPY = "numpy.asarray()"  # asks for the numbers wherever NumPy gets a value
 
 
@@ -81,7 +81,10 @@ class Value:
         return float(self._only_number("float()"))
 
     def __complex__(self) -> complex:
-        number = float(self._only_number("complex()"))
+        number = self._only_number("complex()")
+        if isinstance(number, complex):
+            return number
+        number = float(number)
         return complex(number, number if number != number else 0)  # both parts are NaN, says the array API standard
 
     def __int__(self) -> int:

@@ -26,7 +26,7 @@ def together(name: str, *arguments: ArrayLike | Splat, real: bool = False) -> tu
     """
     operands = [as_operand(argument) for argument in arguments]
     kind = operands[0].abstract
-    if not real or kind.type.dtype.is_float:
+    if not real or kind.type.dtype.is_inexact:
         alike = [operand for operand in operands if isinstance(operand, Value) and operand.abstract is kind]
         if len(alike) == len(operands):  # the usual case
             return alike, kind.weak

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lavax.ir.types import DTYPES, DType, bool_, dtype_of_data, float32, int32
+from lavax.ir.types import DTYPES, DType, bool_, complex64, dtype_of_data, float32, int32
 from lavax.numpy._core.errors import dtype_error
 
 # Python's types mean the default dtypes.
-_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
+_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32, complex: complex64}
 _NAMES = ", ".join(dtype.user_name for dtype in DTYPES.values())
 
 

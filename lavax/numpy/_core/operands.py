@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lavax.base.errors import DtypeError
-from lavax.ir.types import DType, TensorType, bool_, float32, int32
+from lavax.ir.types import DType, TensorType, bool_, complex64, float32, int32
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.promotion import promote
 from lavax.tracer import bind, dtype_of, lift
@@ -19,7 +19,8 @@ from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
-Scalar: TypeAlias = bool | int | float
+RealScalar: TypeAlias = bool | int | float
+Scalar: TypeAlias = RealScalar | complex
 ArrayLike: TypeAlias = "Value | np.ndarray | np.generic | Scalar | Sequence[Any]"
 
 
@@ -49,6 +50,7 @@ def splat(value: Scalar, dtype: DType) -> Splat:
 
 
 _WEAK_INTEGER, _WEAK_FLOAT = abstract(TensorType((), int32), weak=True), abstract(TensorType((), float32), weak=True)
+_WEAK_COMPLEX = abstract(TensorType((), complex64), weak=True)
 Operand: TypeAlias = Value | Splat
 
 
@@ -67,6 +69,8 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
         return Splat(x, _WEAK_INTEGER)
     if isinstance(x, float):
         return (x.value if isinstance(x, KnownFloat) else None) or Splat(x, _WEAK_FLOAT)
+    if isinstance(x, complex):
+        return Splat(x, _WEAK_COMPLEX)
     if isinstance(x, (list, tuple)) and holds_values(x):
         return join_along_new_axis("array", x, 0)
     try:
@@ -92,6 +96,10 @@ def scalar_as(value: Scalar, dtype: DType) -> Scalar:
 
     Raises DtypeError for an integer out of the range of an integer dtype.
     """
+    if dtype.is_complex:
+        return complex(value)
+    if isinstance(value, complex):
+        value = value.real if dtype.kind != "bool" else value != 0
     if dtype.kind == "float":
         return float(value)
     if dtype.kind == "bool":

@@ -6,7 +6,7 @@ from functools import lru_cache, reduce
 from typing import Protocol
 
 from lavax.base import config
-from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64, int32, uint32
+from lavax.ir.types import DTYPES, DType, bfloat16, complex_of, float16, float32, float64, int32, uint32
 from lavax.tracer.values.abstract import Abstract
 
 
@@ -17,10 +17,10 @@ class Promotable(Protocol):
     def abstract(self) -> Abstract: ...
 
 
-KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 # The promotion table of the array API standard. Beyond the standard: bool yields to numbers; integers yield to the
-# float; float16 with bfloat16 gives float32; uint64 with a signed integer gives int64. Without 64 bits enabled, uint32
-# with a signed integer gives int32, see join.
+# float, and numbers to the complex dtype that holds them; float16 with bfloat16 gives float32; uint64 with a signed
+# integer gives int64. Without 64 bits enabled, uint32 with a signed integer gives int32, see join.
 _FLOATS = {
     (float16, bfloat16): float32,
     **{(narrow, float32): float32 for narrow in (float16, bfloat16)},
@@ -36,7 +36,9 @@ def _joined(first: DType, second: DType) -> DType:
             return _FLOATS[first, second] if (first, second) in _FLOATS else _FLOATS[second, first]
         return max(first, second, key=lambda dtype: dtype.bits)
     low, high = sorted((first, second), key=lambda dtype: (KIND_ORDER[dtype.kind], dtype.kind == "int"))
-    if low.kind == "bool" or high.is_float:
+    if low.is_float and high.is_complex:
+        return complex_of(_joined(low, high.part))
+    if low.kind == "bool" or high.is_inexact:
         return high
     # An unsigned integer and a signed one: the least that holds both.
     bits = high.bits if low.bits < high.bits else min(2 * low.bits, 64)
@@ -77,19 +79,21 @@ def _promoted(dtypes: tuple[tuple[DType, bool], ...], keeps_64_bits: bool) -> tu
     if not strong:
         return yielding, True
     dtype = reduce(join, strong)
+    if dtype.is_float and yielding.is_complex:
+        return complex_of(dtype), False
     if KIND_ORDER[yielding.kind] > KIND_ORDER[dtype.kind]:
         return yielding, True
     return dtype, False
 
 
 def floating(dtype: DType) -> DType:
-    """The dtype in which functions of real numbers compute `dtype`."""
-    return dtype if dtype.is_float else float32
+    """The dtype in which functions of real or complex numbers compute `dtype`."""
+    return dtype if dtype.is_inexact else float32
 
 
 def accumulating(dtype: DType) -> DType:
     """The dtype in which elements of `dtype` are summed: truth values are counted, integers have at least 32 bits."""
-    if dtype.is_float or dtype.bits >= 32:
+    if dtype.is_inexact or dtype.bits >= 32:
         return dtype
     return uint32 if dtype.kind == "uint" else int32
 

@@ -40,7 +40,7 @@ def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool |
     if dtype is None:
         return copied("asarray", x, as_value(x), copy)
     held = canonical_dtype(dtype)
-    if not holds_values(x) and not isinstance(x, (bool, int, float, np.generic)) and _skips_32_bits(x, held):
+    if not holds_values(x) and not isinstance(x, (bool, int, float, complex, np.generic)) and _skips_32_bits(x, held):
         return copied("asarray", x, lift(x, held), copy)
     operand = as_operand(x)
     return copied("asarray", x, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)

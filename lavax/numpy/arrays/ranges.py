@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from lavax.ir.types import DType, TensorType, bool_, float32, float64, int32
+from lavax.ir.types import DType, TensorType, bool_, complex_of, float32, float64, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import fit
 from lavax.numpy._core.devices import require_device
@@ -15,7 +15,7 @@ from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, Operand, Scalar, Splat, as_operand, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, Operand, RealScalar, Splat, as_operand, as_value, cast
 from lavax.numpy._core.promotion import floating, promote
 from lavax.numpy._core.shape_arguments import MOST_ELEMENTS, checked_shape
 from lavax.numpy.arrays.creation import asarray, iota
@@ -52,7 +52,7 @@ def arange(
     return _counted(_count(first, end, by), first, by, held)
 
 
-def _count(first: Scalar, end: Scalar, step: Scalar) -> int:
+def _count(first: RealScalar, end: RealScalar, step: RealScalar) -> int:
     """How many numbers `arange` has, from numbers that may be too large for a float. Raises ShapeError."""
     if not all(map(math.isfinite, (first, end, step))):
         raise shape_error(f"arange: start, stop and step must be finite, got {first}, {end} and {step}")
@@ -64,11 +64,10 @@ def _count(first: Scalar, end: Scalar, step: Scalar) -> int:
     return checked_shape("arange", (max(int(count), 0),))[0]
 
 
-def _number(x: Value | np.ndarray | np.generic | Scalar) -> Scalar:
+def _number(x: Value | np.ndarray | np.generic | RealScalar) -> RealScalar:
     """The Python number behind `x`, which determines a shape. Raises ConcretizationError if there is none."""
     if isinstance(x, (Value, np.generic, np.ndarray)):
-        number: Scalar = x.item()
-        return number
+        x = x.item()
     if not isinstance(x, (int, float)):
         raise dtype_error(f"arange: start, stop and step must be numbers, got {x!r:.40} of type {type(x).__name__}")
     return operator.index(x) if isinstance(x, int) else float(x)
@@ -143,8 +142,8 @@ def linspace(
     kind = floating(promote([low, high])[0])
     wanted = kind if dtype is None else canonical_dtype(dtype)
     # Positions count up to `num`, beyond the precision of 16-bit floats.
-    held = float64 if float64 in (kind, wanted) else float32
-    first, last, distance = _span(low, high, held)
+    held = float64 if float64 in (kind.part, wanted.part) else float32
+    first, last, distance = _span(low, high, complex_of(held) if kind.is_complex else held)
     rank = distance.ndim if isinstance(distance, Value) else 0
     places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
     parts = divide(places, float(max(num - endpoint, 1)))
@@ -161,10 +160,14 @@ def linspace(
 
 def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
     """`low` and `high` as floats, and the distance between them; Python scalars stay Python scalars."""
-    if isinstance(low, Splat) and isinstance(high, Splat):
-        return float(low.value), float(high.value), float(high.value) - float(low.value)
+    if isinstance(low, Splat) and isinstance(high, Splat) and not dtype.is_complex:
+        return _float(low), _float(high), _float(high) - _float(low)
     first, last = (fit(operand, operand.type.with_dtype(dtype)) for operand in (low, high))
     return first, last, subtract(last, first)
+
+
+def _float(scalar: Splat) -> float:
+    return float(scalar.value.real)
 
 
 def _is_far(first: float, last: float, dtype: DType) -> bool:

@@ -11,8 +11,8 @@ from lavax.numpy.arrays.creation import array
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
-    "uint64", "uint8",
+    "bfloat16", "bool_", "complex128", "complex64", "float16", "float32", "float64", "int16", "int32",
+    "int64", "int8", "uint16", "uint32", "uint64", "uint8",
 ]  # fmt: skip
 
 
@@ -54,4 +54,5 @@ class ScalarType:
 bool_ = ScalarType(types.bool_)
 int8, int16, int32, int64 = (ScalarType(types.DTYPES[name]) for name in ("i8", "i16", "i32", "i64"))
 uint8, uint16, uint32, uint64 = (ScalarType(types.DTYPES[name]) for name in ("u8", "u16", "u32", "u64"))
+complex64, complex128 = (ScalarType(types.DTYPES[name]) for name in ("c64", "c128"))
 float16, bfloat16, float32, float64 = (ScalarType(types.DTYPES[name]) for name in ("f16", "bf16", "f32", "f64"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 from lavax.ir.types import bool_, int32
 from lavax.numpy._core.application import apply, as_floating, binary_function
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
+from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -43,8 +44,17 @@ def fabs(x: ArrayLike) -> Value:
 
 
 def sign(x: ArrayLike) -> Value:
-    """-1, 0 or 1 by the sign of each element, in the dtype of `x`; NaN stays NaN."""
-    return apply("sign", x)
+    """-1, 0 or 1 by the sign of each element, in the dtype of `x`; NaN stays NaN.
+
+    Of a complex number z/|z|, and 0 at 0.
+    """
+    value = as_value(x)
+    if not value.type.dtype.is_complex:
+        return apply("sign", value)
+    length = abs(value)
+    is_zero = apply("equal", length, 0.0)
+    unit = divide(value, bind("where", is_zero, constant(1.0, length.type), length))
+    return with_weak(bind("where", is_zero, value, unit), value.weak)
 
 
 def square(x: ArrayLike) -> Value:

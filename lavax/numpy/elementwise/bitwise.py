@@ -17,7 +17,7 @@ __all__ = [
 
 def _bitwise(op: str, name: str, *arguments: ArrayLike) -> Value:
     operands = [as_operand(argument) for argument in arguments]
-    if promote(operands)[0].is_float:
+    if promote(operands)[0].is_inexact:
         types = " and ".join(str(operand.type) for operand in operands)
         raise dtype_error(f"{name} is not defined for {types}: integers and truth values only")
     return apply(op, *operands, name=name)

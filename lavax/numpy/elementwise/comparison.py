@@ -58,13 +58,13 @@ def logical_not(x: ArrayLike) -> Value:
 def isnan(x: ArrayLike) -> Value:
     """Whether each element is NaN."""
     value = as_value(x)
-    return apply("not_equal", value, value) if value.type.dtype.is_float else _everywhere(value, False)
+    return apply("not_equal", value, value) if value.type.dtype.is_inexact else _everywhere(value, False)
 
 
 def isinf(x: ArrayLike) -> Value:
     """Whether each element is infinite."""
     value = as_value(x)
-    return equal(abs(value), float("inf")) if value.type.dtype.is_float else _everywhere(value, False)
+    return equal(abs(value), float("inf")) if value.type.dtype.is_inexact else _everywhere(value, False)
 
 
 def isposinf(x: ArrayLike) -> Value:
@@ -82,6 +82,8 @@ def isneginf(x: ArrayLike) -> Value:
 def isfinite(x: ArrayLike) -> Value:
     """Whether each element is neither NaN nor infinite."""
     value = as_value(x)
+    if value.type.dtype.is_complex:
+        return logical_and(isfinite(bind("real", value)), isfinite(bind("imag", value)))
     return less(abs(value), float("inf")) if value.type.dtype.is_float else _everywhere(value, True)
 
 

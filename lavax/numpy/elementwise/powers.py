@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from lavax.ir.types import DType, TensorType, float64, int32
 from lavax.numpy._core.application import apply, as_floating, real_function, together
@@ -24,7 +25,7 @@ cbrt = real_function("cbrt", "The cube root; real for negative numbers too")
 
 # Between these exponents repeated multiplication stays within four units in the last place.
 _SMALLEST_PRODUCT, _LARGEST_PRODUCT = -2, 6
-_ROOTS = {0.5: sqrt, -0.5: rsqrt}
+_ROOTS: dict[Scalar, Callable[[ArrayLike], Value]] = {0.5: sqrt, -0.5: rsqrt}
 
 
 def power(x: ArrayLike, y: ArrayLike) -> Value:
@@ -49,10 +50,12 @@ def power(x: ArrayLike, y: ArrayLike) -> Value:
 
 def _static_power(base: Value, exponent: Scalar, dtype: DType) -> Value | None:
     """The power by multiplications or roots, or None if neither applies."""
+    if isinstance(exponent, complex):
+        return None
     if dtype.is_integer and exponent < 0:
         raise dtype_error(f"power: {base.type} cannot be raised to {exponent}; make it a float first, by astype")
-    if dtype.is_float and exponent in _ROOTS:
-        return _ROOTS[float(exponent)](cast(base, dtype))
+    if dtype.is_inexact and exponent in _ROOTS:
+        return _ROOTS[exponent](cast(base, dtype))
     if not _SMALLEST_PRODUCT <= exponent <= _LARGEST_PRODUCT or exponent != int(exponent):
         return None
     factor = cast(base, dtype)
@@ -77,8 +80,8 @@ def _repeated_product(base: Value, exponent: int) -> Value:
 
 def float_power(x: ArrayLike, y: ArrayLike) -> Value:
     """x to the power y as a float, elementwise, for integers too."""
-    is_float = promote([as_operand(x), as_operand(y)])[0].is_float
-    return power(x if is_float else as_floating(x), y)
+    is_inexact = promote([as_operand(x), as_operand(y)])[0].is_inexact
+    return power(x if is_inexact else as_floating(x), y)
 
 
 @one_program()

@@ -22,19 +22,19 @@ __all__ = ["ceil", "divmod", "floor", "floor_divide", "fmod", "remainder", "rint
 def floor(x: ArrayLike) -> Value:
     """The greatest whole number that is not above `x`, elementwise; integers stay as they are."""
     value = as_value(x)
-    return apply("floor", value) if value.type.dtype.is_float else own(value)
+    return apply("floor", value) if value.type.dtype.is_inexact else own(value)
 
 
 def ceil(x: ArrayLike) -> Value:
     """The smallest whole number that is not below `x`, elementwise; integers stay as they are."""
     value = as_value(x)
-    return apply("ceil", value) if value.type.dtype.is_float else own(value)
+    return apply("ceil", value) if value.type.dtype.is_inexact else own(value)
 
 
 def trunc(x: ArrayLike) -> Value:
     """`x` without its fraction, elementwise; integers stay as they are."""
     value = as_value(x)
-    return apply("truncate", value, name="trunc") if value.type.dtype.is_float else own(value)
+    return apply("truncate", value, name="trunc") if value.type.dtype.is_inexact else own(value)
 
 
 def round(x: ArrayLike, decimals: int = 0) -> Value:
@@ -44,6 +44,8 @@ def round(x: ArrayLike, decimals: int = 0) -> Value:
     10**decimals in the dtype of `x`, or in float32 if that has 16 bits. A number without further places is unchanged.
     """
     value, places = as_value(x), whole_number("decimals", decimals)
+    if value.type.dtype.is_complex:
+        return bind("complex", *(round(bind(part, value), places) for part in ("real", "imag")))
     if not value.type.dtype.is_float:
         return _to_multiples(value, 10**-places) if places < 0 and value.type.dtype.is_integer else own(value)
     return _to_places(value, places) if places else apply("round", value)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from lavax.ir.types import bfloat16, float16, float32, float64, int16, int32, int64
 from lavax.numpy._core.application import together
+from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.elementwise.arithmetic import negative
 from lavax.numpy.elementwise.comparison import equal, less, where
@@ -19,6 +20,8 @@ _INTEGERS = {float16: int16, float32: int32, float64: int64}
 def signbit(x: ArrayLike) -> Value:
     """Whether each element is below 0, or is -0.0 or a NaN with its sign set; as bool."""
     value = as_value(x)
+    if value.type.dtype.is_complex:
+        raise dtype_error(f"signbit is not defined for {value.type}: complex numbers have no sign")
     if not value.type.dtype.is_float:
         return less(value, 0)
     held = cast(value, float32) if value.type.dtype == bfloat16 else value  # its bits are the upper ones of float32

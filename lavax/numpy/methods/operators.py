@@ -16,7 +16,7 @@ from lavax.numpy.products.linear_algebra import dot, matmul
 from lavax.numpy.reductions import reductions
 from lavax.tracer.values.value import Value
 
-ACCEPTED = (Value, np.ndarray, np.generic, bool, int, float, list, tuple)
+ACCEPTED = (Value, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 _Binary = Callable[[ArrayLike, ArrayLike], Any]
 
 _UNARY: dict[str, Callable[[ArrayLike], Value]] = {

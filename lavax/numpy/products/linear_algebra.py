@@ -12,6 +12,7 @@ from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.matrices import diagonal
 from lavax.numpy.elementwise.arithmetic import multiply
@@ -185,7 +186,7 @@ def vdot(
     """
     left, right = (ravel(value) for value in common_dtype([x, y]))
     _require_inner("vdot", left, right, 0, 0)
-    return contracted(left, right, ((0,), (0,)), precision=precision)
+    return contracted(conj(left), right, ((0,), (0,)), precision=precision)
 
 
 def outer(x: ArrayLike, y: ArrayLike) -> Value:

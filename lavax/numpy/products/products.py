@@ -9,6 +9,7 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.promotion import averaging
+from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import multiply, subtract
@@ -82,7 +83,7 @@ def vecdot(
     if rows.shape[-1] != columns.shape[-1]:
         raise shape_error(f"vecdot: {left.type} and {right.type} differ along axis {axis}")
     shape = broadcast_shapes(rows.shape[:-1], columns.shape[:-1])
-    row = reshaped(rows, (*rows.shape[:-1], 1, rows.shape[-1]))
+    row = reshaped(conj(rows), (*rows.shape[:-1], 1, rows.shape[-1]))
     return reshaped(matmul(row, reshaped(columns, (*columns.shape, 1)), precision), shape)
 
 
@@ -102,6 +103,7 @@ def vecmat(x: ArrayLike, y: ArrayLike, /) -> Value:
     Raises ShapeError if the shapes do not fit.
     """
     matrix, vector = _matrix_and_vector("vecmat", y, x, -2)
+    vector = conj(vector)
     row = reshaped(vector, (*vector.shape[:-1], 1, vector.shape[-1]))
     found = matmul(row, matrix)
     return reshaped(found, (*found.shape[:-2], found.shape[-1]))

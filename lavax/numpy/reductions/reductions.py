@@ -206,7 +206,7 @@ def _number(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | N
     if where is None:
         return float(_count(value, axes))
     mask = spread(_mask(name, value, where), value.shape)
-    return cast(fold("sum", cast(mask, int32), axes, keepdims=True), value.type.dtype)
+    return cast(fold("sum", cast(mask, int32), axes, keepdims=True), value.type.dtype.part)
 
 
 def _mean(name: str, value: Value, axes: tuple[int, ...], where: ArrayLike | None) -> Value:
@@ -237,6 +237,14 @@ def mean(
     return cast(_without(_mean("mean", value, axes, where), axes, keepdims), held)
 
 
+def _squared_length(value: Value) -> Value:
+    """The square of each real element, |z|² of each complex one."""
+    if not value.type.dtype.is_complex:
+        return multiply(value, value)
+    real, imaginary = bind("real", value), bind("imag", value)
+    return add(multiply(real, real), multiply(imaginary, imaginary))
+
+
 @one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def var(
     x: ArrayLike,
@@ -250,19 +258,22 @@ def var(
 ) -> Value:
     """The variance over `axis` (None: all axes), as a float: the mean of squared deviations from the mean.
 
+    Of complex numbers the mean of |z - mean|², which is real.
+
     Only elements where `where` is true count. The divisor is their number less `ddof`, which the array API calls
     `correction`.
     """
     value, axes, held = _real("var", x, axis, dtype)
+    held = held.part
     less_by = real_number("ddof", ddof if correction is None else correction)
     if where is None:
         centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
         divisor = _count(value, axes) - less_by
-        total = fold("sum", multiply(centred, centred), axes, keepdims)
+        total = fold("sum", _squared_length(centred), axes, keepdims)
         return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
     centred = among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
     count = maximum(subtract(_number("var", value, axes, where), less_by), 0.0)
-    total = fold("sum", multiply(centred, centred), axes, keepdims=True)
+    total = fold("sum", _squared_length(centred), axes, keepdims=True)
     return cast(_without(divide(total, count), axes, keepdims), held)
 
 

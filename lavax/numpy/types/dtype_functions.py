@@ -48,7 +48,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def _operand(x: Any) -> Operand:
-    if isinstance(x, (Value, np.ndarray, np.generic, bool, int, float, list)):
+    if isinstance(x, (Value, np.ndarray, np.generic, bool, int, float, complex, list)):
         return as_operand(x)
     return splat(0, canonical_dtype(x))
 

@@ -20,7 +20,7 @@ _DTYPES = {
 
 
 class NamespaceInfo:
-    """The capabilities of this namespace: no complex dtypes, and data-dependent shapes outside `compile` only."""
+    """The capabilities of this namespace: data-dependent shapes outside `compile` only."""
 
     def capabilities(self) -> dict[str, Any]:
         """By name: boolean masks, data-dependent shapes, and the greatest rank."""
@@ -39,10 +39,11 @@ class NamespaceInfo:
         return list(devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The dtypes of numbers without a given dtype; there are no complex ones."""
+        """The dtypes of numbers without a given dtype."""
         require_device("default_dtypes", device)
         return {
             "real floating": np.dtype(np.float32),
+            "complex floating": np.dtype(np.complex64),
             "integral": np.dtype(np.int32),
             "indexing": np.dtype(np.int32),
         }

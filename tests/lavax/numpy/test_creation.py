@@ -149,7 +149,7 @@ def test_names_that_mean_one_of_our_dtypes() -> None:
     for dtype, names in meant.items():
         for name in names:
             assert lnp.zeros(1, name).dtype == dtype
-    for name in ("float8", np.complex64, complex, str, "nonsense", None.__class__):
+    for name in ("float8", np.clongdouble, str, "nonsense", None.__class__):
         with pytest.raises(DtypeError, match="use one of float32, int32"):
             lnp.zeros(1, name)
     assert lnp.finfo(lnp.float32).max == np.finfo(np.float32).max
@@ -157,7 +157,7 @@ def test_names_that_mean_one_of_our_dtypes() -> None:
 
 
 @pytest.mark.parametrize(
-    "call", [lambda: lnp.array("text"), lambda: lnp.add(1j, 2), lambda: lnp.array({}), lambda: lnp.ones(2) + None]
+    "call", [lambda: lnp.array("text"), lambda: lnp.add(object(), 2), lambda: lnp.array({}), lambda: lnp.ones(2) + None]
 )
 def test_what_is_no_array(call: Callable[[], Any]) -> None:
     with pytest.raises(TypeError):

@@ -130,8 +130,8 @@ def test_an_axis_named_twice() -> None:
 
 
 def test_a_dtype_that_does_not_exist() -> None:
-    with pytest.raises(DtypeError, match=r"complex64.*use one of float32"):
-        lnp.sum(sample((2,)), dtype=np.complex64)
+    with pytest.raises(DtypeError, match=r"datetime64.*use one of float32"):
+        lnp.sum(sample((2,)), dtype="datetime64")
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)

@@ -1,0 +1,139 @@
+"""The parts of complex values, and arithmetic on real nodes that reads like its formulas."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lavax.ir.graph import Node
+from lavax.ir.types import float64, int32, int64
+from lavax.passes.build.builder import build, splat
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """A node of a floating dtype; operators build nodes."""
+
+    node: Node
+
+    def constant(self, value: float) -> Real:
+        """`value` everywhere, in the shape and dtype of this."""
+        return Real(splat(value, self.node.type))
+
+    def apply(self, op: str, *others: Real | float, **attrs: Any) -> Real:
+        """The elementwise operation `op` on this and others."""
+        operands = [other if isinstance(other, Real) else self.constant(other) for other in others]
+        return Real(build(op, self.node, *(operand.node for operand in operands), **attrs))
+
+    def __add__(self, other: Real | float) -> Real:
+        return self.apply("add", other)
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self.apply("subtract", other)
+
+    def __rsub__(self, other: float) -> Real:
+        return self.constant(other) - self
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self.apply("multiply", other)
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self.apply("divide", other)
+
+    def __rtruediv__(self, other: float) -> Real:
+        return self.constant(other) / self
+
+    def __neg__(self) -> Real:
+        return self.apply("negate")
+
+    def __abs__(self) -> Real:
+        return self.apply("abs")
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __lt__(self, other: Real | float) -> Truth:
+        return self._compare("less", other)
+
+    def __le__(self, other: Real | float) -> Truth:
+        return self._compare("less_equal", other)
+
+    def __gt__(self, other: Real | float) -> Truth:
+        return self._compare("greater", other)
+
+    def __ge__(self, other: Real | float) -> Truth:
+        return self._compare("greater_equal", other)
+
+    def equals(self, other: Real | float) -> Truth:
+        """Whether each element equals the other's."""
+        return self._compare("equal", other)
+
+    def _compare(self, op: str, other: Real | float) -> Truth:
+        return Truth(self.apply(op, other).node)
+
+    @property
+    def is_finite(self) -> Truth:
+        return abs(self) < float("inf")
+
+    @property
+    def is_infinite(self) -> Truth:
+        return abs(self).equals(float("inf"))
+
+    @property
+    def has_sign(self) -> Truth:
+        """Whether the sign bit is set, of zeros and NaN too."""
+        integers = int64 if self.node.dtype == float64 else int32
+        bits = build("bitcast", self.node, type=self.node.type.with_dtype(integers))
+        return Truth(build("less", bits, splat(0, bits.type)))
+
+    def with_sign_of(self, other: Real) -> Real:
+        """This size with the sign of the other; this must not be negative."""
+        return other.has_sign.choose(-self, self)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A node of truth values."""
+
+    node: Node
+
+    def __and__(self, other: Truth) -> Truth:
+        return Truth(build("and", self.node, other.node))
+
+    def __or__(self, other: Truth) -> Truth:
+        return Truth(build("or", self.node, other.node))
+
+    def __invert__(self) -> Truth:
+        return Truth(build("not", self.node))
+
+    def choose(self, chosen: Real | float, other: Real | float) -> Real:
+        """`chosen` where this is true, else `other`; one of them is a Real."""
+        like = chosen if isinstance(chosen, Real) else other
+        assert isinstance(like, Real)
+        first, second = (one if isinstance(one, Real) else like.constant(one) for one in (chosen, other))
+        return Real(build("where", self.node, first.node, second.node))
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The real and the imaginary part of a complex value."""
+
+    real: Real
+    imaginary: Real
+
+    def __iter__(self) -> Any:
+        return iter((self.real, self.imaginary))
+
+    @property
+    def nodes(self) -> tuple[Node, Node]:
+        return self.real.node, self.imaginary.node
+
+    def times_i(self) -> Parts:
+        return Parts(-self.imaginary, self.real)
+
+    def times_minus_i(self) -> Parts:
+        return Parts(self.imaginary, -self.real)
+
+
+def parts(real: Node, imaginary: Node) -> Parts:
+    """The parts given as nodes."""
+    return Parts(Real(real), Real(imaginary))

@@ -1,0 +1,161 @@
+"""Takes complex values apart into their real and imaginary parts, so that later passes and kernels see floats only.
+
+Within a graph each part is a node of its own, in bodies of loops and branches, too. At the ends of a program the parts
+are interleaved, as NumPy holds them: an argument or result c64[n] becomes f32[n,2].
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lavax.base.errors import DtypeError
+from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node, with_operands
+from lavax.ir.types import TensorType, TupleType, tuple_of
+from lavax.passes.build.builder import build, concatenate, located, reshape, set_location, slice_along
+from lavax.passes.build.inline import inner_graphs
+from lavax.passes.complex_parts.elementwise import RULES, Value
+from lavax.passes.complex_parts.parts import Parts, parts
+from lavax.passes.simplify import remove_stop_gradient
+
+
+def in_real_parts(graph: Graph) -> Graph:
+    """The graph with complex inputs and outputs interleaved and no complex values; itself if it has none."""
+    if not holds_complex(graph):
+        return graph
+    inputs = [_interleaved_input(node) for node in graph.inputs]
+    with located():
+        given = [
+            _separated(whole) if node.dtype.is_complex else whole
+            for node, whole in zip(graph.inputs, inputs, strict=True)
+        ]
+        found = _Walk(graph, given)
+        whole_of = dict(zip(graph.inputs, inputs, strict=True))
+        outputs = [whole_of[output] if output in whole_of else _interleaved(found[output]) for output in graph.outputs]
+    return remove_stop_gradient(graph_of(inputs, outputs))
+
+
+def holds_complex(graph: Graph) -> bool:
+    """Whether a value of the graph, or of a graph in it, is complex."""
+    return any(
+        _is_complex(node.type) or any(map(holds_complex, inner_graphs(node))) for node in (*graph.inputs, *graph.nodes)
+    )
+
+
+def _is_complex(type: TensorType) -> bool:
+    if isinstance(type, TupleType):
+        return any(map(_is_complex, type.parts))
+    return type.dtype.is_complex
+
+
+def _interleaved_input(node: Node) -> Node:
+    if not node.dtype.is_complex:
+        return node
+    return input_node(node.name, TensorType((*node.shape, 2), node.dtype.part))
+
+
+def _separated(whole: Node) -> Parts:
+    axis = whole.type.rank - 1
+    return parts(*(reshape(slice_along(whole, axis, side, side + 1), whole.shape[:-1]) for side in (0, 1)))
+
+
+def _interleaved(value: Value) -> Node:
+    if isinstance(value, Node):
+        return value
+    shape = value.real.node.shape
+    return concatenate([reshape(part, (*shape, 1)) for part in value.nodes], len(shape))
+
+
+def _flat(values: Iterable[Value]) -> list[Node]:
+    """Both parts of each complex value."""
+    return [node for value in values for node in (value.nodes if isinstance(value, Parts) else (value,))]
+
+
+def _flat_types(types: Iterable[TensorType]) -> list[TensorType]:
+    return [
+        type.with_dtype(type.dtype.part) for type in types for _ in range(2 if type.dtype.is_complex else 1)
+    ]
+
+
+def _width(types: Iterable[TensorType]) -> int:
+    return len(_flat_types(types))
+
+
+class _Walk:
+    """The values of a graph by parts, given those of its inputs."""
+
+    def __init__(self, graph: Graph, given: Sequence[Value]) -> None:
+        self._found: dict[Node, Value] = dict(zip(graph.inputs, given, strict=True))
+        self._regions: dict[Node, Node] = {}  # loops and branches, rebuilt
+        for node in graph.nodes:
+            set_location(node.location)
+            if isinstance(node.type, TupleType):
+                self._regions[node] = self._region(node)
+            else:
+                self._found[node] = self._value(node)
+
+    def __getitem__(self, node: Node) -> Value:
+        return self._found[node]
+
+    def _value(self, node: Node) -> Value:
+        if node.op == "item":
+            return self._item(node)
+        operands = [self._found[operand] for operand in node.operands]
+        if not node.dtype.is_complex and not any(isinstance(operand, Parts) for operand in operands):
+            return with_operands(node, tuple(_flat(operands)))
+        if node.op not in RULES:
+            where = f" (from {node.location})" if node.location else ""
+            given = ", ".join(str(operand.type) for operand in node.operands)
+            raise DtypeError(f"{node.op}({given}) is not defined for complex numbers{where}")
+        return RULES[node.op](node, operands)
+
+    def _item(self, node: Node) -> Value:
+        (whole,) = node.operands
+        assert isinstance(whole.type, TupleType)
+        index = node.attrs["index"]
+        first = _width(whole.type.parts[:index])
+        found = [build("item", self._regions[whole], index=first + side) for side in range(_width([node.type]))]
+        return parts(*found) if node.dtype.is_complex else found[0]
+
+    def _region(self, node: Node) -> Node:
+        assert isinstance(node.type, TupleType)
+        operands = _flat(self._found[operand] for operand in node.operands)
+        attrs = {name: _without_complex(value) for name, value in node.attrs.items()}
+        if node.op == "scan":
+            carries, sequences = node.attrs["carries"], node.attrs["sequences"]
+            types = [operand.type for operand in node.operands]
+            attrs["carries"] = _width(types[:carries])
+            attrs["sequences"] = _width(types[carries : carries + sequences])
+        return make_node(node.op, operands, attrs, tuple_of(_flat_types(node.type.parts)), node.location)
+
+
+def _without_complex(value: Any) -> Any:
+    """An attribute, with graphs that take and give the parts one after the other."""
+    if isinstance(value, Graph):
+        return _body(value)
+    if isinstance(value, tuple):
+        return tuple(map(_without_complex, value))
+    return value
+
+
+def _body(graph: Graph) -> Graph:
+    if not holds_complex(graph):
+        return graph
+    inputs, given = _inputs_by_part(graph)
+    found = _Walk(graph, given)
+    return graph_of(inputs, _flat(found[output] for output in graph.outputs))
+
+
+def _inputs_by_part(graph: Graph) -> tuple[list[Node], list[Value]]:
+    """Inputs for both parts of each complex one, named x.real and x.imag, and the values that they make."""
+    inputs: list[Node] = []
+    given: list[Value] = []
+    for node in graph.inputs:
+        if node.dtype.is_complex:
+            type = node.type.with_dtype(node.dtype.part)
+            pair = [input_node(f"{node.name}.{side}", type) for side in ("real", "imag")]
+            given.append(parts(*pair))
+            inputs += pair
+        else:
+            given.append(node)
+            inputs.append(node)
+    return inputs, given

@@ -1,0 +1,184 @@
+"""Complex arrays: dtypes, promotion, conversion, movement, reductions, loops, donation, text."""
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import lax
+from lavax.ir import parse
+
+RANDOM = np.random.default_rng(5)
+
+
+def sample(shape: tuple[int, ...]) -> np.ndarray:
+    return (RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)).astype(np.complex64)
+
+
+Z, W = sample((3, 4)), sample((3, 4))
+
+
+def test_data_become_complex_arrays() -> None:
+    assert lnp.asarray(1j).dtype == np.complex64 and lnp.asarray(1j).weak
+    assert complex(lnp.asarray(2 - 3j)) == 2 - 3j and lnp.asarray(2 - 3j).item() == 2 - 3j
+    assert lnp.asarray([1 + 2j, 3]).tolist() == [1 + 2j, 3]
+    assert lnp.asarray(np.complex128(1j)).dtype == np.complex64
+    assert lnp.zeros(2, "complex64").tolist() == [0j, 0j] and lnp.asarray([1, 2], complex).dtype == np.complex64
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(Z)), Z)
+    assert lnp.linspace(0, 1 + 1j, 3).tolist() == [0, 0.5 + 0.5j, 1 + 1j]
+    assert repr(lnp.asarray([1 + 2j, 3])) == "Array([1.+2.j, 3.+0.j], dtype=complex64)"
+
+
+def test_copies_keep_the_numbers() -> None:
+    array = lnp.asarray(Z)
+    for other in (copy.copy(array), copy.deepcopy(array), pickle.loads(pickle.dumps(array)), lnp.array(array)):
+        np.testing.assert_array_equal(np.asarray(other), Z)
+    array[0, 1] = 5j
+    assert complex(array[0, 1]) == 5j
+
+
+# What jax 0.10 gives, in 32 bits.
+@pytest.mark.parametrize(
+    ("left", "right", "dtype", "weak"),
+    [
+        (np.float32(1), 1j, "complex64", False),
+        (np.float16(1), 1j, "complex64", False),
+        (np.int32(1), 1j, "complex64", True),
+        (np.bool_(True), 1j, "complex64", True),
+        (1.5, 1j, "complex64", True),
+        (2, 1j, "complex64", True),
+        (np.complex64(1), 2.5, "complex64", False),
+        (np.complex64(1), np.float32(2), "complex64", False),
+        (np.complex64(1), np.int32(2), "complex64", False),
+    ],
+)
+def test_promotion_is_that_of_jax(left: object, right: object, dtype: str, weak: bool) -> None:
+    for first, second in ((left, right), (right, left)):
+        found = lnp.add(lnp.asarray(first), second)
+        assert (found.dtype, found.weak) == (np.dtype(dtype), weak)
+
+
+def test_complex128_where_float64_is() -> None:
+    with lx.enable_x64():
+        z = lnp.asarray(Z.astype(np.complex128))
+        assert z.dtype == np.complex128 and z.real.dtype == np.float64
+        assert lnp.promote_types("complex64", "float64") == np.complex128
+        np.testing.assert_allclose(np.asarray(z * z), Z.astype(np.complex128) ** 2, rtol=1e-14)
+        np.testing.assert_allclose(np.asarray(lnp.exp(z)), np.exp(Z.astype(np.complex128)), rtol=1e-13)
+
+
+def test_casts() -> None:
+    z = lnp.asarray([1.7 + 2j, 0j, -3j])
+    np.testing.assert_array_equal(np.asarray(z.astype(bool)), [True, False, True])
+    np.testing.assert_array_equal(np.asarray(lnp.asarray([1, 2]).astype("complex64")), [1 + 0j, 2])
+
+
+def test_movement_and_choices() -> None:
+    def program(z: lx.Array, w: lx.Array) -> list[lx.Array]:
+        return [
+            z.T.reshape(2, 6)[:, ::2],
+            lnp.concatenate([z, w], 1)[::-1],
+            lnp.pad(z, 1, constant_values=2j),
+            lnp.where(z.real > 0, z, w),
+            z[lnp.asarray([2, 0]), 1:],
+            z.at[1].set(w[0]).at[0, 1].add(1j),
+            lnp.stack([z, w]),
+            lnp.roll(z, 1, 1),
+            lnp.broadcast_to(z[0], (2, 4)),
+        ]
+
+    def wanted() -> list[np.ndarray]:
+        written = Z.copy()
+        written[1] = W[0]
+        written[0, 1] += 1j
+        return [
+            Z.T.reshape(2, 6)[:, ::2],
+            np.concatenate([Z, W], 1)[::-1],
+            np.pad(Z, 1, constant_values=2j),
+            np.where(Z.real > 0, Z, W),
+            Z[[2, 0], 1:],
+            written,
+            np.stack([Z, W]),
+            np.roll(Z, 1, 1),
+            np.broadcast_to(Z[0], (2, 4)),
+        ]
+
+    for run in (program, lx.compile(program)):
+        for found, expected in zip(run(lnp.asarray(Z), lnp.asarray(W)), wanted(), strict=True):
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+
+
+def test_reductions() -> None:
+    for name in ("sum", "prod", "mean", "cumsum", "cumprod"):
+        for axis in (0, 1):
+            wanted = getattr(np, name)(Z.astype(np.complex128), axis)
+            np.testing.assert_allclose(np.asarray(getattr(lnp, name)(Z, axis)), wanted, rtol=2e-6, err_msg=name)
+    assert lnp.var(Z).dtype == np.float32
+    np.testing.assert_allclose(np.asarray(lnp.var(Z, 1)), np.var(Z, 1), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(lnp.std(Z)), np.std(Z), rtol=1e-6)
+    assert complex(lnp.prod(lnp.zeros(0, "complex64"))) == 1
+    assert not lnp.any(lnp.zeros(3, "complex64")) and lnp.all(lnp.asarray(Z))
+
+
+def test_products() -> None:
+    np.testing.assert_allclose(np.asarray(lnp.asarray(Z) @ W.T), Z @ W.T, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(lnp.vdot(Z, W)), np.vdot(Z, W), rtol=1e-5)
+    wanted = np.einsum("ij,kj->ki", Z, W)
+    np.testing.assert_allclose(np.asarray(lnp.einsum("ij,kj->ki", Z, W)), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_loops_and_branches_carry_complex_numbers() -> None:
+    def program(z: lx.Array) -> tuple[lx.Array, ...]:
+        final, steps = lax.scan(lambda carry, x: (carry * x + 1j, carry), lnp.complex64(1), z[0])
+        counted = lax.while_loop(lambda s: lnp.abs(s[0]) < 100, lambda s: (s[0] * (1 + 1j), s[1] + 1), (z[0, 0], 0))
+        chosen = lax.cond(z[0, 0].real > 0, lambda z: z * 2j, lambda z: z.conj(), z)
+        return final, steps, *counted, chosen
+
+    found = lx.compile(program)(Z)
+    carry, steps = 1 + 0j, []
+    for x in Z[0]:
+        steps.append(carry)
+        carry = carry * x + 1j
+    np.testing.assert_allclose(np.asarray(found[0]), carry, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(found[1]), steps, rtol=1e-5)
+    number, count = Z[0, 0], 0
+    while abs(number) < 100:
+        number, count = number * (1 + 1j), count + 1
+    np.testing.assert_allclose(np.asarray(found[2]), number, rtol=1e-5)
+    assert int(found[3]) == count
+    np.testing.assert_allclose(np.asarray(found[4]), Z * 2j if Z[0, 0].real > 0 else Z.conj(), rtol=1e-6)
+
+
+def test_a_donated_argument_is_the_memory_of_the_result() -> None:
+    step = lx.compile(lambda z: z * 1j, donate_argnums=0)
+    z = lnp.asarray(Z) + 0
+    found = step(z)
+    np.testing.assert_allclose(np.asarray(found), Z * 1j, rtol=1e-6)
+    with pytest.raises(lx.DonatedArrayError):
+        z + 1
+
+
+def test_an_argument_that_is_returned_is_not_copied() -> None:
+    found = lx.compile(lambda z: (z, z.real))(Z)
+    np.testing.assert_array_equal(np.asarray(found[0]), Z)
+    np.testing.assert_array_equal(np.asarray(found[1]), Z.real)
+
+
+def test_text_is_complex_until_the_pass_and_real_from_there() -> None:
+    lowered = lx.compile(lambda z: lnp.pad(z * (1 - 2j), 1, constant_values=-1j)).lower(Z)
+    text = lowered.as_text("ir")
+    assert "c64[3,4]" in text and "value=(1-2j)" in text and "value=(-0-1j)" in text
+    assert str(parse(text)) == text
+    assert "c64" in lowered.as_text("optimized") and "c64" not in lowered.as_text("prepare:complex")
+    assert "graph (z: f32[3,4,2])" in lowered.as_text("prepare:complex")
+
+
+@pytest.mark.parametrize("name", ["floor", "maximum", "less", "sort", "signbit", "arctan2", "cbrt"])
+def test_what_needs_an_order_refuses_complex_numbers(name: str) -> None:
+    two = (Z, W) if name in ("maximum", "less", "arctan2") else (Z,)
+    with pytest.raises(lx.DtypeError, match="c64"):
+        getattr(lnp, name)(*two)

@@ -1,0 +1,116 @@
+"""Functions of complex numbers on the device: values, branch cuts and special values against NumPy."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import lavax.numpy as lnp
+
+RANDOM = np.random.default_rng(3)
+UNARY = [
+    "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
+    "asinh", "acosh", "atanh", "abs", "conj", "angle", "real", "imag", "square", "reciprocal", "sign",
+]  # fmt: skip
+
+
+def _samples() -> np.ndarray:
+    """Numbers near the origin, near the unit circle, far away, and with parts of different sizes."""
+    count = 200
+    angles = np.exp(1j * RANDOM.uniform(-np.pi, np.pi, (3, count)))
+    near = RANDOM.normal(size=count) + 1j * RANDOM.normal(size=count)
+    wide = RANDOM.uniform(-90, 90, count) + 1j * RANDOM.uniform(-10, 10, count)
+    spread = 10 ** RANDOM.uniform(-6, 6, count)
+    points = [near, angles[0], angles[1] * spread, wide, 1 + 1e-3 * near, near.real + 1e-6j * near.imag]
+    return np.concatenate(points).astype(np.complex64)
+
+
+Z = _samples()
+W = np.roll(Z, 77)
+
+
+def _close(got: np.ndarray, wanted: np.ndarray, size: float = 4e-7) -> None:
+    """Equal to a few units in the last place of the length; results beyond float32 are not asked for."""
+    held = (np.abs(wanted) < 1e38) & (np.abs(wanted) > 1e-30)
+    assert held.sum() > 100
+    error = np.abs(got[held] - wanted[held]) / np.abs(wanted[held])
+    assert error.max() <= size, (Z[held][error.argmax()], error.max())
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_follow_numpy_in_complex128(name: str) -> None:
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(Z.astype(np.complex128))
+    if name in ("real", "imag", "angle"):
+        np.testing.assert_allclose(np.asarray(getattr(lnp, name)(Z)), wanted, rtol=3e-7)
+        return
+    _close(np.asarray(getattr(lnp, name)(Z)), wanted)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+def test_arithmetic_follows_numpy_in_complex128(name: str) -> None:
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(Z.astype(np.complex128), W.astype(np.complex128))
+    _close(np.asarray(getattr(lnp, name)(Z, W)), wanted)
+
+
+def test_powers() -> None:
+    z, w = Z[:200], W[400:600] * np.float32(0.1)
+    w = w / np.maximum(1, np.abs(w)).astype(np.float32)
+    wanted = z.astype(np.complex128) ** w
+    np.testing.assert_allclose(np.asarray(lnp.asarray(z) ** w), wanted, rtol=2e-6)
+    np.testing.assert_allclose(np.asarray(lnp.asarray(z) ** 3), z.astype(np.complex128) ** 3, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(lnp.asarray(z) ** -0.5), z.astype(np.complex128) ** -0.5, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(2.0 ** lnp.asarray(z)), 2 ** z.astype(np.complex128), rtol=1e-6)
+    assert complex(lnp.power(0j, 2 + 1j)) == 0 and complex(lnp.power(0j, 0j)) == 1
+
+
+_ENDS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan]
+SPECIAL = np.empty(len(_ENDS) ** 2, np.complex64)
+SPECIAL.real, SPECIAL.imag = zip(*itertools.product(_ENDS, _ENDS), strict=True)
+
+# Where C99 leaves a sign open, or NumPy differs from the array API standard: (function, part of the point) -> reason.
+_OPEN_SIGNS = {"exp", "sinh", "cosh", "tanh", "sin", "cos", "tan"}
+
+
+def _same(got: np.ndarray, wanted: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Equal, both NaN, or close; of zeros and infinities the sign counts where `signs` says so."""
+    alike = (np.isnan(got) & np.isnan(wanted)) | (np.abs(got) == np.abs(wanted)) | (np.abs(got - wanted) <= 2e-6)
+    return alike & (~signs | np.isnan(wanted) | (np.signbit(got) == np.signbit(wanted)))
+
+
+@pytest.mark.parametrize("name", [name for name in UNARY[:18] if name not in ("expm1",)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_special_values_and_branch_cuts_are_those_of_c99(name: str) -> None:
+    wanted = np.asarray(getattr(np, name)(SPECIAL.astype(np.complex128)))
+    got = np.asarray(getattr(lnp, name)(SPECIAL)).astype(wanted.dtype)
+    is_open = ~np.isfinite(SPECIAL.real) | ~np.isfinite(SPECIAL.imag) if name in _OPEN_SIGNS else np.zeros(81, bool)
+    for part in ("real", "imag"):
+        same = _same(getattr(got, part), getattr(wanted, part), ~is_open)
+        assert same.all(), (SPECIAL[~same], got[~same], wanted[~same])
+
+
+# The array API standard, expm1: NumPy gives NaN for these.
+@pytest.mark.parametrize(
+    ("point", "wanted"),
+    [
+        (complex(np.inf, 0), complex(np.inf, 0)),
+        (complex(-np.inf, 1), complex(-1, 0)),
+        (complex(-np.inf, np.inf), complex(-1, 0)),
+        (complex(-np.inf, np.nan), complex(-1, 0)),
+        (complex(np.nan, 0), complex(np.nan, 0)),
+        (complex(np.inf, np.inf), complex(np.inf, np.nan)),
+        (complex(1, np.inf), complex(np.nan, np.nan)),
+    ],
+)
+def test_special_values_of_expm1(point: complex, wanted: complex) -> None:
+    np.testing.assert_array_equal(np.asarray(lnp.expm1(np.complex64(point))), np.complex64(wanted))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_truths_of_special_values() -> None:
+    for name in ("isnan", "isinf", "isfinite"):
+        np.testing.assert_array_equal(np.asarray(getattr(lnp, name)(SPECIAL)), getattr(np, name)(SPECIAL))
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(SPECIAL) == SPECIAL), SPECIAL == SPECIAL)
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(SPECIAL) != SPECIAL), SPECIAL != SPECIAL)
