@@ -15,6 +15,9 @@ With w = exp(score - logsumexp) and delta[i] = Σ cotangent[i]·out[i], the deri
     of value  wᵀ·cotangent    of key  sᵀ·query    of query  s·key    with s = scale · w · (cotangent·valueᵀ - delta),
 
 where s is 0 wherever the score is `fill` (Dao et al., FlashAttention, algorithm 4).
+
+`precision` names the dtype, "f16" or "bf16", to which products may round the weights w and the scores' cotangents s,
+where query, key, value and cotangent are exact in it; "" does not round. The evaluation never rounds.
 """
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ _RESULTS: Mapping[str, str] = {
     "attention_key_gradient": "key",
     "attention_value_gradient": "value",
 }
-ATTRIBUTES = ("scale", "fill", "lowest", "highest", "biased", "masked")
+ATTRIBUTES = ("scale", "fill", "lowest", "highest", "biased", "masked", "precision")
+DEFAULTS = {"precision": ""}
 _OF_WEIGHTS = (*ATTRIBUTES, "empty")
 
 
@@ -205,7 +209,7 @@ def evaluation_of(op: str, compute: Callable[[Mapping[str, np.ndarray], Attribut
 def _define(
     op: str, compute: Callable[[Mapping[str, np.ndarray], Attributes], np.ndarray], attributes: tuple[str, ...]
 ) -> None:
-    define(Operation(op, "routine", _type_rule(op), evaluation_of(op, compute), attributes))
+    define(Operation(op, "routine", _type_rule(op), evaluation_of(op, compute), attributes, defaults=DEFAULTS))
 
 
 _define("attention", _attention, _OF_WEIGHTS)

@@ -11,12 +11,14 @@ from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.strides import OperandUse, scattered_operands, use_in_epilogue
+from lavax.passes.numerics.narrow_movement import as_stored
 from lavax.passes.numerics.rounding import rounding_of
 
 
 def visit_contraction(fusion: Fusion, node: Node) -> None:
     needed = list(node.operands)
-    for side, operand in enumerate(node.operands):
+    for side, wide in enumerate(node.operands):
+        operand = as_stored(wide)
         rounding = _stored_rounding(fusion, node, side)
         if rounding is not None:
             fusion.store(rounding, Reason.ROUNDED)

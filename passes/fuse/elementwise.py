@@ -9,6 +9,7 @@ from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.fuse.movement import visit_movement
 from lavax.passes.fuse.reasons import Reason
+from lavax.passes.numerics.narrow_movement import is_widening
 
 
 def visit_elementwise(fusion: Fusion, node: Node) -> None:
@@ -26,15 +27,9 @@ def visit_elementwise(fusion: Fusion, node: Node) -> None:
 
 
 def visit_cast(fusion: Fusion, node: Node) -> None:
-    visit = visit_movement if _widens(node) else visit_elementwise
+    """A cast that widens is left to readers: memory keeps the narrow numbers."""
+    visit = visit_movement if is_widening(node) else visit_elementwise
     visit(fusion, node)
-
-
-def _widens(node: Node) -> bool:
-    """Whether the node only represents narrow floats in more bits: its readers do that, and memory keeps the narrow
-    ones."""
-    (operand,) = node.operands
-    return operand.dtype.is_float and operand.dtype.bits < node.dtype.bits <= 32
 
 
 def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:

@@ -9,6 +9,7 @@ from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import flat_draft, variables_of
 from lavax.passes.fuse.reasons import Reason
+from lavax.passes.numerics.narrow_movement import as_stored
 
 # Operands that routines read repeatedly, by position: stored if they are computed rather than merely moved.
 _READ_OFTEN: dict[str, tuple[int, ...]] = {
@@ -21,7 +22,7 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
 
 
 def visit_routine(fusion: Fusion, node: Node) -> None:
-    for position, operand in enumerate(node.operands):
+    for position, operand in enumerate(map(as_stored, node.operands)):
         if position in _READ_OFTEN.get(node.op, ()) and any(map(cost_of, fusion.cone([operand])[0])):
             fusion.store(operand, Reason.ROUTINE)
         else:

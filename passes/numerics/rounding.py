@@ -23,11 +23,16 @@ def with_rounded_operands(graph: Graph) -> Graph:
         for node in graph.nodes:
             set_location(node.location)
             operands = tuple(found[operand] for operand in node.operands)
-            if node.attrs.get("precision"):
+            if rounds_operands(node):
                 dtype = DTYPES[node.attrs["precision"]]
                 operands = tuple(_rounded(operand, dtype, roundings) for operand in operands)
             found[node] = node if operands == node.operands else with_operands(node, operands)
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def rounds_operands(node: Node) -> bool:
+    """Whether the operands of a product are rounded. Those of attention with a precision are exact in it already."""
+    return OPERATIONS[node.op].family == "contraction" and node.attrs["precision"] != ""
 
 
 def rounding_of(operand: Node, dtype: DType) -> Node | None:

@@ -1,8 +1,8 @@
 """Performs 8-bit and 16-bit arithmetic in 32 bits, and casts the result back after every operation.
 
 Shaders compute in 32 or 64 bits on every device. The cast back wraps integers, and rounds float16 and bfloat16 to the
-nearest even. Sums, products and scatters stay in 32 bits until they are complete; contractions note the dtype of their
-operands in `precision`. Operations that only move or choose elements stay narrow.
+nearest even. Sums, products and scatters stay in 32 bits until they are complete; contractions and attention note the
+dtype of their operands in `precision`. Operations that only move or choose elements stay narrow.
 """
 from __future__ import annotations
 
@@ -51,11 +51,19 @@ def is_computing(op: str) -> bool:
     return op in _COMPUTING or (OPERATIONS[op].family == "elementwise" and op not in _CHOOSING)
 
 
-def _cast(node: Node, dtype: DType) -> Node:
-    return node if node.dtype == dtype else make_node("cast", (node,), {}, node.type.with_dtype(dtype), node.location)
+# The casts made so far, by operand and dtype: nodes that read the same value stay recognisable as such.
+_Casts = dict[tuple[Node, DType], Node]
 
 
-def _widened(node: Node, operand: Node) -> Node:
+def _cast(node: Node, dtype: DType, casts: _Casts) -> Node:
+    if node.dtype == dtype:
+        return node
+    if (node, dtype) not in casts:
+        casts[node, dtype] = make_node("cast", (node,), {}, node.type.with_dtype(dtype), node.location)
+    return casts[node, dtype]
+
+
+def _widened(node: Node, operand: Node, casts: _Casts) -> Node:
     """An operand in the dtype in which the operation of `node` uses it."""
     if not is_narrow(operand.dtype):
         return operand
@@ -63,17 +71,17 @@ def _widened(node: Node, operand: Node) -> Node:
         dtype = DTYPES[f"{_OF_BITS[node.op]}{operand.dtype.bits}"]
         if operand.dtype != dtype:
             operand = make_node("bitcast", (operand,), {}, operand.type.with_dtype(dtype), node.location)
-    return _cast(operand, wide_dtype(operand.dtype))
+    return _cast(operand, wide_dtype(operand.dtype), casts)
 
 
-def _in_wide(node: Node, operands: tuple[Node, ...]) -> Node:
+def _in_wide(node: Node, operands: tuple[Node, ...], casts: _Casts) -> Node:
     """The operation in 32 bits, with its result cast back."""
-    wide = [_widened(node, operand) for operand in operands]
+    wide = [_widened(node, operand, casts) for operand in operands]
     target = node.type.with_dtype(wide[0].dtype if node.op in _OF_BITS else wide_dtype(node.dtype))
-    attrs = node.attrs
-    if OPERATIONS[node.op].family == "contraction" and node.dtype.is_float:
-        attrs = {**attrs, "precision": node.dtype.name}
-    return _cast(make_node(node.op, wide, attrs, target, node.location), node.dtype)
+    attrs, first = node.attrs, (*operands, node)[0].dtype
+    if "precision" in OPERATIONS[node.op].defaults and first.is_float and is_narrow(first):
+        attrs = {**attrs, "precision": first.name}
+    return _cast(make_node(node.op, wide, attrs, target, node.location), node.dtype, casts)
 
 
 def widen(graph: Graph) -> Graph:
@@ -81,11 +89,12 @@ def widen(graph: Graph) -> Graph:
     if not any(is_narrow(node.dtype) for node in (*graph.inputs, *graph.nodes) if node.dtype.kind != "tuple"):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
+    casts: _Casts = {}
     for node in graph.nodes:
         operands = tuple(found[operand] for operand in node.operands)
         narrow = any(is_narrow(part.dtype) for part in (node, *operands) if part.dtype.kind != "tuple")
         if narrow and is_computing(node.op):
-            found[node] = _in_wide(node, operands)
+            found[node] = _in_wide(node, operands, casts)
         else:
             found[node] = make_node(node.op, operands, node.attrs, node.type, node.location)
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])

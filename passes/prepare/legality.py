@@ -17,7 +17,7 @@ from lavax.ir.types import DTYPES
 from lavax.ir.verifier import verify
 from lavax.passes.build.contraction_geometry import sizes_of
 from lavax.passes.build.inline import CALLS
-from lavax.passes.numerics.rounding import is_held
+from lavax.passes.numerics.rounding import is_held, rounds_operands
 from lavax.passes.numerics.widen import is_computing, is_narrow
 from lavax.passes.prepare.decompose.joining import MOST_JOINED
 from lavax.passes.prepare.decompose.sorting import sorted_by, sorted_with_order
@@ -59,8 +59,9 @@ def _sorted_twice(graph: Graph) -> Iterable[Node]:
 
 
 def _has_unrounded_operand(node: Node) -> bool:
-    precision = node.attrs.get("precision", "")
-    return precision != "" and not all(is_held(operand, DTYPES[precision]) for operand in node.operands)
+    if not rounds_operands(node):
+        return False
+    return not all(is_held(operand, DTYPES[node.attrs["precision"]]) for operand in node.operands)
 
 
 def _loops_too_long(node: Node) -> bool:

@@ -9,6 +9,7 @@ from lavax.base import config
 from lavax.ir.graph import Graph
 from lavax.passes.complex_parts.taking_apart import in_real_parts
 from lavax.passes.numerics.clipping import comparing_clipped_values
+from lavax.passes.numerics.narrow_movement import with_narrow_movement
 from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.numerics.signs import by_signs
 from lavax.passes.numerics.widen import widen
@@ -44,6 +45,7 @@ PASSES = (
     Pass("shapes", _anywhere(with_read_shapes), "attention gives its result in the shape that is read"),
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
+    Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
 )
 STAGES = ("optimized", *(step.name for step in PASSES))

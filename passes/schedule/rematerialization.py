@@ -154,17 +154,25 @@ def _from_shared_bases(
     for piece in pieces:
         written = [node for node in piece.writes if node in wanted]
         computed = topological(piece.writes, stop=piece.reads) if len(written) > 1 else []
-        choices = [_made_from(base, written, held) for base in computed if base.type.size == written[0].type.size]
-        best: dict[Node, frozenset[Node]] = max(choices, key=_bytes_of, default={})
-        found |= best
+        bases = (base for base in computed if base.type.size == written[0].type.size)
+        choices = [(_made_from(base, written, held), base) for base in bases]
+        if not choices:
+            continue
+        made, _ = max(choices, key=lambda choice: _bytes_saved(choice[0], choice[1], written))
+        found |= made
     return found
 
 
 def _made_from(base: Node, written: Sequence[Node], held: Set[Node]) -> dict[Node, frozenset[Node]]:
-    """Those of the values that can be computed from `base`, and from what; none if they are not larger than `base`."""
+    """Those of the values that can be computed from `base`, and from what; none if that saves no memory."""
     bases = {node: _bases(node, held, base) for node in written if node is not base}
     made = {node: of for node, of in bases.items() if of is not None and base in of}
-    return made if _bytes_of(made) > base.type.nbytes else {}
+    return made if _bytes_saved(made, base, written) > 0 else {}
+
+
+def _bytes_saved(made: Iterable[Node], base: Node, written: Sequence[Node]) -> int:
+    """The memory that the values do not need, less that of their base unless it is written anyway."""
+    return _bytes_of(made) - (0 if base in written else base.type.nbytes)
 
 
 def _bytes_of(nodes: Iterable[Node]) -> int:

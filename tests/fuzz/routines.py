@@ -56,7 +56,7 @@ def _attention(op: str, source: Source) -> Node:
         masked=source.chance(0.3),
         empty=source.chance(0.5),
     )
-    attrs = {name: attrs[name] for name in OPERATIONS[op].attributes}
+    attrs = {name: attrs[name] for name in OPERATIONS[op].attributes if name in attrs}
     shapes = {
         "query": (queries, head),
         "key": (keys, head),

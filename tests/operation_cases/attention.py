@@ -32,11 +32,12 @@ def _attention(op: str) -> Iterator[Case]:
             random = generator(f"{op}{dtype}{number}")
             window = dict(lowest=1 - queries, highest=keys - 1, block=3)
             attrs = window | dict(biased=biased, masked=masked) | plain | different
-            attrs = {name: attrs[name] for name in OPERATIONS[op].attributes}
+            attrs = {name: attrs[name] for name in OPERATIONS[op].attributes if name in attrs}
             yield case_of(op, f"{dtype}-{number}", _of_attention(random, op, attrs, number, dtype), attrs)
     hidden = dict(lowest=0, highest=1, biased=False, masked=False, block=3) | plain
     for empty in (False, True):
-        attrs = {name: (hidden | dict(empty=empty))[name] for name in OPERATIONS[op].attributes}
+        every = hidden | dict(empty=empty)
+        attrs = {name: every[name] for name in OPERATIONS[op].attributes if name in every}
         if "empty" in attrs:  # the last queries see no key
             arrays = _of_attention(generator(f"{op}special"), op, attrs, 1, float32)
             yield case_of(op, f"special-{empty}", arrays, attrs, special=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from lavax.base.errors import ShapeError
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.ops.attention import ATTRIBUTES, checked_types, evaluation_of, score_gradient
+from lavax.ir.ops.attention import ATTRIBUTES, DEFAULTS, checked_types, evaluation_of, score_gradient
 from lavax.ir.types import TensorType
 
 _OP = "attention_query_parts"
@@ -31,4 +31,4 @@ def _query_parts(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndar
     return np.stack(parts, axis=-3)
 
 
-define(Operation(_OP, "lowered", _infer, evaluation_of(_OP, _query_parts), (*ATTRIBUTES, "block")))
+define(Operation(_OP, "lowered", _infer, evaluation_of(_OP, _query_parts), (*ATTRIBUTES, "block"), defaults=DEFAULTS))
