@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.attention.choose import block_of_parts
+from lavax.backends.vulkan.emit.attention.cooperative_shape import cooperative_shapes
 from lavax.backends.vulkan.emit.attention.scores import (
     SCORE_COSTS,
     pays_in_parts,
@@ -42,6 +43,8 @@ def _products(profile: DeviceProfile) -> Products:
 
 def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
     def stores(derivative: Node) -> bool:
+        if cooperative_shapes(profile, {derivative.op: derivative}):
+            return False
         return stores_short_scores(derivative) if profile.kind == "cpu" else stores_scores(derivative, memory_bytes)
 
     def query_parts(gradient: Node) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Union
 
+from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape, cooperative_shapes
 from lavax.backends.vulkan.emit.attention.problem import BY_KEYS, Problem, Stage, nodes_of, problem_of, stages_of
 from lavax.backends.vulkan.emit.attention.subgroup_shape import (
     BroadcastShape,
@@ -22,12 +23,17 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
 
-AttentionSchedule = Union[WorkgroupShape, BroadcastShape, InvocationShape]  # noqa: UP007  # it is called below
+AttentionSchedule = Union[  # noqa: UP007  # it is called below
+    CooperativeShape, WorkgroupShape, BroadcastShape, InvocationShape
+]
 
 
 def choose_schedule(profile: DeviceProfile, nodes: Mapping[str, Node]) -> AttentionSchedule:
     """The schedule of the kernel that computes these nodes, given by their operations."""
     problem, stages = problem_of(nodes), stages_of(nodes)
+    cooperative = cooperative_shapes(profile, nodes)
+    if cooperative:
+        return cooperative[0]
     if profile.subgroup_shuffle and profile.kind == "cpu":
         return broadcast_shapes(profile, problem, stages)[0]
     return choose_workgroup_shape(profile, problem, stages, _rows_of_workgroups(nodes)) or invocation_shape(
@@ -50,6 +56,8 @@ def attention_candidates(kernel: Kernel, profile: DeviceProfile) -> Sequence[Att
             return []
         case BroadcastShape():
             return broadcast_shapes(profile, problem_of(nodes), stages)
+        case CooperativeShape():
+            return cooperative_shapes(profile, nodes)
     fitting = (shape for shape in fitting_shapes(profile, stages) if rows is None or shape.rows == rows)
     return list(dict.fromkeys((chosen, *fitting)))
 
@@ -59,7 +67,7 @@ def block_of_parts(node: Node, profile: DeviceProfile) -> int | None:
 
     None if there is no such kernel, or too little work for it.
     """
-    if profile.kind != "gpu" or not profile.subgroup_shuffle:
+    if profile.kind != "gpu" or not profile.subgroup_shuffle or cooperative_shapes(profile, {node.op: node}):
         return None
     nodes = dict.fromkeys(BY_KEYS, node)
     problem: Problem = problem_of(nodes)

@@ -22,6 +22,8 @@ from math import inf
 
 from lavax.backends.vulkan.emit.attention.broadcast import BroadcastTiles
 from lavax.backends.vulkan.emit.attention.choose import AttentionSchedule, choose_schedule
+from lavax.backends.vulkan.emit.attention.cooperative import CooperativeTiles
+from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape
 from lavax.backends.vulkan.emit.attention.invocation import InvocationTiles
 from lavax.backends.vulkan.emit.attention.problem import nodes_of, problem_of, stages_of
 from lavax.backends.vulkan.emit.attention.subgroup_shape import BroadcastShape, InvocationShape
@@ -41,6 +43,7 @@ _LEAST = literal(-3.4028234663852886e38, float32)
 _NAN = "uintBitsToFloat(0x7fc00000u)"
 # The tiles of each kind of schedule; choose.py says when each is used.
 TILES: dict[type[AttentionSchedule], Callable[..., Tiles]] = {
+    CooperativeShape: CooperativeTiles,
     WorkgroupShape: WorkgroupTiles,
     BroadcastShape: BroadcastTiles,
     InvocationShape: InvocationTiles,

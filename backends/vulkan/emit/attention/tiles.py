@@ -164,7 +164,11 @@ class Tiles(ABC):
         self.visited = start, end
         self.open_blocks(start, stages)
         with self.body.block(f"for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})", frozenset((BLOCK,))):
+            self.open_block()
             yield
+
+    def open_block(self) -> None:  # noqa: B027  # most schedules have nothing to do there
+        """Writes the statements at the start of a block."""
 
     # -- coordinates --------------------------------------------------------------------------------------------------
 
@@ -193,6 +197,10 @@ class Tiles(ABC):
     def of_row(self, operand: Node, number: int) -> str:
         """A statistic of a row."""
         return self.body.value(operand, (*self.batch, self.row(number))).text
+
+    def statistic_of_columns(self, operand: Node, group: int) -> str:
+        """A statistic of four columns."""
+        return widened(self.body.value(operand, (*self.batch, self.column(group))), VECTOR, float32)
 
     def vector(self, operand: Node, row: Index, along: Index, width: int = VECTOR) -> str:
         """Elements of an operand's row, as a vector of a width."""
@@ -232,9 +240,7 @@ class Part:
 
     def of_columns(self, operand: Node) -> str:
         """A statistic of the columns."""
-        tiles = self.tiles
-        value = tiles.body.value(operand, (*tiles.batch, tiles.column(self.group)))
-        return widened(value, VECTOR, float32)
+        return self.tiles.statistic_of_columns(operand, self.group)
 
     def of_row(self, operand: Node) -> str:
         return self.tiles.of_row(operand, self.row)

@@ -16,31 +16,25 @@ from contextlib import nullcontext
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
-from lavax.backends.vulkan.emit.contract.tiles import EIGHT, CooperativeTile
-from lavax.backends.vulkan.glsl.body import GlslValue, is_multiple, lane_step, quotient_exact, widened
+from lavax.backends.vulkan.emit.contract.tiles import CooperativeTile
+from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT, eight_in_memory, matrix_type, packed, source_of
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
-from lavax.ir.graph import INPUT, Node
-from lavax.ir.types import DTYPES, float32
+from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import (
     Index,
     add,
     clamp,
-    constant,
-    flatten,
     linear,
     quotient,
     remainder,
-    substitute,
     variable,
 )
-from lavax.passes.kernels.reads import READS, Coordinates
 
 _STAGED = "staged"
-# Operations that only read from other places in memory.
-_MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
 
 
 class CooperativeEmitter:
@@ -106,13 +100,8 @@ class CooperativeEmitter:
 
     def _matrix(self, use: str) -> str:
         shape = self.tile.shape
-        kind, rows, columns = {
-            "A": ("float16_t", shape.m, shape.k),
-            "B": ("float16_t", shape.k, shape.n),
-            "Accumulator": ("float", shape.m, shape.n),
-        }[use]
-        self.body.uses.extension("cooperative_matrix")
-        return f"coopmat<{kind}, gl_ScopeSubgroup, {rows}, {columns}, gl_MatrixUse{use}>"
+        extents = {"A": (shape.m, shape.k), "B": (shape.k, shape.n), "Accumulator": (shape.m, shape.n)}
+        return matrix_type(self.body, use, *extents[use])
 
     def _declare_sums(self) -> None:
         kind = self._matrix("Accumulator")
@@ -176,39 +165,13 @@ class CooperativeEmitter:
 
     def _load(self, side: int, vector: StagedVector) -> str | None:
         """The name of the eight elements if they are copied unchanged; else None, and their sources are loaded."""
-        position = self._position(side, vector)
-        if position is not None:
-            node, base = position
-            text = f"{self.body.uses.reference('u32', 'x4')}({self.body.addresses[node]}).data[{self.body.index(base)}]"
+        halves = [self.contraction.element(side, *self._place(side, vector, half)) for half in range(2)]
+        text = eight_in_memory(self.body, halves, self.dtype)
+        if text is not None:
             return self.body.declare(self.body.scopes[-1], "uvec4", text)
         for half in range(2):
             self.contraction.load(side, *self._place(side, vector, half))
         return None
-
-    def _position(self, side: int, vector: StagedVector) -> tuple[Node, Index] | None:
-        """The array that has the eight elements next to each other, and their position in it, in vectors."""
-        found = [self._source(side, self._place(side, vector, half)) for half in range(2)]
-        (node, _), (other, _) = found
-        body = self.body
-        stored = node is other and node.op == INPUT and node.dtype == self.dtype
-        if not stored or node in body.unaligned:
-            return None
-        first, second = (body.real(flatten(at, node.shape)) for _, at in found)
-        base = substitute(first, {"lane": constant(0)})
-        if lane_step(first) != 1 or add(first, VECTOR) != second or not is_multiple(base, EIGHT):
-            return None
-        return node, quotient_exact(base, EIGHT)
-
-    def _source(self, side: int, place: tuple[Index, Index]) -> tuple[Node, Coordinates]:
-        """The node that an element of an operand is a moved and rounded element of, and the coordinates there."""
-        node, at = self.contraction.element(side, *place)
-        while node.op in _MOVING or (node.op == "cast" and node.dtype in (float32, self.dtype)):
-            if node.op == "cast" and self.dtype not in (node.dtype, node.operands[0].dtype):
-                break
-            if node.op == "cast" and node.operands[0].dtype not in (float32, self.dtype):
-                break
-            ((node, at),) = READS[node.op](node, at)
-        return node, at
 
     def _stage(self, side: int, vectors: list[StagedVector], texts: list[str]) -> None:
         body, few = self.body, self._count(side) < self.tile.threads
@@ -236,14 +199,13 @@ class CooperativeEmitter:
 
     def _words(self, side: int, vector: StagedVector, half: int, conditions: list[str]) -> str:
         """Half a vector, from four numbers."""
-        body, name = self.body, self.dtype.name
-        node, at = self._source(side, self._place(side, vector, half))
+        body = self.body
+        node, at = source_of(*self.contraction.element(side, *self._place(side, vector, half)), self.dtype)
         value = widened(body.value(node, at), VECTOR, node.dtype)
         if len(conditions) == EIGHT:
             own = ", ".join(conditions[VECTOR * half : VECTOR * half + VECTOR])
             value = f"mix(vec4(0), {value}, bvec4({own}))"
-        bits = body.declare(body.scopes[-1], "uvec4", f"{body.uses.function(f'lx_{name}_to_bits')}({value})")
-        return f"{bits}.xz | {bits}.yw << 16"
+        return packed(body, value, self.dtype)
 
     def _multiply(self) -> None:
         """Adds the products of the staged parts to the sums."""

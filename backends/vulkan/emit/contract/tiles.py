@@ -13,11 +13,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
 from lavax.passes.build.contraction_geometry import Sizes
 
-# Elements of 16 bits in a vector of 128.
-EIGHT = 8
 # The loads of a vector of four: two of 64 bits.
 _LOADS = 2
 # With this many sums per invocation or more, 256 invocations take all registers of a processor. Chosen

@@ -1,0 +1,66 @@
+"""Vectors of eight neighbouring elements of 16 bits: the form in which shared memory holds matrices' operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.backends.vulkan.glsl.body import Body, is_multiple, lane_step, quotient_exact
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.ir.graph import INPUT, Node
+from lavax.ir.types import DType, float32
+from lavax.passes.kernels.index import Index, add, constant, flatten, substitute
+from lavax.passes.kernels.reads import READS, Coordinates
+
+EIGHT = 8
+# Operations that only read from other places in memory.
+_MOVING = frozenset(("reshape", "transpose", "broadcast", "slice", "flip", "shear"))
+
+# A node, and the coordinates of four of its elements by lane.
+Element = tuple[Node, Coordinates]
+
+
+def source_of(node: Node, at: Coordinates, dtype: DType) -> Element:
+    """The node that an element is a moved and rounded element of, and the coordinates there."""
+    while node.op in _MOVING or (node.op == "cast" and node.dtype in (float32, dtype)):
+        if node.op == "cast" and dtype not in (node.dtype, node.operands[0].dtype):
+            break
+        if node.op == "cast" and node.operands[0].dtype not in (float32, dtype):
+            break
+        ((node, at),) = READS[node.op](node, at)
+    return node, at
+
+
+def eight_in_memory(body: Body, halves: Sequence[Element], dtype: DType) -> str | None:
+    """The load of eight elements, given as two halves, if memory holds them next to each other in the dtype."""
+    position = _position(body, [source_of(*half, dtype) for half in halves], dtype)
+    if position is None:
+        return None
+    node, base = position
+    return f"{body.uses.reference('u32', 'x4')}({body.addresses[node]}).data[{body.index(base)}]"
+
+
+def _position(body: Body, sources: Sequence[Element], dtype: DType) -> tuple[Node, Index] | None:
+    """The array that has the eight elements next to each other, and their position in it, in vectors."""
+    (node, _), (other, _) = sources
+    stored = node is other and node.op == INPUT and node.dtype == dtype
+    if not stored or node in body.unaligned:
+        return None
+    first, second = (body.real(flatten(at, node.shape)) for _, at in sources)
+    base = substitute(first, {"lane": constant(0)})
+    if lane_step(first) != 1 or add(first, VECTOR) != second or not is_multiple(base, EIGHT):
+        return None
+    return node, quotient_exact(base, EIGHT)
+
+
+def packed(body: Body, four: str, dtype: DType) -> str:
+    """Four numbers rounded to the dtype, as two words."""
+    bits = body.declare(body.scopes[-1], "uvec4", f"{body.uses.function(f'lx_{dtype.name}_to_bits')}({four})")
+    return f"{bits}.xz | {bits}.yw << 16"
+
+
+def matrix_type(body: Body, use: str, rows: int, columns: int) -> str:
+    """The type of a subgroup's matrices: of sums in float32, or of operands, whose elements are written as float16_t
+    also if they are bfloat16 (compile/brain_floats.py)."""
+    body.uses.extension("cooperative_matrix")
+    kind = "float" if use == "Accumulator" else "float16_t"
+    return f"coopmat<{kind}, gl_ScopeSubgroup, {rows}, {columns}, gl_MatrixUse{use}>"
