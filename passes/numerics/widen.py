@@ -97,4 +97,6 @@ def widen(graph: Graph) -> Graph:
             found[node] = _in_wide(node, operands, casts)
         else:
             found[node] = make_node(node.op, operands, node.attrs, node.type, node.location)
+            if node.op == "cast":
+                casts.setdefault((operands[0], node.dtype), found[node])
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])

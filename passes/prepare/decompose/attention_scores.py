@@ -109,8 +109,10 @@ def _has_own_delta(node: Node) -> bool:
     if delta is None or delta.op != "sum" or delta.operands[0].op != "multiply":
         return False
     factors = delta.operands[0].operands
-    (out,) = [factor for factor in factors if factor is not cotangent] or [delta]
-    if delta.attrs["axes"] != (cotangent.type.rank - 1,) or cotangent not in factors or out.op != "attention":
+    if delta.attrs["axes"] != (cotangent.type.rank - 1,) or cotangent not in factors:
+        return False
+    out = factors[0] if factors[1] is cotangent else factors[1]
+    if out.op != "attention":
         return False
     return _of_scores(out) == _of_scores(node) and named_operands(out)["value"] is operands["value"]
 

@@ -45,9 +45,10 @@ def _functions(m: int, n: int, k: int, is_bfloat16: bool) -> str:
     loads = "".join(
         f"""
 void load(out Matrix_{use} matrix, int at, int stride, int by_rows) {{
-    for (int row = 0; row < {rows}; ++row) for (int column = 0; column < {columns}; ++column) {{
+    for (int i = 0; i < ONE * {rows * columns}; ++i) {{
+        int row = i / {columns}, column = i % {columns};
         int place = by_rows == 1 ? row * stride * {per} + column : column * stride * {per} + row;
-        matrix.e[row * {columns} + column] = {read}(at, place);
+        matrix.e[i] = {read}(at, place);
     }}
 }}"""
         for use, rows, columns, per, read in (
@@ -55,6 +56,7 @@ void load(out Matrix_{use} matrix, int at, int stride, int by_rows) {{
         )
     )
     return f"""
+#define ONE int(gl_NumWorkGroups.z)  // unknown to drivers, which would unroll the loops
 struct Matrix_A {{ float e[{m * k}]; }};
 struct Matrix_B {{ float e[{k * n}]; }};
 struct Matrix_Accumulator {{ float e[{m * n}]; }};
@@ -65,22 +67,22 @@ float narrow(int at, int place) {{
 float wide(int at, int place) {{ return uintBitsToFloat(staged[at + place / 4][place % 4]); }}
 {loads}
 void store(Matrix_Accumulator matrix, int at, int stride) {{
-    for (int i = 0; i < {m * n}; ++i)
+    for (int i = 0; i < ONE * {m * n}; ++i)
         staged[at + i / {n} * stride + i % {n} / 4][i % 4] = floatBitsToUint(matrix.e[i]);
 }}
 Matrix_Accumulator zero_Accumulator() {{
     Matrix_Accumulator found;
-    for (int i = 0; i < {m * n}; ++i) found.e[i] = 0.0;
+    for (int i = 0; i < ONE * {m * n}; ++i) found.e[i] = 0.0;
     return found;
 }}
 Matrix_Accumulator times(Matrix_Accumulator left, Matrix_Accumulator right) {{
-    for (int i = 0; i < {m * n}; ++i) left.e[i] *= right.e[i];
+    for (int i = 0; i < ONE * {m * n}; ++i) left.e[i] *= right.e[i];
     return left;
 }}
 Matrix_Accumulator multiplied(Matrix_A left, Matrix_B right, Matrix_Accumulator sums) {{
-    for (int row = 0; row < {m}; ++row) for (int column = 0; column < {n}; ++column)
-        for (int k = 0; k < {k}; ++k)
-            sums.e[row * {n} + column] += left.e[row * {k} + k] * right.e[k * {n} + column];
+    for (int i = 0; i < ONE * {m * n}; ++i)
+        for (int k = 0; k < ONE * {k}; ++k)
+            sums.e[i] += left.e[i / {n} * {k} + k] * right.e[k * {n} + i % {n}];
     return sums;
 }}
 """

@@ -1,0 +1,144 @@
+"""Attention by cooperative matrices: when it is chosen, its shaders, and what they compute."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import nn
+from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.backends.vulkan.compile import pipelines
+from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.emit.attention import cooperative_shape
+from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile, MatrixShape
+from lavax.ir import Graph, interpret
+from lavax.ir.ops.attention import OPERANDS
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.simplify import remove_stop_gradient
+from tests.backends.vulkan.emit.matrix_emulation import emulated
+from tests.backends.vulkan.run.execution import backend, run
+
+RANDOM = np.random.default_rng(0)
+MATRICES = tuple(MatrixShape(dtype, 16, 16, 16) for dtype in ("bf16", "f16"))
+WITH_MATRICES = replace(GENERIC_GPU, matrices=MATRICES, float16=True, storage_16bit=True, memory_model=True)
+SMALL = tuple(MatrixShape(dtype, 8, 8, 8) for dtype in ("bf16", "f16"))
+
+
+def gradients_of(dtype: Any, queries: int, keys: int, head: int, is_causal: bool) -> Graph:
+    """Attention of two heads that share one of keys, and its gradients in the middle of a graph."""
+
+    def attend(query: Any, key: Any, value: Any) -> Any:
+        return nn.dot_product_attention(query, key, value, is_causal=is_causal)
+
+    def loss(query: Any, key: Any, value: Any, weights: Any) -> Any:
+        return lnp.sum((attend(query, key, value) * weights).astype("float32"))
+
+    def both(*operands: Any) -> Any:
+        return attend(*operands[:3]), *lx.grad(loss, argnums=(0, 1, 2))(*operands)
+
+    of_queries = lx.ShapeDtype((1, queries, 2, head), dtype)
+    of_keys = lx.ShapeDtype((1, keys, 1, head), dtype)
+    return remove_stop_gradient(lx.trace(both)(of_queries, of_keys, of_keys, of_queries))
+
+
+def with_profile(profile: DeviceProfile) -> VulkanBackend:
+    found = VulkanBackend()
+    found.profile = profile
+    found.__dict__["_memory_bytes"] = 1 << 32
+    return found
+
+
+def schedules(graph: Graph, device: VulkanBackend) -> list[Any]:
+    """The schedules of the kernels of attention."""
+    lowered = device.lower(graph)
+    kernels = [kernel for step in steps_of(lowered.kernels.steps) for kernel in step.kernels]
+    return [lowered.schedule_of(kernel) for kernel in kernels if kernel.graph.outputs[0].op in OPERANDS]
+
+
+@pytest.mark.parametrize("dtype", [lnp.bfloat16, lnp.float16])
+def test_heads_of_16_bits_have_matrices(dtype: Any) -> None:
+    """Results and logsumexp, gradients of keys and values, and those of queries: no scores in memory, no parts."""
+    found = schedules(gradients_of(dtype, 512, 512, 64, True), with_profile(WITH_MATRICES))
+    assert [type(schedule) for schedule in found] == [CooperativeShape] * 3
+
+
+@pytest.mark.parametrize(
+    "dtype, head, changes",
+    [
+        (lnp.float32, 64, {}),
+        (lnp.bfloat16, 64, {"matrices": MATRICES[1:]}),
+        (lnp.bfloat16, 40, {}),
+        (lnp.bfloat16, 256, {}),
+        (lnp.bfloat16, 64, {"kind": "cpu"}),
+    ],
+)
+def test_others_have_none(dtype: Any, head: int, changes: dict[str, Any]) -> None:
+    found = schedules(gradients_of(dtype, 64, 64, head, True), with_profile(replace(WITH_MATRICES, **changes)))
+    assert not any(isinstance(schedule, CooperativeShape) for schedule in found)
+
+
+def test_float32_heads_that_were_narrow_before_stay_strict() -> None:
+    """Who casts to float32 asks for weights in float32, although every operand is exact in bfloat16."""
+    wide = lambda *x: nn.dot_product_attention(*(each.astype("float32") for each in x))  # noqa: E731
+    kinds = [lx.ShapeDtype((1, 64, 2, 64), lnp.bfloat16)] * 3
+    found = schedules(lx.trace(wide)(*kinds), with_profile(WITH_MATRICES))
+    assert found and not any(isinstance(schedule, CooperativeShape) for schedule in found)
+
+
+def test_operands_are_staged_as_they_lie_and_each_once_a_block() -> None:
+    device = with_profile(WITH_MATRICES)
+    (source,) = {
+        dispatch.shader.source
+        for dispatch in device.lower(gradients_of(lnp.bfloat16, 512, 512, 64, False)).plan.dispatches
+        if "attention_key_gradient" in dispatch.shader.source
+    }
+    assert BRAIN_FLOATS in source
+    loop = source[source.index("for (int block") : source.index("coopMatStore(attention_key")]
+    assert loop.count(" barrier();") == 2
+    assert "U32x4(" in loop and "lx_bf16_from_bits" not in loop
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+@pytest.mark.parametrize("memory", [16 << 10, 32 << 10, 48 << 10])
+def test_shapes_fit_the_device(lanes: int, memory: int) -> None:
+    profile = replace(
+        WITH_MATRICES, subgroup_size=lanes, min_subgroup_size=lanes, max_subgroup_size=lanes, shared_memory_bytes=memory
+    )
+    for schedule in schedules(gradients_of(lnp.bfloat16, 128, 128, 64, True), with_profile(profile)):
+        if isinstance(schedule, CooperativeShape):
+            assert schedule.local <= profile.max_workgroup_invocations and schedule.divides()
+        else:
+            assert memory < 32 << 10
+
+
+@pytest.fixture
+def emulating(monkeypatch: pytest.MonkeyPatch) -> Iterator[VulkanBackend]:
+    """The device at hand, each of whose lanes emulates matrices of 8 × 8 whole."""
+    own = backend().profile
+    if own.subgroup_size % 8:
+        pytest.skip("no subgroups for matrices of eight rows here")
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
+    monkeypatch.setattr(cooperative_shape, "_SHAPES", ((2, own.subgroup_size),))
+    yield with_profile(replace(own, kind="gpu", matrices=SMALL))
+
+
+@pytest.mark.parametrize("dtype, queries, keys, is_causal", [("bfloat16", 19, 19, True), ("float16", 17, 9, False)])
+def test_matrices_give_attention_and_its_gradients(
+    emulating: VulkanBackend, dtype: str, queries: int, keys: int, is_causal: bool
+) -> None:
+    graph = gradients_of(dtype, queries, keys, 8, is_causal)
+    assert all(isinstance(schedule, CooperativeShape) for schedule in schedules(graph, emulating))
+    held = graph.inputs[0].dtype
+    arrays = [held.rounded(RANDOM.standard_normal(node.shape, np.float32)) for node in graph.inputs]
+    unit = {"bf16": 2.0**-8, "f16": 2.0**-11}[held.name]
+    exact = interpret(graph, *arrays, dtype=np.float64)
+    for got, want in zip(run(graph, arrays, device=emulating), exact, strict=True):
+        # Weights and the scores' cotangents are rounded once, and so are results.
+        assert np.abs(np.asarray(got, np.float64) - want).max() <= 3 * unit * np.abs(want).max()
