@@ -42,8 +42,11 @@ def _products(profile: DeviceProfile) -> Products:
 
 
 def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
+    def has_matrices(node: Node) -> bool:
+        return bool(cooperative_shapes(profile, {node.op: node}))
+
     def stores(derivative: Node) -> bool:
-        if cooperative_shapes(profile, {derivative.op: derivative}):
+        if has_matrices(derivative):
             return False
         return stores_short_scores(derivative) if profile.kind == "cpu" else stores_scores(derivative, memory_bytes)
 
@@ -56,4 +59,5 @@ def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
         kept_bytes=memory_bytes // SCORE_COSTS.part_of_memory,
         scores_by_rows=profile.kind == "cpu",
         query_parts=query_parts,
+        rounds_results=has_matrices,
     )

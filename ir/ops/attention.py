@@ -17,7 +17,8 @@ With w = exp(score - logsumexp) and delta[i] = Σ cotangent[i]·out[i], the deri
 where s is 0 wherever the score is `fill` (Dao et al., FlashAttention, algorithm 4).
 
 `precision` names the dtype, "f16" or "bf16", to which products may round the weights w and the scores' cotangents s,
-where query, key, value and cotangent are exact in it; "" does not round. The evaluation never rounds.
+where query, key, value and cotangent are exact in it; "" does not round. If `rounded`, the result has that dtype, but
+for a logsumexp. The evaluation never rounds.
 """
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
-from lavax.ir.types import DType, TensorType, float32
+from lavax.ir.types import DTYPES, DType, TensorType, float32
 
 GRADIENTS = ("attention_query_gradient", "attention_key_gradient", "attention_value_gradient")
 # Operands of each operation, without bias and mask. lowered/attention.py defines the last one.
@@ -46,8 +47,9 @@ _RESULTS: Mapping[str, str] = {
     "attention_key_gradient": "key",
     "attention_value_gradient": "value",
 }
-ATTRIBUTES = ("scale", "fill", "lowest", "highest", "biased", "masked", "precision")
-DEFAULTS = {"precision": ""}
+ROUNDED = "rounded"
+ATTRIBUTES = ("scale", "fill", "lowest", "highest", "biased", "masked", "precision", ROUNDED)
+DEFAULTS = {"precision": "", ROUNDED: False}
 _OF_WEIGHTS = (*ATTRIBUTES, "empty")
 
 
@@ -122,6 +124,10 @@ def checked_types(
 def _type_rule(op: str) -> TypeRule:
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
         types, sizes = checked_types(op, operands, attrs)
+        if attrs.get(ROUNDED):
+            if attrs["precision"] not in ("f16", "bf16"):
+                raise DtypeError(f"{op}: a rounded result needs a precision, and it is {attrs['precision']!r}")
+            types = {name: type.with_dtype(DTYPES[attrs["precision"]]) for name, type in types.items()}
         query = types["query"]
         if op == "attention":
             return query.with_shape((*query.shape[:-1], sizes.values))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.ir.ops.attention import names_of, within
+from lavax.ir.ops.attention import ROUNDED, names_of, within
 from lavax.passes.build.builder import (
     add,
     broadcast_back,
@@ -74,6 +74,8 @@ _TOGETHER: Mapping[str, tuple[str, ...]] = {
     "attention_value_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
     "attention_query_parts": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
 }
+# Attributes in which such operations may differ.
+_OF_RESULTS = frozenset(("block", ROUNDED))
 
 
 def joint_kernel_key(node: Node) -> tuple[object, ...] | None:
@@ -82,7 +84,8 @@ def joint_kernel_key(node: Node) -> tuple[object, ...] | None:
         return None
     operands = named_operands(node)
     shared = (operands.get(name) for name in _TOGETHER[node.op])
-    return (_TOGETHER[node.op], *shared, *sorted((name, node.attrs[name]) for name in node.attrs if name != "block"))
+    attrs = ((name, node.attrs[name]) for name in node.attrs if name not in _OF_RESULTS)
+    return (_TOGETHER[node.op], *shared, *sorted(attrs))
 
 
 def batch_reshaped(node: Node, batch: tuple[int, ...]) -> Node:

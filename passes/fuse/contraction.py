@@ -27,7 +27,7 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
         fusion.settle(operand, node, Reason.PRODUCT)
         stored = None
         if _is_large_prologue(fusion, operand):
-            stored = _before_repetition(fusion, operand)
+            stored = before_repetition(fusion, operand)
             fusion.store_within(stored, operand, Reason.PROLOGUE)
         if stored is operand:
             continue
@@ -44,7 +44,7 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
     fusion.open(draft, node, draft.full)
 
 
-def _before_repetition(fusion: Fusion, operand: Node) -> Node:
+def before_repetition(fusion: Fusion, operand: Node) -> Node:
     """What a convolution's windows, or a broadcast, repeat: the smallest of the values that are only moved after it."""
     found = smallest = operand
     while OPERATIONS[found.op].family == "movement" and len(found.operands) == 1:

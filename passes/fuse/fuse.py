@@ -18,6 +18,7 @@ from lavax.passes.fuse.control_flow import visit_control_flow, visit_item
 from lavax.passes.fuse.elementwise import visit_cast, visit_elementwise
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.movement import visit_movement
+from lavax.passes.fuse.order import walk
 from lavax.passes.fuse.reduction import visit_reduction
 from lavax.passes.fuse.routine import visit_routine
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -47,7 +48,7 @@ _OF_OPERATION: Mapping[str, Visit] = {
 def fuse(graph: Graph, target: Target = ANY_DEVICE) -> Fusion:
     """Fuses the graph for a device. The result's `all_drafts` holds the kernels; all outputs are stored."""
     fusion = Fusion(graph, target)
-    for node in graph.nodes:
+    for node in walk(graph.nodes):
         visit = _OF_OPERATION.get(node.op) or _OF_FAMILY[OPERATIONS[node.op].family]
         visit(fusion, node)
     for output in dict.fromkeys(graph.outputs):

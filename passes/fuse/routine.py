@@ -5,6 +5,7 @@ from __future__ import annotations
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.build.attention import joint_kernel_key
+from lavax.passes.fuse.contraction import before_repetition
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import flat_draft, variables_of
@@ -24,7 +25,7 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
 def visit_routine(fusion: Fusion, node: Node) -> None:
     for position, operand in enumerate(map(as_stored, node.operands)):
         if position in _READ_OFTEN.get(node.op, ()) and any(map(cost_of, fusion.cone([operand])[0])):
-            fusion.store(operand, Reason.ROUTINE)
+            fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
         else:
             fusion.settle(operand, node, Reason.ROUTINE)
     if _join(fusion, node):

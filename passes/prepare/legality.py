@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lavax.base.errors import VerificationError
 from lavax.ir.graph import Graph, Node
 from lavax.ir.operation import names_of_family
+from lavax.ir.ops.attention import ROUNDED
 from lavax.ir.printer import value_names
 from lavax.ir.types import DTYPES
 from lavax.ir.verifier import verify
@@ -49,7 +50,7 @@ def _no_node(is_wrong: Callable[[Node], bool]) -> Callable[[Graph], Iterable[Nod
 
 
 def _computes_in_few_bits(node: Node) -> bool:
-    values = (node, *node.operands)
+    values = node.operands if node.attrs.get(ROUNDED) else (node, *node.operands)
     return is_computing(node.op) and any(is_narrow(value.dtype) for value in values if value.dtype.kind != "tuple")
 
 

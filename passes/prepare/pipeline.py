@@ -15,6 +15,7 @@ from lavax.passes.numerics.signs import by_signs
 from lavax.passes.numerics.widen import widen
 from lavax.passes.prepare.decompose.attention import with_read_shapes
 from lavax.passes.prepare.decompose.attention_parts import with_query_parts
+from lavax.passes.prepare.decompose.attention_results import with_rounded_results
 from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.legality import verify_stage
@@ -42,6 +43,7 @@ PASSES = (
     Pass("clips", _anywhere(comparing_clipped_values), "comparisons of a clipped value use the clip"),
     Pass("scores", with_stored_scores, "derivatives of attention become products if the scores fit in memory"),
     Pass("query-parts", with_query_parts, "the gradient of queries is summed from parts that the keys' kernel writes"),
+    Pass("results", with_rounded_results, "attention writes 16 bits where its result is cast to them"),
     Pass("shapes", _anywhere(with_read_shapes), "attention gives its result in the shape that is read"),
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),

@@ -62,6 +62,8 @@ class Attention:
     # The number of keys per part if the kernel of the keys' gradient is to compute the queries' gradient in parts; None
     # if the queries' gradient has its own kernel.
     query_parts: Callable[[Node], int | None] = _none
+    # Whether its kernel of attention, or of a derivative, can write results in the dtype of the operation's precision.
+    rounds_results: Callable[[Node], bool] = _no
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile, Tiles
-from lavax.backends.vulkan.glsl.body import LANE, widened
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT, eight_in_memory, matrix_type, packed, source_of
@@ -290,8 +290,9 @@ class CooperativeTiles(Tiles):
             return
         with self.body.block(f"if ({self.body.index(column)} < {length})" if column.high >= length else ""):
             along = linear([(clamp(column, 0, length - VECTOR), 1), (LANE, 1)], first)
-            target = self.element(node, self.outputs[node], self.inside(self.row_index(0)), along)
-            self.line(f"{target} = {self._handed(group)}{f' * {factors[0]}' if factors else ''};")
+            value = GlslValue(f"{self._handed(group)}{f' * {factors[0]}' if factors else ''}", VECTOR)
+            at = (*self.batch, self.inside(self.row_index(0)), along)
+            self.body.store(node, at, value, self.outputs[node])
 
     def store_statistic(self, node: Node, values: Sequence[str]) -> None:
         row = self.row_index(0)

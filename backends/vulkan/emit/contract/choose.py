@@ -39,7 +39,7 @@ class StoredRounding:
     """When it pays to round an operand in a kernel of its own. Chosen by `python -m
     benchmarks.contraction_tiles`."""
 
-    products: int = 1 << 30  # of the contraction
+    products: int = 1 << 27  # of the contraction
     reads: int = 1 << 9  # of each element
 
 
