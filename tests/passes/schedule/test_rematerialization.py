@@ -146,6 +146,22 @@ def test_a_perceptron_keeps_what_its_activations_take(limits: Callable[..., None
     assert kept_per_layer("perceptron", 6) > 1.7
 
 
+@pytest.mark.usefixtures("limits")
+def test_sums_of_narrow_products_stay_narrow_for_the_gradient() -> None:
+    """The activation and its derivatives are made from the product's rounded result, not from its float32 sums."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        for gate, up, down in weights:
+            x = x + (nn.silu(x @ gate) * (x @ up)) @ down
+        return lnp.sum(x.astype("float32") ** 2)
+
+    kinds = [lx.ShapeDtype(shape, lnp.bfloat16) for shape in ((16, 40), (16, 40), (40, 16))]
+    program = program_of(lx.grad(loss), [tuple(kinds)] * 3, lx.ShapeDtype((30, 16), lnp.bfloat16))
+    stored = [output.type for step in program.steps for kernel in step.kernels for output in kernel.graph.outputs]
+    inner = [type.dtype.name for type in stored if type.shape == (30, 40)]
+    assert inner and set(inner) <= {"bf16", "bool"}
+
+
 def test_an_activation_and_its_derivatives_share_what_they_are_made_from(limits: Callable[..., None]) -> None:
     """Though the kernel that adds up the shares of a product writes it for no other reason.
 
