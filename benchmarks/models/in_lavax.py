@@ -9,7 +9,8 @@ import numpy as np
 import lavax as lx
 from benchmarks.models.measurement import Results, Timed, timed
 from benchmarks.models.workload import Arrays, ModelWorkload
-from lavax import optim
+from lavax import mixed_precision, optim
+from lavax.mixed_precision import Policy
 
 RATE = 1e-4
 
@@ -29,13 +30,14 @@ def inference(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int) -
     return _reported(function.lower(model, *given), first, seconds)
 
 
-def training(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int) -> Timed:
+def training(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int, policy: Policy | None = None) -> Timed:
     """A training step; it donates the model, and so works on a copy."""
     optimizer = optim.adam(RATE)
+    gradient = lx.value_and_grad if policy is None else partial(mixed_precision.value_and_grad, policy=policy)
 
     @partial(lx.compile, donate_argnums=(0, 1))
     def step(model: Any, state: Any, *inputs: Any) -> tuple[Any, Any, Any]:
-        (loss, changed), gradients = lx.value_and_grad(workload.loss, has_aux=True)(model, *inputs)
+        (loss, changed), gradients = gradient(workload.loss, has_aux=True)(model, *inputs)
         updates, state = optimizer.update(gradients, state, model)
         return workload.renewed(optim.apply_updates(model, updates), changed), state, loss
 

@@ -33,9 +33,14 @@ def results(workload: ModelWorkload, tensors: dict[str, np.ndarray], inputs: Arr
 
 
 def measured(
-    workload: ModelWorkload, tensors: dict[str, np.ndarray], inputs: Arrays, training: bool, calls: int
+    workload: ModelWorkload,
+    tensors: dict[str, np.ndarray],
+    inputs: Arrays,
+    training: bool,
+    calls: int,
+    autocast: bool = False,
 ) -> Iterator[tuple[str, Timed]]:
-    """Each way of calling, with its times."""
+    """Each way of calling, with its times; with `autocast`, training in bfloat16 as PyTorch mixes it."""
     for mode in MODES:
         gc.collect()
         torch.cuda.empty_cache()
@@ -43,7 +48,10 @@ def measured(
         before = torch.cuda.memory_allocated()
         twin, given = _prepared(workload, tensors, inputs, torch.float32)
         start = time.perf_counter()
-        call = _step(workload, twin, given, mode) if training else _forward(twin, given[: workload.arguments], mode)
+        if training:
+            call = _step(workload, twin, given, mode, autocast)
+        else:
+            call = _forward(twin, given[: workload.arguments], mode)
         if mode == MODES[2]:
             call = _captured(call)
         preparing = time.perf_counter() - start
@@ -90,14 +98,18 @@ def _forward(twin: Any, arguments: list[torch.Tensor], mode: str) -> Callable[[]
     return call
 
 
-def _step(workload: ModelWorkload, twin: Any, given: list[torch.Tensor], mode: str) -> Callable[[], Any]:
+def _step(
+    workload: ModelWorkload, twin: Any, given: list[torch.Tensor], mode: str, autocast: bool
+) -> Callable[[], Any]:
     trained = [weight for weight in twin.parameters() if weight.requires_grad]
     optimizer = torch.optim.Adam(trained, lr=RATE, fused=True, capturable=True)
     loss_of = workload.twin_loss if mode == MODES[0] else torch.compile(workload.twin_loss)
 
     def call() -> Any:
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(twin, *given)
+        # Graphs hold no cache: what is cast in one call would be read in all later ones.
+        with torch.autocast("cuda", torch.bfloat16, enabled=autocast, cache_enabled=mode != MODES[2]):
+            loss = loss_of(twin, *given)
         loss.backward()
         optimizer.step()
         return loss.detach()

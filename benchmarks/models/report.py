@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,17 @@ from benchmarks.models.library import WORKLOADS
 from benchmarks.models.measurement import CALLS, Timed
 from benchmarks.models.workload import ModelWorkload
 from benchmarks.pytorch_calls import pytorch
+from lavax.mixed_precision import Policy
 
 HEAD = ("", "library", "a call: median (quartiles)", "x lavax", "kernels", "MiB at once", "x lavax", "first call, s")
 QUICK_CALLS = 3
+_POLICY = Policy.parse("params=float32,compute=bfloat16,output=float32")
+# What is measured: how in lavax, and in PyTorch whether it is training, and in bfloat16 by autocast.
+KINDS: tuple[tuple[str, Callable[..., Timed], bool, bool], ...] = (
+    ("inference", in_lavax.inference, False, False),
+    ("training step", in_lavax.training, True, False),
+    ("training step, bfloat16", partial(in_lavax.training, policy=_POLICY), True, True),
+)
 
 
 def report(only: Sequence[str] | None, quick: bool, show: Callable[[str], Any]) -> None:
@@ -38,14 +47,14 @@ def _of_model(workload: ModelWorkload, calls: int) -> str:
     inputs = workload.draw(np.random.default_rng(0))
     model = lx.compile(workload.build)(lx.random.key(0))
     rows: list[list[str]] = []
-    for name, training in (("inference", False), ("training step", True)):
-        measure = in_lavax.training if training else in_lavax.inference
+    for name, measure, training, autocast in KINDS:
         own = measure(workload, model, inputs, calls)
         rows.append(_row(name, "lavax", own, own))
         if torch is not None:
             from benchmarks.models import in_pytorch  # late: it imports PyTorch
 
-            for mode, found in in_pytorch.measured(workload, workload.tensors(model), inputs, training, calls):
+            tensors = workload.tensors(model)
+            for mode, found in in_pytorch.measured(workload, tensors, inputs, training, calls, autocast):
                 rows.append(_row("", f"PyTorch, {mode}", found, own))
     return f"\n{workload.name}\n\n{markdown(HEAD, rows)}\n{_agreement(workload, model, inputs, torch)}"
 
