@@ -20,6 +20,7 @@ from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
+from lavax.passes.prepare.vector_norms import with_norms_in_products
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -49,6 +50,7 @@ PASSES = (
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
+    Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),
 )
 STAGES = ("optimized", *(step.name for step in PASSES))
 

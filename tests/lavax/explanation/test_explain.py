@@ -52,7 +52,7 @@ def test_every_stage_is_that_of_the_dumps(program: ExplainedProgram) -> None:
     lowered = lx.compile(lx.grad(network)).lower(W, X)
     texts = {stage.name: str(stage.graph) for stage in program.stages}
     assert texts["traced"] == lowered.as_text("ir") and texts["optimized"] == lowered.as_text("optimized")
-    assert texts["signs"] == lowered.as_text("prepare:signs") and texts["nodes"] == lowered.as_text("prepare")
+    assert texts["signs"] == lowered.as_text("prepare:signs") and texts["norms"] == lowered.as_text("prepare")
 
 
 def test_the_lines_of_a_stage_are_its_graph(program: ExplainedProgram) -> None:
