@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.emit.attention.choose import block_of_parts
+from lavax.backends.vulkan.emit.attention.choose import block_of_parts, suits_rows
 from lavax.backends.vulkan.emit.attention.cooperative_shape import cooperative_shapes
 from lavax.backends.vulkan.emit.attention.scores import (
     SCORE_COSTS,
@@ -60,4 +60,5 @@ def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
         scores_by_rows=profile.kind == "cpu",
         query_parts=query_parts,
         rounds_results=has_matrices,
+        by_rows=lambda node: suits_rows(node, profile),
     )

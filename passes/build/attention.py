@@ -107,7 +107,7 @@ def _along_rows(statistic: Node, like: Node) -> Node:
     return broadcast_back(cast(statistic, like.dtype), like.shape, (like.type.rank - 1,))
 
 
-def _visible(node: Node, shape: tuple[int, ...]) -> Node | None:
+def visible(node: Node, shape: tuple[int, ...]) -> Node | None:
     """True for the visible keys, whose scores are not `fill`; None if all keys are visible."""
     operands, attrs = named_operands(node), node.attrs
     mask = operands.get("mask")
@@ -127,8 +127,8 @@ def _scores(node: Node, query: Node | None = None) -> tuple[Node, Node | None]:
     found = scale(_product(query or operands["query"], operands["key"], 1, 1), attrs["scale"])
     if "bias" in operands:
         found = add(found, operands["bias"])
-    visible = _visible(node, found.shape)
-    return found if visible is None else where(visible, found, splat(attrs["fill"], found.type)), visible
+    seen = visible(node, found.shape)
+    return found if seen is None else where(seen, found, splat(attrs["fill"], found.type)), seen
 
 
 def _grown(node: Node) -> tuple[Node, Node, Node]:
@@ -187,8 +187,8 @@ def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: 
     weights = weights or weights_of_derivative(node)
     of_weights = cotangent_of_weights(node, cotangent)
     found = multiply(weights, subtract(of_weights, _along_rows(operands["delta"], weights)))
-    visible = _visible(node, found.shape)
-    return found if visible is None else where(visible, found, zeros(found.type))
+    seen = visible(node, found.shape)
+    return found if seen is None else where(seen, found, zeros(found.type))
 
 
 def derivative(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:

@@ -10,7 +10,7 @@ from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import flat_draft, variables_of
 from lavax.passes.fuse.reasons import Reason
-from lavax.passes.numerics.narrow_movement import as_stored
+from lavax.passes.numerics.narrow_movement import as_stored, is_widening
 
 # Operands that routines read repeatedly, by position: stored if they are computed rather than merely moved.
 _READ_OFTEN: dict[str, tuple[int, ...]] = {
@@ -24,7 +24,7 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
 
 def visit_routine(fusion: Fusion, node: Node) -> None:
     for position, operand in enumerate(map(as_stored, node.operands)):
-        if position in _READ_OFTEN.get(node.op, ()) and any(map(cost_of, fusion.cone([operand])[0])):
+        if position in _READ_OFTEN.get(node.op, ()) and any(map(_is_computed, fusion.cone([operand])[0])):
             fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
         else:
             fusion.settle(operand, node, Reason.ROUTINE)
@@ -36,6 +36,11 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
     key = joint_kernel_key(node)
     if key is not None:
         fusion.joint_kernels[key] = draft
+
+
+def _is_computed(node: Node) -> bool:
+    """Whether reading a value again takes more than a load: a cast that widens is part of one."""
+    return cost_of(node) > 0 and not is_widening(node)
 
 
 def _join(fusion: Fusion, node: Node) -> bool:

@@ -14,6 +14,7 @@ from lavax.passes.prepare.convolutions import prepare_convolution, read_channels
 from lavax.passes.prepare.decompose import RULES as DECOMPOSE
 from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
 from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
+from lavax.passes.prepare.decompose.few_queries import prepare_attention
 from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined
 from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
 from lavax.passes.prepare.decompose.sorting import RULES as SORTING
@@ -45,6 +46,7 @@ ON_ANY_DEVICE: dict[str, Callable[[Node], Node]] = {
 
 # Operations whose best form depends on the device.
 BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
+    "attention": prepare_attention,
     "dot": prepare_product,
     "conv": prepare_convolution,
     **dict.fromkeys(REDUCTIONS, prepare_reduction),

@@ -51,7 +51,7 @@ class Products:
 
 @dataclass(frozen=True)
 class Attention:
-    """How derivatives of attention are computed."""
+    """How attention and its derivatives are computed."""
 
     # Whether a derivative is best computed by contractions, with the scores in memory.
     stores_scores: Callable[[Node], bool] = _no
@@ -64,6 +64,8 @@ class Attention:
     query_parts: Callable[[Node], int | None] = _none
     # Whether its kernel of attention, or of a derivative, can write results in the dtype of the operation's precision.
     rounds_results: Callable[[Node], bool] = _no
+    # Whether attention of few queries is best computed by kernels over rows: of scores, and of elements of the result.
+    by_rows: Callable[[Node], bool] = _no
 
 
 @dataclass(frozen=True)

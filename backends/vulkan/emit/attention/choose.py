@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Union
 
 from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape, cooperative_shapes
@@ -21,6 +22,7 @@ from lavax.backends.vulkan.emit.attention.workgroup_shape import (
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
+from lavax.ir.types import float32
 from lavax.passes.kernels.kernel import Kernel
 
 AttentionSchedule = Union[  # noqa: UP007  # it is called below
@@ -74,3 +76,21 @@ def block_of_parts(node: Node, profile: DeviceProfile) -> int | None:
     stages: list[Stage] = stages_of(nodes)
     shape = choose_workgroup_shape(profile, problem, stages)
     return shape.rows if shape is not None and keeps_busy(shape, problem, profile) else None
+
+
+@dataclass(frozen=True)
+class FewQueries:
+    """When attention is computed by kernels over rows. Exercised by `python -m benchmarks models` (decoding)."""
+
+    queries: int = 4  # of a head, at most: each reads all keys for itself
+    keys: int = 32  # fewer take one kernel no time
+
+
+FEW_QUERIES = FewQueries()
+
+
+def suits_rows(node: Node, profile: DeviceProfile) -> bool:
+    """Whether attention is best computed by kernels over rows: its queries are too few to fill a GPU."""
+    query, key = node.operands[:2]
+    few = query.shape[-2] <= FEW_QUERIES.queries and key.shape[-2] >= FEW_QUERIES.keys
+    return profile.kind == "gpu" and few and query.dtype == float32
