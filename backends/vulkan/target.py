@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.abreast import abreast_key
 from lavax.backends.vulkan.emit.attention.choose import block_of_parts, suits_rows
 from lavax.backends.vulkan.emit.attention.cooperative_shape import cooperative_shapes
 from lavax.backends.vulkan.emit.attention.scores import (
@@ -15,7 +16,7 @@ from lavax.backends.vulkan.emit.reduce.choose import longest_row
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
-from lavax.passes.target.target import Attention, FusionLimits, Products, Rows, Sorting, Target
+from lavax.passes.target.target import Attention, Dispatches, FusionLimits, Products, Rows, Sorting, Target
 
 
 def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int) -> Target:
@@ -27,6 +28,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         rows=Rows(longest=longest_row(profile), chunk=lambda cumulative: chunk_of(cumulative, profile)),
         sorting=Sorting(moves_pairs=profile.int64),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
+        dispatches=Dispatches(abreast=lambda kernel: abreast_key(kernel, profile)),
         largest_allocation=largest_allocation,
     )
 

@@ -79,13 +79,18 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
 
 @dataclass(frozen=True, eq=False)
 class KernelStep:
-    """One dispatch: a kernel, or several merged ones, with the buffers of each."""
+    """One dispatch: a kernel, or several, with the buffers of each.
+
+    Several kernels are the same flat map over other arrays, or, `abreast`, kernels that differ, each with workgroups of
+    its own.
+    """
 
     name: str
     kernels: tuple[Kernel, ...]
     reads: tuple[tuple[str, ...], ...]  # per merged kernel, the buffer of each input of its graph
     writes: tuple[tuple[str, ...], ...]
     barrier: bool  # the results of earlier steps must be visible before this one starts
+    abreast: bool = False
 
     @property
     def kernel(self) -> Kernel:

@@ -9,7 +9,7 @@ from textwrap import indent
 from lavax.ir.graph import Graph
 from lavax.ir.printer import print_graph
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until, View
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +41,21 @@ def _extents(extents: tuple[int, ...]) -> str:
 
 
 def print_step(step: KernelStep) -> str:
-    """`kernel NAME kind=… outer=… reduced=… reads=… writes=…`, then the kernel's graph."""
+    """`kernel NAME kind=… outer=… reduced=… reads=… writes=…`, then the kernel's graph, or those of kernels abreast."""
     kernel = step.kernel
     parts = f" parts={len(step.kernels)}" if len(step.kernels) > 1 else ""
-    reduced = f" reduced={_extents(kernel.domain.reduced)}" if kernel.domain.reduced else ""
-    head = f"kernel {step.name} kind={kernel.kind}{parts} outer={_extents(kernel.domain.outer)}{reduced}"
-    lines = [head + (" after_barrier" if step.barrier else "")]
+    lines = [f"kernel {step.name} {_loops(kernel, parts)}{' after_barrier' if step.barrier else ''}"]
     for part, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
+        if step.abreast and part is not kernel:
+            lines.append(f"  beside {_loops(part)}")
         lines.append(f"  {_extents(part.domain.outer)} ({', '.join(reads)}) -> ({', '.join(writes)})")
-    return "\n".join([*lines, print_graph(kernel.graph, indent="  ")])
+        lines += [print_graph(part.graph, indent="  ")] if step.abreast else []
+    return "\n".join([*lines, *([] if step.abreast else [print_graph(kernel.graph, indent="  ")])])
+
+
+def _loops(kernel: Kernel, parts: str = "") -> str:
+    reduced = f" reduced={_extents(kernel.domain.reduced)}" if kernel.domain.reduced else ""
+    return f"kind={kernel.kind}{parts} outer={_extents(kernel.domain.outer)}{reduced}"
 
 
 def print_command(command: Command) -> str:

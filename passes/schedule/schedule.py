@@ -11,6 +11,7 @@ from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.abreast import group_abreast, is_abreast
 from lavax.passes.schedule.control_flow import (
     ControlFlow,
     LoweredControlFlow,
@@ -39,7 +40,7 @@ def schedule(
     pieces = extract(fuse(graph, target), graph.outputs)
     if target.fusion.operations_per_byte:
         graph, pieces = _with_less_memory(graph, pieces, target)
-    groups, phases = dispatch_groups(pieces)
+    groups, phases = dispatch_groups(pieces, target)
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
     control_flow = {
@@ -71,13 +72,14 @@ def _with_less_memory(graph: Graph, pieces: list[Piece], target: Target) -> tupl
     return changed, extract(fuse(changed, target), changed.outputs)
 
 
-def dispatch_groups(pieces: Sequence[Piece]) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
+def dispatch_groups(pieces: Sequence[Piece], target: Target) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
     """The pieces grouped by dispatch, in order of execution, and the number of levels of kernels before each piece.
 
     Group i is the kernel k{i}, unless it is control flow.
     """
     phases = _levels(pieces)
-    return sorted(group_mergeable(pieces, phases), key=lambda group: phases[group[0]]), phases
+    groups = sorted(group_mergeable(pieces, phases), key=lambda group: phases[group[0]])
+    return group_abreast(groups, phases, target), phases
 
 
 def _is_control_flow(group: Sequence[Piece]) -> bool:
@@ -224,7 +226,8 @@ def _commands(
             read, written = [], []
         read += now_read
         written += now_written
-        commands.append(KernelStep(f"k{number}", tuple(piece.kernel for piece in group), reads, writes, barrier))
+        kernels, abreast = tuple(piece.kernel for piece in group), is_abreast(group)
+        commands.append(KernelStep(f"k{number}", kernels, reads, writes, barrier, abreast))
     return commands
 
 

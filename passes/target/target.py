@@ -5,10 +5,11 @@ Questions that depend on an operation are functions of its node. The defaults su
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 from lavax.ir.graph import Node
+from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 
@@ -20,7 +21,7 @@ def _no(node: Node) -> bool:
     return False
 
 
-def _none(node: Node) -> None:
+def _none(node: Node | Kernel) -> None:
     return None
 
 
@@ -102,6 +103,14 @@ class FusionLimits:
 
 
 @dataclass(frozen=True)
+class Dispatches:
+    """How kernels are dispatched."""
+
+    # Equal for kernels that can share a dispatch, each with workgroups of its own; None for one that cannot.
+    abreast: Callable[[Kernel], Hashable | None] = _none
+
+
+@dataclass(frozen=True)
 class Target:
     """A device as the passes see it."""
 
@@ -110,6 +119,7 @@ class Target:
     rows: Rows = Rows()
     sorting: Sorting = Sorting()
     fusion: FusionLimits = FusionLimits()
+    dispatches: Dispatches = Dispatches()
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.
     alignment: int = 256
     # The most bytes of one allocation, a multiple of the alignment. The arena is several allocations if it needs more.

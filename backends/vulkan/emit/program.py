@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 
+from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
@@ -183,7 +184,12 @@ class _Emission:
         ]
         if not (self.profile.float64 and self.profile.int64):
             _refuse_missing(step, self.profile)
-        if len(parts) > 1 and not _moves(step, self.program.views):
+        if step.abreast:
+            dispatch = self._abreast(step, parts)
+            if dispatch is not None:
+                yield dispatch
+                return
+        elif len(parts) > 1 and not _moves(step, self.program.views):
             yield from self._merged(step, parts)
             return
         for number, (kernel, places) in enumerate(parts):
@@ -216,6 +222,23 @@ class _Emission:
             rest = _rest_of(step.name, number) if strided is None else None
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
             yield replace(dispatch, seen=seen if launch.by_descriptor else None, work=work)
+
+    def _abreast(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Dispatch | None:
+        """Kernels side by side in one dispatch; None if they must be dispatched one by one."""
+        if _moves(step, self.program.views):
+            return None
+        launches = []
+        for number, (kernel, _) in enumerate(parts):
+            of_device = replace(kernel, packed=self.profile.packed, paired=self.profile.paired)
+            launch = self._launch(of_device, self._schedule(kernel))
+            in_place = launch.before is not None and self._is_in_place(step, number)
+            launches.append(replace(launch, before=None) if in_place else launch)
+        whole = abreast(launches, [len(places) for _, places in parts])
+        if whole is None:
+            return None
+        slots = tuple(place.slot for _, places in parts for place in places)
+        dispatch = Dispatch(self._suited(whole.shader), slots, (), whole.groups, step.barrier, step.name)
+        return replace(dispatch, work=self._work(step, *range(len(parts))))
 
     def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
         """Flat maps of one form: those that descriptors suit share a shader, and one dispatch serves all others."""
@@ -365,7 +388,7 @@ def _names_of_constants(
     """The names of the plan's constants: tables of merged kernels and guards, and words beyond push constants."""
     for command in commands:
         if isinstance(command, KernelStep):
-            if len(command.kernels) > 1 and not _moves(command, views):
+            if len(command.kernels) > 1 and not command.abreast and not _moves(command, views):
                 yield command.name
                 continue
             for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lavax.backends.vulkan.glsl.body import Body
-from lavax.backends.vulkan.glsl.shader import Parameters, word
+from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, word
 from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -39,6 +39,7 @@ class Launch:
     before: Launch | None = None  # the launch that must finish, over the same slots, before this one starts
     by_descriptor: int = 0  # how many of its first slots have positions of arrays in descriptor ranges
     order: tuple[int, ...] | None = None  # the numbers of the kernel's arrays whose slots it gets; None: all of them
+    text: ShaderText | None = field(default=None, compare=False)  # of a shader that may be a part of another
 
 
 def grid(groups: int) -> tuple[int, int, int]:

@@ -65,7 +65,8 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
         for output, result in results.items():
             body.store(output, coordinates[output], result, outputs[output])
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
-    return Launch(assemble(text), tuple(body.parameters.words), grid(-(-(count // width) // (local * iterations))))
+    groups = grid(-(-(count // width) // (local * iterations)))
+    return Launch(assemble(text), tuple(body.parameters.words), groups, text=text)
 
 
 def loop_iterations(vectors: int, local: int) -> int:
@@ -108,7 +109,7 @@ def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:
     for output, at, result in results:
         body.store(output, at, result, outputs[output])
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
-    return Launch(assemble(text), tuple(body.parameters.words), grid(count // (local * strips)))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(count // (local * strips)), text=text)
 
 
 def _reads_vectors(kernel: Kernel, count: int) -> bool:

@@ -70,7 +70,7 @@ class RowEmitter:
         lines, subgroup, body = self.body.scopes[0].lines, self.group.subgroup, self.body
         local, shuffles = (self.schedule.local, 1), subgroup is not None
         text = ShaderText(body.uses, lines, local, self.group.declarations, subgroup, shuffles=shuffles)
-        return Launch(assemble(text), tuple(body.parameters.words), grid(self.group.workgroups(rows)))
+        return Launch(assemble(text), tuple(body.parameters.words), grid(self.group.workgroups(rows)), text=text)
 
     def _if(self, condition: str) -> AbstractContextManager[None]:
         return self.body.block(f"if ({condition})") if condition else nullcontext()

@@ -75,7 +75,7 @@ class ScatterEmitter:
             self._write_line()
         self._join_updates()
         text = ShaderText(self.body.uses, self.body.scopes[0].lines, (self.local, 1))
-        return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-count // self.local)))
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-count // self.local)), text=text)
 
     def _write_line(self) -> None:
         """Copies the line's values from the array, unless the array lies in the result's memory already."""

@@ -1,0 +1,84 @@
+"""Kernels side by side in one dispatch: a shader with a function per kernel, and workgroups of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+
+from lavax.backends.vulkan.emit.map.choose import transposes, transposition_of
+from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
+from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedRows
+from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
+from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, local_invocations
+from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
+from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.ops.indexing import SCATTERS
+from lavax.passes.kernels.accesses import updated_in_place
+from lavax.passes.kernels.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class SmallKernels:
+    """Kernels that share a dispatch. Exercised by `python -m benchmarks models` (decoding)."""
+
+    elements: int = 1 << 21  # that one goes over, at most: longer ones keep the device busy alone
+
+
+SMALL_KERNELS = SmallKernels()
+_WORD, _SHARED = re.compile(r"\bwords\[(\d+)\]"), re.compile(r"\bshared_(\w+)")
+
+
+def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
+    """The size of the kernel's workgroups, which one dispatch has; None for a kernel that shares none."""
+    if kernel.domain.rows * kernel.domain.length > SMALL_KERNELS.elements:
+        return None
+    if arrays_by_descriptor(kernel, profile.descriptor_range_bytes):
+        return None
+    if kernel.kind == "row":
+        schedule = choose_schedule(kernel, profile, lifted=False)
+        return None if isinstance(schedule, InterleavedRows) else schedule.local  # those need much shared memory
+    if kernel.kind == "map":
+        turned = transposes(transposition_of(kernel, profile), profile, lifted=False)
+        return None if turned else local_invocations(profile)
+    is_update = kernel.kind == "routine" and updated_in_place(kernel) is not None
+    return local_invocations(profile) if is_update and kernel.graph.outputs[0].op in SCATTERS else None
+
+
+def abreast(launches: Sequence[Launch], slots: Sequence[int]) -> Launch | None:
+    """The launch of all; `slots` are how many each one has. None if these launches cannot share one."""
+    texts = [launch.text for launch in launches if launch.text is not None]
+    sizes = {text.local_size for text in texts}
+    subgroups = {text.subgroup_size for text in texts} - {None}
+    plain = all(not launch.words and launch.before is None and launch.order is None for launch in launches)
+    groups = [prod(launch.groups) for launch in launches]
+    if len(texts) < len(launches) or len(sizes) > 1 or len(subgroups) > 1 or not plain or sum(slots) > REST_WORD:
+        return None
+    uses, declarations, calls = Uses(), [], []
+    starts = [0, *accumulate(groups)]
+    for number, (text, first) in enumerate(zip(texts, [0, *accumulate(slots)], strict=False)):
+        uses.include(text.uses)
+        lines = [_moved(line, number, first) for line in text.main]
+        declarations += [_moved(line, number, first) for line in text.declarations]
+        declarations += [f"void part{number}(uint group_of_part) {{", *(f"    {line}" for line in lines), "}"]
+        calls.append(f"if (workgroup < {starts[number + 1]}u) part{number}(workgroup - {starts[number]}u);")
+    main = [f"uint workgroup = {WORKGROUP};", calls[0], *(f"else {call}" for call in calls[1:])]
+    text = ShaderText(
+        uses,
+        main,
+        sizes.pop(),
+        declarations,
+        next(iter(subgroups), None),
+        shuffles=any(text.shuffles for text in texts),
+        pragma="".join(dict.fromkeys(text.pragma for text in texts)),
+    )
+    return Launch(assemble(text), (), grid(starts[-1]), text=text)
+
+
+def _moved(line: str, number: int, first: int) -> str:
+    """A line of a kernel's shader as part of one: its slots come after others, its workgroups are numbered anew."""
+    line = _WORD.sub(lambda found: f"words[{int(found[1]) + first}]", line.replace(WORKGROUP, "group_of_part"))
+    return _SHARED.sub(rf"shared{number}_\1", line)
