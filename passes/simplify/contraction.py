@@ -150,6 +150,21 @@ def transpose_of_dot(node: Node) -> Node | None:
     return None
 
 
+def sum_over_batch(node: Node) -> Node | None:
+    """sum(dot(x, y)) over batch axes of the dot -> a dot that contracts these axes too, as in the gradients of keys
+    and values that several heads share."""
+    (product,) = node.operands
+    if product.op != "dot":
+        return None
+    batch, axes = _pairs(product, "batch"), node.attrs["axes"]
+    if any(axis >= len(batch) for axis in axes):
+        return None
+    kept = [pair for axis, pair in enumerate(batch) if axis not in axes]
+    summed = _pairs(product, "contract") + [batch[axis] for axis in axes]
+    left, right = product.operands
+    return dot(left, right, _sides(sorted(summed)), _sides(kept), **precision_of(product))
+
+
 RULES: dict[str, tuple[RewriteRule, ...]] = {
     "dot": (
         _without_units,

@@ -63,6 +63,11 @@ def _pass_second(node: Node) -> Node:
 
 
 RULES: RewriteRules = {name: _rules_of(name) for name in OPERATIONS}
-MERGING: RewriteRules = {"transpose": (contraction.transpose_of_dot,), **reduction.MERGING, **window.MERGING}
+MERGING: RewriteRules = {
+    "transpose": (contraction.transpose_of_dot,),
+    **reduction.MERGING,
+    **window.MERGING,
+    "sum": (*reduction.MERGING["sum"], contraction.sum_over_batch),
+}
 # For graphs that will not be differentiated any more.
 RULES_WITHOUT_GRADIENTS: RewriteRules = {**RULES, "stop_gradient": (_pass_through,), "known_value": (_pass_second,)}

@@ -69,10 +69,11 @@ def perceptron(weights: Any, x: Any) -> Any:
 
 
 def perceptron_in_shares(weights: Any, x: Any) -> Any:
-    """Each product is the sum of four products over a quarter of the contracted axis."""
+    """Each product is the weighted sum of four products over a quarter of the contracted axis."""
+    parts = 1 - lnp.arange(4)[:, None, None] / 8
     for matrix, bias in weights:
         quarters = lnp.reshape(x, (len(x), 4, -1)), lnp.reshape(matrix, (4, -1, matrix.shape[1]))
-        x = nn.gelu(lnp.sum(lnp.einsum("imk,mkj->mij", *quarters), axis=0) + bias, approximate=False)
+        x = nn.gelu(lnp.sum(parts * lnp.einsum("imk,mkj->mij", *quarters), axis=0) + bias, approximate=False)
     return lnp.sum(lnp.sin(x))
 
 
