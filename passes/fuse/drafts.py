@@ -200,7 +200,7 @@ class Drafts:
         draft.arrays.update(arrays)
         draft.computed.update(computed)
         self.draft_of[node] = draft
-        for array in (node, *arrays):
+        for array in self._worth_sharing(node, (node, *arrays)):
             found = self.maps.setdefault((node.shape, array), [])
             if draft not in found:
                 found.append(draft)
@@ -223,11 +223,17 @@ class Drafts:
 
     def _related_maps(self, node: Node) -> list[KernelDraft]:
         """The latest few maps over the node's shape that read an array it reads, or write one."""
-        arrays, latest = self.arrays_of([node]), _MAP_CANDIDATES
+        arrays, latest = self._worth_sharing(node, self.arrays_of([node])), _MAP_CANDIDATES
         found = dict.fromkeys(
             draft for array in arrays for draft in self.maps.get((node.shape, array), [])[-latest.per_array :]
         )
         return sorted(found, key=lambda draft: draft.order, reverse=True)[: latest.in_all]
+
+    @staticmethod
+    def _worth_sharing(node: Node, arrays: Iterable[Node]) -> list[Node]:
+        """The arrays for whose sake a map may write several values: not single numbers, such as a step's, which many
+        maps read that have nothing else in common."""
+        return [array for array in arrays if array.type.size > 1 or node.type.size == 1]
 
     def last_draft(self, bases: Iterable[Node]) -> KernelDraft:
         return max((self.draft_of[base] for base in bases), key=lambda draft: draft.order)

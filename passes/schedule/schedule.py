@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
@@ -23,6 +24,21 @@ from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
 from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
 from lavax.passes.target.target import ANY_DEVICE, Target
+
+
+@dataclass(frozen=True)
+class WaitingMaps:
+    """How long maps wait that no kernel waits for, such as an optimizer's updates, so that they are merged: small ones
+    until the end, others for one of every so many levels, which frees the gradients that they read.
+
+    Chosen by the kernels and the memory of a training step of SmolLM2-135M, 1 x 128, whose layers have 25 levels.
+    """
+
+    kept_bytes: int = 1 << 18  # of the temporaries that a small map reads
+    levels: int = 16
+
+
+WAITING_MAPS = WaitingMaps()
 
 
 def schedule(
@@ -107,8 +123,8 @@ def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> Ker
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
     """How many kernels must run one after the other before each piece.
 
-    Pieces that no other piece waits for come last, unless they would keep temporaries alive until then. Maps come last
-    even so, because they can be merged there.
+    Pieces that no other piece waits for come last, unless they would keep temporaries alive until then. Maps wait
+    even so, because they can be merged (`WaitingMaps`).
     """
     writer = {node: piece for piece in pieces for node in piece.writes}
     levels: dict[Piece, int] = {}
@@ -119,10 +135,16 @@ def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
         levels[piece] = 1 + max((levels[other] for other in before), default=-1)
     last = max(levels.values(), default=0)
 
-    def may_wait(piece: Piece) -> bool:
-        return piece.kernel.kind == "map" or writer.keys().isdisjoint(piece.reads)
+    def level_of(piece: Piece) -> int:
+        kept = sum(node.type.nbytes for node in piece.reads if node in writer)
+        is_map, level = piece.kernel.kind == "map", levels[piece]
+        if piece in awaited or (kept and not is_map):
+            return level
+        if kept <= WAITING_MAPS.kept_bytes:
+            return last
+        return min(-(-level // WAITING_MAPS.levels) * WAITING_MAPS.levels, last)
 
-    return {piece: last if piece not in awaited and may_wait(piece) else level for piece, level in levels.items()}
+    return {piece: level_of(piece) for piece in levels}
 
 
 def _donors(

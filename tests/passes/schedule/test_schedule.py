@@ -12,9 +12,11 @@ import lavax.numpy as lnp
 from lavax.ir import TensorType, float32
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
-from lavax.passes.schedule.schedule import schedule
+from lavax.passes.schedule import schedule as module
+from lavax.passes.schedule.schedule import WaitingMaps, schedule
 from tests.passes.lowering import program_of
 from tests.passes.program_checks import check_program
 
@@ -165,3 +167,42 @@ def test_an_axis_of_more_elements_may_be_reduced() -> None:
     vector = lx.ShapeDtype((50_000,), "float32")
     lowered = lx.compile(lambda x, y: lnp.sum(x[:, None] * y[None, :], axis=1)).lower(vector, vector)
     assert schedule(prepare(lowered.optimized)).steps
+
+
+def updated(weights: Any, first: Any, second: Any, x: Any, rate: Any) -> Any:
+    """Three layers, two moments of each gradient, and updates that share a number."""
+
+    def loss(weights: Any) -> Any:
+        hidden = x
+        for weight in weights:
+            hidden = lnp.tanh(hidden @ weight)
+        return lnp.sum(hidden)
+
+    gradients = lx.grad(loss)(weights)
+    first = [0.9 * moment + gradient for moment, gradient in zip(first, gradients, strict=True)]
+    second = [0.99 * moment + gradient * gradient for moment, gradient in zip(second, gradients, strict=True)]
+    return [w - rate * m / lnp.sqrt(v) for w, m, v in zip(weights, first, second, strict=True)], first, second
+
+
+def updates_of(size: int) -> list[KernelStep]:
+    """The steps that write results of a training step with weights of size × size."""
+    weights, x = [lx.ShapeDtype((size, size), "float32")] * 3, lx.ShapeDtype((8, size), "float32")
+    lowered = lx.compile(updated).lower(weights, weights, weights, x, lx.ShapeDtype((), "float32"))
+    program = schedule(prepare(lowered.optimized))
+    check_program(program)
+    steps = [step for step in program.steps if isinstance(step, KernelStep)]
+    return [step for step in steps if any(name.startswith("%r") for part in step.writes for name in part)]
+
+
+def test_an_update_writes_its_results_in_one_map_and_small_ones_are_one_dispatch() -> None:
+    """A number that all of them read is no reason to put two into one kernel."""
+    (step,) = updates_of(16)
+    assert len(step.kernels) == 3
+    assert all(len(part) == 3 for part in step.writes)
+
+
+def test_updates_of_large_parameters_do_not_keep_all_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAITING_MAPS", WaitingMaps(kept_bytes=16, levels=4))
+    steps = updates_of(16)
+    assert len(steps) > 1
+    assert sum(len(step.kernels) for step in steps) == 3
