@@ -230,7 +230,7 @@ class _Emission:
         launches = []
         for number, (kernel, _) in enumerate(parts):
             of_device = replace(kernel, packed=self.profile.packed, paired=self.profile.paired)
-            launch = self._launch(of_device, self._schedule(kernel))
+            launch = self._launch(of_device, kernel_key(of_device), self._schedule(kernel))
             in_place = launch.before is not None and self._is_in_place(step, number)
             launches.append(replace(launch, before=None) if in_place else launch)
         whole = abreast(launches, [len(places) for _, places in parts])
