@@ -38,6 +38,11 @@ __all__ = [
 ]
 
 
+def _widened(value: Value) -> Value:
+    """The value in the dtype that its exponentials are added in."""
+    return cast(value, averaging(value.type.dtype))
+
+
 def _peak(value: Value, axes: tuple[int, ...]) -> Value:
     """The greatest elements over `axes`, as constants for gradients: the shift by them cancels."""
     return bind("stop_gradient", fold("max", value, axes, keepdims=False))
@@ -52,7 +57,8 @@ def _chosen(name: str, x: ArrayLike, where: ArrayLike | None) -> Value:
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Value:
     """exp(x) over its sum along `axis` (None: all axes): positive, of sum 1. NaN if all of a row is -inf.
 
-    Over the elements where `where`, which broadcasts to `x`, is true; 0 for the others.
+    Over the elements where `where`, which broadcasts to `x`, is true; 0 for the others. 16-bit floats are computed in
+    float32, and the result is rounded once.
     """
     if where is not None:
         return choice(where, softmax(_chosen("softmax", x, where), axis), 0.0)
@@ -60,22 +66,28 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Va
     axes = rising_axes("softmax", axis, value.type)
     if not value.size:
         return own(value)
-    grown = exp(subtract(value, spread_back(_peak(value, axes), axes, value.shape)))
-    return divide(grown, spread_back(fold("sum", grown, axes, keepdims=False), axes, value.shape))
+    wide = _widened(value)
+    grown = exp(subtract(wide, spread_back(_peak(wide, axes), axes, value.shape)))
+    total = fold("sum", grown, axes, keepdims=False)
+    return cast(divide(grown, spread_back(total, axes, value.shape)), value.type.dtype)
 
 
 @one_program("axis")
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Value:
-    """The logarithm of `softmax(x, axis, where)`, exact for small probabilities too: -inf where `where` is false."""
+    """The logarithm of `softmax(x, axis, where)`, exact for small probabilities too: -inf where `where` is false.
+
+    16-bit floats are computed in float32, and the result is rounded once.
+    """
     if where is not None:
         return choice(where, log_softmax(_chosen("log_softmax", x, where), axis), -math.inf)
     value = as_floating(x)
     axes = rising_axes("log_softmax", axis, value.type)
     if not value.size:
         return own(value)
-    shifted = subtract(value, spread_back(_peak(value, axes), axes, value.shape))
+    wide = _widened(value)
+    shifted = subtract(wide, spread_back(_peak(wide, axes), axes, value.shape))
     total = log(fold("sum", exp(shifted), axes, keepdims=False))
-    return subtract(shifted, spread_back(total, axes, value.shape))
+    return cast(subtract(shifted, spread_back(total, axes, value.shape)), value.type.dtype)
 
 
 @one_program("axis")
@@ -95,22 +107,24 @@ def logsumexp(
     """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
     Over the elements where `where`, which broadcasts to `x`, is true. The result is -inf if all elements are -inf or
-    there are none.
+    there are none. 16-bit floats are computed in float32, and the result is rounded once.
     """
     value, factor = _chosen("logsumexp", x, where), None if b is None else as_floating(b)
     if factor is not None:
         value, factor = broadcast_arrays(value, factor)
+        factor = _widened(factor)
     axes = rising_axes("logsumexp", axis, value.type)
     kept = tuple(1 if d in axes else extent for d, extent in enumerate(value.shape))
     folded = tuple(extent for d, extent in enumerate(value.shape) if d not in axes)
     if math.prod(value.shape[d] for d in axes) == 0:
         return constant(-math.inf, value.type.with_shape(kept if keepdims else folded))
-    peak = _peak(value, axes)
+    wide = _widened(value)
+    peak = _peak(wide, axes)
     peak = choice(isfinite(peak), peak, 0.0)
-    grown = exp(subtract(value, spread_back(peak, axes, value.shape)))
+    grown = exp(subtract(wide, spread_back(peak, axes, value.shape)))
     if factor is not None:
         grown = multiply(grown, factor)
-    result = add(log(fold("sum", grown, axes, keepdims=False)), peak)
+    result = cast(add(log(fold("sum", grown, axes, keepdims=False)), peak), value.type.dtype)
     return reshaped(result, kept) if keepdims else result
 
 

@@ -314,7 +314,7 @@ def _built(pattern: _Pattern, scores: _Scores, keys: int) -> Node | None:
     queries = None if sides is None else _queries(sides, node.attrs["batch"][side], extents)
     if sides is None or queries is None or not _pays(sides, node, side, prod(extents)):
         return None
-    dtype = _widest(pattern, sides, scores.product.node)
+    dtype = _dtype_of(pattern, sides, scores)
     if dtype is None:
         return None
     (query, by_query), (key, by_key) = _unscaled(sides.query), _unscaled(sides.key)
@@ -392,12 +392,14 @@ def _as_product(result: Node, node: Node, side: int, order: Sequence[int]) -> No
     return transpose(spread, [*alone[:batch], *extra, *alone[batch:]])
 
 
-def _widest(pattern: _Pattern, sides: _Sides, product: Node) -> DType | None:
-    """The dtype of the whole computation: the widest in it, at most 32 bits wide if dtypes differ."""
-    nodes = (pattern.node, *pattern.inside, sides.query.node, sides.key.node, product)
-    dtypes = {node.dtype for node in nodes if node.dtype.is_float}
-    if len(dtypes) == 1:
-        return product.dtype
+def _dtype_of(pattern: _Pattern, sides: _Sides, scores: _Scores) -> DType | None:
+    """The dtype of both products, if they agree: attention computes the softmax between them in float32 anyway. Else the
+    widest in the whole computation, at most 32 bits wide."""
+    of_products = {node.dtype for node in (pattern.node, sides.query.node, sides.key.node, scores.product.node)}
+    of_biases = {placed.node.dtype for placed, _ in scores.biases}
+    if len(of_products) == 1 and of_biases <= of_products:
+        return scores.product.node.dtype
+    dtypes = of_products | {node.dtype for node in pattern.inside if node.dtype.is_float}
     return float32 if all(dtype.bits <= 32 for dtype in dtypes) else None
 
 

@@ -72,6 +72,13 @@ def test_softmax_of_chosen_elements() -> None:
         assert not np.asarray(slope)[1].any()
 
 
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax, nn.logsumexp])
+def test_softmax_of_16_bits_is_rounded_once(function: Callable[..., Any]) -> None:
+    graph = lx.trace(lambda x: function(x, axis=-1))(lx.ShapeDtype((3, 40), lnp.bfloat16))
+    narrow = [node.op for node in graph.nodes if node.dtype.name == "bf16"]
+    assert set(narrow) <= {"cast", "constant"} and narrow.count("cast") == 1
+
+
 def test_softmax_of_large_numbers() -> None:
     check(nn.softmax, single(lambda x: special.softmax(x, -1)), np.array([[1e4, 1e4 - 1], [-1e4, -1e4 - 2]], F32))
     check(nn.log_softmax, single(lambda x: special.log_softmax(x, -1)), np.array([0.0, -100, 50], F32))

@@ -223,3 +223,17 @@ def test_many_layers() -> None:
 
     graph: Graph = simplify(lx.trace(layers)(f32(2, 32, 4)))
     assert [node.op for node in graph.nodes] == ["attention"] * 50
+
+
+@pytest.mark.parametrize("biased, dtype", [(False, "bf16"), (True, "f32")])
+def test_a_softmax_in_float32_between_narrow_products_is_attention_of_their_dtype(biased: bool, dtype: str) -> None:
+    """It computes its softmax in float32 anyway; a bias in float32 would lose digits."""
+
+    def attend(query: Any, key: Any, value: Any, bias: Any) -> Any:
+        scores = lnp.einsum("btd,bsd->bts", query, key).astype("float32")
+        weights = nn.softmax(scores + bias if biased else scores).astype(lnp.bfloat16)
+        return lnp.einsum("bts,bsd->btd", weights, value)
+
+    rows, scores = lx.ShapeDtype((2, 64, 16), lnp.bfloat16), lx.ShapeDtype((64, 64), "float32")
+    graph = lx.compile(attend).lower(rows, rows, rows, scores).optimized
+    assert [node.dtype.name for node in graph.nodes if node.op == "attention"] == [dtype]
