@@ -393,8 +393,9 @@ def _as_product(result: Node, node: Node, side: int, order: Sequence[int]) -> No
 
 
 def _dtype_of(pattern: _Pattern, sides: _Sides, scores: _Scores) -> DType | None:
-    """The dtype of both products, if they agree: attention computes the softmax between them in float32 anyway. Else the
-    widest in the whole computation, at most 32 bits wide."""
+    """The dtype of both products, if they agree: attention computes the softmax between them in float32 anyway.
+
+    Else the widest in the whole computation, at most 32 bits wide."""
     of_products = {node.dtype for node in (pattern.node, sides.query.node, sides.key.node, scores.product.node)}
     of_biases = {placed.node.dtype for placed, _ in scores.biases}
     if len(of_products) == 1 and of_biases <= of_products:
