@@ -65,6 +65,7 @@ RULES: dict[str, BatchRule] = {
     "slice": shifting(start=_with_zero, limit=_with_size, stride=_with_one),
     "pad": shifting(low=_with_zero, high=_with_zero, interior=_with_zero),
     "concatenate": shifting(axis=_axis),
+    "fft": shifting(axis=_axis),
     "flip": shifting(axes=_axes),
     "shear": shifting(axes=_axes, along=_axes),
     "unshear": shifting(axes=_axes, along=_axes),

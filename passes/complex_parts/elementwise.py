@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from lavax.ir.graph import Node
 from lavax.ir.types import bool_
 from lavax.passes.build.builder import build, cast, iota, zeros
-from lavax.passes.complex_parts import arithmetic, exponential, products, trigonometric
+from lavax.passes.complex_parts import arithmetic, exponential, fourier, products, trigonometric
 from lavax.passes.complex_parts.parts import Parts, Real, Truth, parts
+from lavax.passes.complex_parts.roots import unit_root
 
 Value = Node | Parts  # of an operand or result that is real, or complex
 Rule = Callable[[Node, Sequence[Value]], Value]
@@ -102,6 +103,12 @@ def _of(function: Callable[..., Parts | Real | Truth]) -> Rule:
     return rule
 
 
+def _unit_root(node: Node, operands: Sequence[Value]) -> Value:
+    (position,) = operands
+    assert isinstance(position, Node)
+    return unit_root(position, node.attrs["length"], node.dtype.part)
+
+
 def _with_node(function: Callable[..., Parts]) -> Rule:
     return lambda node, operands: function(node, *operands)
 
@@ -148,5 +155,7 @@ RULES: dict[str, Rule] = {
     "conv": _with_node(products.bilinear),
     "cumulative_prod": _with_node(products.cumulative_product),
     "dot": _with_node(products.bilinear),
+    "fft": _with_node(fourier.transform),
+    "unit_root": _unit_root,
     "prod": _with_node(products.product_over),
 }

@@ -33,9 +33,15 @@ def _conjugate(node: Node, g: Node) -> Node:
     return build("conjugate", g)
 
 
+def _fft(node: Node, g: Node) -> Node:
+    """The matrix of a transform is symmetric: its transpose is itself."""
+    return build("fft", g, **node.attrs)
+
+
 RULES: dict[str, GradientRule] = {
     "complex": by_operand(_of_real_part, _of_imaginary_part),
     "real": by_operand(_real),
     "imag": by_operand(_imag),
     "conjugate": by_operand(_conjugate),
+    "fft": by_operand(_fft),
 }

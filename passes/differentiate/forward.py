@@ -29,6 +29,7 @@ _LINEAR = frozenset(
         "concatenate",
         "conjugate",
         "cumulative_sum",
+        "fft",
         "flip",
         "gather",
         "imag",

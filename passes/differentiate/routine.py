@@ -60,7 +60,7 @@ def _by_doubling(node: Node, g: Node, joined: Callable[..., Node], shares: Calla
         steps.append((distance, shares(value, earlier, whole), shares(earlier, value, whole)))
         value, distance = whole, 2 * distance
     for distance, own, of_earlier in reversed(steps):
-        g = add(multiply(g, own), _moved(multiply(g, of_earlier), axis, -direction * distance, 0.0))
+        g = add(multiply(g, own), _moved(multiply(g, of_earlier), axis, -direction * distance, g.dtype.number(0)))
     return g
 
 
@@ -93,7 +93,7 @@ def _cumulative_extremum(node: Node, g: Node) -> Node:
     if x.type.size == 0:
         return g
     positions = iota(index_type(x.shape), axis)
-    before = _moved(node, axis, _direction(node), 0.0)
+    before = _moved(node, axis, _direction(node), node.dtype.number(0))
     first = splat(x.shape[axis] - 1 if node.attrs["reverse"] else 0, positions.type)
     is_new = logical_not(logical_and(equal(node, before), logical_not(equal(positions, first))))
     latest = "cumulative_min" if node.attrs["reverse"] else "cumulative_max"

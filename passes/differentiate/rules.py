@@ -86,6 +86,7 @@ NOT_DIFFERENTIABLE = names_of_family("lowered") | frozenset(
         "stop_gradient",
         "threefry",
         "truncate",
+        "unit_root",
         "xor",
         "zeta",
     }

@@ -38,7 +38,7 @@ def _evaluate(node: Node, floating: type[np.floating[Any]]) -> Any:
 def _held_value(node: Node) -> Any:
     """A splat's value rounded to its dtype, except float32, which is rounded at the very end."""
     value = splat_value(node)
-    return value if node.dtype in (float32, float64) or not node.dtype.is_inexact else _rounded(value, node.dtype)
+    return value if node.dtype in (float32, float64) or not node.dtype.is_float else _rounded(value, node.dtype)
 
 
 def _rounded(value: float, dtype: DType) -> float:

@@ -6,13 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lavax.base.errors import DtypeError, NonFloatArgumentError
+from lavax.base.errors import NonFloatArgumentError
+from lavax.ir import TensorType
 from lavax.ir.location import user_error
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature, whole_numbers
 from lavax.tracer.pytrees.pytree import TreeDef, unflatten
 from lavax.tracer.transforms.arguments import Arguments, Concerned
 from lavax.tracer.transforms.float0 import zeros
+from lavax.tracer.values.value import Value
 
 Argnums = int | Sequence[int]
 
@@ -57,14 +59,40 @@ def leaves_at(argnums: Argnums, transformation: str, signature: Signature) -> Co
     return found
 
 
-def refuse_holomorphic(transformation: str, function: str, holomorphic: bool) -> None:
-    """Raises DtypeError if `holomorphic` is set."""
+def require_differentiable(
+    what: str, chosen: Chosen, values: Sequence[Value], holomorphic: bool, forward: bool
+) -> None:
+    """Raises NonFloatArgumentError unless these arguments have derivatives of the kind asked for.
+
+    Those of a holomorphic function are complex. Without `holomorphic`, forward mode takes real arguments only: a small
+    change of a complex one has a direction, so that one derivative does not tell its effect.
+    """
+    for position in chosen.inputs:
+        type = values[position].type
+        if holomorphic and not type.dtype.is_complex:
+            raise user_error(
+                NonFloatArgumentError,
+                f"{what}: with holomorphic=True arguments to differentiate by are complex, got {type}: convert it, by "
+                "x.astype('complex64')",
+            )
+        if forward and not holomorphic and type.dtype.is_complex:
+            raise user_error(
+                NonFloatArgumentError,
+                f"{what}: {type} is complex. Set holomorphic=True if the function is complex differentiable, or "
+                "differentiate by the real and the imaginary part, as two arguments",
+            )
+
+
+def fault_of_result(type: TensorType, holomorphic: bool) -> str | None:
+    """Why a result has no derivatives of the kind asked for, as the end of a message; None if it has them."""
     if holomorphic:
-        raise user_error(
-            DtypeError,
-            f"{transformation} of {function}: holomorphic=True is about complex numbers, which lavax has not yet. "
-            "Differentiate by the real and the imaginary part, as two arguments",
+        return None if type.dtype.is_complex else f"with holomorphic=True the result is complex, but it gave {type}"
+    if type.dtype.is_complex:
+        return (
+            f"the result is real, but it gave {type}. Set holomorphic=True if the function is complex differentiable, "
+            "or return its real part, imaginary part or length"
         )
+    return None
 
 
 def choose(argnums: Argnums, arguments: Arguments, transformation: str, allow_int: bool = False) -> Chosen:

@@ -17,7 +17,7 @@ from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracing import trace_function
-from lavax.tracer.transforms.argnums import Argnums, choose, leaves_at, refuse_holomorphic
+from lavax.tracer.transforms.argnums import Argnums, choose, fault_of_result, leaves_at, require_differentiable
 from lavax.tracer.transforms.arguments import Auxiliary, arguments_of, auxiliary_parts
 from lavax.tracer.values.value import Value
 
@@ -35,9 +35,12 @@ def value_and_grad(
     gradients. With `has_aux`, `function` returns `(value, aux)`, where aux is anything that is not differentiated; the
     first part of the result is then that pair. With `allow_int` arguments may hold integers and bools, too: their
     gradients are arrays of NumPy's dtype float0, which has no numbers. Other arguments keep their numbers, so that
-    Python may choose by them. Raises NonScalarGradError if the value is not a float scalar, NonFloatArgumentError if an
-    argument to differentiate by holds anything but floats, and DtypeError for `holomorphic`, because there are no
-    complex numbers yet.
+    Python may choose by them.
+
+    The gradient by complex z = x + iy is ∂f/∂x − i·∂f/∂y, as in JAX: steps that lower the value go along its conjugate.
+    With `holomorphic` arguments and value are complex, and the gradient is the complex derivative. Raises
+    NonScalarGradError if the value is not a float scalar (with `holomorphic`, a complex one), NonFloatArgumentError if
+    an argument to differentiate by holds anything but floats and complex numbers.
     """
     run = _transformed(function, argnums, has_aux, "value_and_grad", True, holomorphic, allow_int)
 
@@ -81,22 +84,22 @@ def _transformed(
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, Any, Any]]:
     """From arguments to value (without `with_value` None, and not computed), auxiliary result and gradient."""
     signature = signature_of(function, transformation)
-    refuse_holomorphic(transformation, signature.function, holomorphic)
 
     def transformed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         arguments = arguments_of(signature, args, kwargs, leaves_at(argnums, transformation, signature))
         chosen = choose(argnums, arguments, transformation, allow_int)
         by = chosen.inputs
         values = arguments.values
+        what = f"{transformation} of {signature.function}"
+        require_differentiable(what, chosen, values, holomorphic, forward=False)
         rest = Auxiliary()
 
         def run(tracers: list[Value]) -> list[Value]:
             positional, keywords = arguments.with_values(tracers)
             result = function(*positional, **keywords)
             value, auxiliary = auxiliary_parts(result, signature, transformation) if has_aux else (result, None)
-            return [_scalar(value, f"{transformation} of {signature.function}"), *rest.hold(auxiliary)]
+            return [_scalar(value, what, holomorphic), *rest.hold(auxiliary)]
 
-        what = f"{transformation} of {signature.function}"
         traced = trace_function(run, arguments.as_inputs(dict.fromkeys(by, True)), what)
         first = 0 if with_value else 1
         graph = differentiate(simplify(traced.graph), by)
@@ -117,12 +120,18 @@ def stop_gradient(tree: Any) -> Any:
     return map(lambda leaf: bind("stop_gradient", lift(leaf)), tree)
 
 
-def _scalar(result: Any, what: str) -> Value:
-    """The function's value. Raises NonScalarGradError, which begins with `what`, if it is not a float scalar."""
+def _scalar(result: Any, what: str, holomorphic: bool) -> Value:
+    """The function's value. Raises NonScalarGradError, which begins with `what`, if it is not a float scalar.
+
+    With `holomorphic` it must be complex.
+    """
     if is_numeric(result):
         value = lift(result)
-        if not value.shape and value.type.dtype.is_inexact:
+        fault = fault_of_result(value.type, holomorphic)
+        if not value.shape and value.type.dtype.is_inexact and fault is None:
             return value
+        if not value.shape and fault is not None:
+            raise user_error(NonScalarGradError, f"{what}: {fault}")
         found, advice = str(value.type), "take lavax.numpy.sum or mean of it, or use lavax.jacrev or lavax.vmap"
         if not value.shape:
             advice = "integers and bools have no derivative; cast to float32 if it is meant as a number"

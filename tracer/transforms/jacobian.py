@@ -17,7 +17,7 @@ from lavax.passes.differentiate import jvp, vjp
 from lavax.passes.simplify import simplify
 from lavax.tracer.calls.signature import require_function, signature_of
 from lavax.tracer.pytrees.pytree import unflatten
-from lavax.tracer.transforms.argnums import Argnums, Chosen, choose, leaves_at, refuse_holomorphic
+from lavax.tracer.transforms.argnums import Argnums, Chosen, choose, fault_of_result, leaves_at, require_differentiable
 from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.transforms.transformed_call import TransformedCall, run_finished, transformed_call
 
@@ -39,8 +39,8 @@ def jacrev(
     of the argument `argnums` at each leaf (for a sequence, a tuple of them); the leaf for a result of shape r and an
     argument of shape a has shape (*r, *a). With `has_aux`, `function` returns `(value, aux)` and this `(jacobian,
     aux)`. Best if there are fewer results than arguments. With `allow_int` the argument may hold integers, too, at
-    which the Jacobian has zeros of NumPy's dtype float0. Raises NonFloatArgumentError if the argument is not float,
-    DtypeError if the result is not, and for `holomorphic`, because there are no complex numbers yet.
+    which the Jacobian has zeros of NumPy's dtype float0. With `holomorphic` argument and result are complex, and so is
+    the Jacobian. Raises NonFloatArgumentError if the argument is not float, DtypeError if the result is not.
     """
     return _jacobian(function, argnums, has_aux, "jacrev", _by_pullbacks, holomorphic, allow_int)
 
@@ -61,7 +61,7 @@ def hessian(
     as in `jacrev`.
     """
     gradients = _jacobian(function, argnums, has_aux, "hessian", _by_pullbacks, holomorphic)
-    return _jacobian(gradients, argnums, has_aux, "hessian", _by_pushforwards)
+    return _jacobian(gradients, argnums, has_aux, "hessian", _by_pushforwards, holomorphic)
 
 
 def _jacobian(
@@ -75,7 +75,6 @@ def _jacobian(
 ) -> Callable[..., Any]:
     require_function(function, f"{transformation} takes a function")
     signature = signature_of(function, transformation)
-    refuse_holomorphic(transformation, signature.function, holomorphic)
     concerned = leaves_at(argnums, transformation, signature)
 
     @functools.wraps(function)
@@ -85,7 +84,9 @@ def _jacobian(
 
         call = transformed_call(function, args, kwargs, transformation, has_aux, by, concerned)
         chosen = choose(argnums, call.arguments, transformation, allow_int)
-        _require_floats(call, transformation)
+        what = f"{transformation} of {signature.function}"
+        require_differentiable(what, chosen, call.arguments.values, holomorphic, derivatives is _by_pushforwards)
+        _require_floats(call, what, holomorphic)
         traced = simplify(call.graph)
         count = len(call.results)
         found = derivatives(traced, count, chosen.inputs)
@@ -108,12 +109,15 @@ def _tree(call: TransformedCall, chosen: Chosen, leaves: Sequence[Any]) -> Any:
     return unflatten(call.structure, rows)
 
 
-def _require_floats(call: TransformedCall, transformation: str) -> None:
+def _require_floats(call: TransformedCall, what: str, holomorphic: bool) -> None:
     for node in call.results:
+        fault = fault_of_result(node.type, holomorphic)
+        if node.dtype.is_inexact and fault is not None:
+            raise user_error(DtypeError, f"{what}: {fault}")
         if not node.dtype.is_inexact:
             raise user_error(
                 DtypeError,
-                f"{transformation} of {call.arguments.signature.function}: the result must be made of floats, but it "
+                f"{what}: the result must be made of floats, but it "
                 f"holds {node.type}. Return values that are not to be differentiated as aux, with has_aux=True",
             )
 

@@ -81,7 +81,7 @@ def _with_gradients(call: TransformedCall) -> Graph:
             kept.append(cotangent)
             replacements[cotangent] = cotangent
         else:
-            replacements[cotangent] = make_node("constant", (), {"value": 0.0}, cotangent.type)
+            replacements[cotangent] = make_node("constant", (), {"value": cotangent.dtype.number(0)}, cotangent.type)
     found = substitute(graph, replacements)
     return finished(graph_of(kept, [found[output] for output in graph.outputs]))
 

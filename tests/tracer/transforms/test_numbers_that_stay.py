@@ -12,7 +12,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.errors import DtypeError, NonFloatArgumentError
+from lavax.errors import NonFloatArgumentError
 from lavax.lax import fori_loop
 from tests.numpy_backend import NumpyBackend
 
@@ -112,10 +112,3 @@ def test_integers_are_refused_without_allow_int_and_text_always() -> None:
         lx.grad(lambda n: n * 1.0)(3)
     with pytest.raises(NonFloatArgumentError, match="by name, which is 'a'"):
         lx.grad(lambda name: 1.0, allow_int=True)("a")
-
-
-@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacrev", "jacfwd", "hessian"])
-def test_holomorphic_functions_wait_for_complex_numbers(name: str) -> None:
-    with pytest.raises(DtypeError, match=rf"{name} of .*: holomorphic=True is about complex numbers"):
-        getattr(lx, name)(lambda x: x, holomorphic=True)
-    getattr(lx, name)(lambda x: x, holomorphic=False)

@@ -1,0 +1,52 @@
+"""Discrete Fourier transforms along one axis, and the roots of unity that they are made of."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lavax.base.errors import DtypeError, ShapeError
+from lavax.ir.operation import Attributes, Operation, define
+from lavax.ir.types import TensorType, int32
+
+LONGEST_LINE = 1 << 28  # positions times 8 are counted in 32 bits
+
+
+def _infer_fft(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (operand,) = operands
+    axis = attrs["axis"]
+    if not operand.dtype.is_complex:
+        raise DtypeError(f"fft is not defined for {operand} (complex dtypes only)")
+    if not 0 <= axis < operand.rank:
+        raise ShapeError(f"fft: axis {axis} is not an axis of {operand}")
+    if not 0 < operand.shape[axis] <= LONGEST_LINE:
+        raise ShapeError(f"fft: a line has 1 to {LONGEST_LINE} elements, and those of {operand} along axis {axis} do not")
+    return operand
+
+
+def _infer_unit_root(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (position,) = operands
+    if position.dtype != int32:
+        raise DtypeError(f"unit_root: positions are i32, got {position}")
+    if declared is None or not declared.dtype.is_complex or declared.shape != position.shape:
+        raise DtypeError(f"unit_root: {position} gives complex numbers of its shape, not {declared}")
+    if not 0 < attrs["length"] <= 2 * LONGEST_LINE:
+        raise ShapeError(f"unit_root: length must be from 1 to {2 * LONGEST_LINE}, got {attrs['length']}")
+    return declared
+
+
+def _evaluate_fft(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+    transform, norm = (np.fft.ifft, "forward") if attrs["reverse"] else (np.fft.fft, "backward")
+    return np.asarray(transform(arrays[0], axis=attrs["axis"], norm=norm)).astype(dtype)  # type: ignore[arg-type]
+
+
+def _evaluate_unit_root(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    return np.exp(2j * np.pi * arrays[0] / attrs["length"]).astype(dtype)
+
+
+# Σ x[j]·exp(−2πi·jk/n) for every k along `axis`, or with `reverse` exp(+2πi·jk/n); neither is divided by n.
+define(Operation("fft", "routine", _infer_fft, _evaluate_fft, ("axis", "reverse"), defaults={"reverse": False}))
+# exp(2πi·p/length) for positions p from 0 to length − 1.
+define(Operation("unit_root", "elementwise", _infer_unit_root, _evaluate_unit_root, ("length",), typed=True))

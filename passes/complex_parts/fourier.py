@@ -1,0 +1,139 @@
+"""Fourier transforms as products with small matrices.
+
+A line of n₁·n₂ points is transformed along n₁, multiplied by twiddle factors, and transformed along n₂ (Cooley and Tukey
+1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the real and imaginary
+parts, stacked along the first axis, to those of the result. Its result has the transformed axis in front of the others,
+which is the order that the next step and the end want, so that nothing is moved in between. Lengths with large
+prime factors become convolutions (Bluestein 1970).
+"""
+from __future__ import annotations
+
+from math import prod
+
+from lavax.ir.graph import Node
+from lavax.passes.build.builder import broadcast, concatenate, dot, flip, pad, reshape, slice_along, transpose
+from lavax.passes.complex_parts.arithmetic import multiply
+from lavax.passes.complex_parts.parts import Parts, Real, parts
+from lavax.passes.complex_parts.roots import chirp, counted_roots
+
+_WIDEST = 32  # points of a step among several
+_WIDEST_ALONE = 128  # points of a transform in one step, which need not be smooth
+
+
+def transform(node: Node, z: Parts) -> Parts:
+    """The parts of `fft` of z."""
+    axis, shape = node.attrs["axis"], node.shape
+    order = [other for other in range(len(shape)) if other != axis] + [axis]
+    batch, length = prod(extent for d, extent in enumerate(shape) if d != axis), shape[axis]
+    whole = _stacked(parts(*(reshape(transpose(part, order), (batch, length)) for part in z.nodes)))
+    found = _lines(whole, forward=not node.attrs["reverse"])
+    front = (length, *(extent for d, extent in enumerate(shape) if d != axis))
+    back = [0 if d == axis else d + (d < axis) for d in range(len(shape))]
+    return parts(*(transpose(reshape(part, front), back) for part in _parted(found).nodes))
+
+
+def _stacked(z: Parts) -> Node:
+    return concatenate([reshape(part, (1, *part.shape)) for part in z.nodes], 0)
+
+
+def _parted(stack: Node) -> Parts:
+    return parts(*(reshape(slice_along(stack, 0, side, side + 1), stack.shape[1:]) for side in (0, 1)))
+
+
+def _lines(x: Node, forward: bool) -> Node:
+    """Lines [2, batch, n] as their transforms [2, n, batch]."""
+    _, batch, length = x.shape
+    if length == 1:
+        return reshape(x, (2, 1, batch))
+    steps, rest = widths(length)
+    if not steps:
+        return _step(x, forward) if rest <= _WIDEST_ALONE else _by_convolution(x, forward)
+    first, others = steps[0], length // steps[0]
+    if others == 1:
+        return _step(x, forward)
+    # [2, batch, n₁, n₂] -> [2, k₁, batch, n₂]
+    turned = _step(reshape(x, (2, batch, first, others)), forward)
+    roots = counted_roots((first, others), (0, 1), length, x.dtype, forward)
+    shape = (first, batch, others)
+    twiddles = parts(*(broadcast(part, shape, (0, 2)) for part in roots.nodes))
+    turned = _stacked(multiply(_parted(turned), twiddles))
+    # -> [2, k₂, k₁·batch]: the position k₂·n₁ + k₁ is in order
+    return reshape(_lines(reshape(turned, (2, first * batch, others)), forward), (2, length, batch))
+
+
+def _step(x: Node, forward: bool) -> Node:
+    """[2, batch, n, …] -> [2, n, batch, …], by one product with a matrix [2, n, 2, n]."""
+    width = x.shape[2]
+    cosine, sine = counted_roots((width, width), (0, 1), width, x.dtype, forward)
+    rows = [_beside(cosine, -sine), _beside(sine, cosine)]
+    matrix = concatenate([reshape(row, (1, *row.shape)) for row in rows], 0)
+    return dot(matrix, x, ((2, 3), (0, 2)))
+
+
+def _beside(of_real: Real, of_imaginary: Real) -> Node:
+    """[n, 2, n]: what the real and what the imaginary parts are multiplied by."""
+    width = of_real.node.shape[0]
+    return concatenate([reshape(part.node, (width, 1, width)) for part in (of_real, of_imaginary)], 1)
+
+
+def _by_convolution(x: Node, forward: bool) -> Node:
+    """−2jk = (k − j)² − j² − k²: the transform is a convolution with a chirp, between products with its conjugate."""
+    _, batch, length = x.shape
+    padded = smooth_length(2 * length - 1)
+    roots = chirp(length, x.dtype, forward)
+    along_last = parts(*(broadcast(part, (batch, length), (1,)) for part in roots.nodes))
+    risen = _lines(_padded(_stacked(multiply(_parted(x), along_last)), padded), True)
+    kernel = Parts(roots.real, -roots.imaginary)
+    round_trip = parts(*(_round(part, padded) for part in kernel.nodes))
+    of_kernel = _parted(_lines(reshape(_stacked(round_trip), (2, 1, padded)), True))
+    repeated = parts(*(broadcast(reshape(part, (padded,)), (padded, batch), (0,)) for part in of_kernel.nodes))
+    product = _stacked(multiply(_parted(risen), repeated))
+    found = slice_along(_lines(transpose(product, (0, 2, 1)), False), 1, 0, length)
+    along_first = parts(*(broadcast(part, (length, batch), (0,)) for part in roots.nodes))
+    scaled = Parts(along_first.real * (1 / padded), along_first.imaginary * (1 / padded))
+    return _stacked(multiply(_parted(found), scaled))
+
+
+def _padded(x: Node, length: int) -> Node:
+    """Zeros behind the last axis."""
+    none = [0] * x.type.rank
+    return pad(x, none, [*none[1:], length - x.shape[-1]], none, 0.0)
+
+
+def _round(line: Node, length: int) -> Node:
+    """The line at positions 0, 1, … and at −1, −2, … modulo `length`, with zeros between."""
+    count = line.shape[0]
+    behind = flip(slice_along(line, 0, 1, count), (0,))
+    between = length - 2 * count + 1
+    return concatenate([pad(line, (0,), (between,), (0,), 0.0), behind], 0)
+
+
+def widths(length: int) -> tuple[list[int], int]:
+    """The widths of the steps of a line, each at most 32, and the factor that is left: 1, or one with large primes."""
+    primes, rest = [], length
+    for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31):
+        while rest % prime == 0:
+            primes.append(prime)
+            rest //= prime
+    if rest > 1 and length <= _WIDEST_ALONE:
+        return [], length
+    return _balanced(primes), rest
+
+
+def _balanced(primes: list[int]) -> list[int]:
+    """The primes as factors of at most 32, as few and as equal as is simple."""
+    count = 1
+    while primes:
+        groups = [1] * count
+        for prime in sorted(primes, reverse=True):
+            groups.sort()
+            groups[0] *= prime
+        if max(groups) <= _WIDEST:
+            return groups
+        count += 1
+    return []
+
+
+def smooth_length(least: int) -> int:
+    """The least 2ᵏ, 3·2ᵏ, 5·2ᵏ or 9·2ᵏ that is not below `least`."""
+    return min(odd << max(-(-least // odd) - 1, 0).bit_length() for odd in (1, 3, 5, 9))
