@@ -24,6 +24,14 @@ float lx_f16_from_bits(uint h) {
 }
 //! function lx_round_to_f16 needs lx_f16_to_bits, lx_f16_from_bits
 float lx_round_to_f16(float x) { return lx_f16_from_bits(lx_f16_to_bits(x)); }
+//! function lx_f16_held_to_bits
+// The bits in float16 of a number that it holds exactly: nothing is rounded.
+uint lx_f16_held_to_bits(float x) {
+    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu;
+    uint normal = (magnitude >> 13) - 0x1c000u, beyond = 0x7c00u | ((magnitude >> 13) & 0x3ffu);
+    uint number = magnitude < 0x38800000u ? uint(abs(x) * 16777216.0) : normal;
+    return ((bits >> 16) & 0x8000u) | (magnitude >= 0x7f800000u ? beyond : number);
+}
 //! function lx_bf16_to_bits
 // The bits of x in bfloat16: the upper half of those in float32.
 uint lx_bf16_to_bits(float x) {
@@ -31,6 +39,9 @@ uint lx_bf16_to_bits(float x) {
     uint nearest = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : nearest;
 }
+//! function lx_bf16_held_to_bits
+// The bits in bfloat16 of a number that it holds exactly: nothing is rounded.
+uint lx_bf16_held_to_bits(float x) { return floatBitsToUint(x) >> 16; }
 //! function lx_bf16_from_bits
 float lx_bf16_from_bits(uint h) { return uintBitsToFloat(h << 16); }
 //! function lx_round_to_bf16 needs lx_bf16_to_bits, lx_bf16_from_bits

@@ -384,12 +384,12 @@ class Body:
             return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})"
         return f"bitfieldExtract(int({words}), 0, {dtype.bits})" if dtype.kind == "int" else words
 
-    def stored(self, dtype: DType, address: str, position: str, text: str) -> str:
-        """The statement that writes an element of an array in memory."""
+    def stored(self, dtype: DType, address: str, position: str, text: str, is_held: bool = False) -> str:
+        """The statement that writes an element of an array in memory; `is_held` if the dtype holds it exactly."""
         if dtype.bits not in self.packed:
-            return f"{self.element(dtype, address, position)} = {self.as_stored(text, 1, dtype)};"
+            return f"{self.element(dtype, address, position)} = {self.as_stored(text, 1, dtype, is_held)};"
         self.uses.access("packed")
-        convert = self.uses.function(f"lx_{dtype.name}_to_bits") if dtype.is_float else "uint"
+        convert = self.uses.function(_to_bits(dtype, is_held)) if dtype.is_float else "uint"
         words = f"{convert}({text})"
         return f"write_packed({self.element_address(dtype, address, position)}, {dtype.bits}u, {words});"
 
@@ -446,29 +446,34 @@ class Body:
         words = f"{type_name(dtype if dtype.is_integer else uint32, width)}({text})"
         return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})" if dtype.is_float else words
 
-    def as_stored(self, text: str, width: int, dtype: DType) -> str:
-        """The inverse of `as_read`."""
+    def as_stored(self, text: str, width: int, dtype: DType, is_held: bool = False) -> str:
+        """The inverse of `as_read`; `is_held` if the dtype holds the element exactly: it is not rounded again."""
         if dtype.bits >= 32:
             return text
-        words = f"{self.uses.function(f'lx_{dtype.name}_to_bits')}({text})" if dtype.is_float else text
+        words = f"{self.uses.function(_to_bits(dtype, is_held))}({text})" if dtype.is_float else text
         return f"{element_types(dtype.name)[width == VECTOR]}({words})"
 
     def store(self, node: Node, at: Coordinates, value: GlslValue, address: str) -> None:
         """Writes a value to the node's array in memory, inside it in any case."""
-        position = inside(self.real(flatten(at, node.shape)), node.type.size)
+        position, is_held = inside(self.real(flatten(at, node.shape)), node.type.size), node.op == "cast"
         if _LANE not in position.variables:
-            self.line(self.stored(node.dtype, address, self.index(position), value.text))
+            self.line(self.stored(node.dtype, address, self.index(position), value.text, is_held))
             return
         base = substitute(position, {_LANE: constant(0)})
         alone = node.dtype.bits not in self.packed
         if alone and lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
-            wide = self.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype)
+            wide = self.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype, is_held)
             self.line(self.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
         name = self.name()
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")
         for component, text in zip(COMPONENTS, self._components(position), strict=True):
-            self.line(self.stored(node.dtype, address, text, f"{name}.{component}"))
+            self.line(self.stored(node.dtype, address, text, f"{name}.{component}", is_held))
+
+
+def _to_bits(dtype: DType, is_held: bool) -> str:
+    """The function that gives an element's bits."""
+    return f"lx_{dtype.name}_held_to_bits" if is_held else f"lx_{dtype.name}_to_bits"
 
 
 def widen(text: str, width: int, wanted: int, vector: str) -> str:
