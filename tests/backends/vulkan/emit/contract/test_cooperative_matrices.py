@@ -15,8 +15,9 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.compile import shader_compiler
+from lavax.backends.vulkan.compile import pipelines, shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.choose import choose_schedule, stores_rounded
 from lavax.backends.vulkan.emit.contract.cooperative import _spread
@@ -35,6 +36,7 @@ from lavax.passes.kernels.index import constant, substitute, variable
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emit.emission import dispatch_of, main_of
+from tests.backends.vulkan.emit.matrix_emulation import emulated
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with
 
 RANDOM = np.random.default_rng(0)
@@ -350,6 +352,23 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
     for kind in ("cpu", "gpu"):
         graph = lx.trace(lambda x, w: x @ w)(*(lx.ShapeDtype((64, 64), held.user),) * 2)
         assert_agrees(graph, (x, w), device=backend_with(kind=kind), ulps=1)
+
+
+@pytest.mark.parametrize("name", ["transposed", "of odd extents"])
+@pytest.mark.parametrize("numbers_of_tile", [(16, 16, 16, 2, 1), (16, 8, 32, 1, 1)])
+def test_tiles_of_emulated_matrices_are_right(
+    name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On any device: each lane has all of every matrix. Operands are rounded on their way, or copied."""
+    profile = replace(backend().profile, kind="gpu", matrices=(MatrixShape("bf16", 8, 8, 8),))
+    tile = CooperativeTile(*numbers_of_tile, profile.matrices[0], profile.subgroup_size)
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
+    function, left, right = PRODUCTS[name]
+    device = backend_with(kind="gpu", matrices=profile.matrices)
+    kinds = (lx.ShapeDtype(shape, "float32") for shape in (left, right))
+    graph = remove_stop_gradient(lx.trace(lx.matmul_precision("bfloat16")(function))(*kinds))
+    assert_agrees(graph, (numbers(*left), numbers(*right)), device=device)
 
 
 @pytest.mark.parametrize("parts", [(32, 32, 16, 2, 2), (64, 32, 32, 4, 1), (32, 64, 64, 1, 2)])
