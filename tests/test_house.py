@@ -87,6 +87,8 @@ lavax/numpy/products
 lavax/numpy/editing
 lavax/numpy/grids
 lavax/numpy/analysis
+lavax/numpy/fft
+lavax/numpy/fft/__init__
 lavax/numpy/methods
 lavax/linalg
 lavax/linalg/__init__

@@ -20,7 +20,7 @@ def _infer_fft(operands: Sequence[TensorType], attrs: Attributes, declared: Tens
     if not 0 <= axis < operand.rank:
         raise ShapeError(f"fft: axis {axis} is not an axis of {operand}")
     if not 0 < operand.shape[axis] <= LONGEST_LINE:
-        raise ShapeError(f"fft: a line has 1 to {LONGEST_LINE} elements, and those of {operand} along axis {axis} do not")
+        raise ShapeError(f"fft: lines have 1 to {LONGEST_LINE} elements, not those of {operand} along axis {axis}")
     return operand
 
 

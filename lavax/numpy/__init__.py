@@ -127,6 +127,7 @@ _install(_WRITING, _Array)
 
 _public = [name for name, value in vars().items() if not (name.startswith("_") or isinstance(value, _ModuleType))]
 
-from lavax import linalg  # noqa: E402  # last: it uses the functions above
+from lavax import linalg  # noqa: E402  # last: they use the functions above
+from lavax.numpy import fft  # noqa: E402
 
-__all__ = ["__array_api_version__", "__array_namespace_info__", "linalg", *_public]
+__all__ = ["__array_api_version__", "__array_namespace_info__", "fft", "linalg", *_public]

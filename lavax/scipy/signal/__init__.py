@@ -1,4 +1,4 @@
-"""Signals: convolutions and trends. Spectra need Fourier transforms, which need complex dtypes."""
+"""Signals: convolutions and trends. Spectra are in lavax.numpy.fft."""
 from lavax.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from lavax.scipy.signal.detrending import detrend
 
