@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lavax.ir.graph import Node
-from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 
@@ -21,7 +21,7 @@ def _no(node: Node) -> bool:
     return False
 
 
-def _none(node: Node | Kernel) -> None:
+def _none(node: Node) -> None:
     return None
 
 
@@ -106,8 +106,9 @@ class FusionLimits:
 class Dispatches:
     """How kernels are dispatched."""
 
-    # Equal for kernels that can share a dispatch, each with workgroups of its own; None for one that cannot.
-    abreast: Callable[[Kernel], Hashable | None] = _none
+    # Equal for kernels (passes/kernels/kernel.py) that can share a dispatch, each with workgroups of its own; None for
+    # one that cannot.
+    abreast: Callable[[Any], Hashable | None] = _none
 
 
 @dataclass(frozen=True)

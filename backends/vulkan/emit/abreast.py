@@ -39,6 +39,8 @@ def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
     if arrays_by_descriptor(kernel, profile.descriptor_range_bytes):
         return None
     if kernel.kind == "row":
+        if profile.kind == "cpu":
+            return None  # rows take such a driver long to compile, and kernels share their shaders
         schedule = choose_schedule(kernel, profile, lifted=False)
         return None if isinstance(schedule, InterleavedRows) else schedule.local  # those need much shared memory
     if kernel.kind == "map":
