@@ -48,21 +48,27 @@ def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
 
 
 def prepare_position(node: Node) -> Node:
-    """The first position of a long row's extremum: the least position at which the row equals it or holds a NaN."""
+    """The first position of a long row's extremum, or of a NaN: that of each part, and then that of the best part."""
     (operand,) = node.operands
-    axis = node.attrs["axis"]
-    length = operand.shape[axis]
-    if length <= MAX_LOOP_ITERATIONS:
+    axis, extremum = node.attrs["axis"], "max" if node.op == "argmax" else "min"
+    length, rows = operand.shape[axis], node.type.size
+    part = max(SPLIT_ROWS.part, -(-length // MAX_LOOP_ITERATIONS))
+    if length <= MAX_LOOP_ITERATIONS or part > MAX_LOOP_ITERATIONS:
         return node
-    best = prepare_reduction(build("max" if node.op == "argmax" else "min", operand, axes=(axis,)))
+    parts = -(-length // part)
     others = tuple(other for other in range(len(operand.shape)) if other != axis)
-    hit = build(
-        "or", build("equal", operand, broadcast(best, operand.shape, others)), build("not_equal", operand, operand)
-    )
-    type = operand.type.with_dtype(node.dtype)
-    nowhere = build("constant", type=type, value=length)
-    places = build("where", hit, build("iota", type=type, axis=axis), nowhere)
-    return prepare_reduction(build("min", places, axes=(axis,)))
+    moved = reshaped(transposed(operand, (*others, axis)), (rows, length))
+    identity = REDUCTIONS[extremum].identity(operand.dtype)
+    padded = build("pad", moved, low=(0, 0), high=(0, parts * part - length), interior=(0, 0), value=identity)
+    split = reshaped(padded if parts * part > length else moved, (rows, parts, part))
+    positions = build(node.op, split, axis=2, type=node.type.with_shape((rows, parts)))
+    best = build(node.op, build(extremum, split, axes=(2,)), axis=1, type=node.type.with_shape((rows,)))
+    number = build("iota", type=positions.type, axis=1)
+    first = build("multiply", number, build("constant", type=positions.type, value=part))
+    is_best = build("equal", number, broadcast(best, positions.shape, (0,)))
+    nothing = build("constant", type=positions.type, value=0)
+    chosen = build("where", is_best, build("add", first, positions), nothing)
+    return reshaped(build("sum", chosen, axes=(1,)), node.shape)
 
 
 def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:

@@ -26,6 +26,7 @@ class SmallKernels:
     """Kernels that share a dispatch. Exercised by `python -m benchmarks models` (decoding)."""
 
     elements: int = 1 << 21  # that one goes over, at most: longer ones keep the device busy alone
+    map_on_cpu: int = 1 << 12  # the same of a map on a CPU driver, where maps of one form share a shader
 
 
 SMALL_KERNELS = SmallKernels()
@@ -44,6 +45,8 @@ def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
         schedule = choose_schedule(kernel, profile, lifted=False)
         return None if isinstance(schedule, InterleavedRows) else schedule.local  # those need much shared memory
     if kernel.kind == "map":
+        if profile.kind == "cpu" and kernel.domain.rows > SMALL_KERNELS.map_on_cpu:
+            return None
         turned = transposes(transposition_of(kernel, profile), profile, lifted=False)
         return None if turned else local_invocations(profile)
     is_update = kernel.kind == "routine" and updated_in_place(kernel) is not None

@@ -277,3 +277,21 @@ def test_random_graphs_stay_what_they_are() -> None:
         verify(prepared)
         for got, want in zip(interpret(prepared, *arrays), interpret(graph, *arrays), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("kind", ["few values", "one infinity", "a NaN", "integers"])
+def test_positions_in_long_rows_are_those_of_the_best_part(op: str, kind: str) -> None:
+    """The first of equal ones, or the first NaN; the last part is shorter than the others."""
+    dtype = int32 if kind == "integers" else float32
+    x = np.random.default_rng(1).integers(-4, 5, (2, 50_001)).astype(dtype.numpy)
+    if kind == "one infinity":
+        x[...] = -np.inf if op == "argmax" else np.inf
+    if kind == "a NaN":
+        x[0, [49_999, 50_000]], x[1, 3] = np.nan, np.nan
+    given = input_node("x", TensorType(x.shape, dtype))
+    graph = graph_of([given], [builder.build(op, given, axis=1, type=TensorType((2,), int32))])
+    prepared = prepare(graph)
+    assert max(node.operands[0].shape[-1] for node in prepared.nodes if node.op == op) <= 4096
+    (found,), (expected,) = interpret(prepared, x), interpret(graph, x)
+    np.testing.assert_array_equal(found, expected)
