@@ -45,13 +45,18 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
 
 
 def before_repetition(fusion: Fusion, operand: Node) -> Node:
-    """What a convolution's windows, or a broadcast, repeat: the smallest of the values that are only moved after it."""
+    """What a convolution's windows, or a broadcast, repeat: the smallest of the values that are only moved after it.
+
+    What is only reshaped after it is that value itself, which other kernels may read in its own shape.
+    """
     found = smallest = operand
     while OPERATIONS[found.op].family == "movement" and len(found.operands) == 1:
+        is_same = found is smallest and found.op == "reshape"
         (found,) = found.operands
         if found.op == INPUT or found in fusion.draft_of:
             break
-        smallest = min(smallest, found, key=lambda node: node.type.nbytes)
+        if is_same or found.type.nbytes < smallest.type.nbytes:
+            smallest = found
     return smallest
 
 

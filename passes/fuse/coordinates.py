@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from lavax.ir.graph import Node
+from lavax.passes.build.matching import without_units
 from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.kernels.index import ZERO, Index, flatten, linear, unflatten
 from lavax.passes.kernels.reads import READS, Coordinates
@@ -60,12 +61,12 @@ def _moved(node: Node, draft: KernelDraft) -> Coordinates | None:
 
 
 def _by_shape(node: Node, draft: KernelDraft) -> Iterator[Coordinates]:
-    if draft.kind == "row" and node.shape == tuple(_extent(index) for index in draft.full):
-        yield draft.full
-    outer = [(extent, index) for extent, index in zip(draft.domain.outer, draft.domain.outer_variables, strict=True)]
-    if [extent for extent in node.shape if extent != 1] == [extent for extent, _ in outer if extent != 1]:
-        proper = iter([index for extent, index in outer if extent != 1])
-        yield tuple(ZERO if extent == 1 else next(proper) for extent in node.shape)
+    """The kernel's loops in the node's axes, if their extents agree but for those of 1."""
+    for loops in (draft.full, draft.domain.outer_variables) if draft.kind == "row" else (draft.domain.outer_variables,):
+        proper = [index for index in loops if _extent(index) != 1]
+        if without_units(node.shape) == tuple(_extent(index) for index in proper):
+            remaining = iter(proper)
+            yield tuple(ZERO if extent == 1 else next(remaining) for extent in node.shape)
 
 
 def _extent(index: Index) -> int:
