@@ -15,7 +15,7 @@ from lavax.ir.types import dtype_of_data
 from lavax.onnx.evaluation import Evaluator
 from lavax.onnx.library import Library
 from lavax.onnx.needs import Needs
-from lavax.onnx.operators.operator import on_device
+from lavax.onnx.operators.operator import as_array, on_device
 from lavax.onnx.reading.graph import Graph, Input
 from lavax.onnx.reading.parsing import broken_rule, model_of, modern, parsed
 from lavax.passes.reports import Profile
@@ -32,15 +32,16 @@ _MOST_PROGRAMS = 64  # that are kept for different values of inputs that must be
 class Model:
     """A function of the model's parameters and inputs: `model(parameters, **inputs)` gives a dict of its outputs.
 
-    `parameters` are its floating initializers by name: give them, or others of their shapes. Integers, truth values
-    and what shapes are computed from belong to the model. Inputs are arrays, by name; `static_input_names` are those
-    that shapes depend on, which must be NumPy arrays or arrays with known numbers: each of their values makes a
-    program of its own. 64-bit numbers are 32-bit ones on the device, unless 64 bits are enabled. Usable under every
-    transformation; by itself it is compiled, once for each set of shapes.
+    `parameters` are its floating initializers by name: give them, or others of their shapes. Integers, truth values,
+    single numbers (as scales of attention are) and what shapes are computed from belong to the model. Inputs are
+    arrays, by name; `static_input_names` are those that shapes depend on, which must be NumPy arrays or arrays with
+    known numbers: each of their values makes a program of its own. 64-bit numbers are 32-bit ones on the device, unless
+    64 bits are enabled. Usable under every transformation; by itself it is compiled, once for each set of shapes.
     """
 
     graph: Graph
     static_input_names: frozenset[str]
+    scalars: bool  # whether numbers of rank 0 are parameters
     _evaluator: Evaluator
     _programs: dict[Any, CompiledFunction] = field(default_factory=dict)
 
@@ -57,11 +58,11 @@ class Model:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """The floating initializers, on the device."""
-        return {name: on_device(numbers) for name, numbers in self._split[0].items()}
+        return {name: as_array(numbers) for name, numbers in self._split[0].items()}
 
     @cached_property
     def _constants(self) -> dict[str, Any]:
-        return {name: on_device(numbers) for name, numbers in self._split[1].items()}
+        return {name: as_array(numbers) for name, numbers in self._split[1].items()}
 
     @cached_property
     def _split(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -72,7 +73,7 @@ class Model:
             held = dtype_of_data(numbers.dtype)
             if name in needed or held is None:
                 known[name] = numbers
-            elif held.is_float:
+            elif held.is_float and (numbers.ndim or self.scalars):
                 parameters[name] = numbers
             elif numbers.size > _FEW:
                 large[name] = numbers
@@ -157,8 +158,8 @@ class Model:
 
 def _prepared(value: Any) -> Any:
     if value is None or (isinstance(value, (tuple, list)) and all(hasattr(part, "shape") for part in value)):
-        return None if value is None else tuple(map(on_device, value))
-    return value if isinstance(value, Value) else on_device(np.asarray(value))
+        return None if value is None else tuple(map(_prepared, value))
+    return value if isinstance(value, Value) else as_array(np.asarray(value))
 
 
 def _check_shapes(inputs: Mapping[str, Input], given: Mapping[str, Any]) -> None:
@@ -183,15 +184,17 @@ def _check_shapes(inputs: Mapping[str, Input], given: Mapping[str, Any]) -> None
                     )
 
 
-def load(source: str | os.PathLike[str] | bytes, *, padded: bool = False) -> Model:
+def load(source: str | os.PathLike[str] | bytes, *, padded: bool = False, scalars: bool = False) -> Model:
     """The model in an ONNX file or in its bytes, as a function of its parameters and named inputs.
 
         model = lx.onnx.load("resnet50.onnx")
         logits = model(model.parameters, pixels=images)["logits"]
 
     A shape that depends on data is an error. With `padded`, NonMaxSuppression and NonZero give as many places as there
-    can be: those behind the last that was found are -1. Opsets 13 and newer are read as they are, older ones converted
-    by the onnx package. External data are mapped, and read only from within the model's folder.
+    can be: those behind the last that was found are -1. With `scalars`, single numbers are parameters, too: the scales
+    and bounds of a file are not meant to be trained, but a learnt temperature is. Opsets 13 and newer are read as they
+    are, older ones converted by the onnx package. External data are mapped, and read only from within the model's
+    folder.
 
     Raises ONNXError for files that are damaged or break the rules of ONNX, and for models with nodes that cannot be
     run, all of which it names; FileNotFoundError; and ImportError without the onnx package
@@ -200,7 +203,7 @@ def load(source: str | os.PathLike[str] | bytes, *, padded: bool = False) -> Mod
     proto, folder = model_of(source)
     broken = broken_rule(proto)
     try:
-        model = _read(proto, folder, padded)
+        model = _read(proto, folder, padded, scalars)
     except ONNXError:  # it names all nodes that are wrong; the checker only one
         raise
     except Exception:
@@ -212,7 +215,7 @@ def load(source: str | os.PathLike[str] | bytes, *, padded: bool = False) -> Mod
     return model
 
 
-def _read(proto: Any, folder: Path | None, padded: bool) -> Model:
+def _read(proto: Any, folder: Path | None, padded: bool, scalars: bool) -> Model:
     found = parsed(modern(proto), folder)
     library = Library(found.functions, padded)
     needs = Needs(library)
@@ -222,4 +225,4 @@ def _read(proto: Any, folder: Path | None, padded: bool) -> Model:
         listed = "".join(f"\n  {problem}" for problem in reversed(needs.problems))  # they are found from the end
         raise ONNXError(f"onnx.load: the model cannot be run, for {len(needs.problems)} reasons:{listed}")
     static = frozenset(given.name for given in found.graph.inputs if given.name in names)
-    return Model(found.graph, static, Evaluator(library, needs))
+    return Model(found.graph, static, scalars, Evaluator(library, needs))

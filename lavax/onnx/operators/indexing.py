@@ -25,19 +25,21 @@ def _slice(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: 
     return x[tuple(cut)]
 
 
-def _wrapped(call: Call, indices: Any, extent: int) -> Any:
+def _wrapped(indices: Any, extent: int) -> Any:
     """Indices counted from the end as indices from the start."""
-    return call.np.where(indices < 0, indices + np.asarray(extent, indices.dtype), indices)
+    if isinstance(indices, np.ndarray):  # known even where what it reads is not
+        return np.where(indices < 0, indices + extent, indices)
+    return lnp.where(indices < 0, indices + extent, indices)
 
 
 def _gather(call: Call, x: Any, indices: Any) -> Any:
     axis = call.axis % x.ndim
-    return call.np.take(x, _wrapped(call, indices, x.shape[axis]), axis=axis)
+    return call.np.take(x, _wrapped(indices, x.shape[axis]), axis=axis)
 
 
 def _gather_elements(call: Call, x: Any, indices: Any) -> Any:
     axis = call.axis % x.ndim
-    along = _wrapped(call, indices, x.shape[axis])
+    along = _wrapped(indices, x.shape[axis])
     return x[_places(call, indices.shape, axis, along)]
 
 
@@ -59,7 +61,7 @@ def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
 
 def _last_axis(call: Call, indices: Any, extents: tuple[int, ...]) -> tuple[Any, ...]:
     """The index of each axis, from tuples of indices along the last axis."""
-    return tuple(_wrapped(call, indices[..., k], extents[k]) for k in range(indices.shape[-1]))
+    return tuple(_wrapped(indices[..., k], extents[k]) for k in range(indices.shape[-1]))
 
 
 def _batch_places(call: Call, shape: tuple[int, ...], rank: int) -> list[Any]:
@@ -85,7 +87,7 @@ def _write(call: Call, x: Any, places: tuple[Any, ...], updates: Any) -> Any:
 
 def _scatter_elements(call: Call, x: Any, indices: Any, updates: Any) -> Any:
     axis = call.axis % x.ndim
-    along = _wrapped(call, indices, x.shape[axis])
+    along = _wrapped(indices, x.shape[axis])
     return _write(call, x, _places(call, indices.shape, axis, along), updates)
 
 
@@ -175,9 +177,9 @@ _REDUCTIONS = {"reduction": "none"}
 OPERATORS = (
     Operator("Col2Im", _col2im, {"dilations": None, "pads": None, "strides": None}, known=(1, 2)),
     Operator("Compress", _compress, {"axis": None}, known=(1,), folds=True, lacking=OF_DATA),
-    Operator("Gather", _gather, {"axis": 0}, folds=True),
-    Operator("GatherElements", _gather_elements, {"axis": 0}, folds=True),
-    Operator("GatherND", _gather_nd, {"batch_dims": 0}, folds=True),
+    Operator("Gather", _gather, {"axis": 0}, folds=True, keeps=(1,)),
+    Operator("GatherElements", _gather_elements, {"axis": 0}, folds=True, keeps=(1,)),
+    Operator("GatherND", _gather_nd, {"batch_dims": 0}, folds=True, keeps=(1,)),
     Operator("NonZero", _nonzero, known=(0,), folds=True, lacking=OF_DATA),
     Operator("OneHot", _one_hot, {"axis": -1}, known=(1,), folds=True),
     Operator("Scatter", _scatter_elements, {"axis": 0, "reduction": "none"}, folds=True),

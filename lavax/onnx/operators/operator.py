@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import lavax.numpy as lnp
 from lavax.base.errors import ONNXError
 from lavax.ir.types import dtype_of_data
 from lavax.numpy._core.operands import cast
@@ -128,12 +129,23 @@ class Operator:
 
 
 def on_device(value: Any) -> Any:
-    """Known numbers as an array on the device; anything else unchanged. 64 bits become 32, unless they are enabled."""
+    """Known numbers as an array of the device; anything else unchanged. 64 bits become 32, unless they are enabled.
+
+    Where all numbers are one, it is a constant of the program, which rules of the compiler look for.
+    """
     if isinstance(value, Value) or value is None:
         return value
     if isinstance(value, tuple):
         return tuple(map(on_device, value))
-    return lift(_storable(np.asarray(value)))
+    numbers = _storable(np.asarray(value))
+    if numbers.size and numbers.tobytes() == numbers.reshape(-1)[:1].tobytes() * numbers.size:
+        return lnp.full(numbers.shape, numbers.reshape(-1)[0].item(), dtype_of(numbers.dtype).user)
+    return lift(numbers)
+
+
+def as_array(numbers: np.ndarray) -> Any:
+    """Numbers as an array on the device, for an argument of the program."""
+    return lift(_storable(numbers))
 
 
 def _storable(numbers: np.ndarray) -> np.ndarray:

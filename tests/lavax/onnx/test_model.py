@@ -216,3 +216,13 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'lavax\[onnx\]'"):
         lx.onnx.load(b"anything")
+
+
+def test_single_numbers_belong_to_the_model_unless_they_are_asked_for() -> None:
+    data = model([node("Mul", "x t", "y")], {"x": ("f4", [2])}, {"y": ("f4", [2])}, {"t": np.array(3, np.float32)})
+    x = np.array([1, 2], np.float32)
+    fixed, free = lx.onnx.load(data), lx.onnx.load(data, scalars=True)
+    assert (list(fixed.parameters), list(free.parameters)) == ([], ["t"])
+    assert np.asarray(fixed({}, x=x)["y"]).tolist() == [3, 6]
+    gradient = lx.grad(lambda p: lnp.sum(free(p, x=x)["y"]))(free.parameters)
+    assert float(gradient["t"]) == 3

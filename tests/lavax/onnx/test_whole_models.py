@@ -322,3 +322,24 @@ def test_places_of_what_is_not_zero() -> None:
     made = np.asarray(loaded({}, x=x)["y"])
     assert made[:, :3].tolist() == [[0, 1, 1], [1, 0, 2]] and (made[:, 3:] == -1).all()
     assert np.asarray(lx.onnx.load(data)({}, x=x)["y"]).tolist() == made[:, :3].tolist()
+
+
+def test_attention_of_a_model_is_one_operation() -> None:
+    """A scale that the file holds as a number is a constant of the program, which rules of the compiler read."""
+    nodes = [
+        node("Transpose", "k", "turned", perm=[0, 1, 3, 2]), node("MatMul", "q turned", "product"),
+        node("Div", "product root", "scaled"), node("Where", "mask scaled low", "scores"),
+        node("Softmax", "scores", "weights"), node("MatMul", "weights v", "y"),
+    ]  # fmt: skip
+    heads = ("f4", [2, 4, 32, 16])
+    data = model(
+        nodes, {"q": heads, "k": heads, "v": heads, "mask": ("?", [2, 1, 1, 32])}, {"y": heads},
+        {"root": np.array(4, np.float32), "low": np.array(-1e9, np.float32)},
+    )  # fmt: skip
+    inputs = {name: RNG.normal(size=(2, 4, 32, 16)).astype(np.float32) for name in "qkv"}
+    inputs["mask"] = np.arange(32).reshape(1, 1, 1, 32) < np.array([32, 20]).reshape(2, 1, 1, 1)
+    loaded = lx.onnx.load(data)
+    found = np.asarray(loaded(loaded.parameters, **inputs)["y"])
+    np.testing.assert_allclose(found, run_reference(data, inputs)[0], rtol=1e-4, atol=1e-5)
+    text = loaded.lower(loaded.parameters, **inputs).as_text("optimized")
+    assert text.count("attention(") == 1 and "dot(" not in text
