@@ -16,6 +16,7 @@ from lavax.onnx.reading.tensors import array_of, dense, numpy_dtype
 
 DEEPEST = 24  # graphs within graphs
 OLDEST = 13  # models of older opsets are converted to this one
+_FIRST_CHOICE = 11  # the opset from which on Resize says where its elements lie
 _POINTER = b"version https://git-lfs"
 _LARGEST_CHECKED = 1 << 28  # bytes; the package's checker copies the model
 # Runtimes let the rank of an input or output be unknown; and they have operators of their own without a domain.
@@ -72,11 +73,23 @@ def modern(model: Any) -> Any:
     import onnx.version_converter  # rarely needed
 
     try:
-        return onnx.version_converter.convert_version(model, OLDEST)
+        converted = onnx.version_converter.convert_version(model, OLDEST)
     except Exception as error:
         raise ONNXError(
             f"onnx.load: the model has opset {opset}; the onnx package could not convert it to {OLDEST}: {error}"
         ) from None
+    if opset < _FIRST_CHOICE:
+        _keep_places(converted.graph)
+    return converted
+
+
+def _keep_places(graph: Any) -> None:
+    """Before Resize had a choice, elements began at multiples of the scale, which the converter does not write down."""
+    for node in graph.node:
+        if node.op_type == "Resize" and not any(entry.name.startswith("coordinate") for entry in node.attribute):
+            make = onnx_package().helper.make_attribute
+            node.attribute.append(make("coordinate_transformation_mode", "asymmetric"))
+            node.attribute.append(make("nearest_mode", "floor"))
 
 
 def _has_external_data(model: Any) -> bool:

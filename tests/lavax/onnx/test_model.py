@@ -226,3 +226,16 @@ def test_single_numbers_belong_to_the_model_unless_they_are_asked_for() -> None:
     assert np.asarray(fixed({}, x=x)["y"]).tolist() == [3, 6]
     gradient = lx.grad(lambda p: lnp.sum(free(p, x=x)["y"]))(free.parameters)
     assert float(gradient["t"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"), [("nearest", [0, 0, 0, 6, 6, 6]), ("linear", [0, 2, 4, 6, 6, 6])]
+)
+def test_enlarging_in_old_opsets_begins_at_the_first_element(mode: str, wanted: list[float]) -> None:
+    data = model(
+        [node("Upsample", "x scales", "y", mode=mode)], {"x": ("f4", [1, 1, 1, 2])}, {"y": ("f4", [1, 1, 1, 6])},
+        {"scales": np.array([1, 1, 1, 3], np.float32)}, opset=9,
+    )  # fmt: skip
+    loaded = lx.onnx.load(data)
+    made = loaded(loaded.parameters, x=np.array([[[[0, 6]]]], np.float32))["y"]
+    assert np.asarray(made).reshape(-1).tolist() == wanted
