@@ -43,7 +43,7 @@ def _evaluate_fft(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorT
 def _evaluate_unit_root(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
-    return np.exp(2j * np.pi * arrays[0] / attrs["length"]).astype(dtype)
+    return np.asarray(np.exp(2j * np.pi * arrays[0] / attrs["length"]), dtype)
 
 
 # Σ x[j]·exp(−2πi·jk/n) for every k along `axis`, or with `reverse` exp(+2πi·jk/n); neither is divided by n.

@@ -29,7 +29,7 @@ def factor(name: str, norm: str | None, counts: Sequence[int], forward: bool) ->
     """What a transform of lines of these lengths is multiplied by. Raises ValueError for an unknown norm."""
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm must be None, 'backward', 'ortho' or 'forward', got {norm!r}")
-    return float(math.prod(counts)) ** -_NORMS[norm][not forward]
+    return math.pow(math.prod(counts), -_NORMS[norm][not forward])
 
 
 def complex_operand(x: ArrayLike) -> Value:

@@ -19,6 +19,7 @@ from lavax.passes.build.builder import (
     broadcast,
     broadcast_back,
     build,
+    cast,
     divide,
     equal,
     exp,
@@ -66,7 +67,8 @@ def by_rows(node: Node) -> Node:
         total, found = (sum_over(multiply(shares, each), along) for each in (totals, mixed))
     if node.attrs["empty"]:
         total = where(equal(total, zeros(total.type)), splat(1.0, total.type), total)
-    return divide(found, total)
+    result = divide(found, total)
+    return result if result.dtype == node.dtype else cast(result, node.dtype)
 
 
 def _parts(keys: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn
-from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, MatrixShape
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node
@@ -94,12 +94,17 @@ def _program(graph: Graph, profile: Any) -> KernelProgram:
     return schedule(prepare(graph, target), target=target)
 
 
+MATRICES = tuple(MatrixShape(dtype, 16, 16, 16) for dtype in ("bf16", "f16"))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_gpu_takes_two_kernels_for_a_cache_in_its_own_dtype(dtype: str) -> None:
+@pytest.mark.parametrize("matrices", [(), MATRICES], ids=["no matrices", "matrices"])
+def test_a_gpu_takes_two_kernels_for_a_cache_in_its_own_dtype(matrices: Any, dtype: str) -> None:
     kind = lnp.bfloat16 if dtype == "bfloat16" else np.float32
     arrays = [rng.normal(size=(1, n, heads, 16)).astype(kind) for n, heads in ((1, 4), (64, 2), (64, 2))]
     graph = remove_stop_gradient(lx.trace(_decode)(*arrays, np.int32(40)))
-    program = _program(graph, GENERIC_GPU)
+    profile = replace(GENERIC_GPU, matrices=matrices, float16=True, storage_16bit=True, memory_model=True)
+    program = _program(graph, profile)
     assert [step.kernel.kind for step in program.steps] == ["row", "row"]
     (found,), (expected,) = interpret_kernels(program, *arrays, 40), interpret(graph, *arrays, 40)
     tolerance = 1e-5 if dtype == "float32" else 1 / 64
