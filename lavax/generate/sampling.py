@@ -60,8 +60,8 @@ def sample(logits: ArrayLike, keys: ArrayLike, sampling: Sampling, seen: ArrayLi
 def _limited(scores: Value, sampling: Sampling) -> Value:
     """Scores in which the tokens that may not be drawn are -inf."""
     if sampling.top_k is not None and sampling.top_k < scores.shape[-1]:
-        falling = -lnp.sort(-scores, axis=-1)
-        scores = lnp.where(scores < falling[:, sampling.top_k - 1, None], -lnp.inf, scores)
+        least = lnp.top_k(scores, sampling.top_k).values[:, -1:]
+        scores = lnp.where(scores < least, -lnp.inf, scores)
     if sampling.top_p is not None and sampling.top_p < 1:
         falling = -lnp.sort(-scores, axis=-1)
         chances = nn.softmax(falling)

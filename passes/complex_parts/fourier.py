@@ -1,10 +1,10 @@
 """Fourier transforms as products with small matrices.
 
 A line of n₁·n₂ points is transformed along n₁, multiplied by twiddle factors, and transformed along n₂ (Cooley and
-Tukey 1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the real and imaginary
-parts, stacked along the first axis, to those of the result. Its result has the transformed axis in front of the others,
-which is the order that the next step and the end want, so that nothing is moved in between. Lengths with large prime
-factors become convolutions (Bluestein 1970).
+Tukey 1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the real and
+imaginary parts, stacked along the first axis, to those of the result. Its result has the transformed axis in front of
+the others, which is the order that the next step and the end want, so that nothing is moved in between. Lengths with
+large prime factors become convolutions (Bluestein 1970).
 """
 from __future__ import annotations
 

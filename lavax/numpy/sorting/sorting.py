@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.movement import cut
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.numpy._core.sequences import parts_of
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.rearranging import flip
-from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.indexing.taking import take_along_axis
+from lavax.numpy.sorting.selection import falling_order, order_of_greatest
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value
 
@@ -70,10 +69,7 @@ def argsort(
     `order` change nothing.
     """
     value, along = _line("argsort", x, axis)
-    if not descending:
-        return bind("sort_order", value, axis=along)
-    backwards = bind("sort_order", flip(value, along), axis=along)
-    return subtract(value.shape[along] - 1, flip(backwards, along))
+    return falling_order(value, along) if descending else bind("sort_order", value, axis=along)
 
 
 def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:
@@ -96,7 +92,7 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
     count = whole_number("k", k)
     if not 0 <= count <= value.shape[along]:
         raise shape_error(f"top_k: k={count} of {value.type} along axis {along}, which has {value.shape[along]}")
-    indices = cut(argsort(value, along, descending=True), along, 0, count)
+    indices = order_of_greatest(value, count, along)
     return TopK(take_along_axis(value, indices, along, mode="promise_in_bounds"), indices)
 
 
