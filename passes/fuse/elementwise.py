@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from lavax.ir.graph import Node
+from lavax.passes.build.parts import is_sum_of_parts
 from lavax.passes.fuse.contraction import unsuited_epilogue
 from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.fuse.movement import visit_movement
 from lavax.passes.fuse.reasons import Reason
+from lavax.passes.fuse.reduction import add_parts_in_rows
 from lavax.passes.numerics.narrow_movement import is_widening
 
 
 def visit_elementwise(fusion: Fusion, node: Node) -> None:
+    if is_sum_of_parts(node) and add_parts_in_rows(fusion, node):
+        return
     bases = fusion.all_bases_of(node.operands)
     if bases:
         draft = fusion.last_draft(bases)

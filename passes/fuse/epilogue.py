@@ -32,7 +32,7 @@ class Readers:
 
     def __init__(self, graph: Graph, beyond_movement: bool) -> None:
         self._beyond_movement = beyond_movement
-        self._users: Mapping[Node, Sequence[Node]] = users_of(graph.nodes)
+        self.users: Mapping[Node, Sequence[Node]] = users_of(graph.nodes)
         self._position = {node: position for position, node in enumerate(graph.nodes)}
         self._outputs = frozenset(graph.outputs)
         self._known: dict[Node, bool] = {}
@@ -44,7 +44,7 @@ class Readers:
         return self._known[node]
 
     def _search(self, node: Node) -> bool:
-        ahead = set(self._users.get(node, ()))
+        ahead = set(self.users.get(node, ()))
         for _ in range(_LOOKAHEAD.nodes):
             first = min(ahead, key=self._position.__getitem__, default=None)
             if first is None or not self._goes_by_element(first, node):
@@ -54,7 +54,7 @@ class Readers:
             if first in self._outputs:
                 return False
             ahead.remove(first)
-            ahead.update(self._users.get(first, ()))
+            ahead.update(self.users.get(first, ()))
         return False
 
     def _only_moves(self, node: Node) -> bool:

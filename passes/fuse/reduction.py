@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lavax.ir.graph import Node
+from lavax.passes.build.parts import rows_ahead
 from lavax.passes.fuse.coordinates import candidates, covers, is_legal, is_whole_row
 from lavax.passes.fuse.costs import KERNEL_LIMITS
 from lavax.passes.fuse.fusion import Fusion
@@ -57,6 +58,28 @@ def _open_rows(fusion: Fusion, node: Node) -> KernelDraft:
     fusion.open(draft, node, draft.domain.outer_variables)
     fusion.rows.setdefault((operand.shape, axes), []).append(draft)
     return draft
+
+
+def add_parts_in_rows(fusion: Fusion, node: Node) -> bool:
+    """Adds the parts of a contraction in the kernel of the rows that are reduced next, which is opened here."""
+    rows = rows_ahead(node, fusion.readers.users)
+    if rows is None:
+        return False
+    for operand in node.operands:
+        fusion.settle(operand, node, Reason.WHOLE_ROWS)
+    order = fusion.next_order(node.operands)
+    opened = fusion.rows.setdefault((rows.shape, rows.axes), [])
+    waiting = [draft for draft in opened[-1:] if not draft.heavy and draft.order[0] == order[0]]
+    draft = waiting[0] if waiting else row_draft(order, rows.shape, rows.axes)
+    arrays = draft.arrays | fusion.arrays_of(node.operands)
+    if fusion.add_member(node, draft) is not None:
+        return False
+    draft.arrays = arrays
+    fusion.add_work(draft, node)
+    if not waiting:
+        fusion.all_drafts.append(draft)
+        opened.append(draft)
+    return True
 
 
 def _reduce_recomputed(fusion: Fusion, node: Node, found: Recomputation) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lavax.base import config
 from lavax.ir.graph import Graph
+from lavax.passes.build.parts import with_parts_added_in_rows
 from lavax.passes.complex_parts.taking_apart import in_real_parts
 from lavax.passes.numerics.clipping import comparing_clipped_values
 from lavax.passes.numerics.narrow_movement import with_narrow_movement
@@ -51,6 +52,7 @@ PASSES = (
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),
+    Pass("parts", _anywhere(with_parts_added_in_rows), "kernels of rows add the few parts of a product themselves"),
 )
 STAGES = ("optimized", *(step.name for step in PASSES))
 
