@@ -1,8 +1,9 @@
-"""Text generation as two compiled functions: one reads the prompts, one adds a token to each row."""
+"""Text generation as compiled functions: one reads the prompts, one adds a token to each row, or several in a loop."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from lavax.generate.sampling import Sampling, sample
 from lavax.models.language_model import LanguageModel
 from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer.compiled.compile import compile
+from lavax.tracer.control_flow.scan import scan
 from lavax.tracer.tracing.placement import device_put
 from lavax.tracer.transforms.vmap import vmap
 
@@ -35,6 +37,7 @@ def generate(
     eos_token_id: int | Sequence[int] | None = None,
     pad_token_id: int | None = None,
     cache_dtype: Any = None,
+    tokens_at_once: int = 1,
 ) -> np.ndarray:
     """The prompts with up to `max_new_tokens` more tokens: int32 [B, longest prompt + max_new_tokens].
 
@@ -42,6 +45,9 @@ def generate(
     its length. Each row of the result is its prompt, its new tokens, and then padding. A row ends with the first
     `eos_token_id`, by default that of the model's configuration. `temperature` 0 takes the most likely token; see
     `Sampling` for the others. The same `seed` draws the same tokens for a row, whatever the other rows are.
+
+    `tokens_at_once` are drawn in one submission, in a loop on the device, which so never waits for the host; after the
+    end of a row it computes some that are not used. The tokens are the same for every number.
 
     Lengths are rounded up before anything is compiled, so other prompts of about the same length compile nothing.
     Raises ValueError if prompts and new tokens exceed the model's positions, for tokens that the model does not have,
@@ -51,7 +57,7 @@ def generate(
     prompts = prompts_of(ids, lengths)
     ends = _ends(model, eos_token_id)
     pad = _padding(model, pad_token_id, ends)
-    made = list(_steps(model, prompts, max_new_tokens, sampling, seed, ends, pad, cache_dtype))
+    made = list(_steps(model, prompts, max_new_tokens, sampling, seed, ends, pad, cache_dtype, tokens_at_once))
     new = np.stack(made, axis=1) if made else np.zeros((len(prompts.lengths), 0), np.int32)
     found = np.full((len(prompts.lengths), prompts.longest + max_new_tokens), pad, np.int32)
     for row, (length, prompt) in enumerate(zip(prompts.lengths, prompts.ids, strict=True)):
@@ -70,12 +76,16 @@ def stream(
     eos_token_id: int | Sequence[int] | None = None,
     pad_token_id: int | None = None,
     cache_dtype: Any = None,
+    tokens_at_once: int = 1,
     **sampling: Any,
 ) -> Iterator[np.ndarray]:
-    """The tokens that `generate` adds, int32 [B] each, as soon as they are there; rows that ended give padding."""
+    """The tokens that `generate` adds, int32 [B] each, as soon as they are there; rows that ended give padding.
+
+    `tokens_at_once` come together.
+    """
     chosen, prompts, ends = Sampling(**sampling), prompts_of(ids, lengths), _ends(model, eos_token_id)
     pad = _padding(model, pad_token_id, ends)
-    return _steps(model, prompts, max_new_tokens, chosen, seed, ends, pad, cache_dtype)
+    return _steps(model, prompts, max_new_tokens, chosen, seed, ends, pad, cache_dtype, tokens_at_once)
 
 
 def _ends(model: LanguageModel, given: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -102,10 +112,13 @@ def _steps(
     ends: tuple[int, ...],
     pad: int,
     cache_dtype: Any,
+    at_once: int,
 ) -> Iterator[np.ndarray]:
-    """The new tokens. The host reads one step behind the device, which so never waits for it."""
+    """The new tokens."""
     if count < 0:
         raise ValueError(f"generate: max_new_tokens must not be negative, got {count}")
+    if at_once < 1:
+        raise ValueError(f"generate: tokens_at_once must be at least 1, got {at_once}")
     room = getattr(model.config, "longest", getattr(model.config, "max_position_embeddings", None))
     if room is not None and prompts.longest + count > room:
         raise ValueError(
@@ -119,16 +132,31 @@ def _steps(
     length = bucket_of(max(ids.shape[1], prompts.longest + count))
     token, state = _prefill(model, ids, lengths, keys, length, sampling, penalised, cache_dtype)
     ended = np.zeros(len(prompts.lengths), bool)
-    for step in range(count):
-        following = None
-        if step + 1 < count:
-            following, state = _decode(model, token, state, sampling)
-        read = np.where(ended, pad, np.asarray(token)).astype(np.int32)
+    submissions = _submissions(model, token, state, count, sampling, at_once)
+    drawn = (tokens for several in submissions for tokens in np.asarray(several).reshape(-1, len(ended)))
+    for tokens in islice(drawn, count):
+        read = np.where(ended, pad, tokens).astype(np.int32)
         yield read
         ended |= np.isin(read, ends) if ends else False
         if ended.all():
             return
-        token = following
+
+
+def _submissions(
+    model: LanguageModel, token: Any, state: dict[str, Any], count: int, sampling: Sampling, at_once: int
+) -> Iterator[Any]:
+    """The first token, then tokens as they are drawn: [B], or [at_once, B]. The host reads one submission behind the
+    device, which so never waits for it."""
+    made = token
+    for _ in range(0, count - 1, at_once):
+        if at_once == 1:
+            token, state = _decode(model, token, state, sampling)
+            following = token
+        else:
+            following, token, state = _decode_several(model, token, state, sampling, at_once)
+        yield made
+        made = following
+    yield made
 
 
 def _check_tokens(model: LanguageModel, prompts: Prompts) -> None:
@@ -185,9 +213,27 @@ def _read(model: Any, ids: Any, lengths: Any, cache: Any) -> tuple[Any, Any]:
 @partial(compile, static_argnames=("sampling",), donate_argnames=("state",))
 def _decode(model: Any, token: Any, state: dict[str, Any], sampling: Sampling) -> tuple[Any, dict[str, Any]]:
     """The token after `token` in each row; the state's memory is that of the next state."""
+    return _next(model, token, state, sampling)
+
+
+def _next(model: Any, token: Any, state: dict[str, Any], sampling: Sampling) -> tuple[Any, dict[str, Any]]:
     hidden, cache = model.extend(lnp.expand_dims(token, 1), state["cache"])
     logits = model.logits(lnp.squeeze(hidden, 1))
     return _drawn(logits, {**state, "cache": cache, "step": state["step"] + 1}, sampling)
+
+
+@partial(compile, static_argnames=("sampling", "count"), donate_argnames=("state",))
+def _decode_several(
+    model: Any, token: Any, state: dict[str, Any], sampling: Sampling, count: int
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The `count` tokens after `token` in each row [count, B], the last of them [B], and the next state."""
+
+    def turn(carried: tuple[Any, dict[str, Any]], _: None) -> tuple[tuple[Any, dict[str, Any]], Any]:
+        drawn = _next(model, *carried, sampling)
+        return drawn, drawn[0]
+
+    (last, state), made = scan(turn, (token, state), None, length=count)
+    return made, last, state
 
 
 def _drawn(logits: Any, state: dict[str, Any], sampling: Sampling) -> tuple[Any, dict[str, Any]]:

@@ -16,6 +16,7 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, local_inv
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.kernel import Kernel
@@ -35,9 +36,10 @@ _WORD, _SHARED = re.compile(r"\bwords\[(\d+)\]"), re.compile(r"\bshared_(\w+)")
 
 def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
     """The size of the kernel's workgroups, which one dispatch has; None for a kernel that shares none."""
-    if kernel.domain.rows * kernel.domain.length > SMALL_KERNELS.elements:
-        return None
-    if arrays_by_descriptor(kernel, profile.descriptor_range_bytes):
+    if kernel.kind == "routine":
+        return local_invocations(profile) if _updates_little(kernel.graph.outputs[0], kernel) else None
+    elements = kernel.domain.rows * kernel.domain.length
+    if elements > SMALL_KERNELS.elements or arrays_by_descriptor(kernel, profile.descriptor_range_bytes):
         return None
     if kernel.kind == "row":
         if profile.kind == "cpu":
@@ -49,8 +51,14 @@ def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
             return None
         turned = transposes(transposition_of(kernel, profile), profile, lifted=False)
         return None if turned else local_invocations(profile)
-    is_update = kernel.kind == "routine" and updated_in_place(kernel) is not None
-    return local_invocations(profile) if is_update and kernel.graph.outputs[0].op in SCATTERS else None
+    return None
+
+
+def _updates_little(node: Node, kernel: Kernel) -> bool:
+    """Whether a node is a scatter that may change its array in place: then only the updates count, not the array."""
+    if node.op not in SCATTERS or updated_in_place(kernel) is None:
+        return False
+    return node.operands[1].type.size <= SMALL_KERNELS.elements
 
 
 def abreast(launches: Sequence[Launch], slots: Sequence[int]) -> Launch | None:

@@ -101,6 +101,38 @@ def test_rows_end_at_their_end_tokens_and_streams_give_the_same(model: Any) -> N
 
 
 @on_the_interpreter
+@pytest.mark.parametrize("at_once", [2, 5, 8])
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.9, "top_k": 20, "repetition_penalty": 1.2, "seed": 3}])
+def test_tokens_that_are_drawn_at_once_are_the_same(model: Any, at_once: int, settings: dict[str, Any]) -> None:
+    prompts = [[1, 2, 3, 4, 5], [7, 8]]
+    one = generate(model, prompts, 7, **settings)
+    np.testing.assert_array_equal(generate(model, prompts, 7, tokens_at_once=at_once, **settings), one)
+    end = int(one[1, 2 + 3])
+    ended = generate(model, prompts, 7, eos_token_id=end, pad_token_id=0, **settings)
+    several = list(stream(model, prompts, 7, eos_token_id=end, pad_token_id=0, tokens_at_once=at_once, **settings))
+    np.testing.assert_array_equal(np.stack(several, 1)[1], ended[1, 2 : 2 + len(several)])
+
+
+def test_a_loop_of_steps_changes_the_cache_in_place(model: Any) -> None:
+    """On the device: a turn of the loop is the kernels of a step, and writes no more."""
+
+    def several(model: Any, token: Any, cache: Any) -> Any:
+        def turn(carried: Any, _: Any) -> Any:
+            hidden, cache = model.extend(carried[0][:, None], carried[1])
+            token = lnp.argmax(model.logits(hidden[:, 0]), axis=-1).astype("int32")
+            return (token, cache), token
+
+        return lx.scan(turn, (token, cache), None, length=4)
+
+    text = lx.compile(several, donate_argnums=2).lower(
+        model, np.zeros(1, np.int32), model.empty_cache(1, 128)
+    ).as_text("kernels")
+    _, turn = text.split("\nrepeat ")
+    assert turn.count("  kernel ") <= 9 * 2 + 4
+    assert "kind=map outer=[1,128,2,8]" not in turn
+
+
+@on_the_interpreter
 def test_the_seed_decides_and_rows_do_not_depend_on_others(model: Any) -> None:
     prompts = [[5, 6, 7], [8, 9, 10, 11, 12]]
     settings: dict[str, Any] = dict(temperature=1.0, top_p=0.9)
@@ -185,6 +217,7 @@ def test_bad_arguments_are_named(model: Any) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         (dict(ids=[[1]], max_new_tokens=-1), "max_new_tokens must not be negative, got -1"),
         (dict(ids=[[1] * 500], max_new_tokens=20), "prompts of 500 tokens and 20 new ones exceed the model's 512"),
+        (dict(ids=[[1]], max_new_tokens=2, tokens_at_once=0), "tokens_at_once must be at least 1, got 0"),
         (dict(ids=[[1]], max_new_tokens=2, temperature=-1.0), "temperature must be at least 0"),
         (dict(ids=[[1]], max_new_tokens=2, top_p=1.5), "top_p is a probability"),
         (dict(ids=[[1]], max_new_tokens=2, top_k=0), "top_k must be at least 1"),
