@@ -116,13 +116,13 @@ def _sums_of(repeated: Node, users: Mapping[Node, Sequence[Node]]) -> set[Node] 
 def _repeated(norms: Sequence[_Norm]) -> frozenset[Node]:
     """The values that rows compute for themselves: what is made of the sums, and what is added up."""
     behind = frozenset().union(*(norm.behind for norm in norms))
-    read = {_before_reshapes(operand) for node in behind for operand in node.operands if not _is_vector_sum(node)}
+    read = {_source(operand) for node in behind for operand in node.operands if not _is_vector_sum(node)}
     repeated = set(behind)
     for norm in norms:
         stack = list(norm.total.operands)
         while stack:
             node = stack.pop()
-            is_read = node in read or any(_family(_before_reshapes(operand)) in _HEAVY for operand in node.operands)
+            is_read = _source(node) in read or any(_family(_source(operand)) in _HEAVY for operand in node.operands)
             if node in repeated or not _is_elementwise(node) or (is_read and node is not norm.total.operands[0]):
                 continue
             repeated.add(node)
@@ -130,8 +130,9 @@ def _repeated(norms: Sequence[_Norm]) -> frozenset[Node]:
     return frozenset(repeated)
 
 
-def _before_reshapes(node: Node) -> Node:
-    while node.op == "reshape":
+def _source(node: Node) -> Node:
+    """The value that a node has in another shape or another dtype."""
+    while node.op in ("reshape", "cast"):
         (node,) = node.operands
     return node
 

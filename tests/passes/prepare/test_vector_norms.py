@@ -73,6 +73,25 @@ def test_low_precision_rounds_where_it_did() -> None:
     np.testing.assert_allclose(found.astype("f"), expected.astype("f"), rtol=1 / 64, atol=1 / 64)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_stack_of_layers_reads_one_stream(dtype: str) -> None:
+    """The sum of all products so far is stored once; rows do not add it up again."""
+    kind = lnp.bfloat16 if dtype == "bfloat16" else np.float32
+    x, w = X[None, None].astype(kind), (V[:WIDTH] / 8).astype(kind)
+
+    def stack(x: Any, w: Any, a: Any) -> Any:
+        for _ in range(4):
+            x = x + nn.rms_norm(x, a) @ w.T
+        return x
+
+    graph = remove_stop_gradient(lx.trace(stack)(x, w, SCALE.astype(kind)))
+    program = program_of(graph)
+    assert len(program.steps) == 4 and max(len(step.reads[0]) for step in program.steps) == 3
+    (found,), (expected,) = interpret_kernels(program, x, w, SCALE), interpret(graph, x, w, SCALE)
+    tolerance = 2e-5 if dtype == "float32" else 1 / 16
+    np.testing.assert_allclose(found.astype("f"), expected.astype("f"), rtol=tolerance, atol=tolerance)
+
+
 def test_long_vectors_keep_their_kernel() -> None:
     x, w = np.zeros(1 << 15, "f"), np.zeros((1 << 15, 2), "f")
     assert len(program_of(remove_stop_gradient(lx.trace(lambda x, w: (x / lnp.sum(x)) @ w)(x, w))).steps) > 1
