@@ -169,6 +169,7 @@ lavax/onnx/operators
 lavax/onnx/operators/microsoft
 lavax/onnx/writing
 lavax/onnx
+lavax/onnx/nnef
 lavax/onnx/__init__
 lavax/testing
 lavax/testing/__init__

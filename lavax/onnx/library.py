@@ -18,11 +18,15 @@ class Library:
 
     functions: Mapping[tuple[str, str], Graph]
     padded: bool = False  # whether results whose extents depend on data have as many elements as there can be
+    own: Mapping[tuple[str, str], Operator] = field(default_factory=dict)  # entries that only this model has
     _bodies: dict[int, tuple[Node, Graph | None]] = field(default_factory=dict)
 
     def entry(self, node: Node) -> Operator | None:
         """The node's entry in the table, unless the model defines its operator."""
-        return None if (node.domain, node.operator) in self.functions else entry_of(node, self.padded)
+        name = (node.domain, node.operator)
+        if name in self.own:
+            return self.own[name]
+        return None if name in self.functions else entry_of(node, self.padded)
 
     def body(self, node: Node) -> Graph | None:
         """The graph that a node without an entry stands for, if it is a function."""
