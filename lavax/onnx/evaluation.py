@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from lavax.base.errors import LavaxError, ONNXError
 from lavax.ir.location import named_scope
 from lavax.onnx.library import Library
 from lavax.onnx.needs import Needs
-from lavax.onnx.operators.operator import Call, Operator, on_device
+from lavax.onnx.operators.operator import MOST_KNOWN, Call, Operator, on_device
 from lavax.onnx.reading.graph import Graph, Node
 
 Values = Mapping[str, Any]
@@ -30,13 +31,17 @@ class Evaluator:
         """The outputs of a graph. `given` are its inputs and parameters, `around` the names of graphs around it."""
         values = {**around, **graph.initializers, **given}
         declared = {own.name: own.dtype for own in graph.inputs if own.dtype is not None}
+        needed = self.needs.of(graph)
         for node in graph.nodes:
             inputs = [values[name] if name else None for name in node.inputs]
-            results = self._node(node, inputs, values, declared)
+            is_needed = not needed.isdisjoint(node.outputs)
+            results = self._node(node, inputs, values, declared, is_needed)
             values.update((name, value) for name, value in zip(node.outputs, results, strict=False) if name)
         return [values[name] for name in graph.output_names]
 
-    def _node(self, node: Node, inputs: list[Any], values: Values, declared: Dtypes) -> list[Any]:
+    def _node(
+        self, node: Node, inputs: list[Any], values: Values, declared: Dtypes, is_needed: bool
+    ) -> list[Any]:  # fmt: skip
         entry = self.library.entry(node)
         try:
             if entry is None:
@@ -45,16 +50,20 @@ class Evaluator:
                 names = [own.name for own in body.inputs]
                 padded = [*inputs, *[None] * (len(names) - len(inputs))]
                 return self.run(body, dict(zip(names, padded, strict=True)), {})
-            return self._operator(entry, node, inputs, values, declared)
+            return self._operator(entry, node, inputs, values, declared, is_needed)
         except ONNXError:
             raise
-        except (LavaxError, ArithmeticError, IndexError, TypeError, ValueError) as error:
+        except (LavaxError, ArithmeticError, IndexError, MemoryError, TypeError, ValueError) as error:
             raise ONNXError(f"{node}: {type(error).__name__}: {error}") from error
 
     def _operator(
-        self, entry: Operator, node: Node, inputs: list[Any], values: Values, declared: Dtypes
+        self, entry: Operator, node: Node, inputs: list[Any], values: Values, declared: Dtypes, is_needed: bool
     ) -> list[Any]:
         is_known = entry.folds and all(map(_is_known, inputs))
+        if is_known and _reach(inputs) > MOST_KNOWN:  # a file of a few bytes can ask for any size
+            if is_needed:
+                raise ONNXError(f"{node}: more than {MOST_KNOWN} numbers would have to be known before the model runs")
+            is_known = False
         if not is_known:
             kept = range(len(inputs)) if entry.keeps is None else entry.keeps
             static = set(entry.known_inputs(node))
@@ -76,6 +85,16 @@ class Evaluator:
                 made = entry.evaluate(call, *inputs)
         results = list(made) if isinstance(made, tuple) else [made]
         return [np.asarray(value) if isinstance(value, np.generic) else value for value in results]
+
+
+def _reach(inputs: list[Any]) -> int:
+    """The elements that an operator may make of known inputs: their sum, or those of the shape that they share."""
+    arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+    total = sum(value.size for value in arrays)
+    try:
+        return max(total, prod(np.broadcast_shapes(*(value.shape for value in arrays))))
+    except ValueError:
+        return total
 
 
 def _is_known(value: Any) -> bool:

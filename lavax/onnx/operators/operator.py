@@ -19,6 +19,8 @@ from lavax.tracer.values.value import Value
 
 REQUIRED = object()
 OF_DATA = "inputs that are not known before the model runs: the result's shape depends on them"  # as `lacking`
+# Known numbers above this count are made on the device: a file of a few bytes can ask for any shape.
+MOST_KNOWN = 1 << 20
 NEWEST = 1000  # an entry that holds for all later versions that the onnx package knows
 NARROW = {"int4": np.int8, "int2": np.int8, "uint4": np.uint8, "uint2": np.uint8}
 EMPTY: Mapping[str, Any] = MappingProxyType({})

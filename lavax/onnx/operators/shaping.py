@@ -8,11 +8,8 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.onnx.operators.elementwise import unsupported_type
-from lavax.onnx.operators.operator import REQUIRED, Call, Operator, converted, device_dtype
+from lavax.onnx.operators.operator import MOST_KNOWN, REQUIRED, Call, Operator, converted, device_dtype
 from lavax.onnx.reading.tensors import numpy_dtype
-
-# Known numbers above this count are made on the device: a file of a few bytes can ask for any shape.
-MOST_KNOWN = 1 << 20
 
 
 def _reshape(call: Call, x: Any, shape: Any) -> Any:
@@ -201,14 +198,15 @@ def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = No
         slice(max(-before, 0), extent - max(-after, 0)) for extent, (before, after) in zip(x.shape, widths, strict=True)
     )
     x, widths = x[cut], [(max(before, 0), max(after, 0)) for before, after in widths]
+    wide = tuple(extent + sum(width) for extent, width in zip(x.shape, widths, strict=True))
+    library = lnp if _is_large(call, wide) else call.np
     if call.mode != "constant":
-        return call.np.pad(x, widths, mode=call.mode)
-    padded = call.np.pad(x, widths)
+        return library.pad(x, widths, mode=call.mode)
+    padded = library.pad(x, widths)
     if value is None:
         return padded
-    library = np if x.size <= MOST_KNOWN else lnp
     inside = library.pad(library.ones(x.shape, bool), widths)
-    return call.np.where(inside, padded, converted(value.reshape(()), x.dtype))
+    return library.where(inside, padded, converted(value.reshape(()), x.dtype))
 
 
 def _center_crop_pad(call: Call, x: Any, shape: Any) -> Any:

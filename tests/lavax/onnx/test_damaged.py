@@ -188,3 +188,27 @@ def test_loops_that_would_never_end() -> None:
     loaded = lx.onnx.load(data)
     text = lx.compile(lambda x: loaded(loaded.parameters, x=x)["y"]).lower(np.ones(2, np.float32)).as_text("ir")
     assert len(text) < 4000
+
+
+def test_known_numbers_that_grow() -> None:
+    """Forty nodes of a file can double an array forty times."""
+    nodes = [node("Concat", f"v{k} v{k}", f"v{k + 1}", axis=0) for k in range(40)]
+    asked = [node("Reshape", "x v40", "y")]
+    _refused(model([*nodes, *asked], X, Y, {"v0": np.ones(4, np.int64)}), r"more than 1048576 numbers would have to be")
+    outer = [node("Add", "a b", "c"), node("ReduceMax", "c", "m", keepdims=0), node("Expand", "x m", "y")]
+    sides = {"a": np.ones((1 << 12, 1), np.int64), "b": np.ones((1, 1 << 12), np.int64)}
+    _refused(model(outer, X, Y, sides), "more than 1048576 numbers would have to be known")
+
+
+@pytest.mark.parametrize("operator", ["Pad", "Tile", "Expand"])
+def test_huge_shapes_of_known_numbers_allocate_nothing(operator: str) -> None:
+    nodes = [
+        node(operator, "v sizes", "p"), node("ReduceSum", "p", "r", keepdims=0), node("Cast", "r", "f", to=1),
+        node("Add", "x f", "y"),
+    ]  # fmt: skip
+    sizes = np.array([1 << 15] * (4 if operator == "Pad" else 2)) // (2 if operator == "Pad" else 1)
+    loaded = lx.onnx.load(model(nodes, X, Y, {"v": np.ones((1, 1), np.int64), "sizes": sizes}))
+    tracemalloc.start()
+    text = lx.compile(lambda x: loaded({}, x=x)["y"]).lower(np.ones(2, np.float32)).as_text("ir")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 26 and "3276" in text
+    tracemalloc.stop()
