@@ -268,6 +268,12 @@ def test_roundings_are_stored_where_they_are_read_often(sizes: tuple[int, int, i
     assert not any(stores_rounded(dot, side, replace(WITH_MATRICES, matrices=())) for side in range(2))
 
 
+@pytest.mark.parametrize("summed, depth", [(2048, 128), (192, 64), (96, 32)])
+def test_small_tiles_are_as_deep_as_long_sums_allow(summed: int, depth: int) -> None:
+    chosen = choose_schedule(dot_of(192, summed, 128), WITH_MATRICES)
+    assert isinstance(chosen, CooperativeTile) and (chosen.rows, chosen.columns, chosen.depth) == (32, 32, depth)
+
+
 def test_a_cpu_driver_makes_none() -> None:
     profile = replace(WITH_MATRICES, kind="cpu")
     assert not isinstance(choose_schedule(dot_of(1024, 1024, 1024), profile), (CooperativeTile, SharedTile))
