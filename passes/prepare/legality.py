@@ -72,7 +72,7 @@ def _loops_too_long(node: Node) -> bool:
 
 
 RULES = (
-    Rule("optimized", "lowering makes this operation later", _no_node(lambda node: node.op in _LOWERED), "widen"),
+    Rule("optimized", "lowering makes this operation later", _no_node(lambda node: node.op in _LOWERED), "complex"),
     Rule("optimized", "calls are inlined", _no_node(lambda node: node.op in CALLS)),
     Rule("optimized", "axes have no names outside vmap", _no_node(lambda node: node.op in _OF_NAMED_AXES)),
     Rule("widen", "arithmetic is done in 32 bits or more", _no_node(_computes_in_few_bits)),

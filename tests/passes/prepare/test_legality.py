@@ -168,7 +168,7 @@ def test_a_graph_of_wrong_types_is_refused() -> None:
 
 
 def test_prepare_checks_under_the_setting_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(VerificationError, match="at the stage 'widen': "):
+    with pytest.raises(VerificationError, match="at the stage 'complex': "):
         prepare(_of_wrong_type())
     monkeypatch.delenv("LAVAX_VERIFY")
     prepare(_of_wrong_type())
