@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lavax.linalg.complex_matrices import (
+    adjoint,
+    from_interleaved,
+    hermitian_eigenvalues,
+    in_blocks,
+    interleaved,
+    singular_values,
+    with_positive_diagonal,
+)
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
 from lavax.numpy._core.operands import ArrayLike, own
+from lavax.numpy.arrays.complex_parts import real
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.manipulation import matrix_transpose
+from lavax.numpy.arrays.matrices import tril, triu
+from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -35,24 +47,28 @@ class SVDResult(NamedTuple):
 
 
 def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = True) -> Value:
-    """The lower triangle L with L·Lᵀ = x for symmetric positive definite matrices [..., n, n]; with `upper`, Lᵀ.
+    """The lower triangle L with L·Lᴴ = x for Hermitian positive definite matrices [..., n, n]; with `upper`, Lᴴ.
 
-    With `symmetrize_input` the symmetric part of `x` is used, else its lower triangle (with `upper`, its upper one).
+    With `symmetrize_input` the Hermitian part of `x` is used, else its lower triangle (with `upper`, its upper one).
     A matrix that is not positive definite gives NaN. Raises ShapeError for matrices that are not square.
     """
     value = square_matrices("cholesky", x)
     if is_empty(value):
         return own(value)
-    given = symmetric_part(value) if symmetrize_input else (matrix_transpose(value) if upper else value)
-    factor = bind("cholesky", given)
-    return matrix_transpose(factor) if upper else factor
+    given = symmetric_part(value) if symmetrize_input else (adjoint(value) if upper else value)
+    if value.type.dtype.is_complex:
+        factor = from_interleaved(bind("cholesky", interleaved(given)))
+    else:
+        factor = bind("cholesky", given)
+    return adjoint(factor) if upper else factor
 
 
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult | Value:
     """Orthonormal columns Q and an upper triangle R with Q·R = x, for matrices [..., m, n].
 
     With k = min(m, n), `mode` "reduced" returns Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
-    [..., m, n], which has no gradient if m > n; "r" only R of "reduced". Signs are LAPACK's. Gradients assume that the
+    [..., m, n], which has no gradient if m > n, and which complex matrices with m > n do not have; "r" only R of
+    "reduced". Signs are LAPACK's; for complex matrices the diagonal of R is not negative. Gradients assume that the
     first k columns are independent. Raises ShapeError for fewer than two axes, ValueError for another mode.
     """
     if mode not in ("reduced", "complete", "r"):
@@ -63,7 +79,7 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult | Value:
         result = _qr_of_nothing(value, rows if mode == "complete" else 0)
     elif rows < columns:
         first = _qr_tall(value[..., :rows], False)
-        rest = matrix_transpose(first.Q) @ value[..., rows:]
+        rest = adjoint(first.Q) @ value[..., rows:]
         result = QRResult(first.Q, _beside(first.R, rest))
     else:
         result = _qr_tall(value, mode == "complete" and rows > columns)
@@ -71,8 +87,18 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult | Value:
 
 
 def _qr_tall(value: Value, complete: bool) -> QRResult:
+    if value.type.dtype.is_complex:
+        return _complex_qr(value, complete)
     parts = Parts("qr", value, complete=complete)
     return QRResult(parts["q"], parts["r"])
+
+
+def _complex_qr(value: Value, complete: bool) -> QRResult:
+    if complete:
+        raise ValueError("qr: complex matrices with more rows than columns have mode 'reduced' or 'r' only")
+    parts = Parts("qr", interleaved(value), complete=False)
+    q, r = with_positive_diagonal(parts["q"], parts["r"])
+    return QRResult(from_interleaved(q), from_interleaved(r))
 
 
 def _qr_of_nothing(value: Value, kept: int) -> QRResult:
@@ -86,8 +112,9 @@ def _beside(left: Value, right: Value) -> Value:
 
 
 def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues [..., n], rising, and orthonormal eigenvectors, the columns of [..., n, n], of symmetric matrices.
+    """Eigenvalues [..., n], rising, and orthonormal eigenvectors, the columns of [..., n, n].
 
+    The matrices are symmetric, or Hermitian: those of complex numbers are decomposed on the host, by NumPy.
     `UPLO`, "L" or "U", chooses the triangle that is read; without it the symmetric part of `x` is used, or with
     `symmetrize_input=False` the lower triangle. In each vector the component of largest magnitude is positive.
     Gradients of the vectors are defined if the eigenvalues differ. Raises ShapeError for matrices that are not square,
@@ -96,6 +123,8 @@ def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = T
     value = _one_triangle("eigh", x, UPLO, symmetrize_input)
     if is_empty(value):
         return EighResult(zeros(value.shape[:-1], dtype=value.dtype), value)
+    if value.type.dtype.is_complex:
+        return EighResult(*hermitian_eigenvalues(value))
     parts = Parts("eigh", value, vectors=True)
     return EighResult(parts["values"], matrix_transpose(parts["vectors"]))
 
@@ -108,6 +137,8 @@ def eigvalsh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool
     value = _one_triangle("eigvalsh", x, UPLO, symmetrize_input)
     if is_empty(value):
         return zeros(value.shape[:-1], dtype=value.dtype)
+    if value.type.dtype.is_complex:  # each eigenvalue twice
+        return Parts("eigh", in_blocks(value), vectors=False)["values"][..., ::2]
     return Parts("eigh", value, vectors=False)["values"]
 
 
@@ -115,9 +146,13 @@ def _one_triangle(name: str, x: ArrayLike, triangle: str | None, symmetrize: boo
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {triangle!r}")
     value = square_matrices(name, x)
-    if triangle == "U":
-        return matrix_transpose(value)
-    return symmetric_part(value) if triangle is None and symmetrize else value
+    if triangle is None and symmetrize:
+        return symmetric_part(value)
+    if value.type.dtype.is_complex:  # no routine reads a triangle alone
+        strict = tril(value, -1) if triangle != "U" else adjoint(triu(value, 1))
+        diagonal = multiply(unit_matrices(value, value.shape[-1]), real(value))
+        return strict + adjoint(strict) + diagonal
+    return matrix_transpose(value) if triangle == "U" else value
 
 
 def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Value:
@@ -125,7 +160,8 @@ def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) ->
 
     U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; if m and n differ,
     only the latter have gradients, and only if the singular values differ. With `compute_uv=False` S alone. Raises
-    ShapeError for fewer than two axes.
+    ShapeError for fewer than two axes. Complex matrices are decomposed on the host, by NumPy; those that are not square
+    with `full_matrices=False` only.
     """
     if not compute_uv:
         return svdvals(x)
@@ -134,6 +170,10 @@ def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) ->
     if is_empty(value):
         return _svd_of_nothing(value, full_matrices)
     wide = rows < columns
+    if value.type.dtype.is_complex:
+        if full_matrices and rows != columns:
+            raise ValueError("svd: complex matrices that are not square take full_matrices=False")
+        return SVDResult(*singular_values(value))
     parts = Parts(
         "svd", matrix_transpose(value) if wide else value, vectors=True, complete=full_matrices and rows != columns
     )
@@ -160,4 +200,6 @@ def svdvals(x: ArrayLike, /) -> Value:
         return zeros((*value.shape[:-2], 0), dtype=value.dtype)
     if value.shape[-2] < value.shape[-1]:
         value = matrix_transpose(value)
+    if value.type.dtype.is_complex:  # each singular value twice
+        return Parts("svd", in_blocks(value), vectors=False, complete=False)["values"][..., ::2]
     return Parts("svd", value, vectors=False, complete=False)["values"]

@@ -10,6 +10,7 @@ from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import is_empty, square_matrices, unit_matrices
 from lavax.linalg.solving import solve
 from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.complex_parts import conj, real
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.manipulation import expand_dims
 from lavax.numpy.arrays.matrices import diagonal
@@ -52,7 +53,8 @@ def _tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[EigRe
     gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
     same = equal(gaps, 0)
     turned = matmul(vectors, where(same, 0.0, divide(inner, where(same, 1.0, gaps))))
-    along = sum_over(multiply(vectors, turned), -2, keepdims=True)
+    along = sum_over(multiply(conj(vectors), turned), -2, keepdims=True)
+    along = real(along) if along.type.dtype.is_complex else along
     moved = subtract(turned, multiply(vectors, along))
     return EigResult(values, vectors), EigResult(diagonal(inner, 0, -2, -1), moved)
 
@@ -60,9 +62,10 @@ def _tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[EigRe
 def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues [..., n], in LAPACK's order, and eigenvectors of length 1, the columns of [..., n, n].
 
-    Computed on the host by NumPy, in float64, so a compiled function waits for the device here. There are no complex
-    dtypes: complex eigenvalues and their vectors are NaN. Gradients are defined if the eigenvalues differ. Raises
-    ShapeError for matrices that are not square, SideEffectError inside `scan`, `while_loop` and `cond`.
+    Computed on the host by NumPy, in float64, so a compiled function waits for the device here. Of real matrices
+    complex eigenvalues and their vectors are NaN: make the matrices complex to get them. Gradients are defined if the
+    eigenvalues differ. Raises ShapeError for matrices that are not square, SideEffectError inside `scan`, `while_loop`
+    and `cond`.
     """
     value = square_matrices("eig", a)
     if is_empty(value):

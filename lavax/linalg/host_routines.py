@@ -14,25 +14,31 @@ from lavax.tracer.values.value import Value
 
 
 def on_host(
-    routine: Callable[..., Sequence[np.ndarray]], results: Sequence[tuple[int, ...]], *operands: Value
+    routine: Callable[..., Sequence[np.ndarray]],
+    results: Sequence[tuple[int, ...]],
+    *operands: Value,
+    real: Sequence[bool] | None = None,
 ) -> tuple[Value, ...]:
     """The results of `routine` on each matrix of a batch, computed in float64; matrices are the last two axes.
 
-    `results` are the shapes for one matrix of each operand; all operands have the same batch. A complex result becomes
-    NaN, because there are no complex dtypes; a routine that fails gives NaN, too.
+    `results` are the shapes for one matrix of each operand; all operands have the same batch. The results have the
+    dtype of the operands: what is complex for real operands becomes NaN; of complex ones `real` says which results are
+    real. A routine that fails gives NaN, too.
     """
-    stack, dtype = operands[0].shape[:-2], operands[0].dtype
+    stack, held = operands[0].shape[:-2], operands[0].type.dtype
+    kinds = [held.part if is_real else held for is_real in real or [not held.is_complex] * len(results)]
+    precise = np.complex128 if held.is_complex else np.float64
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
         batch = arrays[0].shape[:-2]
-        found = [np.full((*batch, *shape), np.nan) for shape in results]
+        found = [np.full((*batch, *s), np.nan, k.numpy) for s, k in zip(results, kinds, strict=True)]
         for index in np.ndindex(*batch):
-            parts = _attempt(routine, [np.asarray(array[index], np.float64) for array in arrays])
+            parts = _attempt(routine, [np.asarray(array[index], precise) for array in arrays])
             for whole, part in zip(found, parts or (), strict=parts is not None):
-                whole[index] = _real(part)
-        return [whole.astype(dtype) for whole in found]
+                whole[index] = part if np.iscomplexobj(whole) else _real(part)
+        return found
 
-    shapes = [ShapeDtype((*stack, *shape), dtype) for shape in results]
+    shapes = [ShapeDtype((*stack, *s), k.user) for s, k in zip(results, kinds, strict=True)]
     made: Any = pure_callback(run, shapes, *operands, vmap_method="broadcast_all")
     return tuple(made)
 

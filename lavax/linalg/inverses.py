@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lavax.linalg.complex_matrices import adjoint
 from lavax.linalg.decompositions import svd, svdvals
 from lavax.linalg.matrices import epsilon, is_empty, matrices, square_matrices, unit_matrices
 from lavax.linalg.solving import inv
@@ -11,11 +12,11 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, own
-from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
+from lavax.numpy.arrays.manipulation import expand_dims
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import greater, where
 from lavax.numpy.products.linear_algebra import matmul
-from lavax.numpy.reductions.reductions import count_nonzero
+from lavax.numpy.reductions.reductions import count_nonzero, squared_length
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer.transforms.custom_rules import custom_jvp
@@ -42,7 +43,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
     """
     value = matrices("pinv", x)
     if is_empty(value):
-        return matrix_transpose(value)
+        return adjoint(value)
     relative = _relative(value, rtol)
 
     @custom_jvp
@@ -50,18 +51,18 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
         left, values, right = svd(a, full_matrices=False)
         kept = greater(values, _limit(values, relative))
         inverses = where(kept, divide(1.0, where(kept, values, 1.0)), 0.0)
-        return matmul(multiply(matrix_transpose(right), expand_dims(inverses, -2)), matrix_transpose(left))
+        return matmul(multiply(adjoint(right), expand_dims(inverses, -2)), adjoint(left))
 
     @inverse.defjvp
     def tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Value, Value]:
         (a,), (da,) = primals, tangents
         p = inverse(a)
-        turned = matrix_transpose(da)
+        turned = adjoint(da)
         outside = subtract(turned, matmul(turned, matmul(a, p)))
         inside = subtract(turned, matmul(matmul(p, a), turned))
         within = matmul(matmul(p, da), p)
-        first = matmul(matmul(p, matrix_transpose(p)), outside)
-        second = matmul(matmul(inside, matrix_transpose(p)), p)
+        first = matmul(matmul(p, adjoint(p)), outside)
+        second = matmul(matmul(inside, adjoint(p)), p)
         return p, subtract(add(first, second), within)
 
     found: Value = inverse(value)
@@ -100,7 +101,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Va
     columns = reshaped(right, (right.size, 1)) if right.ndim == 1 else right
     solution = matmul(pinv(matrix, rtol=rcond), columns)
     beyond = subtract(matmul(matrix, solution), columns)
-    squares = sum_over(multiply(beyond, beyond), 0)
+    squares = sum_over(squared_length(beyond), 0)
     found = reshaped(solution, (solution.shape[0],)) if right.ndim == 1 else solution
     return found, squares, matrix_rank(matrix, rtol=rcond), svdvals(matrix)
 

@@ -14,6 +14,7 @@ from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.creation import eye
 from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.numpy.elementwise.arithmetic import add, multiply
@@ -48,8 +49,8 @@ def is_empty(value: Value) -> bool:
 
 
 def symmetric_part(value: Value) -> Value:
-    """(x + xᵀ) / 2, so that gradients are symmetric too."""
-    return multiply(add(value, matrix_transpose(value)), 0.5)
+    """(x + xᴴ) / 2, so that gradients are symmetric too."""
+    return multiply(add(value, matrix_transpose(conj(value))), 0.5)
 
 
 def unit_matrices(value: Value, size: int) -> Value:

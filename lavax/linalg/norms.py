@@ -19,6 +19,7 @@ from lavax.numpy.elementwise.comparison import equal, not_equal, where
 from lavax.numpy.elementwise.powers import power, sqrt
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
+from lavax.numpy.reductions.reductions import squared_length
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -34,7 +35,7 @@ def _root(total: Value, order: float = 2) -> Value:
 
 
 def _root_of_squares(value: Value, axes: Axis, keepdims: bool) -> Value:
-    return _root(sum_over(multiply(value, value), axes, keepdims=keepdims))
+    return _root(sum_over(squared_length(value), axes, keepdims=keepdims))
 
 
 def _wide(value: Value) -> Value:
@@ -51,7 +52,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     """
     value = as_floating(x)
     axes = normal_axes("vector_norm", axis, value.type)
-    return cast(_of_vectors(_wide(value), axes, keepdims, ord), value.type.dtype)
+    return cast(_of_vectors(_wide(value), axes, keepdims, ord), value.type.dtype.part)
 
 
 def _of_vectors(value: Value, axes: Axis, keepdims: bool, ord: int | float) -> Value:
@@ -62,7 +63,7 @@ def _of_vectors(value: Value, axes: Axis, keepdims: bool, ord: int | float) -> V
     if ord == -inf:
         return min_over(abs(value), axes, keepdims=keepdims)
     if ord == 0:
-        return sum_over(cast(not_equal(value, 0), value.type.dtype), axes, keepdims=keepdims)
+        return sum_over(cast(not_equal(value, 0), value.type.dtype.part), axes, keepdims=keepdims)
     if ord == 1:
         return sum_over(abs(value), axes, keepdims=keepdims)
     return _root(sum_over(power(abs(value), float(ord)), axes, keepdims=keepdims), float(ord))
@@ -96,7 +97,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     value = matrices("matrix_norm", x)
     if ord not in _OF_MATRICES:
         raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
-    found = cast(_OF_MATRICES[ord](_wide(value)), value.type.dtype)
+    found = cast(_OF_MATRICES[ord](_wide(value)), value.type.dtype.part)
     return expand_dims(found, (-2, -1)) if keepdims else found
 
 
@@ -110,7 +111,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
     value = as_floating(x)
     axes = normal_axes("norm", axis, value.type)
     if ord is None:
-        return cast(_root_of_squares(_wide(value), axes, keepdims), value.type.dtype)
+        return cast(_root_of_squares(_wide(value), axes, keepdims), value.type.dtype.part)
     if len(axes) == 1:
         if isinstance(ord, str):
             raise ValueError(f"norm: ord={ord!r} is a norm of matrices, but the axes {axes} are those of vectors")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lavax.linalg.complex_matrices import determinant, solved
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, unit_matrices
 from lavax.numpy._core.broadcasting import broadcast_shapes, broadcast_to, common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.creation import ones, zeros
-from lavax.numpy.arrays.matrices import diagonal
-from lavax.numpy.elementwise.arithmetic import abs, multiply, sign
+from lavax.numpy.arrays.manipulation import matrix_transpose
+from lavax.numpy.arrays.matrices import diagonal, tril, triu
+from lavax.numpy.elementwise.arithmetic import abs, add, multiply, sign
 from lavax.numpy.elementwise.exponential import log
 from lavax.numpy.reductions.reductions import prod
 from lavax.numpy.reductions.reductions import sum as sum_over
@@ -59,6 +62,8 @@ def solve(a: ArrayLike, b: ArrayLike, /) -> Value:
     matrix, right, is_vector = _system("solve", a, b)
     if not right.size:
         return _without_column(right, is_vector)
+    if matrix.type.dtype.is_complex:
+        return _without_column(solved(matrix, right), is_vector)
     factored = Parts("lu", matrix).packed
     return _without_column(bind("linear_solve", matrix, factored, right, transposed=False), is_vector)
 
@@ -75,17 +80,19 @@ def inv(x: ArrayLike, /) -> Value:
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Value:
-    """x of a·x = b, or of aᵀ·x = b with `trans` 1 or "T", where `a` [..., n, n] is triangular.
+    """x of a·x = b, of aᵀ·x = b with `trans` 1 or "T", or of aᴴ·x = b with 2 or "C".
 
-    Only the upper triangle is read, or the lower one if `lower`; with `unit_diagonal` the diagonal is not read and
-    taken as ones. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises ShapeError if the shapes do not fit,
-    ValueError for another `trans`.
+    `a` [..., n, n] is triangular. Only the upper triangle is read, or the lower one if `lower`; with `unit_diagonal`
+    the diagonal is not read and taken as ones. `b` is [..., n, k] or one vector [n]; batches broadcast. Raises
+    ShapeError if the shapes do not fit, ValueError for another `trans`.
     """
     if trans not in _TRANSPOSED:
         raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
     matrix, right, is_vector = _system("solve_triangular", a, b)
     if not right.size:
         return _without_column(right, is_vector)
+    if matrix.type.dtype.is_complex:
+        return _without_column(_complex_triangular(matrix, right, trans, lower, unit_diagonal), is_vector)
     found = bind(
         "triangular_solve",
         matrix,
@@ -97,6 +104,19 @@ def solve_triangular(
     return _without_column(found, is_vector)
 
 
+def _complex_triangular(
+    matrix: Value, right: Value, trans: int | str, lower: bool, unit_diagonal: bool
+) -> Value:
+    triangle = tril(matrix) if lower else triu(matrix)
+    if unit_diagonal:
+        size = matrix.shape[-1]
+        strict = tril(matrix, -1) if lower else triu(matrix, 1)
+        triangle = add(strict, unit_matrices(matrix, size))
+    if _TRANSPOSED[trans]:
+        triangle = matrix_transpose(conj(triangle) if trans in (2, "C") else triangle)
+    return solved(triangle, right)
+
+
 def det(x: ArrayLike, /) -> Value:
     """The determinants [...] of matrices [..., n, n]; the gradient is that of regular matrices.
 
@@ -105,6 +125,9 @@ def det(x: ArrayLike, /) -> Value:
     value = square_matrices("det", x)
     if is_empty(value):
         return ones(value.shape[:-2], dtype=value.dtype)
+    if value.type.dtype.is_complex:
+        found: Value = determinant(value)
+        return found
     parts = Parts("lu", value)
     return multiply(prod(diagonal(parts["factors"], 0, -2, -1), -1), reshaped(parts["parity"], value.shape[:-2]))
 
@@ -118,6 +141,9 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     if is_empty(value):
         shape = value.shape[:-2]
         return SlogdetResult(ones(shape, dtype=value.dtype), zeros(shape, dtype=value.dtype))
+    if value.type.dtype.is_complex:
+        whole = determinant(value)
+        return SlogdetResult(sign(whole), log(abs(whole)))
     parts = Parts("lu", value)
     pivots = diagonal(parts["factors"], 0, -2, -1)
     signs = multiply(prod(sign(pivots), -1), reshaped(parts["parity"], value.shape[:-2]))

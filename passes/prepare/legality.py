@@ -75,6 +75,7 @@ RULES = (
     Rule("optimized", "lowering makes this operation later", _no_node(lambda node: node.op in _LOWERED), "complex"),
     Rule("optimized", "calls are inlined", _no_node(lambda node: node.op in CALLS)),
     Rule("optimized", "axes have no names outside vmap", _no_node(lambda node: node.op in _OF_NAMED_AXES)),
+    Rule("complex", "complex values are taken apart", _no_node(lambda node: node.dtype.is_complex)),
     Rule("widen", "arithmetic is done in 32 bits or more", _no_node(_computes_in_few_bits)),
     Rule("orders", "values whose order is asked for, too, are sorted once", _sorted_twice),
     Rule("roundings", "operands are rounded to the product's precision", _no_node(_has_unrounded_operand)),

@@ -237,7 +237,7 @@ def mean(
     return cast(_without(_mean("mean", value, axes, where), axes, keepdims), held)
 
 
-def _squared_length(value: Value) -> Value:
+def squared_length(value: Value) -> Value:
     """The square of each real element, |z|² of each complex one."""
     if not value.type.dtype.is_complex:
         return multiply(value, value)
@@ -269,11 +269,11 @@ def var(
     if where is None:
         centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
         divisor = _count(value, axes) - less_by
-        total = fold("sum", _squared_length(centred), axes, keepdims)
+        total = fold("sum", squared_length(centred), axes, keepdims)
         return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
     centred = among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
     count = maximum(subtract(_number("var", value, axes, where), less_by), 0.0)
-    total = fold("sum", _squared_length(centred), axes, keepdims=True)
+    total = fold("sum", squared_length(centred), axes, keepdims=True)
     return cast(_without(divide(total, count), axes, keepdims), held)
 
 

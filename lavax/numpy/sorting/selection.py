@@ -36,7 +36,7 @@ def order_of_greatest(value: Value, count: int, axis: int) -> Value:
 
 
 def falling_order(value: Value, axis: int) -> Value:
-    """The int32 positions along `axis` that put a value in falling order, NaN first; equal elements keep their order."""
+    """The int32 positions along `axis` that put a value in falling order, NaN first, equal elements as they came."""
     backwards = bind("sort_order", bind("flip", value, axes=(axis,)), axis=axis)
     return subtract(value.shape[axis] - 1, bind("flip", backwards, axes=(axis,)))
 

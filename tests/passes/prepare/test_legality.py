@@ -68,6 +68,16 @@ BREAKING: dict[str, tuple[str, str]] = {
         }
         """,
     ),
+    "complex values are taken apart": (
+        "complex",
+        """
+        graph (x: f32[3], y: f32[3]) {
+          %0 = complex(x, y) : c64[3]
+          %1 = real(%0) : f32[3]
+          return %1
+        }
+        """,
+    ),
     "arithmetic is done in 32 bits or more": (
         "signs",
         """

@@ -1,0 +1,185 @@
+"""Complex matrices by real ones: [[a, −b], [b, a]] stands for a + bi.
+
+Products, inverses and triangles of such matrices are such matrices again, so routines for real matrices of twice the
+size serve complex ones. With the parts of an element side by side (`interleaved`), a triangle with real diagonal stays
+a triangle, and what is unique for complex matrices, such as a Cholesky factor, is what the real routine finds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lavax.ir.types import int32
+from lavax.linalg.host_routines import on_host
+from lavax.linalg.matrices import unit_matrices
+from lavax.numpy._core.broadcasting import broadcast_to
+from lavax.numpy._core.movement import cut, reshaped
+from lavax.numpy.arrays.complex_parts import conj, imag, real
+from lavax.numpy.arrays.creation import iota
+from lavax.numpy.arrays.joining import concatenate, stack
+from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
+from lavax.numpy.arrays.matrices import diagonal
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
+from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, where
+from lavax.numpy.products.linear_algebra import matmul
+from lavax.numpy.reductions.reductions import argmax
+from lavax.numpy.reductions.reductions import sum as sum_over
+from lavax.tracer import bind
+from lavax.tracer.control_flow.fori_loop import fori_loop
+from lavax.tracer.transforms.custom_rules import custom_jvp
+from lavax.tracer.values.value import Value
+
+
+def adjoint(value: Value) -> Value:
+    """The conjugate transposes of matrices; the transposes of real ones."""
+    return matrix_transpose(conj(value))
+
+
+def in_blocks(value: Value) -> Value:
+    """c[..., m, n] -> f[..., 2m, 2n], a matrix of four blocks."""
+    upper = concatenate([real(value), negative(imag(value))], -1)
+    return concatenate([upper, concatenate([imag(value), real(value)], -1)], -2)
+
+
+def columns_in_blocks(value: Value) -> Value:
+    """c[..., n, k] -> f[..., 2n, k], the first columns of the blocks."""
+    return concatenate([real(value), imag(value)], -2)
+
+
+def from_columns(value: Value) -> Value:
+    """The inverse of `columns_in_blocks`."""
+    axis, size = value.ndim - 2, value.shape[-2] // 2
+    return bind("complex", cut(value, axis, 0, size), cut(value, axis, size, 2 * size))
+
+
+def interleaved(value: Value) -> Value:
+    """c[..., m, n] -> f[..., 2m, 2n], with the four numbers of an element side by side."""
+    *batch, rows, columns = value.shape
+    parts = [[real(value), negative(imag(value))], [imag(value), real(value)]]
+    pairs = stack([stack(row, -1) for row in parts], -3)  # [..., m, 2, n, 2]
+    return reshaped(pairs, (*batch, 2 * rows, 2 * columns))
+
+
+def from_interleaved(value: Value) -> Value:
+    """The inverse of `interleaved`, from the first column of each element."""
+    *batch, rows, columns = value.shape
+    pairs = reshaped(value, (*batch, rows // 2, 2, columns // 2, 2))
+    first = reshaped(cut(pairs, pairs.ndim - 1, 0, 1), pairs.shape[:-1])
+    halves = [reshaped(cut(first, first.ndim - 2, k, k + 1), (*batch, rows // 2, columns // 2)) for k in (0, 1)]
+    return bind("complex", *halves)
+
+
+def with_positive_diagonal(q: Value, r: Value) -> tuple[Value, Value]:
+    """The same product Q·R, with the sign of each row of R changed so that its diagonal is not negative."""
+    signs = where(greater_equal(diagonal(r, 0, -2, -1), 0), 1.0, -1.0)
+    return multiply(q, expand_dims(signs, -2)), multiply(r, expand_dims(signs, -1))
+
+
+@custom_jvp
+def determinant(value: Value) -> Value:
+    """The determinants [...] of c[..., n, n], by elimination with partial pivoting."""
+    size = value.shape[-1]
+    place = iota(value.type.with_dtype(int32).with_shape((size,)), 0)
+
+    def step(k: Any, state: tuple[Value, Value]) -> tuple[Value, Value]:
+        matrix, found = state
+        column = _at(matrix, k, place, -1)
+        chosen = argmax(where(greater_equal(place, k), abs(column), -1.0), -1, keepdims=True)
+        is_chosen, is_current = equal(place, chosen), equal(place, k)
+        pivot_row = sum_over(where(expand_dims(is_chosen, -1), matrix, 0), -2, keepdims=True)
+        own_row = expand_dims(_at(matrix, k, place, -2), -2)
+        matrix = where(expand_dims(is_chosen, -1), own_row, matrix)
+        matrix = where(expand_dims(is_current, -1), pivot_row, matrix)
+        pivot = expand_dims(_at(reshaped(pivot_row, column.shape), k, place, -1), -1)
+        is_zero = equal(pivot, 0)
+        factors = divide(_at(matrix, k, place, -1), where(is_zero, 1, pivot))
+        factors = where(greater(place, k), factors, 0)
+        matrix = subtract(matrix, multiply(expand_dims(factors, -1), pivot_row))
+        swapped = equal(chosen, k)
+        found = multiply(found, where(swapped, pivot, negative(pivot))[..., 0])
+        return matrix, found
+
+    start = broadcast_to(1.0 + 0j, value.shape[:-2])
+    return fori_loop(0, size, step, (value, start.astype(value.dtype)))[1]
+
+
+def _at(value: Value, k: Any, place: Value, axis: int) -> Value:
+    """The entry number k along an axis of matrices, or of vectors."""
+    mask = equal(place, k)
+    return sum_over(where(mask if axis == -1 else expand_dims(mask, -1), value, 0), axis)
+
+
+@determinant.defjvp
+def _of_determinant(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Value, Value]:
+    """det·tr(A⁻¹·Ȧ), of regular matrices (Jacobi's formula)."""
+    (matrix,), (direction,) = primals, tangents
+    found = determinant(matrix)
+    trace = sum_over(diagonal(solved(matrix, direction), 0, -2, -1), -1)
+    return found, multiply(found, trace)
+
+
+def solved(matrix: Value, right: Value) -> Value:
+    """x of matrix·x = right."""
+    whole = in_blocks(matrix)
+    factored = bind("lu", whole)
+    return from_columns(bind("linear_solve", whole, factored, columns_in_blocks(right), transposed=False))
+
+
+@custom_jvp
+def hermitian_eigenvalues(value: Value) -> tuple[Value, Value]:
+    """Rising eigenvalues f[..., n] and eigenvectors c[..., n, n] of Hermitian matrices, by LAPACK on the host."""
+    size = value.shape[-1]
+    values, vectors = on_host(np.linalg.eigh, [(size,), (size, size)], value, real=(True, False))
+    return values, vectors
+
+
+@hermitian_eigenvalues.defjvp
+def _of_eigenvalues(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """λ̇ = diag(Vᴴ·Ȧ·V), and V̇ = V·(F ∘ Vᴴ·Ȧ·V) with F = 1/(λⱼ − λᵢ), 0 where they are equal."""
+    (matrix,), (direction,) = primals, tangents
+    values, vectors = hermitian_eigenvalues(matrix)
+    inner = matmul(adjoint(vectors), matmul(direction, vectors))
+    gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
+    same = equal(gaps, 0)
+    turned = matmul(vectors, where(same, 0, divide(inner, where(same, 1.0, gaps))))
+    return (values, vectors), (real(diagonal(inner, 0, -2, -1)), turned)
+
+
+def _svd(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(np.linalg.svd(matrix, full_matrices=False))
+
+
+@custom_jvp
+def singular_values(value: Value) -> tuple[Value, Value, Value]:
+    """U c[..., m, k], S f[..., k] and Vᴴ c[..., k, n] with U·diag(S)·Vᴴ = value, by LAPACK on the host."""
+    rows, columns = value.shape[-2:]
+    kept = min(rows, columns)
+    u, s, vh = on_host(_svd, [(rows, kept), (kept,), (kept, columns)], value, real=(False, True, False))
+    return u, s, vh
+
+
+@singular_values.defjvp
+def _of_singular_values(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Wan and Zhang (2019), "Automatic differentiation for complex valued SVD": the phases of U and V are shared."""
+    (matrix,), (direction,) = primals, tangents
+    u, s, vh = singular_values(matrix)
+    v, uh = adjoint(vh), adjoint(u)
+    inner = matmul(uh, matmul(direction, v))
+    squares = multiply(s, s)
+    gaps = subtract(expand_dims(squares, -2), expand_dims(squares, -1))
+    same = equal(gaps, 0)
+    inverse_gaps = where(same, 0.0, divide(1.0, where(same, 1.0, gaps)))
+    inverse = where(greater(s, 0), divide(1.0, where(greater(s, 0), s, 1.0)), 0.0)
+    beside, above = multiply(inner, expand_dims(s, -2)), multiply(expand_dims(s, -1), inner)
+    of_u = multiply(inverse_gaps, add(beside, adjoint(beside)))
+    of_v = multiply(inverse_gaps, add(above, adjoint(above)))
+    turn = multiply(imag(diagonal(inner, 0, -2, -1)), multiply(inverse, 0.5))
+    phase = multiply(unit_matrices(of_u, s.shape[-1]), expand_dims(multiply(turn, 1j), -2))
+    du, dv = matmul(u, add(of_u, phase)), matmul(v, subtract(of_v, phase))
+    outside_u = subtract(matmul(direction, v), matmul(u, inner))
+    outside_v = subtract(matmul(adjoint(direction), u), matmul(v, adjoint(inner)))
+    du = add(du, multiply(outside_u, expand_dims(inverse, -2)))
+    dv = add(dv, multiply(outside_v, expand_dims(inverse, -2)))
+    return (u, s, vh), (du, real(diagonal(inner, 0, -2, -1)), adjoint(dv))
