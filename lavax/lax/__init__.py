@@ -128,6 +128,7 @@ from lavax.lax.elementwise import (
     tanh,
     zeta,
 )
+from lavax.lax.fourier import FftType, complex, fft
 from lavax.lax.gathering import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -223,6 +224,9 @@ from lavax.lax.windows import (
 )
 
 __all__ = [
+    "fft",
+    "complex",
+    "FftType",
     "AccuracyMode",
     "ConvDimensionNumbers",
     "ConvGeneralDilatedDimensionNumbers",

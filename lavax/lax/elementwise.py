@@ -12,7 +12,19 @@ import lavax.numpy as lnp
 from lavax import nn
 from lavax.ir.monoids import BY_JOIN
 from lavax.lax.creation import bitcast_convert_type
-from lavax.lax.operands import ALL, BITS, FLOATS, INTEGERS, NUMBERS, accepted, of_one_dtype, of_one_shape
+from lavax.lax.operands import (
+    ALL,
+    ANALYTIC,
+    ANY,
+    BITS,
+    FIELDS,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    accepted,
+    of_one_dtype,
+    of_one_shape,
+)
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.scipy import special
@@ -69,43 +81,43 @@ def _named(function: _Function, name: str, text: str) -> _Function:
     return function
 
 
-abs = _unary("abs", lnp.abs, NUMBERS)
-acos = _unary("acos", lnp.acos)
-acosh = _unary("acosh", lnp.acosh)
-asin = _unary("asin", lnp.asin)
-asinh = _unary("asinh", lnp.asinh)
-atan = _unary("atan", lnp.atan)
-atanh = _unary("atanh", lnp.atanh)
+abs = _unary("abs", lnp.abs, FIELDS)
+acos = _unary("acos", lnp.acos, ANALYTIC)
+acosh = _unary("acosh", lnp.acosh, ANALYTIC)
+asin = _unary("asin", lnp.asin, ANALYTIC)
+asinh = _unary("asinh", lnp.asinh, ANALYTIC)
+atan = _unary("atan", lnp.atan, ANALYTIC)
+atanh = _unary("atanh", lnp.atanh, ANALYTIC)
 bessel_i0e = _unary("bessel_i0e", special.i0e)
 bessel_i1e = _unary("bessel_i1e", special.i1e)
 bitwise_not = _unary("bitwise_not", lnp.bitwise_invert, BITS)
 cbrt = _unary("cbrt", lnp.cbrt)
 ceil = _unary("ceil", lnp.ceil)
-cos = _unary("cos", lnp.cos)
-cosh = _unary("cosh", lnp.cosh)
+cos = _unary("cos", lnp.cos, ANALYTIC)
+cosh = _unary("cosh", lnp.cosh, ANALYTIC)
 digamma = _unary("digamma", special.digamma)
 erf = _unary("erf", special.erf)
 erf_inv = _unary("erf_inv", special.erfinv)
 erfc = _unary("erfc", special.erfc)
-exp = _unary("exp", lnp.exp)
+exp = _unary("exp", lnp.exp, ANALYTIC)
 exp2 = _unary("exp2", lnp.exp2)
-expm1 = _unary("expm1", lnp.expm1)
+expm1 = _unary("expm1", lnp.expm1, ANALYTIC)
 floor = _unary("floor", lnp.floor)
-is_finite = _unary("is_finite", lnp.isfinite)
+is_finite = _unary("is_finite", lnp.isfinite, ANALYTIC)
 lgamma = _unary("lgamma", special.gammaln)
-log = _unary("log", lnp.log)
-log1p = _unary("log1p", lnp.log1p)
-logistic = _unary("logistic", nn.sigmoid)
-neg = _unary("neg", lnp.negative, NUMBERS)
-reciprocal = _unary("reciprocal", lnp.reciprocal)
-rsqrt = _unary("rsqrt", lnp.rsqrt)
-sign = _unary("sign", lnp.sign, NUMBERS)
-sin = _unary("sin", lnp.sin)
-sinh = _unary("sinh", lnp.sinh)
-sqrt = _unary("sqrt", lnp.sqrt)
-square = _unary("square", lnp.square, NUMBERS)
-tan = _unary("tan", lnp.tan)
-tanh = _unary("tanh", lnp.tanh)
+log = _unary("log", lnp.log, ANALYTIC)
+log1p = _unary("log1p", lnp.log1p, ANALYTIC)
+logistic = _unary("logistic", nn.sigmoid, ANALYTIC)
+neg = _unary("neg", lnp.negative, FIELDS)
+reciprocal = _unary("reciprocal", lnp.reciprocal, ANALYTIC)
+rsqrt = _unary("rsqrt", lnp.rsqrt, ANALYTIC)
+sign = _unary("sign", lnp.sign, FIELDS)
+sin = _unary("sin", lnp.sin, ANALYTIC)
+sinh = _unary("sinh", lnp.sinh, ANALYTIC)
+sqrt = _unary("sqrt", lnp.sqrt, ANALYTIC)
+square = _unary("square", lnp.square, FIELDS)
+tan = _unary("tan", lnp.tan, ANALYTIC)
+tanh = _unary("tanh", lnp.tanh, ANALYTIC)
 
 
 def _quotient(x: Value, y: Value) -> Any:
@@ -151,13 +163,13 @@ def _high_product(x: Value, y: Value) -> Any:
     return high(x) * high(y) + high(middle) + high(low(x) * high(y) + low(middle))
 
 
-add = _nary("add", lnp.add)
+add = _nary("add", lnp.add, FIELDS)
 atan2 = _nary("atan2", lnp.atan2, FLOATS)
 bitwise_and = _nary("bitwise_and", lnp.bitwise_and, BITS)
 bitwise_or = _nary("bitwise_or", lnp.bitwise_or, BITS)
 bitwise_xor = _nary("bitwise_xor", lnp.bitwise_xor, BITS)
-div = _nary("div", _quotient)
-eq = _nary("eq", lnp.equal, ALL)
+div = _nary("div", _quotient, FIELDS)
+eq = _nary("eq", lnp.equal, ANY)
 ge = _nary("ge", lnp.greater_equal, ALL)
 gt = _nary("gt", lnp.greater, ALL)
 igamma = _nary("igamma", special.gammainc, FLOATS)
@@ -167,21 +179,21 @@ lt = _nary("lt", lnp.less, ALL)
 max = _nary("max", lnp.maximum, ALL)
 min = _nary("min", lnp.minimum, ALL)
 mulhi = _nary("mulhi", _high_product, INTEGERS)
-ne = _nary("ne", lnp.not_equal, ALL)
+ne = _nary("ne", lnp.not_equal, ANY)
 nextafter = _nary("nextafter", lnp.nextafter, FLOATS)
 polygamma = _nary("polygamma", special.polygamma, FLOATS)
 rem = _nary("rem", lnp.fmod)
 shift_left = _nary("shift_left", lnp.left_shift, INTEGERS)
 shift_right_arithmetic = _nary("shift_right_arithmetic", _arithmetic_shift, INTEGERS)
 shift_right_logical = _nary("shift_right_logical", _logical_shift, INTEGERS)
-sub = _nary("sub", lnp.subtract)
+sub = _nary("sub", lnp.subtract, FIELDS)
 zeta = _nary("zeta", special.zeta, FLOATS)
 betainc = _nary("betainc", special.betainc, FLOATS, 3)
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Value:
     """Products of equal places, in `out_dtype` if one is given."""
-    left, right = _together("mul", NUMBERS, x, y)
+    left, right = _together("mul", FIELDS, x, y)
     if out_dtype is not None:
         left, right = lnp.astype(left, out_dtype), lnp.astype(right, out_dtype)
     return lnp.multiply(left, right)
@@ -190,14 +202,14 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Value:
 def pow(x: ArrayLike, y: ArrayLike) -> Value:
     """x to the power of y, where y may be an integer though x is a float."""
     left, right = as_value(x), as_value(y)
-    if right.type.dtype.is_integer and left.type.dtype.is_float:
+    if right.type.dtype.is_integer and left.type.dtype.is_inexact:
         return lnp.power(left, lnp.astype(right, left.dtype))
-    return lnp.power(*_together("pow", FLOATS, left, right))
+    return lnp.power(*_together("pow", ANALYTIC, left, right))
 
 
 def integer_pow(x: ArrayLike, y: int) -> Value:
     """x to the power of the Python integer y."""
-    (value,) = accepted("integer_pow", NUMBERS, x)
+    (value,) = accepted("integer_pow", FIELDS, x)
     return lnp.power(value, operator.index(y))
 
 
@@ -282,17 +294,17 @@ def _rounded(value: Value, exponent_bits: int, mantissa_bits: int) -> Value:
 
 
 def conj(x: ArrayLike) -> Value:
-    """x itself: its dtype is real."""
+    """The complex conjugates; x itself if its dtype is real."""
     return lnp.conj(x)
 
 
 def real(x: ArrayLike) -> Value:
-    """x itself: its dtype is real."""
+    """The real parts; x itself if its dtype is real."""
     return lnp.real(x)
 
 
 def imag(x: ArrayLike) -> Value:
-    """Zeros like x, whose dtype is real."""
+    """The imaginary parts; zeros if the dtype of x is real."""
     return lnp.imag(x)
 
 

@@ -13,7 +13,16 @@ INTEGERS = ("int", "uint")
 BITS = (*INTEGERS, "bool")
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, "bool")
-_WORDS = {"float": "floats", "int": "signed integers", "uint": "unsigned integers", "bool": "truth values"}
+ANALYTIC = (*FLOATS, "complex")
+FIELDS = (*NUMBERS, "complex")
+ANY = (*ALL, "complex")
+_WORDS = {
+    "bool": "truth values",
+    "complex": "complex numbers",
+    "float": "floats",
+    "int": "signed integers",
+    "uint": "unsigned integers",
+}
 
 
 def accepted(name: str, kinds: Collection[str], *operands: ArrayLike) -> list[Value]:
@@ -48,7 +57,9 @@ def of_one_dtype(name: str, *operands: ArrayLike) -> list[Value]:
 
 def _takes(number: Value, kind: str) -> bool:
     """Whether Python's number, an integer or a float, can have a dtype of this kind."""
-    return kind == "float" or (kind != "bool" and number.type.dtype.is_integer)
+    if number.type.dtype.is_complex:
+        return kind == "complex"
+    return kind in ANALYTIC or (kind != "bool" and number.type.dtype.is_integer)
 
 
 def of_one_shape(name: str, values: list[Value]) -> list[Value]:

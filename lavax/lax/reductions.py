@@ -8,7 +8,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.ir.monoids import BY_JOIN, MONOIDS
 from lavax.lax.elementwise import joins
-from lavax.lax.operands import ALL, BITS, FLOATS, NUMBERS, accepted
+from lavax.lax.operands import ALL, BITS, FIELDS, FLOATS, NUMBERS, accepted
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import axis_error, dtype_error
@@ -118,8 +118,8 @@ def _bits(join: Callable[..., Any], start: int) -> Callable[..., Any]:
     return reduced
 
 
-reduce_sum = _of_axes("reduce_sum", lambda value, axes: lnp.sum(value, axis=axes, dtype=value.dtype), NUMBERS)
-reduce_prod = _of_axes("reduce_prod", lambda value, axes: lnp.prod(value, axis=axes, dtype=value.dtype), NUMBERS)
+reduce_sum = _of_axes("reduce_sum", lambda value, axes: lnp.sum(value, axis=axes, dtype=value.dtype), FIELDS)
+reduce_prod = _of_axes("reduce_prod", lambda value, axes: lnp.prod(value, axis=axes, dtype=value.dtype), FIELDS)
 reduce_max = _of_axes("reduce_max", lambda value, axes: _reduced("max", value, axes), ALL)
 reduce_min = _of_axes("reduce_min", lambda value, axes: _reduced("min", value, axes), ALL)
 reduce_and = _of_axes("reduce_and", _bits(lnp.bitwise_and, -1), BITS)

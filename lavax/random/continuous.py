@@ -14,10 +14,12 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64
 from lavax.numpy._core.application import apply
+from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.elementwise.comparison import where
 from lavax.random.bits import drawn_bits
+from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
 from lavax.tracer import bind
 from lavax.tracer.compiled.one_program import one_program
@@ -129,7 +131,14 @@ def _halves(x: Value) -> tuple[Value, Value]:
 
 @one_program("shape", "dtype")
 def normal(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
-    """Floats of `shape` from the normal distribution of mean 0 and variance 1, by the inverse of its integral."""
+    """Floats of `shape` from the normal distribution of mean 0 and variance 1, by the inverse of its integral.
+
+    Complex numbers have parts of variance 1/2.
+    """
+    if canonical_dtype(dtype).is_complex:
+        part = canonical_dtype(dtype).part
+        draws = (normal(own, shape, part) for own in split(key))
+        return lnp.multiply(bind("complex", *draws), math.sqrt(0.5))
     held = floating_dtype("normal", dtype)
     return standard_normal("normal", key, checked_shape("normal", shape), held)
 
