@@ -214,7 +214,7 @@ def test_names_of_one_process_and_one_device() -> None:
         lnp.log(lnp.asarray(-1.0))
     assert np.isnan(float(lnp.log(lnp.asarray(-1.0))))
     assert isinstance(lx.jit(lnp.sin), lx.stages.Wrapped) and isinstance(lx.jit(lnp.sin).lower(1.0), lx.stages.Lowered)
-    assert lx.dlpack.is_supported_dtype("float32") and not lx.dlpack.is_supported_dtype("complex64")
+    assert lx.dlpack.is_supported_dtype("float32") and not lx.dlpack.is_supported_dtype("complex256")
     assert lx.custom_derivatives.custom_vjp is lx.custom_vjp and lx.experimental.ode.odeint.__name__ == "odeint"
     with pytest.raises(AttributeError, match="no attribute 'pallas'"):
         _ = lx.experimental.pallas

@@ -13,6 +13,7 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.promotion import averaging, promote
+from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import transpose
 from lavax.numpy.elementwise.arithmetic import divide, multiply, subtract
@@ -99,7 +100,7 @@ def _covariances(rows: Value, less: int, fweights: ArrayLike | None, aweights: A
             weight = factor if weight is None else multiply(weight, factor)
     if weight is None:
         centred = subtract(rows, mean(rows, 1, keepdims=True))
-        product = matmul(centred, transpose(centred))
+        product = matmul(centred, conj(transpose(centred)))
         return _one_as_scalar(divide(product, float(max(rows.shape[1] - less, 0))))
     total = sum_over(weight)
     centre = divide(sum_over(multiply(rows, weight), 1, keepdims=True), total)
@@ -107,7 +108,7 @@ def _covariances(rows: Value, less: int, fweights: ArrayLike | None, aweights: A
     lost: ArrayLike = float(less)
     if aweights is not None and less:
         lost = multiply(divide(sum_over(multiply(weight, as_floating(aweights))), total), float(less))
-    product = matmul(multiply(centred, weight), transpose(centred))
+    product = matmul(multiply(centred, weight), conj(transpose(centred)))
     return _one_as_scalar(divide(product, subtract(total, lost)))
 
 

@@ -8,6 +8,7 @@ from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.editing.padding import pad
@@ -63,11 +64,11 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: Mode = "full", *, precision: str 
 
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: Mode = "valid", *, precision: str | None = None) -> Value:
-    """The correlation of two one-axis arrays: `convolve` of `a` with `v` reversed.
+    """The correlation of two one-axis arrays: `convolve` of `a` with the conjugate of `v` reversed.
 
     `mode` is as in `convolve`, `precision` as in `matmul`.
     """
-    first, second = _lines("correlate", a, v)
+    first, second = _lines("correlate", a, conj(v))
     if second.size > first.size:
         return flip(_trimmed(_sliding(second, flip(first), precision), second.size, first.size, mode))
     return _trimmed(_sliding(first, flip(second), precision), first.size, second.size, mode)

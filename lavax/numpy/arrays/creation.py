@@ -1,6 +1,7 @@
 """Arrays made from data, or filled with one number."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,11 +82,15 @@ def copy(x: ArrayLike) -> Value:
 def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -> Value:
     """`x` with elements of `dtype`.
 
-    Floats become integers by truncation, clamped to the range, NaN 0; anything not zero is true. An array
+    Floats become integers by truncation, clamped to the range, NaN 0; of complex numbers that become real the real part
+    stays, with a ComplexWarning; anything not zero is true. An array
     of `dtype` is returned itself if `copy` is False.
     """
     require_device("astype", device)
-    result = with_weak(cast(as_value(x), canonical_dtype(dtype)), False)
+    held = canonical_dtype(dtype)
+    if as_operand(x).type.dtype.is_complex and held.kind not in ("complex", "bool"):
+        warnings.warn("astype: the imaginary parts are dropped; x.real says so", np.exceptions.ComplexWarning, 2)
+    result = with_weak(cast(as_value(x), held), False)
     return own(result) if copy and result is x else result
 
 

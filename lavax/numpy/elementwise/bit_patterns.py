@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from lavax.ir.types import DTYPES, DType
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import cast, join_along_new_axis
 from lavax.numpy.elementwise.bitwise import bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift
 from lavax.tracer import bind
@@ -17,6 +18,8 @@ def reinterpreted(name: str, value: Value, dtype: DType) -> Value:
     axis of another extent.
     """
     held = value.type.dtype
+    if held != dtype and (held.is_complex or dtype.is_complex):
+        return _of_parts(name, value, dtype)
     if "bool" in (held.kind, dtype.kind):
         raise dtype_error(f"{name}: truth values have no bits to read, got {value.type} and {dtype.user_name}")
     if held.bits == dtype.bits:
@@ -26,6 +29,19 @@ def reinterpreted(name: str, value: Value, dtype: DType) -> Value:
 
 def _of_one_width(value: Value, dtype: DType) -> Value:
     return value if value.type.dtype == dtype else bind("bitcast", value, type=value.type.with_dtype(dtype))
+
+
+def _of_parts(name: str, value: Value, dtype: DType) -> Value:
+    """Complex numbers as their parts, real ones first, or numbers by two as complex ones."""
+    held, last = value.type.dtype, value.ndim - 1
+    if held.is_complex and not dtype.is_complex and dtype.bits <= held.part.bits:
+        parts = join_along_new_axis(name, [bind("real", value), bind("imag", value)], value.ndim)
+        found = reinterpreted(name, parts, dtype)
+        return reshaped(found, (*value.shape, 2 * (held.part.bits // dtype.bits)))
+    if held.bits == dtype.part.bits and value.ndim and value.shape[-1] == 2:
+        pairs = _of_one_width(value, dtype.part)
+        return bind("complex", *(reshaped(cut(pairs, last, k, k + 1), value.shape[:-1]) for k in (0, 1)))
+    raise dtype_error(f"{name}: the bits of {value.type} are not read as {dtype.user_name}: take those of its parts")
 
 
 def _word(bits: int) -> DType:

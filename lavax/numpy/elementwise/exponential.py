@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 from lavax.numpy._core.application import real_function, together
-from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy._core.operands import ArrayLike, as_operand
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import greater, not_equal, where
 from lavax.tracer import with_weak
@@ -15,11 +15,23 @@ from lavax.tracer.values.value import Value
 __all__ = ["exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2"]
 
 exp = real_function("exp", "e to the power of `x`")
-exp2 = real_function("exp2", "2 to the power of `x`, exact for whole `x`")
 expm1 = real_function("expm1", "exp(x) - 1, exact for small `x`")
 log = real_function("log", "The natural logarithm")
-log2 = real_function("log2", "The logarithm to base 2, exact for powers of 2")
 log1p = real_function("log1p", "log(1 + x), exact for small `x`")
+
+
+_exp2_of_real = real_function("exp2", "2 to the power of `x`, exact for whole `x`")
+_log2_of_real = real_function("log2", "The logarithm to base 2, exact for powers of 2")
+
+
+def exp2(x: ArrayLike) -> Value:
+    """2 to the power of `x`, elementwise; exact for whole real `x`. Integers and truth values count as floats."""
+    return exp(multiply(x, math.log(2.0))) if as_operand(x).type.dtype.is_complex else _exp2_of_real(x)
+
+
+def log2(x: ArrayLike) -> Value:
+    """The logarithm to base 2, elementwise; exact for powers of 2. Integers and truth values count as floats."""
+    return divide(log(x), math.log(2.0)) if as_operand(x).type.dtype.is_complex else _log2_of_real(x)
 
 
 def log10(x: ArrayLike) -> Value:

@@ -92,6 +92,8 @@ def hypot(x: ArrayLike, y: ArrayLike) -> Value:
     """
     given, weak = together("hypot", x, y, real=True)
     dtype = given[0].type.dtype
+    if dtype.is_complex:
+        raise dtype_error(f"hypot is not defined for {given[0].type}: take the absolute values first")
     first, second = (cast(value, averaging(dtype)) for value in given)  # the powers of two of 16 bits do not suffice
     scale = _power_of_two_below(maximum(abs(first), abs(second)))
     first_part, second_part = divide(first, scale), divide(second, scale)

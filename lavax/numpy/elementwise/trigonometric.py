@@ -47,6 +47,10 @@ def degrees(x: ArrayLike) -> Value:
 def sinc(x: ArrayLike) -> Value:
     """sin(πx) / (πx), elementwise; 1 at 0, and exact at its zeros: no digits of x are lost in πx."""
     value = as_floating(x)
+    if value.type.dtype.is_complex:
+        turned = multiply(value, math.pi)
+        is_zero = equal(value, 0)
+        return with_weak(where(is_zero, 1, divide(sin(turned), where(is_zero, 1, turned))), value.weak)
     small = less(abs(value), _NEAR_ZERO)
     inside = where(small, value, 0.0)
     square = multiply(inside, inside)

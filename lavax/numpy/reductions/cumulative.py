@@ -129,7 +129,7 @@ def cumlogsumexp(x: ArrayLike, axis: int = 0, reverse: bool = False) -> Value:
 
 def _without_nan(x: ArrayLike, instead: int) -> Value:
     value = as_value(x)
-    return where(isnan(value), instead, value) if value.type.dtype.is_float else value
+    return where(isnan(value), instead, value) if value.type.dtype.is_inexact else value
 
 
 def nancumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:

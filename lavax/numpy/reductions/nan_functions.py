@@ -28,7 +28,7 @@ __all__ = ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "
 def _with(x: ArrayLike, instead: float) -> Value:
     """`x` with NaN replaced."""
     value = as_value(x)
-    return choice(isnan(value), instead, value) if value.type.dtype.is_float else own(value)
+    return choice(isnan(value), instead, value) if value.type.dtype.is_inexact else own(value)
 
 
 @one_program("axis", "dtype", "keepdims")

@@ -42,8 +42,8 @@ class FloatLimits:
 
 
 def finfo(dtype: Any) -> FloatLimits:
-    """The limits of a floating dtype. Raises DtypeError for others."""
-    held = _dtype_of(dtype)
+    """The limits of a floating dtype, or of the parts of a complex one. Raises DtypeError for others."""
+    held = _dtype_of(dtype).part
     if not held.is_float:
         raise dtype_error(f"finfo: {held} is not a floating dtype")
     limits: Any = _brain_float_limits() if held == types.bfloat16 else np.finfo(held.numpy)

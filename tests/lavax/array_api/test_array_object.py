@@ -139,8 +139,9 @@ def test_what_the_namespace_tells() -> None:
     signed, unsigned = {"int8", "int16", "int32", "int64"}, {"uint8", "uint16", "uint32", "uint64"}
     kinds = {
         "bool": {"bool"}, "signed integer": signed, "unsigned integer": unsigned, "integral": signed | unsigned,
-        "real floating": {"float32", "float64"}, "complex floating": set(),
-        "numeric": signed | unsigned | {"float32", "float64"}, ("bool", "signed integer"): {"bool"} | signed, (): set(),
+        "real floating": {"float32", "float64"}, "complex floating": {"complex64", "complex128"},
+        "numeric": signed | unsigned | {"float32", "float64", "complex64", "complex128"},
+        ("bool", "signed integer"): {"bool"} | signed, (): set(),
     }  # fmt: skip
     for kind, names in kinds.items():
         found = info.dtypes(kind=kind)

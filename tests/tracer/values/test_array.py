@@ -33,7 +33,7 @@ def test_numpy_dtypes_are_kept_but_for_those_of_64_bits(given: type, dtype: type
     assert np.array_equal(np.asarray(array), data.astype(dtype))
 
 
-@pytest.mark.parametrize("given", [np.ones(2, complex), np.array(["a"]), "text", object(), [1.0, [2.0]], {1.0}])
+@pytest.mark.parametrize("given", [np.ones(2, np.clongdouble), np.array(["a"]), "text", object(), [1.0, [2.0]], {1.0}])
 def test_what_is_no_array_is_refused(given: object) -> None:
     with pytest.raises(DtypeError):
         lift(given)

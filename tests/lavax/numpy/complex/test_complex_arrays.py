@@ -182,3 +182,40 @@ def test_what_needs_an_order_refuses_complex_numbers(name: str) -> None:
     two = (Z, W) if name in ("maximum", "less", "arctan2") else (Z,)
     with pytest.raises(lx.DtypeError, match="c64"):
         getattr(lnp, name)(*two)
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_functions_made_of_others() -> None:
+    for name in ("log2", "log10", "exp2", "sinc", "cov", "nansum", "nanmean", "trace", "round"):
+        square = Z[:, :3]
+        np.testing.assert_allclose(
+            np.asarray(getattr(lnp, name)(square)), getattr(np, name)(square), rtol=1e-5, atol=1e-5, err_msg=name
+        )
+    for name in ("correlate", "convolve", "kron", "polyval"):
+        wanted = getattr(np, name)(Z[0], W[1])
+        np.testing.assert_allclose(np.asarray(getattr(lnp, name)(Z[0], W[1])), wanted, rtol=1e-5, atol=1e-5)
+    assert lnp.allclose(Z, Z + 1e-9) and not lnp.allclose(Z, Z + 1j)
+    assert lnp.finfo("complex64").eps == np.finfo(np.float32).eps
+    np.testing.assert_array_equal(np.asarray(lnp.isreal(Z.real + 0j)), np.ones((3, 4), bool))
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_views_of_the_parts() -> None:
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(Z).view("float32")), Z.view(np.float32))
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(Z).view("uint16")), Z.view(np.uint16))
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(Z).view("float32").view("complex64")), Z)
+    with pytest.raises(lx.DtypeError, match="view: the bits of c64"):
+        lnp.asarray(Z).view("float64")
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_a_dropped_imaginary_part_is_told() -> None:
+    with pytest.warns(np.exceptions.ComplexWarning, match="imaginary parts are dropped"):
+        np.testing.assert_array_equal(np.asarray(lnp.asarray(Z).astype("float32")), Z.real)
+
+
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "fmax"])
+def test_further_functions_of_real_numbers(name: str) -> None:
+    with pytest.raises(lx.DtypeError, match=f"{name}.* is not defined for c64"):
+        getattr(lnp, name)(Z, W)
