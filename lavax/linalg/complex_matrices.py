@@ -101,8 +101,9 @@ def determinant(value: Value) -> Value:
         found = multiply(found, where(swapped, pivot, negative(pivot))[..., 0])
         return matrix, found
 
-    start = broadcast_to(1.0 + 0j, value.shape[:-2])
-    return fori_loop(0, size, step, (value, start.astype(value.dtype)))[1]
+    start = full(value.shape[:-2], 1, value.type.dtype)
+    determinants: Value = fori_loop(0, size, step, (value, start))[1]
+    return determinants
 
 
 def _at(value: Value, k: Any, place: Value, axis: int) -> Value:
