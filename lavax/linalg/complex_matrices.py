@@ -14,10 +14,9 @@ import numpy as np
 from lavax.ir.types import int32
 from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import unit_matrices
-from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy.arrays.complex_parts import conj, imag, real
-from lavax.numpy.arrays.creation import iota
+from lavax.numpy.arrays.creation import full, iota
 from lavax.numpy.arrays.joining import concatenate, stack
 from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
 from lavax.numpy.arrays.matrices import diagonal
