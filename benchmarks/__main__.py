@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import lavax as lx
-from benchmarks import algorithms, comparison_report, compile_time, digits, eager, first_call, overhead
+from benchmarks import algorithms, comparison_report, compile_time, digits, eager, first_call, loops, overhead
 from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
 from benchmarks.models.report import report as report_models
@@ -25,6 +25,7 @@ FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "compile-time": compile_time.measure,
     "digits": digits.measure,
     "eager": eager.measure,
+    "loops": loops.measure,
     "overhead": overhead.measure,
 }
 COMPARISONS = {

@@ -11,7 +11,7 @@ from lavax.ir.graph import Graph, Node
 from lavax.ir.printer import structural_key
 from lavax.passes.kernels.reads import Coordinates
 
-Kind = Literal["map", "row", "contract", "routine", "region"]
+Kind = Literal["map", "row", "contract", "routine", "loop", "region"]
 
 
 @dataclass(frozen=True)

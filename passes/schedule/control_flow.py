@@ -12,6 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node
 from lavax.ir.types import TensorType, TupleType, int32
+from lavax.passes.fuse.lane_loops import (
+    Prepare,
+    at_lane,
+    lanes_of,
+    most_turns,
+    prepared_within,
+    shape_of_lanes,
+    with_turns,
+)
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
 from lavax.passes.kernels.index import variable
 from lavax.passes.kernels.kernel import Domain, Kernel, KernelStep
@@ -50,10 +59,15 @@ class ControlFlow:
         return self.node.type.parts
 
 
-def lower_control_flow(flow: ControlFlow, schedule: Scheduler) -> LoweredControlFlow:
-    """The commands of a branch or loop."""
+def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare) -> LoweredControlFlow:
+    """The commands of a branch or loop. `prepare` rewrites a body as kernels take it."""
     lowered = LoweredControlFlow()
-    _LOWER[flow.node.op](flow, schedule, lowered)
+    prepared = flow.node if shape_of_lanes(flow.node) is None else prepared_within(flow.node, prepare)
+    lanes = lanes_of(prepared) if prepared is not flow.node else None
+    if lanes is None:
+        _LOWER[flow.node.op](flow, schedule, lowered)
+    else:
+        _LANES[flow.node.op](replace(flow, node=prepared), lanes, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
     return lowered
 
@@ -84,20 +98,34 @@ def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: LoweredContro
 
 
 def _lower_while(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
-    condition, body = flow.node.attrs["condition"], flow.node.attrs["body"]
     carried = [_result(flow, position, lowered) for position in range(len(flow.types))]
-    invariant = flow.operands[len(carried) :]
+    names = [*carried, *flow.operands[len(carried) :]]
+    body, prefix = flow.node.attrs["body"], f"{flow.prefix}body."
+
+    def turn(running: str) -> Sequence[Command]:
+        return _iteration(body, names, carried, {}, prefix, running, schedule, lowered, flow)
+
+    _repeat_while(flow, carried, turn, schedule, lowered)
+
+
+def _repeat_while(
+    flow: ControlFlow,
+    carried: Sequence[str],
+    turn: Callable[[str], Sequence[Command]],
+    schedule: Scheduler,
+    lowered: LoweredControlFlow,
+) -> None:
+    """Commands, given the flag they run under, that are repeated while the loop's condition holds."""
     running, truth = f"{flow.prefix}running", f"{flow.prefix}condition"
     lowered.sizes |= {running: FLAG_BYTES, truth: FLAG_BYTES}
     lowered.commands += _begin(flow, carried)
-    asked = with_distinct_outputs(condition, {})
+    asked = with_distinct_outputs(flow.node.attrs["condition"], {})
     program = schedule(asked, {})
-    bound = dict(zip((node.name for node in asked.inputs), (*carried, *invariant), strict=True))
+    names = (*carried, *flow.operands[len(carried) :])
+    bound = dict(zip((node.name for node in asked.inputs), names, strict=True))
     asking = _embed(program, bound | {program.results[0]: truth}, f"{truth}.", None, lowered)
     guard = Guard(running, running, truth, 1, 2)
-    names = [*carried, *invariant]
-    iteration = _iteration(body, names, carried, {}, f"{flow.prefix}body.", running, schedule, lowered, flow)
-    lowered.commands.append(Until(running, (*after_barrier(asking), guard, Guarded(running, tuple(iteration)))))
+    lowered.commands.append(Until(running, (*after_barrier(asking), guard, Guarded(running, tuple(turn(running))))))
 
 
 def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
@@ -141,6 +169,83 @@ def _hold_cases(
     return _copy_steps(prefix, views, own, [_COUNTER] * len(cases))
 
 
+# -- loops that run lane by lane ---------------------------------------------------------------------------------------
+
+
+def _lanes_of_scan(
+    flow: ControlFlow, lanes: tuple[int, ...], schedule: Scheduler, lowered: LoweredControlFlow
+) -> None:
+    """One kernel or, if the turns are too many for a dispatch, one that is repeated, and one for those that are left.
+
+    A counter says which part of the sequences a dispatch goes through.
+    """
+    attrs = flow.node.attrs
+    carries, sequences, length = attrs["carries"], attrs["sequences"], attrs["length"]
+    times = -(-length // most_turns(flow.node, lanes))
+    if times == 1:
+        used = sorted(flow.results)
+        kernel = lane_kernel(with_turns(flow.node, used, length), lanes)
+        lowered.commands.append(_step(f"{flow.prefix}loop", kernel, flow.operands, _named(flow.results, used)))
+        return
+    turns = length // times
+    results = [_result(flow, position, lowered) for position in range(len(flow.types))]
+    lowered.commands += _begin(flow, results[:carries])
+    counter = f"{flow.prefix}counter"
+    lowered.sizes[counter] = _COUNTER.nbytes
+    reads, writes = [*results[:carries], *flow.operands[carries:]], list(results)
+    moving = [(reads, carries + number, f"slice{number}") for number in range(sequences)]
+    moving += [(writes, number, f"row{number}") for number in range(carries, len(results))]
+    types = {id(reads): [operand.type for operand in flow.node.operands], id(writes): list(flow.types)}
+    for names, position, suffix in moving:
+        row = types[id(names)][position].nbytes // length
+        lowered.views[f"{flow.prefix}{suffix}"] = View(names[position], counter, turns * row)
+        names[position] = f"{flow.prefix}{suffix}"
+    rest = length - times * turns
+    first, step = (times if rest else times - 1, -1) if attrs["reverse"] else (0, 1)
+    lowered.commands.append(_step(f"{flow.prefix}start", _fill(first), (), (counter,)))
+    next_part = _step(f"{flow.prefix}next", _increment(step), (counter,), (counter,))
+    whole = after_barrier([*_lane_steps(flow, lanes, turns, "loop", reads, writes, lowered), next_part])
+    left = after_barrier([*_lane_steps(flow, lanes, rest, "rest", reads, writes, lowered), next_part]) if rest else ()
+    parts: list[Command] = [Repeat(times, whole)]
+    lowered.commands += [*left, *parts] if attrs["reverse"] else [*parts, *left]
+
+
+def _lane_steps(
+    flow: ControlFlow,
+    lanes: tuple[int, ...],
+    turns: int | None,
+    name: str,
+    reads: Sequence[str],
+    writes: Sequence[str],
+    lowered: LoweredControlFlow,
+) -> list[Command]:
+    """Some turns. What is carried is written aside: other lanes may still read a scalar."""
+    carries = flow.node.attrs.get("carries", len(flow.types))
+    aside = [f"{flow.prefix}aside{position}" for position in range(carries)]
+    lowered.sizes |= {name: type.nbytes for name, type in zip(aside, flow.types, strict=False)}
+    kernel = lane_kernel(with_turns(flow.node, range(len(flow.types)), turns), lanes)
+    step = _step(f"{flow.prefix}{name}", kernel, tuple(reads), (*aside, *writes[carries:]))
+    return [step, *_copy_steps(f"{flow.prefix}{name}.carry", aside, writes[:carries], flow.types[:carries])]
+
+
+def _lanes_of_while(
+    flow: ControlFlow, lanes: tuple[int, ...], schedule: Scheduler, lowered: LoweredControlFlow
+) -> None:
+    """A kernel that ends early if the turns are too many for a dispatch, until the condition does not hold."""
+    carried = [_result(flow, position, lowered) for position in range(len(flow.types))]
+    names = [*carried, *flow.operands[len(carried) :]]
+    steps = _lane_steps(flow, lanes, None, "loop", names, carried, lowered)
+    _repeat_while(flow, carried, lambda running: after_barrier(steps), schedule, lowered)
+
+
+def _named(results: Mapping[int, str], used: Sequence[int]) -> tuple[str, ...]:
+    return tuple(results[position] for position in used)
+
+
+_LANES: dict[str, Callable[[ControlFlow, tuple[int, ...], Scheduler, LoweredControlFlow], None]] = {
+    "while": _lanes_of_while,
+    "scan": _lanes_of_scan,
+}
 _LOWER: dict[str, Callable[[ControlFlow, Scheduler, LoweredControlFlow], None]] = {
     "switch": _lower_switch,
     "while": _lower_while,
@@ -248,6 +353,12 @@ def _map_kernel(graph: Graph) -> Kernel:
     (output,) = graph.outputs
     variables = tuple(variable(f"o{number}", extent) for number, extent in enumerate(output.shape))
     return Kernel("map", graph, Domain(output.shape, (), variables, ()), {output: variables})
+
+
+def lane_kernel(graph: Graph, lanes: tuple[int, ...]) -> Kernel:
+    """The kernel of a loop that runs lane by lane; of its results, what is carried is a scalar or has the lanes'
+    shape, and what is stacked has an axis of turns before that."""
+    return Kernel("loop", graph, Domain(lanes, (), at_lane(lanes, lanes), ()), {})
 
 
 def _identity(type: TensorType) -> Kernel:

@@ -110,7 +110,9 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
     results = dict(zip(items, (names[node] for node in piece.writes), strict=True))
     (node,) = (node for node in graph.nodes if node.op != "item")
     flow = ControlFlow(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
-    return lower_control_flow(flow, lambda body, pairs: _schedule_body(body, pairs, target))
+    return lower_control_flow(
+        flow, lambda body, pairs: _schedule_body(body, pairs, target), lambda body: prepare(body, target)
+    )
 
 
 def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> KernelProgram:

@@ -10,6 +10,7 @@ import numpy as np
 
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract
+from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
 from lavax.backends.vulkan.emit.map.kernel import emit_map
@@ -38,6 +39,7 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
     "row": emit_row,
     "contract": emit_contract,
     "routine": emit_routine,
+    "loop": emit_lane_loop,
 }
 # Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]

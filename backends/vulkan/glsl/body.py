@@ -84,6 +84,7 @@ class Body:
         self.parameters, self.uses = parameters, parameters.uses
         self.constants = ConstantTexts(parameters)
         self.scopes = [Scope(frozenset())]
+        self.pinned = 0  # values are written in this block or one inside it, whatever they depend on
         self._meaning: Mapping[str, Index] = {}
         self._names = 0
 
@@ -111,11 +112,11 @@ class Body:
         self.scopes[-1].lines += [f"{head} {{".lstrip(), *(f"    {line}" for line in inner.lines), "}"]
 
     def _scope_for(self, variables: frozenset[str]) -> Scope:
-        """The outermost block in which the loop variables are known."""
+        """The outermost block in which the loop variables are known, from the pinned one inwards."""
         missing = variables - {_LANE}
-        for scope in self.scopes:
+        for number, scope in enumerate(self.scopes):
             missing = missing - scope.variables
-            if not missing:
+            if not missing and number >= self.pinned:
                 return scope
         raise KeyError(f"no loop brings {', '.join(sorted(missing))}")
 

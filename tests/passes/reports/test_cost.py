@@ -82,7 +82,7 @@ def test_parts_of_a_merged_kernel_share_what_they_read() -> None:
 
 def test_loops_count_their_turns() -> None:
     def inner(carry: Any, _: Any) -> Any:
-        return carry * 0.5 + 1.0, None
+        return carry[::-1] * 0.5 + 1.0, None
 
     def outer(carry: Any, row: Any) -> Any:
         return lx.scan(inner, carry + row, None, length=7)[0], None
@@ -91,6 +91,16 @@ def test_loops_count_their_turns() -> None:
     assert not cost.is_least
     assert sorted({kernel.times for kernel in cost.kernels.values()}) == [1, 11, 77]
     assert cost.operations == 11 * 32 + 77 * 2 * 32
+
+
+def test_a_loop_in_one_kernel_counts_its_turns() -> None:
+    def outer(carry: Any, row: Any) -> Any:
+        return lx.fori_loop(0, 7, lambda _, x: x * 0.5 + 1.0, carry + row), None
+
+    cost = cost_of(lambda x: lx.scan(outer, x[0], x)[0], f32(11, 32))
+    (loop,) = (kernel for kernel in cost.kernels.values() if kernel.kind == "loop")
+    assert (loop.times, loop.operations) == (1, 11 * 32 + 77 * 2 * 32)
+    assert (loop.bytes_read, loop.bytes_written) == (4 * 12 * 32, 4 * 32)
 
 
 def test_of_a_loop_that_ends_by_its_data_one_turn_counts() -> None:

@@ -255,7 +255,8 @@ def test_long_dispatches_under_guards_are_cut(
 
 
 def long_loop(x: Any) -> Any:
-    return lx.fori_loop(0, 10**6, lambda i, y: lnp.tanh(y) + 1, x)
+    """A dispatch a turn: each element needs another one."""
+    return lx.fori_loop(0, 10**6, lambda i, y: lnp.tanh(y[::-1]) + 1, x)
 
 
 def test_an_interrupted_loop_is_not_submitted_further(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:

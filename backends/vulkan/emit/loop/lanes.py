@@ -1,0 +1,165 @@
+"""Loops that run lane by lane: one invocation per lane runs all turns, with what is carried in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from lavax.backends.vulkan.glsl.body import Body, GlslValue
+from lavax.backends.vulkan.glsl.expressions import literal, type_name
+from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.graph import Graph, Node
+from lavax.passes.build.control_flow import parts_of
+from lavax.passes.fuse.lane_loops import at_lane, most_turns, own_condition
+from lavax.passes.kernels.index import Index, linear, unflatten, variable
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
+
+
+def emit_lane_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of a loop that runs lane by lane."""
+    body, outputs = open_body(kernel, lifted)
+    local = local_invocations(profile)
+    count = kernel.domain.rows
+    open_invocations(body, count, local, "i")
+    meaning = {f"lane{axis}": index for axis, index in enumerate(unflatten(variable("i", count), kernel.domain.outer))}
+    with body.at(meaning):
+        _LaneLoop(kernel, body, outputs).emit()
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(-(-count // local)), text=text)
+
+
+class _LaneLoop:
+    """The state of writing one kernel."""
+
+    def __init__(self, kernel: Kernel, body: Body, outputs: dict[Node, str]) -> None:
+        self.body, self.outputs, self.lanes = body, outputs, kernel.domain.outer
+        self.loop, self.results = kernel.graph.nodes[0], kernel.graph.outputs
+
+    def emit(self) -> None:
+        loop, body = self.loop, self.body
+        carries = loop.attrs["carries"] if loop.op == "scan" else len(parts_of(loop))
+        registers = [self._register(x, self._value(x)) for x in loop.operands[:carries]]
+        if loop.op == "scan":
+            self._scan(loop, registers, is_outermost=True)
+        else:
+            self._while(loop, registers)
+        for result in self.results:
+            position = result.attrs["index"]
+            if position >= carries:
+                continue
+            with body.block("" if result.shape == self.lanes else "if (i == 0)"):
+                body.store(result, self._at(result), registers[position], self.outputs[result])
+
+    def _at(self, node: Node) -> Coordinates:
+        return at_lane(node.shape, self.lanes)
+
+    def _value(self, node: Node) -> GlslValue:
+        return self.body.value(node, self._at(node))
+
+    def _register(self, node: Node, start: GlslValue) -> GlslValue:
+        """A variable of its own that starts with a value."""
+        return GlslValue(self.body.declare(self.body.scopes[-1], type_name(node.dtype, 1), start.text), 1)
+
+    # -- loops and branches -------------------------------------------------------------------------------------------
+
+    def _scan(self, loop: Node, registers: Sequence[GlslValue], is_outermost: bool = False) -> None:
+        """The turns of a scan. Sequences and stacked results are those of the kernel."""
+        body, attrs = self.body, loop.attrs
+        turn, length, carries = body.name(), attrs["length"], attrs["carries"]
+        ends = carries + attrs["sequences"]
+        unchanging = [self._unchanging(operand) for operand in loop.operands[ends:]]
+        bound = body.parameters.unknown(length) if is_outermost else str(length)
+        with self._pinned(f"for (int {turn} = 0; {turn} < {bound}; ++{turn})", turn):
+            here = variable(turn, length)
+            here = linear([(here, -1)], length - 1) if attrs["reverse"] else here
+            given = [*registers, *(self._element(x, here) for x in loop.operands[carries:ends]), *unchanging]
+            found = self._graph(attrs["body"], loop.operands, given)
+            for result in self.results if is_outermost else ():
+                position = result.attrs["index"]
+                if position >= carries:
+                    element = attrs["body"].outputs[position]
+                    body.store(result, (here, *self._at(element)), found[position], self.outputs[result])
+            self._assign(registers, found, attrs["body"])
+
+    def _element(self, sequence: Node, here: Index) -> GlslValue:
+        return self.body.value(sequence, (here, *at_lane(sequence.shape[1:], self.lanes)))
+
+    def _while(self, loop: Node, registers: Sequence[GlslValue]) -> None:
+        """Turns while the condition holds, but no more than a dispatch takes."""
+        body, turn = self.body, self.body.name()
+        given = [*registers, *map(self._unchanging, loop.operands[len(registers) :])]
+        bound = body.parameters.unknown(most_turns(loop, self.lanes))
+        with self._pinned(f"for (int {turn} = 0; {turn} < {bound}; ++{turn})", turn):
+            asked = loop.attrs["condition"]
+            own = Graph(asked.inputs, asked.nodes, (own_condition(loop, self.lanes),))
+            (holds,) = self._graph(own, loop.operands, given)
+            body.line(f"if (!{holds.text}) break;")
+            self._assign(registers, self._graph(loop.attrs["body"], loop.operands, given), loop.attrs["body"])
+
+    def _inner(self, node: Node, graph: Graph) -> None:
+        """A loop or branch inside a body, whose results get registers."""
+        if node.op == "scan":
+            count = node.attrs["carries"]
+            registers = [self._register(x, self._value(x)) for x in node.operands[:count]]
+            self._scan(node, registers)
+        else:
+            registers = self._switch(node)
+        for result in graph.nodes:
+            if result.op == "item" and result.operands[0] is node:
+                self.body.define(result, self._at(result), registers[result.attrs["index"]])
+
+    def _switch(self, node: Node) -> list[GlslValue]:
+        """The results of the branch of that number, or of the nearest one."""
+        number, *operands = node.operands
+        branches = node.attrs["branches"]
+        chosen = self._value(number).text
+        given = [self._unchanging(operand) for operand in operands]
+        results = branches[0].outputs
+        registers = [self._register(result, GlslValue(literal(0, result.dtype), 1)) for result in results]
+        for case, branch in enumerate(branches):
+            test = f"if ({chosen} <= {case})" if case < len(branches) - 1 else ""
+            head = f"else {test}" if case else test
+            with self._pinned(head.rstrip()):
+                self._assign(registers, self._graph(branch, operands, given), branch)
+        return registers
+
+    def _unchanging(self, operand: Node) -> GlslValue | None:
+        """A lane's element of a value that a loop or branch does not change; None for another array of the kernel's."""
+        return self._value(operand) if operand.shape in (self.lanes, ()) else None
+
+    def _graph(
+        self, graph: Graph, operands: Sequence[Node], given: Sequence[GlslValue | None]
+    ) -> list[GlslValue]:
+        """The outputs of a body, whose inputs are registers or else the operands' arrays."""
+        body = self.body
+        for node, operand, value in zip(graph.inputs, operands, given, strict=True):
+            if operand in body.addresses:
+                body.addresses[node] = body.addresses[operand]
+            if operand in body.unaligned:
+                body.unaligned.add(node)
+            if value is not None:
+                body.define(node, self._at(node), value)
+        for node in graph.nodes:
+            if node.op in ("scan", "switch"):
+                self._inner(node, graph)
+        return [self._value(output) for output in graph.outputs]
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _pinned(self, head: str, *variables: str) -> Iterator[None]:
+        """A block in which all is computed that is written in it: registers change from turn to turn."""
+        before, self.body.pinned = self.body.pinned, len(self.body.scopes)
+        with self.body.block(head, frozenset(variables)):
+            yield
+        self.body.pinned = before
+
+    def _assign(self, registers: Sequence[GlslValue], found: Sequence[GlslValue], graph: Graph) -> None:
+        """Gives registers their next values, none of which is another's register by then."""
+        names = {register.text for register in registers}
+        pairs = [(r, v, node) for r, v, node in zip(registers, found, graph.outputs, strict=False) if r.text != v.text]
+        copied = [self._register(node, value) if value.text in names else value for _, value, node in pairs]
+        self.body.lines(f"{r.text} = {value.text};" for (r, _, _), value in zip(pairs, copied, strict=True))

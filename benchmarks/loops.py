@@ -1,0 +1,101 @@
+"""Loops over little data, in lavax and, where it is installed, in JAX on the same machine's processor."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import lavax as lx
+import lavax.numpy as lnp
+from benchmarks import figure
+from benchmarks.figure import Figure
+
+# How many times as long as JAX's a loop may take on a CPU driver: its own bound for those that run lane by lane.
+_BOUNDS = {"scalar": 10, "scan": 10, "while": 10, "rnn": 4, "rnn gradient": 4, "hmc": 5}
+_ROUNDS = 7
+_RANDOM = np.random.default_rng(7)
+_WEIGHTS = _RANDOM.normal(size=(32, 32), scale=0.1).astype("f")
+_INPUTS = {
+    "scalar": (np.float32(1),),
+    "scan": (np.zeros(3, "f"), np.ones((20000, 3), "f")),
+    "while": (np.arange(256, dtype="f"),),
+    "rnn": (np.zeros((8, 32), "f"), _RANDOM.normal(size=(1000, 8, 32)).astype("f"), _WEIGHTS),
+    "hmc": (_RANDOM.normal(size=(200, 8)).astype("f"),),
+}
+
+
+def measure() -> Sequence[Figure]:
+    """Loops of many turns whose data is small: what a turn costs."""
+    ours, theirs = _loops(lx, lnp, lx.compile), _jax_loops()
+    figures = []
+    for name in ours:
+        calls = [_waiting(of[name], _INPUTS[name.split()[0]]) for of in (ours, theirs) if of]
+        times = _interleaved(calls)
+        figures.append(Figure(name, figure.spread(times[0])))
+        if theirs:
+            ratio = figure.median(times[0]) / figure.median(times[1])
+            figures.append(figure.at_most(f"{name}, over JAX's time", ratio, _BOUNDS[name]))
+    return figures
+
+
+def _interleaved(calls: Sequence[Callable[[], Any]]) -> list[list[float]]:
+    """Seconds of each call, in turn, after a call of each that compiles."""
+    times: list[list[float]] = [[] for _ in calls]
+    for number in range(_ROUNDS + 1):
+        for call, seconds in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call()
+            if number:
+                seconds.append(time.perf_counter() - start)
+    return times
+
+
+def _waiting(loop: Callable[..., Any], inputs: Sequence[Any]) -> Callable[[], Any]:
+    return lambda: np.asarray(loop(*inputs))
+
+
+def _loops(library: Any, numpy: Any, compile: Callable[..., Any]) -> Mapping[str, Callable[..., Any]]:
+    """Each loop, written once for both libraries; each gives one array."""
+    flow = library if library is lx else library.lax
+
+    def rnn(h: Any, xs: Any, w: Any) -> Any:
+        return numpy.sum(flow.scan(lambda h, x: (numpy.tanh(h @ w + x), h), h, xs)[1])
+
+    def growth(x: Any) -> Any:
+        return flow.while_loop(lambda c: c[0] < 100, lambda c: (c[0] * 1.1 + 1, c[1] + 1), (x, 0))[1]
+
+    def energy(q: Any) -> Any:
+        return numpy.sum(q * q) / 2 + numpy.sum(numpy.cos(q))
+
+    def leapfrog(_: Any, state: Any) -> Any:
+        q, p = state
+        p = p - 0.05 * library.grad(energy)(q)
+        q = q + 0.1 * p
+        return q, p - 0.05 * library.grad(energy)(q)
+
+    def draw(q: Any, p: Any) -> Any:
+        new, end = flow.fori_loop(0, 10, leapfrog, (q, p))
+        gain = energy(q) + numpy.sum(p * p) / 2 - energy(new) - numpy.sum(end * end) / 2
+        q = numpy.where(gain > -1, new, q)
+        return q, q
+
+    return {
+        "scalar": compile(lambda x: flow.fori_loop(0, 20000, lambda i, s: s * 0.999 + 1, x)),
+        "scan": compile(lambda c, xs: flow.scan(lambda c, x: (c * 0.9 + x, c), c, xs)[1]),
+        "while": compile(library.vmap(growth)),
+        "rnn": compile(rnn),
+        "rnn gradient": compile(library.grad(rnn, argnums=2)),
+        "hmc": compile(lambda ps: flow.scan(draw, numpy.zeros(8, "float32"), ps)[1]),
+    }
+
+
+def _jax_loops() -> Mapping[str, Callable[..., Any]]:
+    """JAX's, on the CPU; none if it is not installed."""
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        return {}
+    return _loops(jax, jnp, jax.jit)

@@ -1,0 +1,136 @@
+"""Loops that run lane by lane, on the device, against the interpreter: one kernel, or that kernel repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.ir.interpreter import interpret
+from lavax.ir.parser import parse
+from lavax.passes.fuse import lane_loops
+
+random = np.random.default_rng(7)
+X, Y = random.normal(size=(2, 6)).astype("f")
+GRID = random.normal(size=(6, 3)).astype("f")
+TABLE, ROWS = random.normal(size=20).astype("f"), random.normal(size=(23, 6)).astype("f")
+
+
+def growth(x: Any) -> Any:
+    return lx.while_loop(lambda c: c[0] < 37, lambda c: (c[0] * 1.1 + 1, c[1] + 1), (x, 0))
+
+
+def filtered(c: Any, rows: Any, reverse: bool = False) -> Any:
+    """With a scalar beside the lanes."""
+    return lx.scan(lambda c, x: ((c[0] * 0.9 + x, c[1] + 1), (c[0] * x, c[1])), (c, 0), rows, reverse=reverse)
+
+
+def walk(table: Any) -> Any:
+    """Reads where a carried number says."""
+    return lx.fori_loop(0, 20, lambda i, c: ((c[0] * 5 + 3) % 20, c[1] + table[c[0]]), (0, np.float32(0)))
+
+
+def chosen(x: Any) -> Any:
+    branches = [lambda v: v * 1.1, lnp.sin, lambda v: v - 1]
+    return lx.fori_loop(0, 9, lambda i, s: lx.switch(i % 3, branches, s), x)
+
+
+def nested(x: Any) -> Any:
+    return lx.fori_loop(0, 7, lambda i, s: lx.fori_loop(0, 5, lambda j, t: t * 0.9 + i - j, s) + 1, x)
+
+
+def long(x: Any) -> Any:
+    return lx.fori_loop(0, 23, lambda j, s: s * 0.9 + j, x)
+
+
+def loss(x: Any) -> Any:
+    return lnp.sum(lnp.arange(6.0) * lx.scan(lambda c, _: (lnp.sin(c) * 1.1, None), x, None, length=12)[0])
+
+
+LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "swapped": (lambda a, b: lx.fori_loop(0, 11, lambda i, c: (c[1], c[0] + c[1]), (a, b)), (X, Y)),
+    "counted": (lambda x: lx.fori_loop(0, 50, lambda i, s: s * 0.9 + i, x), (GRID,)),
+    "sequences": (filtered, (X, ROWS)),
+    "reverse": (lambda c, rows: filtered(c, rows, reverse=True), (X, ROWS)),
+    "one turn": (filtered, (X, ROWS[:1])),
+    "gathers": (walk, (TABLE,)),
+    "nested": (nested, (X,)),
+    "branches": (chosen, (X,)),
+    "scalar condition": (
+        lambda x: lx.while_loop(lambda c: c[1] < 37, lambda c: (c[0] * 0.9 + 1, c[1] + 1), (x, 0)),
+        (X,),
+    ),
+    "lanes end apart": (lx.vmap(growth), (X,)),
+    "neighbours that do not change": (
+        lambda x, w: lx.fori_loop(0, 12, lambda i, c: lnp.sin(c) * w + w[::-1], x),
+        (X, Y),
+    ),
+    "gradient": (lx.grad(loss), (X,)),
+    "tangent": (lambda x: lx.jvp(loss, (x,), (x * x,)), (X,)),
+    "integers": (
+        lambda x: lx.fori_loop(0, 12, lambda i, c: (c * 1103515245 + 12345) & 0x7FFFFFFF, x),
+        (np.arange(7, dtype="i"),),
+    ),
+    "truth values": (
+        lambda x: lx.fori_loop(0, 12, lambda i, c: (~c[0], c[1] + lnp.where(c[0], 1, 0)), (x > 0, x.astype("int32"))),
+        (X,),
+    ),
+    "under a branch": (lambda x: lx.cond(x[0] > 100, lambda v: v, long, x), (X,)),
+    "in a loop whose lanes meet": (lambda x: lx.fori_loop(0, 3, lambda i, c: long(c)[::-1] * 1.5, x), (X,)),
+    "in a loop that ends by all lanes": (
+        lambda x: lx.while_loop(lambda c: lnp.sum(c) < 1e3, lambda c: lx.vmap(growth)(c)[0][::-1] * 3.0 + 10.0, x),
+        (X,),
+    ),
+}
+MEETING: dict[str, Callable[[Any], Any]] = {
+    "neighbours": lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x),
+    "sums": lambda x: lx.fori_loop(0, 12, lambda i, c: c * 0.5 + lnp.sum(c), x),
+    "other shapes": lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5, c[1] + 1), (x, lnp.zeros(3)))[0],
+}
+
+
+def agree(function: Callable[..., Any], *arguments: Any) -> str:
+    """Checks the results, and gives the kernels."""
+    compiled = lx.compile(function)
+    lowered = compiled.lower(*arguments)
+    expected = interpret(parse(lowered.as_text("ir")), *arguments)
+    for found, wanted in zip(lx.tree.leaves(compiled(*arguments)), expected, strict=True):
+        scale = max(float(np.max(np.abs(wanted))), 1.0)
+        np.testing.assert_allclose(np.asarray(found, "d"), wanted, rtol=0, atol=1e-5 * scale)
+    return str(lowered.as_text("kernels"))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_whose_lanes_never_meet_are_one_kernel(name: str) -> None:
+    function, arguments = LOOPS[name]
+    assert "kind=loop" in agree(function, *arguments)
+
+
+@pytest.mark.parametrize("name", ["sequences", "reverse", "counted", "lanes end apart", "under a branch", "nested"])
+@pytest.mark.parametrize("turns", [1, 4, 5])
+def test_long_loops_are_cut_in_turns(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lavax.passes.schedule.control_flow.most_turns", lambda node, lanes: turns)
+    function, arguments = LOOPS[name]
+    kernels = agree(function, *arguments)
+    assert "while" in kernels or "repeat" in kernels
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_loops_whose_lanes_meet_are_dispatches(name: str) -> None:
+    assert "kind=loop" not in agree(MEETING[name], X)
+
+
+def test_a_while_that_is_cut_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lavax.backends.vulkan.emit.loop.lanes.most_turns", lambda node, lanes: 3)
+    agree(lx.vmap(lambda x: growth(x * 0.5)), X)
+
+
+def test_the_turns_of_a_dispatch_are_bounded() -> None:
+    (node,) = (node for node in lx.trace(long)(X).nodes if node.op == "scan")
+    most = lane_loops.most_turns(node, (6,))
+    assert 23 < most <= lane_loops.MAX_LOOP_ITERATIONS
+    assert lane_loops.most_turns(node, (1 << 24,)) < most
