@@ -175,11 +175,18 @@ def test_a_profile_gives_nothing_away_and_checks_its_arguments() -> None:
 
 def test_turns_of_a_loop_are_multiplied() -> None:
     x = normal(40, 8)
-    scanned = lx.compile(lambda x: lx.scan(lambda c, r: (c * 0.5 + r, None), x[0], x)[0])
+    scanned = lx.compile(lambda x: lx.scan(lambda c, r: (c[::-1] * 0.5 + r, None), x[0], x)[0])
     profile = scanned.lower(x).compile().profile(x)
     (body,) = (kernel for kernel in profile.kernels.values() if kernel.cost.operations)
     assert body.cost.times == 40 and body.total_seconds == 40 * body.seconds
     assert profile.seconds >= body.total_seconds
+
+
+def test_a_loop_in_one_kernel_is_profiled() -> None:
+    x = normal(40, 8)
+    scanned = lx.compile(lambda x: lx.scan(lambda c, r: (c * 0.5 + r, None), x[0], x)[0])
+    (loop,) = (k for k in scanned.lower(x).compile().profile(x).kernels.values() if k.cost.kind == "loop")
+    assert (loop.cost.times, loop.cost.operations) == (1, 40 * 8 * 2) and loop.seconds > 0
 
 
 def test_a_loop_that_ends_by_its_data_is_profiled_and_runs_after() -> None:
