@@ -118,6 +118,11 @@ def _of_jacobi(node: Node, m: int, n: int) -> int:
     return 40 * n**3  # four sweeps of rotations from both sides, and of the accumulated vectors
 
 
+def _of_fft(node: Node) -> int:
+    """Of complex numbers with radix 2, by which transforms of any length are usually counted."""
+    return 5 * node.type.size * _halvings(node.shape[node.attrs["axis"]])
+
+
 def _of_svd(node: Node, m: int, n: int) -> int:
     return 6 * m * n**2 + 20 * n**3 if node.attrs["vectors"] else 4 * n**2 * (3 * m - n) // 3
 
@@ -162,6 +167,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "chunk_totals": _of_chunks,
     "cumulative_chunks": _of_chunks,
     "count_digits": _of_operand,
+    "fft": _of_fft,
     "fold_runs": _of_operand,
     "join_runs": _of_scatter,
     "move_by_digit": _of_operand,
