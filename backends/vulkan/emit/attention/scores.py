@@ -2,7 +2,7 @@
 
 Costs are counted per pair of a query and a key, in multiplications and additions at the speed of a contraction. Kernels
 of attention skip hidden pairs, but compute scores again for each derivative, and their tiles are smaller. Contractions
-compute every pair, and write and read scores. docs/benchmarks.md has the measurements.
+compute every pair, and write and read scores. docs/performance/products.md has the measurements.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lavax.passes.build.attention import named_operands, pairs_in_blocks, visibl
 @dataclass(frozen=True)
 class ScoreCosts:
     """The time of attention's derivatives, in operations of a contraction. Chosen by `python -m benchmarks comparison
-    --only attention-backward --only gpt-step`; docs/benchmarks.md."""
+    --only attention-backward --only gpt-step`; docs/performance/products.md."""
 
     # Products of all derivatives with the heads of queries, and with those of values.
     by_kernels: tuple[int, int] = (4, 3)

@@ -11,7 +11,7 @@ neighbours.
 
 Products are written element by element, along a row to its end and back along the next one, so each shares a factor
 with the one before. Processors that read few registers per cycle still have that factor, if the driver keeps the order
-(docs/benchmarks.md says what it is worth).
+(docs/performance/products.md says what it is worth).
 """
 
 from __future__ import annotations
