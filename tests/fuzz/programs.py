@@ -27,6 +27,7 @@ GENERATORS: dict[str, Callable[[Source], Node]] = {
 NOT_GENERATED: dict[str, str] = {
     **dict.fromkeys(names_of_family("lowered"), "only passes make it, of operations that are generated"),
     **dict.fromkeys(names_of_family("axis"), "means something in a batch alone: transformations.AXIS_OPERATIONS"),
+    **dict.fromkeys(("conjugate", "fft", "imag", "real", "unit_root"), "programs are of real numbers so far"),
     "host_call": "calls Python, which has no text",
 }
 

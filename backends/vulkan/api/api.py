@@ -30,7 +30,13 @@ lib: Any = vk.lib
 HEADER_WORDS = 2
 
 # Structures hold only pointers, so the objects that they point to are kept here for as long as the structure lives.
-_pointed_to: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+# What removes them is no Python function, as that of a WeakKeyDictionary is: Python loses an interrupt that it hears in
+# such a function, and structures are often freed just after a call for which somebody waited.
+_pointed_to: dict[weakref.ref[Any], Any] = {}
+
+
+def _keep(pointed_to: Any, value: Any) -> None:
+    _pointed_to[weakref.ref(value, _pointed_to.pop)] = pointed_to
 
 
 def structure(kind: str, **members: Any) -> Any:
@@ -41,7 +47,7 @@ def structure(kind: str, **members: Any) -> Any:
         value.sType = code
     for name, member in members.items():
         setattr(value, name, member)
-    _pointed_to[value] = members
+    _keep(members, value)
     return value
 
 
@@ -50,7 +56,7 @@ def untyped_structure(code: int, nbytes: int, following: Any) -> Any:
     value = ffi.new("uint64_t[]", HEADER_WORDS + -(-nbytes // 8))
     value[0] = code
     value[1] = int(ffi.cast("uintptr_t", following))
-    _pointed_to[value] = following
+    _keep(following, value)
     return value
 
 
@@ -58,7 +64,7 @@ def array(kind: str, items: Iterable[Any]) -> Any:
     """A new C array of `kind` with copies of `items`. It keeps alive what pointers among them point to."""
     kept = list(items)
     value = ffi.new(f"{kind}[]", kept)
-    _pointed_to[value] = kept
+    _keep(kept, value)
     return value
 
 

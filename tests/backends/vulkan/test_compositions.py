@@ -16,7 +16,10 @@ USUAL = frozenset({"vmap", "jvp", *REVERSE})
 FLOAT_STEPS = {"floor", "ceil", "round", "truncate", "sign", "stop_gradient"}
 OF_WHOLE_ORDERS = {"expn", "polygamma"}
 _UNIT = 2.0**-23
-ON_DEVICE = sorted(OPERATIONS.keys() - {"host_call"})  # tests/lavax/test_callbacks_on_device.py
+# Operations that have tests of their own: tests/lavax/test_callbacks_on_device.py, tests/lavax/numpy/complex and
+# tests/lavax/numpy/fft.
+ELSEWHERE = {"host_call", "complex", "conjugate", "fft", "imag", "real", "unit_root"}
+ON_DEVICE = sorted(OPERATIONS.keys() - ELSEWHERE)
 
 
 def _moved(op: str, array: np.ndarray) -> np.ndarray:

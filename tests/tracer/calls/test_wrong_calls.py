@@ -57,7 +57,7 @@ def identity(x: Any) -> Any:
     [
         (lambda: lx.compile(identity, static_argnums="x"), TypeError, "static_argnums must be an integer or a tuple"),
         (lambda: lx.compile(identity, donate_argnums=0.5), TypeError, "donate_argnums .* got 0.5"),
-        (lambda: lx.ShapeDtype((2,), "complex64"), DtypeError, "ShapeDtype: 'complex64' is not a dtype of lavax"),
+        (lambda: lx.ShapeDtype((2,), "complex32"), DtypeError, "ShapeDtype: 'complex32' is not a dtype of lavax"),
         (lambda: lx.ShapeDtype((2,), "some"), DtypeError, "ShapeDtype: 'some' is not a dtype of lavax"),
         (lambda: lx.ShapeDtype("23", "float32"), DtypeError, "ShapeDtype: the shape must be a tuple of integers"),
         (lambda: lx.ShapeDtype((2, -1), "float32"), ShapeError, r"ShapeDtype: .* negative extents, got \(2, -1\)"),

@@ -107,7 +107,10 @@ MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "text as an operand": (lx.DtypeError, lambda: lnp.add(X, "a")),
 }
 # Errors of files, texts, graphs and devices, which are not made at a line.
-WITHOUT_LINES = {"ExportError", "VerificationError", "ParseError", "DeviceError", "ShaderCompilerError", "LavaxError"}
+WITHOUT_LINES = {
+    *("ExportError", "VerificationError", "ParseError", "ONNXError"),
+    *("DeviceError", "ShaderCompilerError", "LavaxError"),
+}
 
 
 @pytest.mark.parametrize("name", MISTAKES)

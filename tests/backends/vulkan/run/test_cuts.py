@@ -296,11 +296,12 @@ def test_a_donation_is_not_undone_if_the_device_fails_later(device: Device, monk
 
 
 _STOPPED = """
-import resource, signal, time, numpy as np, lavax as lx, lavax.numpy as lnp
+import faulthandler, resource, signal, time, numpy as np, lavax as lx, lavax.numpy as lnp
 x = lx.device_put(np.ones(64, "f"))
 loop = lx.compile(lambda x: lx.fori_loop(0, 10**8, lambda i, y: lnp.tanh(y) + 1, x))
 loop.lower(x).compile()
 np.asarray(x + 1)
+faulthandler.dump_traceback_later(100, exit=True)
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 signal.alarm(2)
@@ -318,6 +319,7 @@ def test_a_hundred_million_turns_are_stopped_by_a_signal() -> None:
     environment = {**os.environ, "LAVAX_RANDOM_CUTS": ""}
     command = [sys.executable, "-c", _STOPPED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0, done.stderr
     seconds, kilobytes = map(float, done.stdout.split())
     assert seconds < 3
     assert kilobytes < 40_000

@@ -16,6 +16,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.api.api import ffi, structure
 from lavax.backends.vulkan.api.queue import Submission
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.device.commands import CommandPool, Recorder
@@ -343,3 +344,13 @@ def test_a_donation_that_the_device_refuses_is_undone(monkeypatch: pytest.Monkey
             step(array)
     assert not array.is_donated and not twin.is_donated
     assert np.all(np.asarray(step(array)) == 6) and twin.is_donated
+
+
+def test_nothing_of_python_runs_when_a_structure_is_freed() -> None:
+    """An interrupt that is heard in a function that a dying object calls is lost."""
+    value = structure("VkSemaphoreWaitInfo", semaphoreCount=1, pValues=ffi.new("uint64_t[1]", [3]))
+    called: list[str] = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+    del value
+    sys.setprofile(None)
+    assert called == []
