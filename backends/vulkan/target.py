@@ -13,10 +13,13 @@ from lavax.backends.vulkan.emit.attention.scores import (
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.reduce.choose import longest_row
+from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
 from lavax.passes.target.target import Attention, Dispatches, FusionLimits, Products, Rows, Sorting, Target
+
+_ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch on a CPU driver, where their slots stand in a table
 
 
 def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int) -> Target:
@@ -28,7 +31,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         rows=Rows(longest=longest_row(profile), chunk=lambda cumulative: chunk_of(cumulative, profile)),
         sorting=Sorting(moves_pairs=profile.int64),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
-        dispatches=Dispatches(abreast=lambda kernel: abreast_key(kernel, profile)),
+        dispatches=_dispatches(profile),
         largest_allocation=largest_allocation,
     )
 
@@ -40,6 +43,15 @@ def _products(profile: DeviceProfile) -> Products:
         stores_rounded=lambda dot, side: stores_rounded(dot, side, profile),
         shares_shader=lambda dot: shares_shader(dot, profile),
         vectors_as_sums=profile.kind == "gpu",
+    )
+
+
+def _dispatches(profile: DeviceProfile) -> Dispatches:
+    most = Dispatches.arrays if profile.kind == "gpu" else _ARRAYS_IN_TABLES
+    return Dispatches(
+        abreast=lambda kernel: abreast_key(kernel, profile),
+        same_shader=lambda kernel: same_shader_key(kernel, profile),
+        arrays=most,
     )
 
 

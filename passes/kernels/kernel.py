@@ -81,8 +81,7 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
 class KernelStep:
     """One dispatch: a kernel, or several, with the buffers of each.
 
-    Several kernels are the same flat map over other arrays, or, `abreast`, kernels that differ, each with workgroups of
-    its own.
+    Several kernels are the same over other arrays, or, `abreast`, kernels that differ, each with workgroups of its own.
     """
 
     name: str

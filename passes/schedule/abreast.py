@@ -1,16 +1,18 @@
-"""Puts small kernels that wait for the same into one dispatch, each with workgroups of its own.
+"""Puts kernels that wait for the same into one dispatch, each with workgroups of its own.
 
 A dispatch has a cost of its own, which is most of a small kernel's time: the products of a decoded token's query, key
-and value are three, and what follows from them are three more.
+and value are three, and what follows from them are three more. Equal kernels over other arrays, such as the two
+products of a gated layer, share their code too, and fill a device together that one of them leaves half idle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from lavax.passes.fuse.extract import Piece
+from lavax.passes.kernels.kernel import Kernel, kernel_key
 from lavax.passes.schedule.merge import merge_key
 from lavax.passes.target.target import Target
 
@@ -36,21 +38,35 @@ def group_abreast(groups: Sequence[Group], levels: Mapping[Piece, int], target: 
 
 
 def is_abreast(group: Group) -> bool:
-    """Whether the kernels of a dispatch differ, rather than being the same flat map."""
-    keys = {merge_key(piece.kernel) for piece in group}
-    return len(group) > 1 and (len(keys) > 1 or None in keys)
+    """Whether the kernels of a dispatch differ, rather than being the same code over other arrays."""
+    return len({_code_key(piece.kernel) for piece in group}) > 1
+
+
+def _code_key(kernel: Kernel) -> Hashable:
+    """Equal for kernels whose dispatch needs one code only."""
+    keys = (merge_key(kernel), kernel_key(kernel), kernel)  # no key: it shares its code with no other
+    return next(key for key in keys if key is not None)
 
 
 def _joined(groups: list[Group], target: Target) -> list[Group]:
-    """The groups of one level."""
+    """The groups of one level: kernels that one shader serves first, then those that need one each."""
+    dispatches = target.dispatches
+    together = _joined_by(groups, dispatches.same_shader, KernelsAbreast(len(groups), dispatches.arrays))
+    return _joined_by(together, dispatches.abreast, KERNELS_ABREAST)
+
+
+def _joined_by(
+    groups: list[Group], key_of: Callable[[Kernel], Hashable | None], most: KernelsAbreast
+) -> list[Group]:
+    """The groups, with single pieces joined whose kernels have the same key."""
     if sum(len(group) == 1 for group in groups) < 2:
         return groups
     found: list[list[Piece]] = []
     open_of: dict[Hashable, list[Piece]] = {}  # by key, the pieces that another may join
     for group in groups:
-        key = target.dispatches.abreast(group[0].kernel) if len(group) == 1 else None
+        key = key_of(group[0].kernel) if len(group) == 1 else None
         others = open_of.get(key)
-        if key is not None and others is not None and _fits(others, group[0]):
+        if key is not None and others is not None and _fit((*others, *group), most):
             others += group
             continue
         found.append(list(group))
@@ -59,6 +75,6 @@ def _joined(groups: list[Group], target: Target) -> list[Group]:
     return [tuple(group) for group in found]
 
 
-def _fits(others: Sequence[Piece], piece: Piece) -> bool:
-    arrays = sum(len(each.reads) + len(each.writes) for each in (*others, piece))
-    return len(others) < KERNELS_ABREAST.kernels and arrays <= KERNELS_ABREAST.arrays
+def _fit(pieces: Sequence[Piece], most: KernelsAbreast) -> bool:
+    arrays = sum(len(piece.reads) + len(piece.writes) for piece in pieces)
+    return len(pieces) <= most.kernels and arrays <= most.arrays

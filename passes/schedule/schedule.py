@@ -27,18 +27,21 @@ from lavax.passes.target.target import ANY_DEVICE, Target
 
 
 @dataclass(frozen=True)
-class WaitingMaps:
-    """How long maps wait that no kernel waits for, such as an optimizer's updates, so that they are merged: small ones
-    until the end, others for one of every so many levels, which frees the gradients that they read.
+class WaitingKernels:
+    """How long kernels wait that no kernel waits for, such as an optimizer's updates, so that they are dispatched
+    together: small ones until the end, other maps for one of every so many levels, which frees the gradients that they
+    read. Other kernels that are large keep the device busy beside those that the next level waits for.
 
     Chosen by the kernels and the memory of a training step of SmolLM2-135M, 1 x 128, whose layers have 25 levels.
     """
 
-    kept_bytes: int = 1 << 18  # of the temporaries that a small map reads
+    kept_bytes: int = 1 << 18  # of the temporaries that a small kernel reads
+    all_kept_bytes: int = 1 << 23  # of those that all small kernels read, but for maps at the end
     levels: int = 16
 
 
-WAITING_MAPS = WaitingMaps()
+WAITING_KERNELS = WaitingKernels()
+_WAITING_KINDS = frozenset({"contract", "row"})  # of kernels that others wait for, which wait too
 
 
 def schedule(
@@ -125,28 +128,31 @@ def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> Ker
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
     """How many kernels must run one after the other before each piece.
 
-    Pieces that no other piece waits for come last, unless they would keep temporaries alive until then. Maps wait
-    even so, because they can be merged (`WaitingMaps`).
+    Pieces that no other piece waits for come last, unless they would keep large temporaries alive until then
+    (`WaitingKernels`), and so do contractions and rows that only such pieces wait for.
     """
     writer = {node: piece for piece in pieces for node in piece.writes}
     levels: dict[Piece, int] = {}
-    awaited: set[Piece] = set()
+    readers: dict[Piece, list[Piece]] = {}
     for piece in pieces:
         before = [writer[node] for node in piece.reads if node in writer]
-        awaited.update(before)
+        for other in before:
+            readers.setdefault(other, []).append(piece)
         levels[piece] = 1 + max((levels[other] for other in before), default=-1)
-    last = max(levels.values(), default=0)
-
-    def level_of(piece: Piece) -> int:
-        kept = sum(node.type.nbytes for node in piece.reads if node in writer)
-        is_map, level = piece.kernel.kind == "map", levels[piece]
-        if piece in awaited or (kept and not is_map):
-            return level
-        if kept <= WAITING_MAPS.kept_bytes:
-            return last
-        return min(-(-level // WAITING_MAPS.levels) * WAITING_MAPS.levels, last)
-
-    return {piece: level_of(piece) for piece in levels}
+    last, room = max(levels.values(), default=0), WAITING_KERNELS.all_kept_bytes
+    waiting: dict[Piece, int] = {}
+    for piece in reversed(pieces):
+        level, kept = levels[piece], sum(node.type.nbytes for node in piece.reads if node in writer)
+        later = readers.get(piece, ())
+        is_last_map = piece.kernel.kind == "map" and not later
+        fits = kept <= WAITING_KERNELS.kept_bytes and (is_last_map or kept <= room)
+        may_wait = not later or (kept and piece.kernel.kind in _WAITING_KINDS)
+        if fits and may_wait and all(reader in waiting for reader in later):
+            waiting[piece] = min((waiting[reader] for reader in later), default=last + 1) - 1
+            room -= 0 if is_last_map else kept
+        elif is_last_map:
+            levels[piece] = min(-(-level // WAITING_KERNELS.levels) * WAITING_KERNELS.levels, last)
+    return levels | waiting
 
 
 def _donors(

@@ -109,6 +109,9 @@ class Dispatches:
     # Equal for kernels (passes/kernels/kernel.py) that can share a dispatch, each with workgroups of its own; None for
     # one that cannot.
     abreast: Callable[[Any], Hashable | None] = _none
+    # The same for kernels that one shader serves, of which a dispatch takes more.
+    same_shader: Callable[[Any], Hashable | None] = _none
+    arrays: int = 20  # of such kernels in one dispatch, at most
 
 
 @dataclass(frozen=True)

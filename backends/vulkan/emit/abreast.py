@@ -93,5 +93,5 @@ def abreast(launches: Sequence[Launch], slots: Sequence[int]) -> Launch | None:
 
 def _moved(line: str, number: int, first: int) -> str:
     """A line of a kernel's shader as part of one: its slots come after others, its workgroups are numbered anew."""
-    line = _WORD.sub(lambda found: f"words[{int(found[1]) + first}]", line.replace(WORKGROUP, "group_of_part"))
+    line = _WORD.sub(lambda found: f"words[{int(found[1]) + first}]", line.replace(WORKGROUP, "(group_of_part)"))
     return _SHARED.sub(rf"shared{number}_\1", line)

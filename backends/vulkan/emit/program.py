@@ -17,12 +17,23 @@ from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row
 from lavax.backends.vulkan.emit.routines import emit_routine
+from lavax.backends.vulkan.emit.same_shader import Part, by_division, by_table
 from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS, suited
-from lavax.backends.vulkan.plan.plan import Command, Dispatch, Plan, RepeatDispatches, Result, Shader, UntilFlag, Work
+from lavax.backends.vulkan.plan.plan import (
+    Command,
+    Dispatch,
+    DispatchPart,
+    Plan,
+    RepeatDispatches,
+    Result,
+    Shader,
+    UntilFlag,
+    Work,
+)
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.errors import DtypeError
 from lavax.ir.types import DType, float64, int64, uint64
@@ -32,6 +43,7 @@ from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.reports.counting import cost_of_step
+from lavax.passes.schedule.merge import merge_key
 
 # The emitter of each kind of kernel, which also takes a schedule.
 _EMITTERS: dict[str, Callable[..., Launch]] = {
@@ -92,7 +104,8 @@ class _Emission:
         self.temporaries = [name for name in program.offsets if name not in self.flags]
         alone = (step.kernel for step in steps_of(program.steps) if len(step.kernels) == 1)
         self._given = {} if lifted else given_constants(alone)
-        constants = list(_names_of_constants(program.steps, program.views, lifted, self._given))
+        in_tables = {kernel for kernel, launch in self._strided.items() if launch.in_table}
+        constants = list(_names_of_constants(program.steps, program.views, lifted, in_tables | self._given.keys()))
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
@@ -129,11 +142,13 @@ class _Emission:
 
     def _strided_contracts(self) -> dict[Kernel, Launch]:
         """The launches of contractions that share shaders."""
-        still = (step for step in steps_of(self.program.steps) if not _moves(step, self.program.views))
+        still = [step for step in steps_of(self.program.steps) if not _moves(step, self.program.views)]
         contracts = [kernel for step in still for kernel in step.kernels if kernel.kind == "contract"]
+        several = [] if self.lifted else [step.kernels for step in still if len(step.kernels) > 1]
+        together = {kernel for kernels in several for kernel in kernels if kernel.kind == "contract"}
         # A shader for every shape also serves small kernels, so it uses addresses.
         profile = replace(self.profile, descriptor_bytes=0) if self.lifted else self.profile
-        return emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, profile)
+        return emit_strided_contracts({kernel: self._schedule(kernel) for kernel in contracts}, together, profile)
 
     def _schedule(self, kernel: Kernel) -> Hashable | None:
         """The schedule chosen for a kernel, which is asked for once."""
@@ -186,34 +201,23 @@ class _Emission:
         ]
         if not (self.profile.float64 and self.profile.int64):
             _refuse_missing(step, self.profile)
-        if step.abreast:
-            dispatch = self._abreast(step, parts)
+        if len(parts) > 1 and not _moves(step, self.program.views):
+            if _is_merged(step):
+                yield from self._merged(step, parts)
+                return
+            dispatch = self._same_shader(step, parts) or self._abreast(step, parts)
             if dispatch is not None:
                 yield dispatch
                 return
-        elif len(parts) > 1 and not _moves(step, self.program.views):
-            yield from self._merged(step, parts)
-            return
         for number, (kernel, places) in enumerate(parts):
-            arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
-            moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-            strided = self._strided.get(kernel)
-            schedule = self._schedule(kernel)
-            given = self._given.get(kernel, frozenset())
-            kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-            # Strided products choose their descriptors themselves.
-            by_address = self.lifted or strided is not None
-            by_descriptor = () if by_address else arrays_by_descriptor(kernel, self.profile.descriptor_range_bytes)
-            kernel = replace(kernel, by_descriptor=by_descriptor, given=given)
-            key = kernel_key(kernel)
-            launch = self._launch(kernel, key, schedule) if strided is None else strided
-            counters = [slot for place in places for slot in place.counters]
-            ordered = places if launch.order is None else [places[array] for array in launch.order]
-            positions = [self._position(places[array]) for array in by_descriptor]
-            seen = tuple(place.slot for place in ordered)
-            described = [self._position(place) for place in ordered[: launch.by_descriptor]]
-            slots = (*described, *seen[launch.by_descriptor :], *counters, *positions)
+            part, key = self._part(kernel, places)
+            launch, slots = part.launch, part.slots
             barrier = step.barrier and number == 0
+            if launch.in_table:
+                dispatch = self._in_table(step, [part], _rest_of(step.name, number))
+                assert dispatch is not None, "a strided product needs nothing but its shader"
+                yield replace(dispatch, barrier=barrier, work=self._work_of_equals(key, step, number))
+                continue
             if launch.before is not None and self._is_in_place(step, number):
                 launch = replace(launch, before=None)
             work = self._work_of_equals(key, step, number)
@@ -221,14 +225,32 @@ class _Emission:
                 before = self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
                 yield replace(before, work=Work(nbytes=work.nbytes))
             later = barrier or launch.before is not None
-            rest = _rest_of(step.name, number) if strided is None else None
+            rest = None if kernel in self._strided else _rest_of(step.name, number)
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
-            yield replace(dispatch, seen=seen if launch.by_descriptor else None, work=work)
+            yield replace(dispatch, seen=part.seen if launch.by_descriptor else None, work=work)
+
+    def _part(self, kernel: Kernel, places: Sequence[_Place]) -> tuple[Part, Hashable | None]:
+        """A kernel's launch and slots, and a key that is equal for kernels of the same code."""
+        arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
+        moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
+        strided, schedule = self._strided.get(kernel), self._schedule(kernel)
+        given = self._given.get(kernel, frozenset())
+        kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
+        # Strided products choose their descriptors themselves.
+        by_address = self.lifted or strided is not None
+        by_descriptor = () if by_address else arrays_by_descriptor(kernel, self.profile.descriptor_range_bytes)
+        kernel = replace(kernel, by_descriptor=by_descriptor, given=given)
+        key = kernel_key(kernel)
+        launch = self._launch(kernel, key, schedule) if strided is None else strided
+        counters = [slot for place in places for slot in place.counters]
+        ordered = places if launch.order is None else [places[array] for array in launch.order]
+        positions = [self._position(places[array]) for array in by_descriptor]
+        seen = tuple(place.slot for place in ordered)
+        described = [self._position(place) for place in ordered[: launch.by_descriptor]]
+        return Part(launch, (*described, *seen[launch.by_descriptor :], *counters, *positions), seen), key
 
     def _abreast(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Dispatch | None:
         """Kernels side by side in one dispatch; None if they must be dispatched one by one."""
-        if _moves(step, self.program.views):
-            return None
         launches = []
         for number, (kernel, _) in enumerate(parts):
             of_device = replace(kernel, packed=self.profile.packed, paired=self.profile.paired)
@@ -241,6 +263,30 @@ class _Emission:
         slots = tuple(place.slot for _, places in parts for place in places)
         dispatch = Dispatch(self._suited(whole.shader), slots, (), whole.groups, step.barrier, step.name)
         return replace(dispatch, work=self._work(step, *range(len(parts))))
+
+    def _same_shader(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Dispatch | None:
+        """Kernels that one shader serves in one dispatch; None if these need several."""
+        if not all(kernel.kind == step.kernel.kind for kernel, _ in parts) or self.lifted:
+            return None
+        found = [self._part(kernel, places)[0] for kernel, places in parts]
+        whole = by_division(found)
+        if whole is None:
+            dispatch = self._in_table(step, found, step.name)
+        else:
+            slots = tuple(slot for part in found for slot in part.slots)
+            shader = self._suited(whole.shader)
+            dispatch = Dispatch(shader, slots, whole.words, whole.groups, step.barrier, step.name)
+        return dispatch and replace(dispatch, work=self._work(step, *range(len(parts))))
+
+    def _in_table(self, step: KernelStep, parts: Sequence[Part], table: str) -> Dispatch | None:
+        """Kernels that one shader serves, with their numbers in the constant `table`."""
+        whole = by_table(parts)
+        if whole is None:
+            return None
+        (self.constants[table],) = whole.constants
+        shader, own = self._suited(whole.shader), (self.slots[table],)
+        seen = tuple(DispatchPart(part.seen, part.groups) for part in parts) if shader.bindings else ()
+        return Dispatch(shader, own, whole.words, whole.groups, step.barrier, step.name, parts=seen)
 
     def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
         """Flat maps of one form: those that descriptors suit share a shader, and one dispatch serves all others."""
@@ -328,7 +374,7 @@ def _counted(
     A guard always runs, because its table must not keep earlier numbers.
     """
     counted: list[Command] = []
-    for command in commands:
+    for command in _apart(commands):
         if isinstance(command, (RepeatDispatches, UntilFlag)):
             counted.append(replace(command, commands=tuple(_counted(command.commands, table, groups, guards))))
         elif command.counts is not None or command.shader in guards:
@@ -337,6 +383,12 @@ def _counted(
             counted.append(replace(command, counts=(table, _COUNTS_BYTES * len(groups))))
             groups.append(command.groups)
     return counted
+
+
+def _apart(commands: Iterable[Command]) -> Iterator[Command]:
+    """The commands, with a dispatch for each part."""
+    for command in commands:
+        yield from command.apart() if isinstance(command, Dispatch) else (command,)
 
 
 def _refuse_missing(step: KernelStep, profile: DeviceProfile) -> None:
@@ -348,6 +400,11 @@ def _refuse_missing(step: KernelStep, profile: DeviceProfile) -> None:
             exists, member, instead = _FEATURES[node.dtype]
             if not exists(profile):
                 raise DtypeError(f"{profile.name} has no {np.dtype(node.dtype.numpy)} ({member}): use {instead}")
+
+
+def _is_merged(step: KernelStep) -> bool:
+    """Whether its kernels are the same flat map, of whatever extents."""
+    return len(step.kernels) > 1 and not step.abreast and merge_key(step.kernel) is not None
 
 
 def _moves(step: KernelStep, views: Mapping[str, kernel_commands.View]) -> bool:
@@ -390,8 +447,9 @@ def _names_of_constants(
     """The names of the plan's constants: tables of merged kernels and guards, and words beyond push constants."""
     for command in commands:
         if isinstance(command, KernelStep):
-            if len(command.kernels) > 1 and not command.abreast and not _moves(command, views):
+            if len(command.kernels) > 1 and not _moves(command, views):
                 yield command.name
+            if _is_merged(command) and not _moves(command, views):
                 continue
             for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
                 has_words = lifted or command.kernels[number] in given

@@ -25,6 +25,12 @@ class Uses:
     extensions: set[str] = field(default_factory=set)  # names in extensions.py
     doubles: bool = False  # whether anything is computed in float64
 
+    def copy(self) -> Uses:
+        """The same names, to which others may be added."""
+        found = Uses()
+        found.include(self)
+        return found
+
     def function(self, name: str, dtype: DType = float32) -> str:
         """The name of one of lavax's functions for a dtype."""
         self.doubles |= dtype.name == "f64"

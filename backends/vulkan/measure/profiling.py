@@ -11,7 +11,7 @@ from lavax.backends.vulkan.measure.timing import median_run
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES
 from lavax.backends.vulkan.run.program import Program
-from lavax.backends.vulkan.run.steps import DispatchStep, record_step
+from lavax.backends.vulkan.run.steps import DispatchStep, record_run
 from lavax.passes.reports import TimedDispatch
 
 
@@ -57,10 +57,11 @@ class Bound:
         self._table = program.device.tables.allocate_for_host(ADDRESS_BYTES * len(addresses))
         contents = ffi.buffer(self._table.host_pointer(), self._table.piece.size)
         struct.pack_into(f"={len(addresses)}Q", contents, 0, *addresses)
-        sets, self._set_of = program.descriptor_sets(buffers)
-        weakref.finalize(self, sets.close).atexit = False
+        self._sets, self._runs = program.runs(buffers)
+        weakref.finalize(self, self._sets.close).atexit = False
 
     def record(self, recorder: Recorder, step: DispatchStep) -> None:
         """Records one of the program's steps."""
-        record_step(recorder, step, self._table.address, self._set_of)
-        recorder.dispatch(step.groups)
+        for run in self._runs[step]:
+            record_run(recorder, step, run, self._table.address, self._sets)
+            recorder.dispatch(run.groups)

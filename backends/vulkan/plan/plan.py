@@ -8,7 +8,8 @@ its own words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Union
 
 MAX_WORDS = 30
@@ -47,6 +48,18 @@ class Work:
     operations: int = 0
     nbytes: int = 0
 
+    def share(self, groups: int, total: int) -> Work:
+        """That of so many of all workgroups."""
+        return Work(self.operations * groups // total, self.nbytes * groups // total)
+
+
+@dataclass(frozen=True)
+class DispatchPart:
+    """The slots of one part of a dispatch to which the shader's bindings refer, and the part's workgroups."""
+
+    seen: tuple[int, ...]
+    groups: int
+
 
 @dataclass(frozen=True)
 class Dispatch:
@@ -56,6 +69,9 @@ class Dispatch:
     is the slot of a constant and an offset in bytes; the workgroup counts are read from there when the dispatch runs.
     `seen`, if given, replaces `slots` as the list of slots to which the shader's bindings refer. `work`: from which its
     time is estimated.
+
+    `parts`, if given, are kernels with bindings of their own; the last word is the number of the first workgroup. Those
+    whose arrays lie in the same descriptor ranges are dispatched together.
     """
 
     shader: Shader
@@ -67,6 +83,23 @@ class Dispatch:
     counts: tuple[int, int] | None = None
     seen: tuple[int, ...] | None = None
     work: Work = Work()
+    parts: tuple[DispatchPart, ...] = ()
+
+    def apart(self) -> list[Dispatch]:
+        """A dispatch for each part."""
+        firsts = accumulate((part.groups for part in self.parts), initial=0)
+        return [
+            replace(
+                self,
+                words=(*self.words[:-1], first),
+                groups=(part.groups, 1, 1),
+                barrier=self.barrier and first == 0,
+                seen=part.seen,
+                work=self.work.share(part.groups, self.groups[0]),
+                parts=(),
+            )
+            for part, first in zip(self.parts, firsts, strict=False)
+        ] or [self]
 
 
 @dataclass(frozen=True)

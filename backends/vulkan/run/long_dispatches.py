@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
-from lavax.backends.vulkan.plan.plan import BASE_WORD, Command, Dispatch, Plan, Shader, Work
+from lavax.backends.vulkan.plan.plan import BASE_WORD, Command, Dispatch, Plan, Shader
 
 _BASED = f"({WORKGROUP} + words[{BASE_WORD}])"
 _MOST_GROUPS = 65535  # more are not portable in one dimension
@@ -44,9 +44,16 @@ class _Cutting:
     def commands(self, commands: Iterable[Command]) -> Iterator[Command]:
         for command in commands:
             if isinstance(command, Dispatch):
-                yield from self._parts(command)
+                yield from self._cut(command)
             else:
                 yield replace(command, commands=tuple(self.commands(command.commands)))
+
+    def _cut(self, dispatch: Dispatch) -> list[Dispatch]:
+        """Its parts, if it has several, are cut one by one."""
+        if not dispatch.parts or self.pieces(dispatch) < 2:
+            return self._parts(dispatch)
+        self.is_changed = True
+        return [piece for part in dispatch.apart() for piece in self._parts(part)]
 
     def _parts(self, dispatch: Dispatch) -> list[Dispatch]:
         x, y, z = dispatch.groups
@@ -64,7 +71,7 @@ class _Cutting:
         parts = []
         for first in range(0, total, longest):
             groups = (min(longest, total - first), 1, 1)
-            work = Work(*(number * groups[0] // total for number in (dispatch.work.operations, dispatch.work.nbytes)))
+            work = dispatch.work.share(groups[0], total)
             part = replace(dispatch, shader=shader, words=(*words, base + first), groups=groups, work=work)
             counts = self._counts(dispatch, groups)
             parts.append(replace(part, barrier=dispatch.barrier and first == 0, counts=counts))

@@ -36,7 +36,7 @@ from lavax.backends.vulkan.run.flow import Flow
 from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
 from lavax.backends.vulkan.run.segments import Batch, Segment, batches_of, segments_of
 from lavax.backends.vulkan.run.sequence import Once, Part, parts_of
-from lavax.backends.vulkan.run.steps import DispatchStep, make_steps, record_step
+from lavax.backends.vulkan.run.steps import DispatchStep, Run, make_steps, record_run
 from lavax.base import config, counters
 from lavax.base.errors import DeviceError
 from lavax.passes.kernels.commands import FLAG_BYTES
@@ -265,14 +265,16 @@ class Program:
         own = self._resources.positions
         return [own[slot] if slot in own else buffers[slot].piece.position for slot in self.plan.range_slots]
 
-    def descriptor_sets(self, buffers: Sequence[Buffer]) -> tuple[DescriptorSets, dict[DispatchStep, Any]]:
-        """The descriptor sets for these arguments and results, all and by step; the caller closes them."""
-        return self._sets_for(self._ranges_by_slot([buffers[slot].piece.range for slot in self._given_range_slots]))
+    def runs(self, buffers: Sequence[Buffer]) -> tuple[DescriptorSets, dict[DispatchStep, tuple[Run, ...]]]:
+        """The runs of each step for these arguments and results, and their descriptor sets, which the caller closes."""
+        return self._runs_in(self._ranges_by_slot([buffers[slot].piece.range for slot in self._given_range_slots]))
 
-    def _sets_for(self, ranges: Mapping[int, DescriptorRange]) -> tuple[DescriptorSets, dict[DispatchStep, Any]]:
-        bound = {step: step.bound(ranges) for step in self.steps if step.bindings}
-        sets = DescriptorSets(self.device.handle, self.device.pipelines.layouts, bound.values())
-        return sets, {step: sets.of(of_step) for step, of_step in bound.items()}
+    def _runs_in(
+        self, ranges: Mapping[int, DescriptorRange]
+    ) -> tuple[DescriptorSets, dict[DispatchStep, tuple[Run, ...]]]:
+        runs = {step: tuple(step.runs(ranges)) for step in self.steps}
+        bound = (run.bound for of_step in runs.values() for run in of_step)
+        return DescriptorSets(self.device.handle, self.device.pipelines.layouts, bound), runs
 
     def _ranges_by_slot(self, given: Sequence[DescriptorRange | None]) -> dict[int, DescriptorRange]:
         found = dict(self._resources.ranges)
@@ -394,9 +396,9 @@ class Program:
         """Records the program once, for a table, and for arrays in these descriptor ranges, by slot."""
         cut = self._cut
         segments = cut.segments or (Batch((), False),)
-        sets, set_of = self._sets_for(ranges)
+        sets, runs = self._runs_in(ranges)
         buffers = {
-            batch: self._record_batch(batch, cut.steps.get(batch, ()), recording.address, set_of)
+            batch: self._record_batch(batch, cut.steps.get(batch, ()), recording.address, sets, runs)
             for batch in batches_of(segments)
         }
         parts = parts_of(segments, buffers, self._queue, cut.cuts)
@@ -404,7 +406,12 @@ class Program:
         return RecordedProgram(cut, submission, parts, list(buffers.values()), sets)
 
     def _record_batch(
-        self, batch: Batch, steps: Sequence[DispatchStep], table: int, set_of: Mapping[DispatchStep, Any]
+        self,
+        batch: Batch,
+        steps: Sequence[DispatchStep],
+        table: int,
+        sets: DescriptorSets,
+        runs: Mapping[DispatchStep, Sequence[Run]],
     ) -> Any:
         """A command buffer with the dispatches of one batch."""
         commands = self._resources.pool.allocate()
@@ -413,12 +420,13 @@ class Program:
             for step in steps:
                 if step.barrier:
                     recorder.wait(barriers.between)
-                record_step(recorder, step, table, set_of)
-                if step.counts is None:
-                    recorder.dispatch(step.groups)
-                else:
-                    counts = self._resources.constants[step.counts[0]]
-                    assert counts is not None
-                    recorder.dispatch_counted(counts, step.counts[1])
+                for run in runs[step]:
+                    record_run(recorder, step, run, table, sets)
+                    if step.counts is None:
+                        recorder.dispatch(run.groups)
+                    else:
+                        counts = self._resources.constants[step.counts[0]]
+                        assert counts is not None
+                        recorder.dispatch_counted(counts, step.counts[1])
             recorder.wait(barriers.after)
         return commands

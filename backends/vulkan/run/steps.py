@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
 
 from lavax.backends.vulkan.compile.pipelines import Pipeline
 from lavax.backends.vulkan.device.commands import Recorder
 from lavax.backends.vulkan.device.device import Device
-from lavax.backends.vulkan.memory.descriptor_ranges import BoundRanges, DescriptorRange
+from lavax.backends.vulkan.memory.descriptor_ranges import BoundRanges, DescriptorRange, DescriptorSets
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES
-from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, Plan, Shader
+from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, DispatchPart, Plan, Shader
+
+_WORD = struct.Struct("=I")
+Bindings = tuple[tuple[str, int], ...]  # for each binding its form, and the slot of the array
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is recorded of a step at once: ranges at its shader's bindings, words that follow the table's address in the
+    push constants, and workgroups."""
+
+    bound: BoundRanges
+    words: bytes
+    groups: tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class DispatchStep:
-    """A dispatch with its pipeline, and the words that follow the table's address in its push constants."""
+    """A dispatch with its pipeline, its words, and the bindings of its parts with their workgroups: mostly one part."""
 
     pipeline: Pipeline
     words: bytes
@@ -26,11 +39,19 @@ class DispatchStep:
     barrier: bool
     name: str
     counts: tuple[int, int] | None  # the constant with the numbers of workgroups, and their offset in it
-    bindings: tuple[tuple[str, int], ...]  # for each binding its form, and the slot of the array
+    parts: tuple[tuple[Bindings, int], ...]
 
-    def bound(self, ranges: Mapping[int, DescriptorRange]) -> BoundRanges:
-        """The ranges at its shader's bindings, given those that the arrays lie in, by slot."""
-        return tuple((form, ranges[slot]) for form, slot in self.bindings)
+    def runs(self, ranges: Mapping[int, DescriptorRange]) -> Iterator[Run]:
+        """The runs if the arrays lie in these ranges, by slot: one for all neighbouring parts with the same ranges."""
+        bound = [(tuple((form, ranges[slot]) for form, slot in bindings), groups) for bindings, groups in self.parts]
+        if len(bound) == 1:
+            yield Run(bound[0][0], self.words, self.groups)
+            return
+        first = 0
+        for of_run, parts in groupby(bound, key=operator.itemgetter(0)):
+            groups = sum(count for _, count in parts)
+            yield Run(of_run, self.words[: -_WORD.size] + _WORD.pack(first), (groups, 1, 1))
+            first += groups
 
 
 def make_steps(
@@ -48,23 +69,28 @@ def make_steps(
         if 0 not in dispatch.groups:
             words = struct.pack(f"={len(dispatch.slots + dispatch.words)}I", *dispatch.slots, *dispatch.words)
             counts = dispatch.counts and (dispatch.counts[0] - first_constant, dispatch.counts[1])
-            seen = dispatch.seen or dispatch.slots
-            bindings = tuple((form, seen[number]) for form, number in dispatch.shader.bindings)
             pipeline = pipelines[dispatch.shader]
-            steps.append(DispatchStep(pipeline, words, dispatch.groups, barrier, dispatch.name, counts, bindings))
+            parts = tuple(_parts_of(dispatch))
+            steps.append(DispatchStep(pipeline, words, dispatch.groups, barrier, dispatch.name, counts, parts))
             barrier = False
     return steps
 
 
-def record_step(recorder: Recorder, step: DispatchStep, table: int, set_of: Mapping[DispatchStep, Any]) -> None:
-    """Records a step's pipeline, its descriptor set if it has one, and its push constants.
+def _parts_of(dispatch: Dispatch) -> Iterator[tuple[Bindings, int]]:
+    alone = DispatchPart(dispatch.seen or dispatch.slots, dispatch.groups[0])
+    for part in dispatch.parts or (alone,):
+        yield tuple((form, part.seen[number]) for form, number in dispatch.shader.bindings), part.groups
+
+
+def record_run(recorder: Recorder, step: DispatchStep, run: Run, table: int, sets: DescriptorSets) -> None:
+    """Records a step's pipeline, and the descriptor set of the run if it has one, and its push constants.
 
     `table` is the table's device address.
     """
     recorder.bind(step.pipeline.handle)
-    if step.bindings:
-        recorder.bind_descriptors(step.pipeline.layout, set_of[step])
-    recorder.push(step.pipeline.layout, table.to_bytes(ADDRESS_BYTES, "little") + step.words)
+    if run.bound:
+        recorder.bind_descriptors(step.pipeline.layout, sets.of(run.bound))
+    recorder.push(step.pipeline.layout, table.to_bytes(ADDRESS_BYTES, "little") + run.words)
 
 
 def _check_limits(device: Device, dispatch: Dispatch) -> None:

@@ -17,6 +17,7 @@ from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule import rematerialization
+from lavax.passes.schedule import schedule as scheduling
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import FusionLimits, Target
@@ -32,8 +33,10 @@ def normal(*shape: int) -> np.ndarray:
 
 @pytest.fixture
 def limits() -> Iterator[Callable[..., None]]:
-    """Sets limits, for this test alone; by default even the smallest peak counts."""
+    """Sets limits, for this test alone; by default even the smallest peak counts, and no kernel waits for others though
+    these arrays are so small that all would."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduling, "WAITING_KERNELS", scheduling.WaitingKernels(all_kept_bytes=0))
 
         def set_limits(**changes: int) -> None:
             changed = replace(rematerialization.RematerializationLimits(), **{"least_peak": 0, **changes})

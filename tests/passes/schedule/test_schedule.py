@@ -16,7 +16,7 @@ from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule import schedule as module
-from lavax.passes.schedule.schedule import WaitingMaps, schedule
+from lavax.passes.schedule.schedule import WaitingKernels, schedule
 from tests.passes.lowering import program_of
 from tests.passes.program_checks import check_program
 
@@ -202,7 +202,7 @@ def test_an_update_writes_its_results_in_one_map_and_small_ones_are_one_dispatch
 
 
 def test_updates_of_large_parameters_do_not_keep_all_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAITING_MAPS", WaitingMaps(kept_bytes=16, levels=4))
+    monkeypatch.setattr(module, "WAITING_KERNELS", WaitingKernels(kept_bytes=16, levels=4))
     steps = updates_of(16)
     assert len(steps) > 1
     assert sum(len(step.kernels) for step in steps) == 3

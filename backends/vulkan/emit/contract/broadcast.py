@@ -61,8 +61,8 @@ class BroadcastTileEmitter:
         self._write_tile()
         lines, lanes = self.body.scopes[0].lines, self.tile.lanes
         text = ShaderText(self.body.uses, lines, (lanes, 1), subgroup_size=lanes, shuffles=True)
-        shader = assemble(text)
-        return Launch(shader, tuple(self.body.parameters.words), self.contraction.groups(self.tile))
+        words, groups = tuple(self.body.parameters.words), self.contraction.groups(self.tile)
+        return Launch(assemble(text), words, groups, text=text)
 
     def _column(self, vector: int) -> Index:
         """The offset in the tile of a vector of the lane's columns; neighbouring lanes have neighbouring vectors."""

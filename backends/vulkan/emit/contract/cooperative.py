@@ -65,8 +65,7 @@ class CooperativeEmitter:
         pragma = BRAIN_FLOATS if self.dtype.name == "bf16" else ""
         lines, local = body.scopes[0].lines, (tile.threads, 1)
         text = ShaderText(body.uses, lines, local, declarations, subgroup_size=tile.lanes, pragma=pragma)
-        shader = assemble(text)
-        return Launch(shader, tuple(body.parameters.words), self.contraction.groups(tile))
+        return Launch(assemble(text), tuple(body.parameters.words), self.contraction.groups(tile), text=text)
 
     # -- shared memory ------------------------------------------------------------------------------------------------
 

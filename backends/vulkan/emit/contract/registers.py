@@ -29,7 +29,7 @@ class RegisterTileEmitter:
         self._sum_loop(VECTOR if self.contraction.sizes.k % VECTOR == 0 else 1)
         self._write_tile()
         text = ShaderText(body.uses, body.scopes[0].lines, (self.local, 1))
-        return Launch(assemble(text), tuple(body.parameters.words), grid(-(-self.count // self.local)))
+        return Launch(assemble(text), tuple(body.parameters.words), grid(-(-self.count // self.local)), text=text)
 
     def _vectors(self) -> range:
         return range(self.tile.columns // self.width)

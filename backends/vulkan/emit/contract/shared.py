@@ -72,7 +72,7 @@ class SharedTileEmitter:
         self._sum_loop()
         self._write_tile()
         text = ShaderText(body.uses, body.scopes[0].lines, (tile.threads, 1), self._declarations())
-        return Launch(assemble(text), tuple(body.parameters.words), self.contraction.groups(tile))
+        return Launch(assemble(text), tuple(body.parameters.words), self.contraction.groups(tile), text=text)
 
     def _place_invocation(self) -> None:
         """The rows and columns of the tile that belong to this invocation, in vectors."""

@@ -26,8 +26,7 @@ def emit_subgroup(contraction: Contraction, tile: SubgroupTile) -> Launch:
             contraction.write(rows.at(m), columns.at(n), GlslValue(f"s{row}_{column}", 1), guards)
     lines, lanes = body.scopes[0].lines, tile.lanes
     text = ShaderText(body.uses, lines, (lanes, 1), subgroup_size=lanes, shuffles=True)
-    shader = assemble(text)
-    return Launch(shader, tuple(body.parameters.words), contraction.groups(tile))
+    return Launch(assemble(text), tuple(body.parameters.words), contraction.groups(tile), text=text)
 
 
 def _elements(tile: SubgroupTile) -> list[tuple[int, int]]:

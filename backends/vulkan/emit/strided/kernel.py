@@ -6,7 +6,7 @@ elementwise functions, which one shader can take as parameters.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lavax.backends.vulkan.emit.contract.kernel import dot_of, schedule_of
@@ -25,6 +25,7 @@ from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct,
 from lavax.backends.vulkan.emit.strided.shader import SharedShader, descriptor_slots
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.shader import assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel, kernel_key
 
@@ -46,9 +47,12 @@ SHARED_FUNCTIONS = SharedFunctions()
 
 
 def emit_strided_contracts(
-    kernels: Mapping[Kernel, Hashable | None], profile: DeviceProfile
+    kernels: Mapping[Kernel, Hashable | None], together: Collection[Kernel], profile: DeviceProfile
 ) -> dict[Kernel, Launch]:
-    """The launches of those of a program's contractions that can share shaders, by the schedules given or chosen."""
+    """The launches of those of a program's contractions that can share shaders, by the schedules given or chosen.
+
+    Those `together` share dispatches with others. They, and others with their shaders, get their numbers from tables.
+    """
     if profile.kind != "cpu":
         return {}
     keys = {kernel: (kernel_key(kernel), schedule) for kernel, schedule in kernels.items()}
@@ -56,7 +60,12 @@ def emit_strided_contracts(
     found = {key: _product_of(kernel, key[1], profile) for key, kernel in one_per_key.items()}
     products = {key: product for key, product in found.items() if product is not None}
     launches = dict(zip(products, emit_products(list(products.values()), profile.paired), strict=True))
-    return {kernel: launches[key] for kernel, key in keys.items() if key in launches}
+    in_tables = {launches[keys[kernel]].shader for kernel in together if keys[kernel] in launches}
+    return {
+        kernel: replace(launches[key], in_table=launches[key].shader in in_tables)
+        for kernel, key in keys.items()
+        if key in launches
+    }
 
 
 def _product_of(
@@ -91,6 +100,12 @@ def _shader_key(product: StridedProduct, tile: BroadcastTile, nested: bool) -> _
     costly = tuple(function if function.cost > most else None for function, most in pairs)
     nested = nested and has_room(product, tile, True)
     return _ShaderKey(tile, access_of(product, tile), len(product.others), product.by_descriptor, nested, costly)
+
+
+def shader_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
+    """Equal for products that share a shader, unless they have too many functions; None if the kernel shares none."""
+    found = _product_of(kernel, None, profile) if profile.kind == "cpu" else None
+    return None if found is None else _shader_key(*found, nested=False)
 
 
 @dataclass
@@ -130,11 +145,12 @@ def emit_products(products: Sequence[tuple[StridedProduct, BroadcastTile]], pair
 
 def _emit_group(products: Sequence[StridedProduct], key: _ShaderKey, group: _Group, paired: bool) -> Iterator[Launch]:
     functions = tuple(tuple(own) for own in group.functions)
-    shader = SharedShader(products[0], key.tile, key.access, functions, paired, key.nested).shader()
+    text = SharedShader(products[0], key.tile, key.access, functions, paired, key.nested).text()
+    shader = assemble(text)
     for product in products:
         words = parameters(product, key.tile, key.nested)
         for role, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << role * FUNCTION_BITS
         groups = (key.tile.tiles(product.sizes), 1, 1)
         by_descriptor = descriptor_slots(product, key.access)
-        yield Launch(shader, tuple(words.values()), groups, by_descriptor=by_descriptor, order=product.order)
+        yield Launch(shader, tuple(words.values()), groups, by_descriptor=by_descriptor, order=product.order, text=text)

@@ -30,8 +30,7 @@ from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
-from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, assemble, word
-from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, word
 from lavax.ir.types import float32
 
 
@@ -52,7 +51,7 @@ class SharedShader:
     nested: bool
     body: Body = field(default_factory=lambda: Body({}, Parameters(0, lifted=False)))
 
-    def shader(self) -> Shader:
+    def text(self) -> ShaderText:
         self.body.paired = self.paired
         if self.product.by_descriptor:
             *read, written = range(len(self.product.order))
@@ -61,7 +60,7 @@ class SharedShader:
         uses, lanes, main, functions = self.body.uses, self.tile.lanes, list(self._main()), list(self._functions())
         for function in chain.from_iterable(self.functions):
             uses.include(function.uses)
-        return assemble(ShaderText(uses, main, (lanes, 1), functions, lanes, shuffles=True))
+        return ShaderText(uses, main, (lanes, 1), functions, lanes, shuffles=True)
 
     def _functions(self) -> Iterator[str]:
         for role, own in zip(ROLES, self.functions, strict=True):

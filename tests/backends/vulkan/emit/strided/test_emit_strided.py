@@ -197,7 +197,7 @@ def _launches(graph: str, tile: BroadcastTile) -> list[Launch]:
     """Of the contractions of a graph that share shaders, by that tile."""
     program = schedule(prepare(parse(dedent(graph))))
     contracts = [step.kernel for step in steps_of(program.steps) if step.kernel.kind == "contract"]
-    found = emit_strided_contracts(dict.fromkeys(contracts, tile), CPU_DRIVER)
+    found = emit_strided_contracts(dict.fromkeys(contracts, tile), (), CPU_DRIVER)
     return [found[kernel] for kernel in contracts if kernel in found]
 
 
