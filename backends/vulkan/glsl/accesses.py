@@ -24,7 +24,7 @@ _REFERENCES = {
     f"{prefix}{suffix}": (vector if suffix else scalar, align)
     for prefix, (scalar, vector, width) in _ELEMENTS.items()
     for suffix, align in (("", width), ("x4", min(4 * width, 16)), ("x4u", width))
-}
+} | {"U32x2": ("uvec2", 8)}
 # Elements of fewer than 32 bits need an extension.
 STORAGE_EXTENSIONS = {"I8": "storage_8bit", "U8": "storage_8bit", "I16": "storage_16bit", "U16": "storage_16bit"}
 # Memory holds the two 16-bit floats as bits.
@@ -86,6 +86,25 @@ _READ_UNALIGNED_FOUR = """uvec4 read_unaligned_four(uint64_t address, int positi
     return uvec4(array.data[first], array.data[first + 1], array.data[first + 2], array.data[first + 3]);
 }
 """
+# Four elements in two words or in one: drivers for GPUs access vectors of such elements one by one, which takes 2.5
+# times as long (docs/performance/memory_bound.md).
+_HALVES = """uvec4 halves_of(uvec2 words) {
+    return uvec4(words.x & 0xffffu, words.x >> 16, words.y & 0xffffu, words.y >> 16);
+}
+"""
+_BYTES = """uvec4 bytes_of(uint word) { return (uvec4(word) >> uvec4(0u, 8u, 16u, 24u)) & 0xffu; }
+"""
+_SIGNED_HALVES = """ivec4 signed_halves_of(uvec2 words) { return ivec4(words.xxyy << uvec4(16u, 0u, 16u, 0u)) >> 16; }
+"""
+_SIGNED_BYTES = """ivec4 signed_bytes_of(uint word) { return ivec4(uvec4(word) << uvec4(24u, 16u, 8u, 0u)) >> 24; }
+"""
+_FROM_HALVES = """uvec2 from_halves(uvec4 halves) { return (halves.xz & 0xffffu) | halves.yw << 16; }
+"""
+_FROM_BYTES = """uint from_bytes(uvec4 bytes) {
+    uvec4 placed = (bytes & 0xffu) << uvec4(0u, 8u, 16u, 24u);
+    return (placed.x | placed.y) | (placed.z | placed.w);
+}
+"""
 # Four texels of a word each.
 _FETCH_FOUR = """uvec4 fetch_four(usamplerBuffer words, int first) {
     return uvec4(texelFetch(words, first).x, texelFetch(words, first + 1).x, texelFetch(words, first + 2).x,
@@ -102,6 +121,30 @@ ACCESSES: dict[str, Access] = {
     "write_four": Access(_WRITE_FOUR, ("U64",), ("low_bits",)),
     "read_unaligned_four": Access(_READ_UNALIGNED_FOUR, ("U32",), ("low_bits",)),
     "fetch_four": Access(_FETCH_FOUR),
+    "halves_of": Access(_HALVES),
+    "bytes_of": Access(_BYTES),
+    "signed_halves_of": Access(_SIGNED_HALVES),
+    "signed_bytes_of": Access(_SIGNED_BYTES),
+    "from_halves": Access(_FROM_HALVES),
+    "from_bytes": Access(_FROM_BYTES),
+}
+
+
+@dataclass(frozen=True)
+class NarrowVector:
+    """How memory holds four aligned elements of fewer than 32 bits: the suffix of the reference to their words, the
+    access that gives the elements, with their signs if they have any, and the one that gives the words."""
+
+    suffix: str
+    elements: str
+    signed: str
+    words: str
+
+
+# By the elements' bytes.
+NARROW_VECTORS = {
+    2: NarrowVector("x2", "halves_of", "signed_halves_of", "from_halves"),
+    1: NarrowVector("", "bytes_of", "signed_bytes_of", "from_bytes"),
 }
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lavax.backends.vulkan.glsl.accesses import WORD_BYTES, element_types
+from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, WORD_BYTES, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
@@ -349,10 +349,10 @@ class Body:
         if _LANE not in position.variables:
             return GlslValue(self.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
+        if self._is_aligned(node, position):
+            aligned = self.index(quotient_exact(base, VECTOR))
+            return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
         if lane_step(position) == 1 and node.dtype.bits not in self.packed:
-            if is_multiple(base, VECTOR) and node not in self.unaligned:
-                aligned = self.index(quotient_exact(base, VECTOR))
-                return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
             return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # GLSL builds no such vectors from scalars
             parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
@@ -360,6 +360,11 @@ class Body:
         loads = (self._read(node.dtype, address, text) for text in self._components(position))
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
+
+    def _is_aligned(self, node: Node, position: Index) -> bool:
+        """Whether the lanes of a position are four elements that begin at a multiple of four."""
+        base = substitute(position, {_LANE: constant(0)})
+        return lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned
 
     def element(self, dtype: DType, address: str, position: str) -> str:
         """An array's element as memory holds it; may be assigned to."""
@@ -400,6 +405,10 @@ class Body:
         if number is not None:
             texel = f"texelFetch({self.uses.descriptor('vectors', number)}, w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
+        narrow = NARROW_VECTORS.get(dtype.storage.itemsize)
+        if narrow is not None:
+            elements = self.uses.access(narrow.signed if dtype.kind == "int" else narrow.elements)
+            return f"{elements}({self.uses.reference('u32', narrow.suffix)}({address}).data[{position}])"
         if not self._is_paired(dtype):
             return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}]"
         words = f"{self.uses.access('read_four')}({address}, {position})"
@@ -418,11 +427,15 @@ class Body:
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
 
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
-        """The statement that writes four aligned elements."""
+        """The statement that writes four aligned elements, given as memory holds them."""
         number = self.write_descriptors.get(address)
         if number is not None:
             words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
             return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"
+        narrow = NARROW_VECTORS.get(dtype.storage.itemsize)
+        if narrow is not None:
+            words = f"{self.uses.access(narrow.words)}({text})"
+            return f"{self.uses.reference('u32', narrow.suffix)}({address}).data[{position}] = {words};"
         if not self._is_paired(dtype):
             return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
         write = self.uses.access("write_four")
@@ -452,7 +465,7 @@ class Body:
         if dtype.bits >= 32:
             return text
         words = f"{self.uses.function(_to_bits(dtype, is_held))}({text})" if dtype.is_float else text
-        return f"{element_types(dtype.name)[width == VECTOR]}({words})"
+        return f"uvec4({words})" if width == VECTOR else f"{element_types(dtype.name)[0]}({words})"
 
     def store(self, node: Node, at: Coordinates, value: GlslValue, address: str) -> None:
         """Writes a value to the node's array in memory, inside it in any case."""
@@ -460,9 +473,8 @@ class Body:
         if _LANE not in position.variables:
             self.line(self.stored(node.dtype, address, self.index(position), value.text, is_held))
             return
-        base = substitute(position, {_LANE: constant(0)})
-        alone = node.dtype.bits not in self.packed
-        if alone and lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned:
+        if self._is_aligned(node, position):
+            base = substitute(position, {_LANE: constant(0)})
             wide = self.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype, is_held)
             self.line(self.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return

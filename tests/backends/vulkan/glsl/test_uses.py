@@ -40,7 +40,7 @@ def assert_recorded(shader: Shader) -> None:
     """All that the text refers to is declared, and nothing else is."""
     declarations, body = _parts(shader.source)
     declared = re.findall(r"buffer ([FIU]\d\w*) \{", declarations)
-    assert set(declared) == set(re.findall(r"\b([FIU](?:8|16|32|64)(?:x4u?)?)\(", body))
+    assert set(declared) == set(re.findall(r"\b([FIU](?:8|16|32|64)(?:x[24]u?)?)\(", body))
     for name, use in EXTENSIONS.items():
         assert (name in declarations) == bool(re.search(use, body)), name
     seen = dict.fromkeys(re.findall(r"\b(vectors|elements|stores)(\d+)\b", body))

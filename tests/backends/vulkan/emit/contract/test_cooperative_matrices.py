@@ -135,7 +135,7 @@ def test_operands_in_memory_are_staged_as_they_lie() -> None:
             for (int part = 0; part < 2; ++part) {
                 vec4 v25 = uintBitsToFloat(staged[v22 + (v23 + v24 * 5 + part * 40)]);
                 vec4 v26 = lx_round_to_bf16(v25);
-                U16x4(p2).data[(down * 64 + member + part * 32 + t * 128)] = u16vec4(lx_bf16_held_to_bits(v26));
+                U32x2(p2).data[(down * 64 + member + part * 32 + t * 128)] = from_halves(uvec4(lx_bf16_held_to_bits(v26)));
             }
             barrier();
         }
