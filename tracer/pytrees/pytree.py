@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import builtins
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -24,7 +23,8 @@ class NodeKind:
     """How containers of one class are split into children and hashable data, from which they are rebuilt.
 
     `child_keys(data, count)` are the keys of the children; `tree_keys(tree)`, if given, those that paths show instead,
-    which need not be hashable.
+    which need not be hashable. `is_fixed` says that an instance always has the same children and data; `keeps_leaves`
+    that it also has a slot named `_flattened`, for its leaves and structure, so that large models are flattened once.
     """
 
     name: str
@@ -33,6 +33,8 @@ class NodeKind:
     child_keys: Callable[[Any, int], Iterable[Any]]
     cls: type | None = None
     tree_keys: Callable[[Any], Iterable[Any]] | None = None
+    is_fixed: bool = False
+    keeps_leaves: bool = False
 
     def child_names(self, data: Any, count: int) -> Iterable[str]:
         """The names of the children, in dumps and messages."""
@@ -51,13 +53,14 @@ class Children(tuple["TreeDef", ...]):
 class TreeDef:
     """The structure of a container, without its leaves. Made by `flatten`; equal ones are the same object."""
 
-    __slots__ = ("children", "data", "kind", "leaf_count", "only_leaves")
+    __slots__ = ("children", "data", "is_fixed", "kind", "leaf_count", "only_leaves")
 
     def __init__(self, kind: NodeKind | None, data: Any, children: tuple[TreeDef, ...]) -> None:
         self.kind = kind  # None: a leaf
         self.data = data
         self.children = Children(children)
         self.only_leaves = all(child.kind is None for child in children)
+        self.is_fixed: bool = kind is None or (kind.is_fixed and all(child.is_fixed for child in children))
         self.leaf_count: int = 1 if kind is None else sum(child.leaf_count for child in children)
 
     @property
@@ -170,7 +173,10 @@ _ORDERED_DICT = NodeKind(
     _keys,
     OrderedDict,
 )
-_NONE = NodeKind("None", lambda tree: ((), None), lambda data, children: None, _positions, type(None))
+_NONE = NodeKind("None", lambda tree: ((), None), lambda data, children: None, _positions, type(None), is_fixed=True)
+_TUPLE = NodeKind(
+    "tuple", lambda tree: (tree, None), lambda data, children: tuple(children), _positions, tuple, is_fixed=True
+)
 
 
 class _Kinds(dict[type, "NodeKind | None"]):
@@ -184,12 +190,14 @@ class _Kinds(dict[type, "NodeKind | None"]):
 
 def _named_tuple_kind(cls: Any) -> NodeKind:
     keys = tuple(builtins.map(GetAttrKey, cls._fields))
-    return NodeKind(cls.__name__, lambda tree: (tree, None), lambda data, c: cls(*c), lambda data, count: keys, cls)
+    return NodeKind(
+        cls.__name__, lambda tree: (tree, None), lambda data, c: cls(*c), lambda data, count: keys, cls, is_fixed=True
+    )
 
 
 _kinds = _Kinds(
     {
-        tuple: NodeKind("tuple", lambda tree: (tree, None), lambda data, children: tuple(children), _positions, tuple),
+        tuple: _TUPLE,
         list: NodeKind("list", lambda tree: (tree, None), lambda data, children: list(children), _positions, list),
         dict: NodeKind("dict", _flatten_dict, lambda keys, c: dict(zip(keys, c, strict=True)), _keys, dict),
         defaultdict: _DEFAULT_DICT,
@@ -236,12 +244,28 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
     if kind is None:
         leaves.append(tree)
         return LEAF
+    if kind.keeps_leaves:
+        return _flatten_once(kind, tree, leaves)
     children, data = kind.flatten(tree)
     for cls in set(builtins.map(type, children)):
         if kinds[cls] is not None:
             return _intern(kind, data, tuple([_flatten(child, leaves) for child in children]))
     leaves.extend(children)
     return _intern_flat(kind, data, len(children))
+
+
+def _flatten_once(kind: NodeKind, tree: Any, leaves: list[Any]) -> TreeDef:
+    """As `_flatten`; what it finds is kept in the instance, if nothing in it can change."""
+    held = getattr(tree, "_flattened", None)
+    if held is None:
+        children, data = kind.flatten(tree)
+        found: list[Any] = []
+        held = found, _intern(kind, data, tuple([_flatten(child, found) for child in children]))
+        if held[1].is_fixed:
+            object.__setattr__(tree, "_flattened", held)
+    leaves += held[0]
+    treedef: TreeDef = held[1]
+    return treedef
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
@@ -260,18 +284,29 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     given = list(leaves)
     if len(given) != treedef.leaf_count:
         raise user_error(TreeMismatchError, f"{treedef!r} has {treedef.leaf_count} leaves, got {len(given)}")
-    if treedef.only_leaves and treedef.kind is not None:
-        return treedef.kind.unflatten(treedef.data, given)
-    return _build(treedef, iter(given))
+    kinds = _kinds
+    are_leaves = all(kinds[cls] is None for cls in set(builtins.map(type, given)))
+    return _build(treedef, given, 0, are_leaves)
 
 
-def _build(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
+def _build(treedef: TreeDef, leaves: list[Any], start: int, keeps: bool) -> Any:
+    """The tree of the leaves from `start` on; with `keeps`, instances whose kind keeps leaves get theirs."""
     kind = treedef.kind
     if kind is None:
-        return next(leaves)
+        return leaves[start]
+    end = start + treedef.leaf_count
+    keeps_these = keeps and kind.keeps_leaves and treedef.is_fixed
     if treedef.only_leaves:
-        return kind.unflatten(treedef.data, list(islice(leaves, len(treedef.children))))
-    return kind.unflatten(treedef.data, [_build(child, leaves) for child in treedef.children])
+        children = leaves[start:end]
+    else:
+        children, first, below = [], start, keeps and not keeps_these
+        for child in treedef.children:
+            children.append(_build(child, leaves, first, below))
+            first += child.leaf_count
+    made = kind.unflatten(treedef.data, children)
+    if keeps_these:
+        object.__setattr__(made, "_flattened", (leaves[start:end], treedef))
+    return made
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:

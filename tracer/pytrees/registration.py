@@ -71,26 +71,39 @@ def register_dataclass(
     return _registered(cls, data, frozenset((*static, *(meta_fields or ()))), tuple(drop_fields))
 
 
-def _registered(cls: Any, data: tuple[str, ...] | None, static: frozenset[str], dropped: tuple[str, ...]) -> Any:
+def register_fixed_dataclass(cls: Any) -> None:
+    """As `register_dataclass`, for a class whose instances never change and have a slot named `_flattened`."""
+    _registered(cls, None, frozenset(), (), is_fixed=True)
+
+
+def _registered(
+    cls: Any, data: tuple[str, ...] | None, static: frozenset[str], dropped: tuple[str, ...], is_fixed: bool = False
+) -> Any:
     traced, fixed = _fields(cls, data, static, dropped)
     children_of, settings_of = _values_of(traced), _values_of(fixed)
+    names = (*traced, *fixed)
     calls = bool(dropped) or not dataclasses.is_dataclass(cls)
+    has_slots = any(hasattr(getattr(cls, name, None), "__set__") for name in names) or not cls.__dictoffset__
 
     def flatten(instance: Any) -> tuple[tuple[Any, ...], Hashable]:
         settings = settings_of(instance)
         return children_of(instance), (settings, tuple(map(type, settings)))  # 1, 1.0 and True are equal
 
     def unflatten(data: Any, children: Sequence[Any]) -> Any:
-        values = dict(zip((*traced, *fixed), (*children, *data[0]), strict=True))
+        values = zip(names, (*children, *data[0]), strict=True)
         if calls:
-            return cls(**values)
+            return cls(**dict(values))
         instance = object.__new__(cls)
-        for name, value in values.items():
-            object.__setattr__(instance, name, value)
+        if has_slots:
+            for name, value in values:
+                object.__setattr__(instance, name, value)
+        else:
+            instance.__dict__.update(values)
         return instance
 
     keys = tuple(map(GetAttrKey, traced))
-    register(cls, NodeKind(cls.__name__, flatten, unflatten, lambda data, count: keys, cls))
+    kind = NodeKind(cls.__name__, flatten, unflatten, lambda data, count: keys, cls)
+    register(cls, dataclasses.replace(kind, is_fixed=is_fixed, keeps_leaves=is_fixed))
     return cls
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
-from lavax.tracer.pytrees.registration import register_dataclass
+from lavax.tracer.pytrees.registration import register_fixed_dataclass
 from lavax.tracer.values.value import Value
 
 __all__ = ["Module", "field"]
@@ -39,6 +39,7 @@ class Module:
     the constructor of a dataclass. Instances never change: `replace` makes others.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_flattened")
     _has_constructor: ClassVar[bool] = False
     _field_names: ClassVar[tuple[str, ...]] = ()
 
@@ -48,7 +49,7 @@ class Module:
         cls._has_constructor = "__init__" in cls.__dict__ or cls._has_constructor or not init
         made: Any = dataclasses.dataclass(eq=False, repr=False, init=not cls._has_constructor)(cls)
         cls._field_names = tuple(entry.name for entry in dataclasses.fields(made))
-        register_dataclass(made)
+        register_fixed_dataclass(made)
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(self).__name__
@@ -60,6 +61,9 @@ class Module:
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted: modules do not change")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__  # of copies and pickles, which are flattened anew
 
     def replace(self, **fields: Any) -> Self:
         """The same module with other values in these fields. Raises TypeError for a field that it does not have."""

@@ -94,3 +94,57 @@ def test_the_text_of_a_module_shows_shapes() -> None:
         "Affine(scale=BatchNormState(mean=f32[2], variance=f32[2]), offset=None, name='affine')"
     )
     assert repr(Stack(1)) == "Stack(parts=[Affine(scale=np.float32(2.0), offset=None, name='affine')], depth=1)"
+
+
+class Pair(nn.Module):
+    first: Any
+    second: Any
+
+
+def leaf_counts(tree: Any) -> int:
+    return len(lx.tree.leaves(tree))
+
+
+def test_a_module_is_flattened_once() -> None:
+    model = Pair(Pair(np.float32(1), (np.float32(2), None)), Affine(np.float32(3)))
+    leaves, treedef = lx.tree.flatten(model)
+    leaves.clear()  # a list of the caller's own
+    assert [float(leaf) for leaf in lx.tree.leaves(model)] == [1, 2, 3] and lx.tree.structure(model) is treedef
+    assert set(vars(model)) == {"first", "second"} and vars(copy.copy(model)) == vars(model)
+    changed = model.replace(second=np.float32(4))
+    assert [float(leaf) for leaf in lx.tree.leaves(changed)] == [1, 2, 4]
+    assert [float(leaf) for leaf in lx.tree.leaves(copy.deepcopy(changed))] == [1, 2, 4]
+
+
+def test_what_changes_in_a_module_is_flattened_each_time() -> None:
+    held: list[Any] = [np.float32(1)]
+    model = Pair(held, (held, {"a": np.float32(2)}))
+    assert leaf_counts(model) == 3
+    held.append(np.float32(5))
+    assert leaf_counts(model) == 5 and leaf_counts((model, model)) == 10
+    model.second[1]["b"] = np.float32(6)
+    assert leaf_counts(model) == 6
+
+
+def test_a_rebuilt_module_has_the_leaves_that_it_was_rebuilt_from() -> None:
+    model = Pair(Affine(np.float32(1)), np.float32(2))
+    doubled = lx.tree.map(lambda leaf: leaf * 2, model)
+    assert [float(leaf) for leaf in lx.tree.leaves(doubled)] == [2, 4]
+    longer = lx.tree.map(lambda leaf: (leaf, [leaf]), model)  # what stood for a leaf is a container now
+    assert leaf_counts(longer) == 4
+    longer.second[1].append(np.float32(3))
+    assert leaf_counts(longer) == 5
+
+
+def test_a_module_whose_fields_are_not_all_set_is_not_kept() -> None:
+    class Late(nn.Module):
+        first: Any
+        second: Any
+
+        def __init__(self) -> None:
+            self.first = np.float32(1)
+            with pytest.raises(AttributeError, match="second"):
+                lx.tree.leaves(self)
+            self.second = np.float32(2)
+
+    assert leaf_counts(Late()) == 2
