@@ -27,6 +27,7 @@ class VectorNorms:
 
     longest: int = 1 << 14  # elements of the vector
     repeated: int = 1 << 27  # elements that all rows add up
+    rounding: int = 8  # such elements that rounding one to fewer bits takes as long as
 
 
 VECTOR_NORMS = VectorNorms()
@@ -95,7 +96,9 @@ def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collect
                     return None
                 behind.add(user)
                 ahead.append(user)
-    is_small = sum(product.type.size for product in products) * length <= VECTOR_NORMS.repeated
+    roundings = sum(node.op == "cast" and node.dtype.bits < 32 and node.type.size == length for node in behind)
+    added = sum(product.type.size for product in products) * length
+    is_small = added * (1 + VECTOR_NORMS.rounding * roundings) <= VECTOR_NORMS.repeated
     return _Norm(total, frozenset(behind), frozenset(products)) if is_small else None
 
 
